@@ -1,0 +1,8 @@
+"""``python -m sampler_lint``: the same as the ``sampler-lint`` command."""
+
+import sys
+
+from sampler_lint.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,89 @@
+"""What the rules say: findings, and the fixes that go with them.
+
+Positions follow ruff: rows and columns are 1-based and columns count characters. Edits are
+character offsets into :attr:`sampler_lint.source.SourceFile.text`, which keeps every newline
+as it stands in the file, so nothing outside an edit can change.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+
+class Applicability(enum.Enum):
+    """How far a fix may be trusted (the words are ruff's)."""
+
+    SAFE = "safe"
+    """The program's meaning changes only by losing the bug; ``--fix`` applies it."""
+    UNSAFE = "unsafe"
+    """Right in most programs, but needs a person's eye; ``--unsafe-fixes`` applies it."""
+    DISPLAY = "display-only"
+    """Shown, never applied."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Position:
+    """A place in a file: 1-based row, 1-based column in characters."""
+
+    row: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edit:
+    """Replace characters ``start`` to ``end`` (exclusive) of the file ``path`` by ``content``."""
+
+    path: str
+    start: int
+    end: int
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A change that removes the bug: all of its edits are made, or none."""
+
+    message: str
+    """What the fix does, as an imperative sentence without full stop."""
+    applicability: Applicability
+    edits: tuple[Edit, ...]
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The files the fix touches."""
+        return frozenset(edit.path for edit in self.edits)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One bug at one place."""
+
+    code: str
+    message: str
+    """What is wrong, what happens at run time and what to do, with the user's own names."""
+    path: str
+    """The file, spelled as the user gave it (or relative to what they gave)."""
+    start: Position
+    end: Position
+    fix: Fix | None = None
+    why: tuple[str, ...] = field(default=())
+    """The chain of places the finding rests on, e.g. ``data.py:40: loader built here``."""
+
+    @property
+    def sort_key(self) -> tuple[str, Position, str, str]:
+        """Findings are reported by file, place, code."""
+        return (self.path, self.start, self.code, self.message)
+
+
+@dataclass(frozen=True, slots=True)
+class FileError:
+    """A file that could not be read, decoded, parsed, written or checked: one line, exit 2."""
+
+    path: str
+    reason: str
+    row: int | None = None
+
+    def __str__(self) -> str:
+        place = f"{self.path}:{self.row}" if self.row else self.path
+        return f"{place}: {self.reason}"

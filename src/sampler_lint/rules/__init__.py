@@ -1,0 +1,63 @@
+"""The rules: one file each, found by walking this package."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import pkgutil
+
+from sampler_lint.rules._base import Rule, Suspect
+
+__all__ = ["Rule", "Suspect", "all_rules", "selected"]
+
+
+@functools.cache
+def all_rules() -> tuple[Rule, ...]:
+    """Every rule, by code.
+
+    Raises:
+        TypeError: a rule file does not define exactly one well-formed rule.
+    """
+    rules: list[Rule] = []
+    for module_info in pkgutil.iter_modules(__path__):
+        if not module_info.name.startswith("smp"):
+            continue
+        module = importlib.import_module(f"{__name__}.{module_info.name}")
+        found = [
+            value
+            for value in vars(module).values()
+            if isinstance(value, type) and issubclass(value, Rule) and value.__module__ == module.__name__
+        ]
+        if len(found) != 1:
+            raise TypeError(f"{module.__file__}: a rule file defines exactly one Rule, found {len(found)}")
+        rule = found[0]()
+        stem = f"{rule.code}_{rule.name}".lower().replace("-", "_")
+        if module_info.name != stem:
+            raise TypeError(f"{module.__file__}: {rule.code} ({rule.name}) belongs in {stem}.py")
+        rules.append(rule)
+    rules.sort(key=lambda rule: rule.code)
+    return tuple(rules)
+
+
+def selected(select: tuple[str, ...] | None, ignore: tuple[str, ...]) -> tuple[Rule, ...]:
+    """The rules chosen by code prefixes, as ruff chooses: the longest matching prefix wins.
+
+    ``select`` of None means the default rules; ``ALL`` means every rule. At equal length
+    ``ignore`` wins.
+    """
+
+    def weight(code: str, prefixes: tuple[str, ...]) -> int:
+        return max(
+            (0 if prefix == "ALL" else len(prefix) for prefix in prefixes if prefix == "ALL" or code.startswith(prefix)),
+            default=-1,
+        )
+
+    chosen = []
+    for rule in all_rules():
+        if select is None:
+            wanted = 0 if rule.default else -1
+        else:
+            wanted = weight(rule.code, select)
+        if wanted >= 0 and wanted > weight(rule.code, ignore):
+            chosen.append(rule)
+    return tuple(chosen)

@@ -1,0 +1,57 @@
+"""What a rule is. A rule file defines one subclass of :class:`Rule`; nothing registers it."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+from sampler_lint.findings import Fix
+
+if TYPE_CHECKING:
+    from sampler_lint.model.facts import Node
+    from sampler_lint.model.flow import Model
+    from sampler_lint.model.project import Module
+    from sampler_lint.rules._region import Region
+
+
+@dataclass(slots=True)
+class Suspect:
+    """A place the model calls wrong; the rule's libcst half still has to agree.
+
+    ``start`` and ``end`` are nodes of ``module``; the finding spans from the first character
+    of ``start`` to the last of ``end`` (``start`` itself when ``end`` is None).
+    """
+
+    module: Module
+    start: Node
+    message: str
+    end: Node | None = None
+    why: tuple[str, ...] = ()
+    mend: Callable[[Region], Fix | None] | None = field(default=None, repr=False)
+    """Builds the fix from libcst nodes; called with the region of ``module`` around ``start``."""
+
+
+class Rule(abc.ABC):
+    """One kind of bug: what it is, how it is found, how it is mended, how a mend is proved.
+
+    The class docstring is the rule's public page. It has these sections, in this order:
+    a one-line summary, then ``What it does``, ``Why is this bad?``, ``Fix safety``,
+    ``How it is proved`` and ``References``.
+    """
+
+    code: ClassVar[str]
+    """``SMP`` and three digits."""
+    name: ClassVar[str]
+    """kebab-case; must read well after "allow"."""
+    invariant: ClassVar[str]
+    """The harness invariant that a program with this bug breaks (see ``harness.invariants``)."""
+    default: ClassVar[bool] = True
+    """Whether the rule is on without being selected."""
+    fixable: ClassVar[str] = "sometimes"
+    """``always``, ``sometimes`` or ``never``: whether a finding comes with a fix."""
+
+    @abc.abstractmethod
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Ask the model; yield a suspect for each certain answer. Unknown is silence."""

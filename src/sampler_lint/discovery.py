@@ -1,0 +1,279 @@
+"""Which files a run is about, and which tree belongs to a file. No file's content is read."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sampler_lint.findings import FileError
+from sampler_lint.gitignore import Gitignore
+
+#: Folders without a project's own code: ruff's defaults
+#: (https://docs.astral.sh/ruff/settings/#exclude) and Python's caches.
+_SKIPPED = frozenset(
+    {
+        ".bzr",
+        ".direnv",
+        ".eggs",
+        ".git",
+        ".git-rewrite",
+        ".hg",
+        ".ipynb_checkpoints",
+        ".mypy_cache",
+        ".nox",
+        ".pants.d",
+        ".pyenv",
+        ".pytest_cache",
+        ".pytype",
+        ".ruff_cache",
+        ".svn",
+        ".tox",
+        ".venv",
+        ".vscode",
+        "__pycache__",
+        "__pypackages__",
+        "buck-out",
+        "node_modules",
+        "site-packages",
+        "venv",
+    }
+)
+#: ruff skips these too, but as packages they are somebody's code (``mmengine/dist``).
+_SKIPPED_UNLESS_PACKAGE = frozenset({"_build", "build", "dist"})
+
+_MISSING = "no such file or directory"
+
+
+@dataclass(slots=True)
+class Discovery:
+    """The files found, and the paths that could not be looked at."""
+
+    files: list[str] = field(default_factory=list)
+    """In the order of the paths given, sorted below each; each real file once."""
+    errors: list[FileError] = field(default_factory=list)
+
+
+def find_files(
+    paths: Sequence[str], exclude: Sequence[str] = (), *, root: str | None = None
+) -> Discovery:
+    """The Python files at and below ``paths``, spelled as the paths are.
+
+    A file that is named is taken whatever its name. Below a folder, ``*.py`` files are taken
+    that are regular files (or links to one), unless they or a folder on the way are among the
+    usual exclusions, in a virtual environment, ignored by a ``.gitignore`` (of a parent up to
+    the git root, too) or by ``exclude``. Links to folders are not followed.
+
+    Args:
+        paths: files and folders.
+        exclude: gitignore patterns.
+        root: the folder ``exclude`` is relative to; by default the working directory. For
+            a folder outside of it, the patterns are relative to that folder.
+    """
+    walk = _Walk(Gitignore(exclude) if exclude else None, os.path.realpath(root or os.curdir))
+    for path in paths:
+        walk.add(path)
+    return walk.found
+
+
+class _Walk:
+    """One call of :func:`find_files`."""
+
+    def __init__(self, exclude: Gitignore | None, root: str) -> None:
+        self.found = Discovery()
+        self._exclude = exclude
+        self._root = root
+        self._seen: set[str] = set()
+
+    def add(self, path: str) -> None:
+        """Take the file ``path``, or the files below the folder ``path``."""
+        try:
+            is_folder = stat.S_ISDIR(os.stat(path).st_mode)
+        except OSError as error:
+            self._fail(path, error)
+            return
+        if is_folder:
+            self._add_tree(path)
+        else:
+            self._take([(path, os.path.realpath(path))])
+
+    def _take(self, files: list[tuple[str, str]]) -> None:
+        """Report files, given as displayed and as real paths, that were not seen before."""
+        for shown, real in files:
+            if real not in self._seen:
+                self._seen.add(real)
+                self.found.files.append(shown)
+
+    def _fail(self, path: str, error: OSError) -> None:
+        if isinstance(error, (FileNotFoundError, NotADirectoryError)):
+            reason = _MISSING
+        else:
+            reason = f"cannot be read: {error.strerror or type(error).__name__}"
+        self.found.errors.append(FileError(path, reason))
+
+    def _add_tree(self, path: str) -> None:
+        real = os.path.realpath(path)
+        shown = "" if os.path.normpath(path) == os.curdir else path.rstrip(os.sep) or os.sep
+        files: list[tuple[str, str]] = []
+        links: list[tuple[str, str]] = []
+        pending = [(shown, real, self._inherited(real))]
+        while pending:
+            folder, real_folder, ignores = pending.pop()
+            try:
+                with os.scandir(folder or os.curdir) as scan:
+                    entries = list(scan)
+                names = {entry.name for entry in entries}
+                if real_folder != real and _is_foreign(real_folder, names):
+                    continue
+                if ".git" in names and real_folder != real:
+                    ignores = self._exclusions(real)
+                if ".gitignore" in names:
+                    ignores = (*ignores, *self._gitignore(real_folder))
+                for entry in entries:
+                    name = entry.name
+                    is_folder = entry.is_dir(follow_symlinks=False)
+                    if name in _SKIPPED if is_folder else not name.endswith(".py"):
+                        continue
+                    below = os.path.join(folder, name)
+                    real_below = os.path.join(real_folder, name)
+                    if _ignored(ignores, real_below, is_folder):
+                        continue
+                    if is_folder:
+                        pending.append((below, real_below, ignores))
+                    elif entry.is_symlink():
+                        links.append((below, real_below))
+                    elif entry.is_file(follow_symlinks=False):
+                        files.append((below, real_below))
+            except OSError as error:
+                self._fail(folder or os.curdir, error)
+        # A link is taken only where the file itself is not below this folder.
+        own = {real_file for _, real_file in files}
+        for link, real_link in links:
+            target = os.path.realpath(real_link)
+            if target not in own and os.path.isfile(target):
+                files.append((link, target))
+        self._take(sorted(files))
+
+    def _exclusions(self, tree: str) -> _Ignores:
+        """The caller's patterns, relative to their root or else to ``tree``."""
+        if self._exclude is None:
+            return ()
+        inside = os.path.join(tree, "").startswith(os.path.join(self._root, ""))
+        return ((self._root if inside else tree, self._exclude),)
+
+    def _inherited(self, tree: str) -> _Ignores:
+        """What holds in ``tree`` before its own ``.gitignore``: parents' files, outermost first."""
+        parents: list[str] = []
+        for folder in _upwards(tree):
+            if os.path.exists(os.path.join(folder, ".git")):
+                break
+            parents.append(os.path.dirname(folder))
+        else:
+            parents = []
+        ignores = self._exclusions(tree)
+        for parent in reversed(parents):
+            if os.path.exists(os.path.join(parent, ".gitignore")):
+                ignores = (*ignores, *self._gitignore(parent))
+        return ignores
+
+    def _gitignore(self, folder: str) -> _Ignores:
+        path = os.path.join(folder, ".gitignore")
+        try:
+            with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
+                return ((folder, Gitignore(file)),)
+        except OSError as error:
+            self._fail(path, error)
+            return ()
+
+
+#: Folders with their patterns, the one that decides first last.
+_Ignores = tuple[tuple[str, Gitignore], ...]
+
+
+def _ignored(ignores: _Ignores, path: str, folder: bool) -> bool:
+    for base, patterns in reversed(ignores):
+        below = path[len(os.path.join(base, "")) :].replace(os.sep, "/")
+        decision = patterns.decide(below, folder=folder)
+        if decision is not None:
+            return decision
+    return False
+
+
+def _is_foreign(folder: str, names: set[str]) -> bool:
+    """Whether a folder with these entries holds built or installed code."""
+    if os.path.basename(folder) in _SKIPPED_UNLESS_PACKAGE:
+        return "__init__.py" not in names
+    return "pyvenv.cfg" in names
+
+
+def project_root(path: str) -> str:
+    """The folder whose whole tree is the model of ``path``.
+
+    That is the nearest enclosing folder with ``.git``, ``pyproject.toml``, ``setup.py`` or
+    ``setup.cfg``; without one, the folder the topmost enclosing package stands in; without
+    a package, the file's own folder or the folder itself.
+
+    The home directory, the folder for temporary files and the root of the file system hold
+    other things than one project, so they are returned only if they are ``path``. A file that
+    lies in one of them directly, outside a package, is alone: the file itself is returned.
+
+    Returns:
+        A path relative to the working directory if ``path`` is, else an absolute one.
+    """
+    absolute = os.path.abspath(path)
+    is_folder = os.path.isdir(absolute)
+    folder = absolute if is_folder else os.path.dirname(absolute)
+    root = _marked(folder) or _package_parent(folder)
+    if _is_shared(root) and root != absolute:
+        root = absolute
+    return root if os.path.isabs(path) else os.path.relpath(root)
+
+
+def _upwards(folder: str) -> Iterator[str]:
+    """The folder and its parents, ending below the root of the file system."""
+    while (parent := os.path.dirname(folder)) != folder:
+        yield folder
+        folder = parent
+
+
+def _has(folder: str, *names: str) -> bool:
+    return any(os.path.exists(os.path.join(folder, name)) for name in names)
+
+
+def _marked(folder: str) -> str | None:
+    """The nearest folder upwards that is marked as a project."""
+    doubtful = None
+    for candidate in _upwards(folder):
+        if _is_shared(candidate):
+            break
+        if _has(candidate, ".git", "pyproject.toml"):
+            return candidate
+        if _has(candidate, "setup.py", "setup.cfg"):
+            if not _has(candidate, "__init__.py"):
+                return candidate
+            # setup.py may be a module of a package; the outermost may still be the project.
+            doubtful = candidate
+    return doubtful
+
+
+def _package_parent(folder: str) -> str:
+    """The folder that the topmost package around ``folder`` stands in."""
+    for candidate in _upwards(folder):
+        if not _has(candidate, "__init__.py"):
+            return candidate
+        parent = os.path.dirname(candidate)
+        if _is_shared(parent):
+            return candidate
+    return folder
+
+
+def _is_shared(folder: str) -> bool:
+    """Whether things of many projects lie in ``folder``, so that a marker there means nothing."""
+    real = os.path.realpath(folder)
+    return real in {
+        os.path.dirname(real),
+        os.path.realpath(os.path.expanduser("~")),
+        os.path.realpath(tempfile.gettempdir()),
+    }

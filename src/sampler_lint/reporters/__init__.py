@@ -1,1 +1,90 @@
-""""""
+"""How a run is told: one module per output format, each with a ``render(outcome) -> str``.
+
+Reporters know findings and source text, and neither the engine nor the command line.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sampler_lint.findings import Applicability, Finding
+from sampler_lint.source import SourceError, SourceFile
+
+#: The value of ``--output-format`` and the module that writes it.
+FORMATS: Mapping[str, str] = {
+    "text": f"{__name__}.text",
+    "json": f"{__name__}.json",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mended:
+    """What ``--fix`` did, or what ``--diff`` would do."""
+
+    fixed: Sequence[Finding]
+    left: Sequence[tuple[Finding, str]]
+    """Each finding that stays, and the reason."""
+    files: int
+    """How many files changed."""
+    written: bool
+    """False when the changes were only shown."""
+
+
+@dataclass(slots=True)
+class Sources:
+    """The text that positions refer to: from ``overlay`` where it has the path, else from disk."""
+
+    overlay: Mapping[str, bytes] = field(default_factory=dict)
+    _read: dict[str, SourceFile | None] = field(default_factory=dict)
+
+    def __call__(self, path: str) -> SourceFile | None:
+        """The file at ``path``; None when it cannot be read or decoded (any more)."""
+        if path not in self._read:
+            try:
+                data = self.overlay.get(path)
+                source = SourceFile.read(path) if data is None else SourceFile(path, data)
+            except SourceError:
+                source = None
+            self._read[path] = source
+        return self._read[path]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Everything there is to tell after a run."""
+
+    findings: Sequence[Finding]
+    """Those that stand, sorted."""
+    files: int
+    """How many files were asked for."""
+    errors: int = 0
+    """How many files could not be checked; standard error says which."""
+    sources: Callable[[str], SourceFile | None] = field(default_factory=Sources)
+    unsafe: bool = False
+    """Whether ``--unsafe-fixes`` was given."""
+    color: bool = False
+    mended: Mended | None = None
+
+    def applicable(self, finding: Finding) -> bool:
+        """Whether ``--fix``, with the other options as given, would apply the finding's fix."""
+        return finding.fix is not None and (
+            finding.fix.applicability is Applicability.SAFE
+            or (self.unsafe and finding.fix.applicability is Applicability.UNSAFE)
+        )
+
+
+def reporter(name: str) -> Callable[[Outcome], str]:
+    """The ``render`` of the format ``name``.
+
+    Raises:
+        KeyError: there is no such format.
+    """
+    render: Callable[[Outcome], str] = importlib.import_module(FORMATS[name]).render
+    return render
+
+
+def rule_url(code: str) -> str:
+    """The public page of the rule ``code``."""
+    return f"https://sampler-lint.readthedocs.io/rules/{code.lower()}"

@@ -1,0 +1,96 @@
+"""flake8 plugin: the command line's findings, in flake8's words.
+
+flake8 hands over one file at a time and may use several processes; the whole project is the
+engine's business. A file that says nothing about samplers costs one search through its text.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import os
+import tokenize
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from sampler_lint import __version__
+from sampler_lint.source import SourceError, SourceFile, is_candidate
+
+if TYPE_CHECKING:
+    import argparse
+    import ast
+
+    from sampler_lint.engine import Report, Session
+
+#: What flake8 reports where the command line would print an error and exit 2.
+_NOT_CHECKED = "SMP000"
+
+
+@functools.cache
+def _session() -> Session:
+    """This process's models, so that each project is read once."""
+    from sampler_lint.engine import Session
+
+    return Session()
+
+
+class Plugin:
+    """What flake8 makes for each file. It knows the parameters by their names."""
+
+    name = "sampler-lint"
+    version = __version__
+    respect_noqa = True
+
+    def __init__(self, tree: ast.AST, filename: str, lines: Sequence[str]) -> None:
+        """Keep what is needed; ``tree`` only says that flake8 could parse the file."""
+        self._filename = filename
+        self._text = "".join(lines)
+
+    @classmethod
+    def parse_options(cls, options: argparse.Namespace) -> None:
+        """Take over ``--disable-noqa``.
+
+        Otherwise we read ``# noqa`` ourselves before flake8 does: for flake8 it covers a
+        physical line, for the command line a whole statement, and the two must agree.
+        """
+        cls.respect_noqa = not options.disable_noqa
+
+    def run(self) -> Iterator[tuple[int, int, str, type[Plugin]]]:
+        """Yield row, 0-based column and text of each finding in the file."""
+        if not is_candidate(self._text.encode("utf-8", "replace")):
+            return
+        from sampler_lint.reporters.text import visible
+
+        report = self._check()
+        for error in report.errors:
+            if error.path == self._filename:
+                text = f"{_NOT_CHECKED} could not be checked: {visible(error.reason)}"
+                yield error.row or 1, 0, text, type(self)
+        for finding in report.findings:
+            text = f"{finding.code} {visible(finding.message)}"
+            yield finding.start.row, finding.start.column - 1, text, type(self)
+
+    def _check(self) -> Report:
+        from sampler_lint import engine
+
+        overlay = None if self._is_on_disk() else {self._filename: self._encoded()}
+        options = engine.Options(respect_noqa=self.respect_noqa)
+        return engine.check([self._filename], options, overlay=overlay, session=_session())
+
+    def _is_on_disk(self) -> bool:
+        """Whether flake8 read the file from disk, rather than standard input in its name."""
+        if not os.path.isfile(self._filename):
+            return False
+        try:
+            text = SourceFile.read(self._filename).text
+        except SourceError:
+            return True  # flake8 guesses an encoding; the engine will say what is wrong
+        return text.replace("\r\n", "\n").replace("\r", "\n") == self._text
+
+    def _encoded(self) -> bytes:
+        """The text in the encoding that it says it has."""
+        data = self._text.encode("utf-8", "surrogatepass")
+        try:
+            return self._text.encode(tokenize.detect_encoding(io.BytesIO(data).readline)[0])
+        except (SyntaxError, UnicodeError):
+            return data

@@ -1,0 +1,50 @@
+"""A change as a unified diff that ``git apply`` and ``patch -p1`` accept, byte for byte.
+
+Made from bytes, not text: a line ends at LF and nowhere else, so CR, form feeds and bytes of
+any encoding reach the patch as they are.
+Format: https://git-scm.com/docs/git-diff#generate_patch_text_with_p
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterator
+
+_NO_NEWLINE = b"\n\\ No newline at end of file\n"
+
+
+def unified_diff(path: str, old: bytes, new: bytes) -> bytes:
+    """The patch that turns ``old`` into ``new``, its paths relative to the working directory."""
+    name = os.path.relpath(path).replace(os.sep, "/")
+    patch = difflib.diff_bytes(
+        difflib.unified_diff,
+        _lines(old),
+        _lines(new),
+        _header(f"a/{name}"),
+        _header(f"b/{name}"),
+    )
+    return b"".join(line if line.endswith(b"\n") else line + _NO_NEWLINE for line in patch)
+
+
+def _lines(data: bytes) -> list[bytes]:
+    parts = data.split(b"\n")
+    return [part + b"\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
+
+
+def _header(name: str) -> bytes:
+    """The name as git writes it: quoted if it must be, with a tab after it if it has a space."""
+    raw = os.fsencode(name)
+    if any(byte < 0x20 or byte in b'"\\\x7f' for byte in raw):
+        return b'"' + b"".join(_quoted(raw)) + b'"'
+    return raw + b"\t" if b" " in raw else raw
+
+
+def _quoted(raw: bytes) -> Iterator[bytes]:
+    for byte in raw:
+        if byte in b'"\\':
+            yield b"\\" + bytes([byte])
+        elif 0x20 <= byte < 0x7F:
+            yield bytes([byte])
+        else:
+            yield b"\\%03o" % byte

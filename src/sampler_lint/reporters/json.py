@@ -1,0 +1,66 @@
+"""JSON in ruff's shape, so that tools which read ``ruff check --output-format json`` can read it.
+
+Two additions: ``why`` (the places a finding rests on), and ``filename`` in an edit that
+changes another file than the finding's. Pure ASCII, so that names which are not valid Unicode
+survive any terminal encoding. The shape: https://docs.astral.sh/ruff/settings/#output-format
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from sampler_lint.findings import Edit, Finding, Position
+from sampler_lint.reporters import Outcome, rule_url
+
+
+def render(outcome: Outcome) -> str:
+    """All findings as one array."""
+    return json.dumps([_finding(each, outcome) for each in outcome.findings], indent=2) + "\n"
+
+
+def _finding(finding: Finding, outcome: Outcome) -> dict[str, Any]:
+    return {
+        "cell": None,
+        "code": finding.code,
+        "end_location": _location(finding.end),
+        "filename": os.path.abspath(finding.path),
+        "fix": _fix(finding, outcome),
+        "location": _location(finding.start),
+        "message": finding.message,
+        "noqa_row": finding.start.row,
+        "url": rule_url(finding.code),
+        "why": list(finding.why),
+    }
+
+
+def _fix(finding: Finding, outcome: Outcome) -> dict[str, Any] | None:
+    if finding.fix is None:
+        return None
+    edits = [_edit(edit, finding, outcome) for edit in finding.fix.edits]
+    if None in edits:
+        return None  # all of its edits, or none
+    return {
+        "applicability": finding.fix.applicability.value,
+        "edits": edits,
+        "message": finding.fix.message,
+    }
+
+
+def _edit(edit: Edit, finding: Finding, outcome: Outcome) -> dict[str, Any] | None:
+    source = outcome.sources(edit.path)
+    if source is None:
+        return None
+    shown: dict[str, Any] = {
+        "content": edit.content,
+        "end_location": _location(source.position(edit.end)),
+        "location": _location(source.position(edit.start)),
+    }
+    if edit.path != finding.path:
+        shown["filename"] = os.path.abspath(edit.path)
+    return shown
+
+
+def _location(position: Position) -> dict[str, int]:
+    return {"column": position.column, "row": position.row}

@@ -1,0 +1,188 @@
+"""Text for people: each finding with its source lines, the way to it, its fix, and a summary.
+
+What comes from a file (names, paths, source lines) is shown with every unprintable character
+escaped, so that no file can send a command to the terminal that shows it.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Callable, Iterator
+
+from sampler_lint.findings import Applicability, Finding
+from sampler_lint.reporters import Mended, Outcome
+from sampler_lint.source import SourceFile
+
+_TAB = 4
+_WIDTH = 110
+"""Terminal cells of one source line that are shown."""
+_ROWS = 5
+"""Rows of one finding that are shown."""
+_CUT = "..."
+
+_STYLES = {"bold": "1", "red": "1;31", "blue": "34", "cyan": "36"}
+_HELP = {
+    Applicability.SAFE: "fix available: {}",
+    Applicability.UNSAFE: "fix available: {} (unsafe: needs --unsafe-fixes)",
+    Applicability.DISPLAY: "suggestion: {}",
+}
+
+Paint = Callable[[str, str], str]
+
+
+def render(outcome: Outcome) -> str:
+    """Every finding, then the summary."""
+    paint = _painted if outcome.color else _plain
+    blocks = ["\n".join(_finding(each, outcome, paint)) + "\n" for each in outcome.findings]
+    return "\n".join([*blocks, summary(outcome) + "\n"])
+
+
+def summary(outcome: Outcome) -> str:
+    """One sentence with the honest counts; after fixes also what was left, and why."""
+    if outcome.mended is not None:
+        return _mended(outcome.mended)
+    files = _count(outcome.files, "file")
+    if outcome.findings:
+        fixable = _fixable(outcome)
+        return f"Found {_count(len(outcome.findings), 'finding')}{fixable} in {files}."
+    if outcome.errors:
+        return (
+            f"No findings in {files}, but {_count(outcome.errors, 'error')}: not all was checked."
+        )
+    if not outcome.files:
+        return "No Python files found."
+    return f"All clear: {files} checked."
+
+
+def visible(text: str) -> str:
+    """``text`` with every unprintable character as its escape."""
+    if text.isprintable():
+        return text
+    return "".join(map(_visible, text))
+
+
+def _visible(character: str) -> str:
+    if character.isprintable():
+        return character
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _fixable(outcome: Outcome) -> str:
+    now = sum(map(outcome.applicable, outcome.findings))
+    unsafe = 0
+    if not outcome.unsafe:
+        unsafe = sum(
+            each.fix is not None and each.fix.applicability is Applicability.UNSAFE
+            for each in outcome.findings
+        )
+    if now and unsafe:
+        return f" ({now} fixable with --fix, {unsafe} more with --unsafe-fixes)"
+    if now:
+        return f" ({now} fixable with --fix)"
+    if unsafe:
+        return f" ({unsafe} fixable with --fix --unsafe-fixes)"
+    return ""
+
+
+def _mended(mended: Mended) -> str:
+    verb = "Fixed" if mended.written else "Would fix"
+    fixed = _count(len(mended.fixed), "finding")
+    head = f"{verb} {fixed} in {_count(mended.files, 'file')}"
+    if not mended.left:
+        return f"{head}; none left."
+    gap = " " if len(mended.left) == 1 else "\n  "
+    left = (f"{gap}{_place(each)}: {each.code} ({visible(why)})" for each, why in mended.left)
+    return f"{head}; {len(mended.left)} left:{''.join(left)}"
+
+
+def _place(finding: Finding) -> str:
+    return f"{visible(finding.path)}:{finding.start.row}:{finding.start.column}"
+
+
+def _finding(finding: Finding, outcome: Outcome, paint: Paint) -> Iterator[str]:
+    mark = f" [{paint('cyan', '*')}]" if outcome.applicable(finding) else ""
+    place, code = paint("bold", _place(finding)), paint("red", finding.code)
+    yield f"{place}: {code}{mark} {visible(finding.message)}"
+    source = outcome.sources(finding.path)
+    if source is not None:
+        yield from _snippet(finding, source, paint)
+    for why in finding.why:
+        yield f"    {paint('blue', 'note:')} {visible(why)}"
+    if finding.fix is not None:
+        fix = _HELP[finding.fix.applicability].format(visible(finding.fix.message))
+        yield f"    {paint('cyan', 'help:')} {fix}"
+
+
+def _snippet(finding: Finding, source: SourceFile, paint: Paint) -> Iterator[str]:
+    """The finding's rows with a numbered margin, each underlined where the finding is."""
+    first, last = finding.start.row, finding.end.row
+    rows = list(range(first, min(last, len(source.line_starts)) + 1))
+    margin = len(str(last))
+    bar = paint("blue", "|")
+    if rows:
+        yield f"{'':{margin}} {bar}"
+    for row in rows:
+        if len(rows) > _ROWS and _ROWS - 2 <= row - first < len(rows) - 1:
+            if row - first == _ROWS - 2:
+                yield _CUT
+            continue
+        line = source.line(row).rstrip("\r\n")
+        body = len(line) - len(line.lstrip())
+        start = finding.start.column - 1 if row == first else body
+        end = finding.end.column - 1 if row == last else len(line.rstrip())
+        shown, mark = _underlined(line, start, end)
+        number = paint("blue", f"{row:{margin}}")
+        yield f"{number} {bar} {shown}".rstrip()
+        yield f"{'':{margin}} {bar} {mark[0]}{paint('red', mark[1])}"
+
+
+def _underlined(line: str, start: int, end: int) -> tuple[str, tuple[str, str]]:
+    """``line`` as shown, and the padding and carets that go beneath characters start to end."""
+    shown: list[str] = []
+    edges = [0]
+    for character in line:
+        if character == "\t":
+            shown.append(" " * (_TAB - edges[-1] % _TAB))
+        else:
+            shown.append(_visible(character))
+        edges.append(edges[-1] + _cells(shown[-1]))
+    start = min(start, len(line))
+    end = max(start, min(end, len(line)))
+
+    low, high = 0, len(line)
+    if edges[-1] > _WIDTH:
+        # Keep some of what stands before the finding, and the finding's beginning.
+        left = min(max(0, edges[start] - _WIDTH // 3), edges[-1] - _WIDTH)
+        low = next(index for index, edge in enumerate(edges) if edge >= left)
+        high = max(index for index, edge in enumerate(edges) if edge <= left + _WIDTH)
+    before, after = _CUT if low else "", _CUT if high < len(line) else ""
+    end = max(start, min(end, high))
+    padding = len(before) + edges[start] - edges[low]
+    carets = max(1, edges[end] - edges[start])
+    text = before + "".join(shown[low:high]) + after
+    return text, (" " * padding, "^" * carets)
+
+
+def _cells(shown: str) -> int:
+    """How many terminal cells ``shown`` takes."""
+    if shown.isascii():
+        return len(shown)
+    return sum(_cell(character) for character in shown)
+
+
+def _cell(character: str) -> int:
+    if unicodedata.combining(character) or unicodedata.category(character) == "Me":
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _plain(style: str, text: str) -> str:
+    return text
+
+
+def _painted(style: str, text: str) -> str:
+    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"

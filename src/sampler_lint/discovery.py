@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -272,8 +271,9 @@ def _package_parent(folder: str) -> str:
 def _is_shared(folder: str) -> bool:
     """Whether things of many projects lie in ``folder``, so that a marker there means nothing."""
     real = os.path.realpath(folder)
-    return real in {
-        os.path.dirname(real),
-        os.path.realpath(os.path.expanduser("~")),
-        os.path.realpath(tempfile.gettempdir()),
-    }
+    if real == os.path.dirname(real):
+        return True
+    # tempfile.gettempdir() would be exact, but its import takes longer than a whole walk.
+    temporary = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    shared = (os.path.expanduser("~"), "/tmp", "/var/tmp", *temporary)
+    return any(real == os.path.realpath(other) for other in shared if other)

@@ -11,6 +11,7 @@ import warnings
 from bisect import bisect_left, insort
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from sampler_lint.findings import Applicability, Edit, FileError, Finding
 from sampler_lint.source import SourceError, read_bytes
@@ -37,7 +38,7 @@ def choose(
     taken: defaultdict[str, list[Edit]] = defaultdict(list)
     owner: dict[Edit, Finding] = {}
     for finding in sorted(findings, key=lambda finding: finding.sort_key):
-        reason = _refusal(finding, unsafe) or _overlap(finding, taken, owner)
+        reason = refusal(finding, unsafe) or _overlap(finding, taken, owner)
         if reason:
             deferred.append((finding, reason))
             continue
@@ -54,8 +55,8 @@ def edits_of(findings: Iterable[Finding]) -> list[Edit]:
     return sorted({edit for finding in findings if finding.fix for edit in finding.fix.edits})
 
 
-def _refusal(finding: Finding, unsafe: bool) -> str | None:
-    """Why the fix may not be applied, whatever stands beside it."""
+def refusal(finding: Finding, unsafe: bool) -> str | None:
+    """Why the finding's fix may not be applied, whatever stands beside it; None if it may."""
     if finding.fix is None or not finding.fix.edits:
         return "no fix"
     if finding.fix.applicability is Applicability.DISPLAY:
@@ -63,7 +64,7 @@ def _refusal(finding: Finding, unsafe: bool) -> str | None:
     if finding.fix.applicability is Applicability.UNSAFE and not unsafe:
         return "unsafe: use --unsafe-fixes"
     edits = edits_of([finding])
-    if any(one.path == other.path and _touch(one, other) for one, other in zip(edits, edits[1:])):
+    if any(one.path == other.path and _touch(one, other) for one, other in pairwise(edits)):
         return "its own edits overlap"
     return None
 
@@ -89,7 +90,7 @@ def _touch(one: Edit, other: Edit) -> bool:
     """Whether two edits change the same characters or insert at the same place."""
     if one.start == one.end == other.start == other.end:
         return True
-    return max(one.start, other.start) < min(one.end, other.end)
+    return one.start < other.end and other.start < one.end
 
 
 def _abut(one: Edit, other: Edit) -> bool:

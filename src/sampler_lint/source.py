@@ -150,3 +150,10 @@ class SourceFile:
         """One level of the file's own indentation: what most blocks add; else four spaces."""
         steps = Counter(match[2] for match in _BLOCK.finditer(self.text.replace("\r", "\n")))
         return max(steps, key=steps.__getitem__, default=" " * 4)
+
+    @cached_property
+    def quote(self) -> str:
+        """The quote that most short strings of the file use."""
+        singles = len(re.findall(r"(?<!['\w])'[^'\"\n]*'(?!')", self.text))
+        doubles = len(re.findall(r'(?<!["\w])"[^"\'\n]*"(?!")', self.text))
+        return "'" if singles > doubles else '"'

@@ -1,0 +1,367 @@
+"""Fix until quiet: rounds of check, choose, edit in memory, check again.
+
+A round that makes things worse is taken back before anything is written: when a file would no
+longer parse or be encodable, when a fix leaves its own finding standing, when fixes undo each
+other. What is taken back is not tried again, so a second run finds the same and changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Generic, Protocol, TypeVar
+
+from sampler_lint.findings import Edit, FileError, Finding
+from sampler_lint.fixing import (
+    apply_edits,
+    choose,
+    edits_of,
+    moved,
+    parses,
+    refusal,
+    why_not_writable,
+    write_whole,
+)
+from sampler_lint.source import SourceError, SourceFile, read_bytes
+
+
+class Checked(Protocol):
+    """What a check returns, as far as the rounds need it."""
+
+    findings: list[Finding]
+    errors: list[FileError]
+    files: list[str]
+
+
+CheckedT = TypeVar("CheckedT", bound=Checked)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A finding and the offsets between which it stands now; a reason if its fix is blocked."""
+
+    finding: Finding
+    start: int
+    end: int
+    reason: str = ""
+
+    def holds(self, finding: Finding, offset: int) -> bool:
+        """Whether ``finding``, at ``offset``, is this one."""
+        return _kind(self.finding) == _kind(finding) and self.start <= offset <= self.end
+
+    def after(self, edits: Sequence[Edit]) -> _Place:
+        """The same where the edits of a round in its file move it."""
+        start, end = moved(self.start, self.end, edits)
+        return replace(self, start=start, end=end)
+
+
+@dataclass(slots=True)
+class _State(Generic[CheckedT]):
+    """The files after a number of rounds."""
+
+    contents: dict[str, bytes]
+    """Changed files only."""
+    checked: CheckedT
+    blocked: list[_Place] = field(default_factory=list)
+    chosen: list[Finding] = field(default_factory=list)
+    """What is fixed from here to the next state."""
+    left: list[tuple[Finding, str]] = field(default_factory=list)
+
+
+Stamp = tuple[int, int, int]
+
+
+def stamp(path: str) -> Stamp | None:
+    """What changes when a file is written: inode, size, time of the last change; None if missing.
+
+    Taken before a check, it tells whether the check saw what is read afterwards.
+    """
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+class Rounds(Generic[CheckedT]):
+    """One call of ``fix``: its states, and what came of it."""
+
+    def __init__(
+        self,
+        check: Callable[[Mapping[str, bytes]], CheckedT],
+        *,
+        overlay: Mapping[str, bytes],
+        stamps: Mapping[str, Stamp | None],
+        unsafe: bool,
+        write: bool,
+    ) -> None:
+        """Prepare the rounds.
+
+        Args:
+            check: checks the files with the given contents in place of those on disk.
+            overlay: contents to start from in place of those on disk.
+            stamps: of the files on disk, taken before the first check.
+            unsafe: whether unsafe fixes may be applied.
+            write: whether files that cannot be written are to be left alone.
+        """
+        self.errors: list[FileError] = []
+        self._check = check
+        self._overlay = overlay
+        self._stamps = stamps
+        self._unsafe = unsafe
+        self._write = write
+        self._sources: dict[str, SourceFile] = {}
+        self._originals: dict[str, bytes] = {}
+        self._problems: dict[str, str | None] = {}
+        self._states: list[_State[CheckedT]] = []
+
+    @property
+    def checked(self) -> CheckedT:
+        """What the check says of the final state."""
+        return self._states[-1].checked
+
+    @property
+    def fixed(self) -> list[Finding]:
+        """The findings that were fixed, each as it stood when its round began."""
+        fixed = (finding for state in self._states for finding in state.chosen)
+        return sorted(fixed, key=lambda finding: finding.sort_key)
+
+    @property
+    def left(self) -> list[tuple[Finding, str]]:
+        """The findings that are still there, and why."""
+        return sorted(self._states[-1].left, key=lambda pair: pair[0].sort_key)
+
+    @property
+    def changed(self) -> dict[str, tuple[bytes, bytes]]:
+        """Old and new content of each changed file."""
+        contents = self._states[-1].contents
+        return {path: (self._originals[path], contents[path]) for path in sorted(contents)}
+
+    def run(self, max_rounds: int) -> None:
+        """Fix in memory until no fix is left, or for ``max_rounds`` checks."""
+        self._states = [_State({}, self._check(self._overlay))]
+        rounds = 0
+        while self._choose(state := self._states[-1]):
+            if rounds == max_rounds:
+                self._defer_chosen(state, f"not settled after {max_rounds} rounds")
+                return
+            contents, broken = self._apply(state)
+            if broken:
+                self._take_back(state, broken)
+                continue
+            rounds += 1
+            if earlier := next((old for old in self._states if old.contents == contents), None):
+                del self._states[self._states.index(earlier) + 1 :]
+                self._block(earlier, earlier.chosen, "reverted: the fixes undo each other")
+                continue
+            checked = self._check({**self._overlay, **contents})
+            if broken := self._newly_unreadable(state, checked):
+                self._take_back(state, broken)
+            elif failed := self._still_there(state, checked, contents):
+                self._block(state, failed, "reverted: the fix does not remove the finding")
+            else:
+                edits = _by_path(state.chosen)
+                blocked = [block.after(edits[block.finding.path]) for block in state.blocked]
+                self._states.append(_State(contents, checked, blocked))
+
+    def write(self) -> None:
+        """Write the changed files; files that a fix joins are written together or not at all."""
+        changed = self.changed
+        lost: set[str] = set()
+        for group in self._joined(changed):
+            written: list[str] = []
+            try:
+                for path in group:
+                    old, new = changed[path]
+                    write_whole(path, new, expect=old)
+                    written.append(path)
+            except SourceError as error:
+                self.errors.append(error.error)
+                lost.update(group)
+                self._restore(written, changed)
+        if lost:
+            self._forget(lost)
+
+    def _choose(self, state: _State[CheckedT]) -> list[Finding]:
+        files = set(state.checked.files)
+        candidates: list[Finding] = []
+        state.left = []
+        for finding in state.checked.findings:
+            if reason := refusal(finding, self._unsafe) or self._obstacle(state, files, finding):
+                state.left.append((finding, reason))
+            else:
+                candidates.append(finding)
+        state.chosen, deferred = choose(candidates, unsafe=self._unsafe)
+        state.left += deferred
+        return state.chosen
+
+    def _defer_chosen(self, state: _State[CheckedT], reason: str) -> None:
+        state.left += [(finding, reason) for finding in state.chosen]
+        state.chosen = []
+
+    def _obstacle(self, state: _State[CheckedT], files: set[str], finding: Finding) -> str | None:
+        """Why the finding's fix, though it may be applied, cannot be in this state."""
+        edits = edits_of([finding])
+        for path in sorted({finding.path, *(edit.path for edit in edits)}):
+            if path not in files:
+                return f"its fix edits {path}, which was not asked for"
+            if problem := self._problem(path):
+                return problem
+        texts = {edit.path: self._source(edit.path, state.contents).text for edit in edits}
+        if any(not 0 <= edit.start <= edit.end <= len(texts[edit.path]) for edit in edits):
+            return "its edits lie outside the file"
+        if all(texts[edit.path][edit.start : edit.end] == edit.content for edit in edits):
+            return "its fix changes nothing"
+        offset = _offset(finding, self._source(finding.path, state.contents))
+        return next((block.reason for block in state.blocked if block.holds(finding, offset)), None)
+
+    def _problem(self, path: str) -> str | None:
+        """Why the file cannot be edited at all."""
+        if path not in self._problems:
+            self._problems[path] = self._find_problem(path)
+        return self._problems[path]
+
+    def _find_problem(self, path: str) -> str | None:
+        try:
+            data = self._overlay[path] if path in self._overlay else read_bytes(path)
+            source = SourceFile(path, data)
+        except SourceError as error:
+            return error.error.reason
+        if path not in self._overlay and stamp(path) != self._stamps.get(path, stamp(path)):
+            return "the file was changed while it was checked"
+        try:
+            faithful = source.encode(source.text) == data
+        except UnicodeError:
+            faithful = False
+        if not faithful:
+            return f"the file's bytes are not plain {source.encoding}, so they could not be kept"
+        if not parses(source.text):
+            return "the file does not compile"
+        if self._write and (reason := why_not_writable(path)):
+            return reason
+        self._originals[path] = data
+        return None
+
+    def _source(self, path: str, contents: Mapping[str, bytes]) -> SourceFile:
+        """The editable file's source in a state."""
+        data = contents.get(path, self._originals[path])
+        source = self._sources.get(path)
+        if source is None or source.data != data:
+            source = self._sources[path] = SourceFile(path, data)
+        return source
+
+    def _apply(self, state: _State[CheckedT]) -> tuple[dict[str, bytes], dict[str, str]]:
+        """The contents after the chosen fixes, and the files that would be broken, with why."""
+        contents = dict(state.contents)
+        broken: dict[str, str] = {}
+        for path, edits in _by_path(state.chosen).items():
+            source = self._source(path, state.contents)
+            text = apply_edits(source.text, edits)
+            try:
+                data = source.encode(text)
+                kept = SourceFile(path, data).text == text
+            except (UnicodeError, SourceError):
+                kept = False
+            if not kept:
+                broken[path] = f"{path} could no longer be encoded as {source.encoding}"
+            elif not parses(text):
+                broken[path] = f"{path} would no longer parse"
+            elif data == self._originals[path]:
+                contents.pop(path, None)
+            else:
+                contents[path] = data
+        return contents, broken
+
+    def _newly_unreadable(self, state: _State[CheckedT], checked: CheckedT) -> dict[str, str]:
+        """The files just edited that the check, unlike before, has an error for."""
+        before = {error.path for error in state.checked.errors}
+        return {
+            error.path: f"{error.path}: {error.reason}"
+            for error in checked.errors
+            if error.path in _by_path(state.chosen) and error.path not in before
+        }
+
+    def _take_back(self, state: _State[CheckedT], broken: Mapping[str, str]) -> None:
+        """Block every chosen fix that touches a broken file, and say so."""
+        for path, reason in broken.items():
+            culprits = [f for f in state.chosen if f.fix and path in f.fix.paths]
+            fixes = ", ".join(f"{f.code} at {f.path}:{f.start.row}" for f in culprits)
+            self.errors.append(FileError(path, f"fixes reverted ({fixes}): {reason}"))
+            self._block(state, culprits, f"reverted: {reason}")
+
+    def _block(self, state: _State[CheckedT], findings: Iterable[Finding], reason: str) -> None:
+        for finding in findings:
+            offset = _offset(finding, self._source(finding.path, state.contents))
+            state.blocked.append(_Place(finding, offset, offset, reason))
+
+    def _still_there(
+        self, state: _State[CheckedT], checked: CheckedT, contents: Mapping[str, bytes]
+    ) -> list[Finding]:
+        """The chosen findings that are there again after their fix."""
+        edits = _by_path(state.chosen)
+        chosen = {id(finding) for finding in state.chosen}
+        places: defaultdict[tuple[str, str, str], list[_Place]] = defaultdict(list)
+        for finding in state.checked.findings:
+            if finding.path in edits or id(finding) in chosen:
+                offset = _offset(finding, self._source(finding.path, state.contents))
+                place = _Place(finding, offset, offset).after(edits[finding.path])
+                places[_kind(finding)].append(place)
+        failed: dict[int, Finding] = {}
+        for finding in checked.findings:
+            if same := places.get(_kind(finding)):
+                offset = _offset(finding, self._source(finding.path, contents))
+                here = {id(p.finding): p.finding for p in same if p.holds(finding, offset)}
+                # A finding that was there beside the fixed ones may stay.
+                if here.keys() <= chosen:
+                    failed.update(here)
+        return list(failed.values())
+
+    def _joined(self, changed: Mapping[str, object]) -> list[list[str]]:
+        """The changed files in groups, those that a fix edits together in one."""
+        groups: list[set[str]] = [{path} for path in changed]
+        for finding in self.fixed:
+            joined = set(finding.fix.paths if finding.fix else ()) & changed.keys()
+            touched = [group for group in groups if group & joined]
+            groups = [group for group in groups if not group & joined]
+            groups += [set().union(*touched)] if touched else []
+        return sorted(sorted(group) for group in groups)
+
+    def _restore(self, written: list[str], changed: Mapping[str, tuple[bytes, bytes]]) -> None:
+        for path in written:
+            old, new = changed[path]
+            try:
+                write_whole(path, old, expect=new)
+            except SourceError as error:
+                self.errors.append(error.error)
+
+    def _forget(self, lost: set[str]) -> None:
+        """Make the final state one in which the lost files were never edited."""
+        final = self._states[-1]
+        contents = {path: data for path, data in final.contents.items() if path not in lost}
+        for state in self._states:
+            state.chosen = [f for f in state.chosen if f.fix and lost.isdisjoint(f.fix.paths)]
+        self._problems.update(dict.fromkeys(lost, "not written, see the error for the file"))
+        state = _State(contents, self._check({**self._overlay, **contents}), final.blocked)
+        self._choose(state)
+        self._defer_chosen(state, "appeared when a file could not be written")
+        self._states.append(state)
+
+
+def _kind(finding: Finding) -> tuple[str, str, str]:
+    """What stays of a finding when its file is edited elsewhere."""
+    return finding.path, finding.code, finding.message
+
+
+def _offset(finding: Finding, source: SourceFile) -> int:
+    """The offset of the finding's first character."""
+    row = min(finding.start.row, len(source.line_starts))
+    return source.line_starts[row - 1] + finding.start.column - 1
+
+
+def _by_path(findings: Iterable[Finding]) -> defaultdict[str, list[Edit]]:
+    edits: defaultdict[str, list[Edit]] = defaultdict(list)
+    for edit in edits_of(findings):
+        edits[edit.path].append(edit)
+    return edits

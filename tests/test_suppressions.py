@@ -1,0 +1,132 @@
+"""Which comments silence which findings."""
+
+import tokenize
+
+import pytest
+
+from sampler_lint.findings import Finding, Position
+from sampler_lint.source import SourceFile
+from sampler_lint.suppressions import Suppressions
+
+
+def silenced(text: str, code: str = "SMP101") -> list[int]:
+    """The rows on which a finding would be silenced."""
+    suppressions = Suppressions(SourceFile("a.py", text.encode()))
+    rows = range(1, len(suppressions._source.line_starts) + 1)
+    places = ((row, Position(row, 1)) for row in rows)
+    return [
+        row
+        for row, place in places
+        if suppressions.covers(Finding(code, "text", "a.py", place, place))
+    ]
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "# noqa",
+        "# NOQA",
+        "#noqa",
+        "# noqa: SMP101",
+        "# noqa:SMP101",
+        "# noqa : smp101",
+        "# noqa: E501,SMP101",
+        "# noqa: E501 SMP101 because",
+        "# noqa: E501, SMP1",
+        "# noqa: because of SMP202",
+        "# type: ignore # noqa: SMP101",
+        "# noqa: E501  # noqa: SMP101",
+        "# sampler-lint: ignore",
+        "# sampler-lint:ignore  # why",
+        "# sampler-lint: ignore because",
+        "# Sampler-Lint: ignore[SMP101]",
+        "# sampler-lint: ignore [ SMP202, smp1 ]",
+    ],
+)
+def test_silences_its_line(comment: str) -> None:
+    assert silenced(f"x\ny  {comment}\nz\n") == [2]
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "# noqa: E501",
+        "# noqa: SMP102",
+        "# noqa: SMP1011",
+        "# noqable",
+        "# flake8: noqa",
+        "# ruff: noqa: SMP101",
+        "# sampler-lint: ignore[]",
+        "# sampler-lint: ignore[SMP2]",
+        "# sampler-lint: ignore[SMP101",
+        "# sampler-lint: ignore: SMP101",
+        "# sampler-lint: ignored",
+        "# sampler-lint: ignore-all",
+        "# sampler-lint",
+    ],
+)
+def test_silences_nothing(comment: str) -> None:
+    assert silenced(f"x\ny  {comment}\nz\n") == []
+
+
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "# flake8: noqa",
+        "# flake8: noqa: SMP101",
+        "# FLAKE8=NOQA",
+        "# ruff: noqa",
+        "# ruff: noqa: E501, SMP1",
+        "# sampler-lint: ignore-file",
+        "# sampler-lint: ignore-file[SMP1]",
+    ],
+)
+def test_silences_the_file(comment: str) -> None:
+    assert silenced(f"x\n  {comment}\nz") == [1, 2, 3]
+    assert silenced(f"x\n'''\n{comment}\n'''\n") == []
+
+
+def test_a_file_comment_with_codes_leaves_the_other_codes() -> None:
+    assert silenced("# flake8: noqa: SMP2\nx\n") == []
+    assert silenced("# sampler-lint: ignore-file[SMP2]\nx\n") == []
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize(
+    ("lines", "rows"),
+    [
+        (["a", "call(", "  b,", "  c,  # noqa", ")", "d"], [2, 3, 4, 5]),
+        (["call(", "  # noqa", "  c)", "d"], [1, 2, 3]),
+        (["a = \\", "  b  # noqa", "c"], [1, 2]),
+        (["for a in (", "  b,", "):  # noqa", "  c", "d"], [1, 2, 3]),
+        (["for a in b:", "  c  # noqa", "d"], [2]),
+        (["@a  # noqa", "def f():", "  pass"], [1]),
+        (["a = '''", "b", "'''  # noqa", "c"], [1, 2, 3]),
+        (["a", "# noqa", "b"], [2]),
+        (["a = '# noqa'", "b = '''", "# noqa", "'''", "c"], []),
+        (["a", "\x0cb  # noqa", "c"], [2]),
+        (["if a:", "    # noqa", "    b", "c  # noqa"], [2, 4]),
+        (["a  # noqa", "b  # noqa"], [1, 2]),
+    ],
+)
+def test_speaks_for_the_whole_statement_or_header(
+    lines: list[str], rows: list[int], newline: str
+) -> None:
+    assert silenced(newline.join(lines)) == rows
+
+
+@pytest.mark.parametrize("broken", ["call(", "  x\n y", "'''", "x = $ ?"])
+def test_lines_speak_for_themselves_where_the_file_has_no_tokens(broken: str) -> None:
+    rows = silenced(f"a  # noqa\nb\n{broken}\nc  # noqa\n")
+    assert rows[0] == 1
+    assert 2 not in rows
+    assert broken.count("\n") + 4 in rows or broken == "'''"
+
+
+def test_a_file_without_a_word_of_it_is_not_tokenized(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    monkeypatch.setattr(tokenize, "generate_tokens", lambda line: calls.append(line) or iter(()))
+    assert silenced("x  # a comment\n") == []
+    assert calls == []
+    assert silenced("x  # noqa\n") == []
+    assert len(calls) == 1

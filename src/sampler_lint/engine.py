@@ -6,10 +6,18 @@ call nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
+from sampler_lint.discovery import find_files, project_root
 from sampler_lint.findings import FileError, Finding
+
+if TYPE_CHECKING:
+    from sampler_lint.model.linked import Model
+    from sampler_lint.model.project import Module, Project
+    from sampler_lint.rules import Rule, Suspect
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +44,227 @@ class Report:
     """Every file that was asked for (candidate or not)."""
 
 
+class Session:
+    """Keeps the model of each tree between checks (flake8 asks file by file).
+
+    A model is reused only while no file of its tree has other content than it was made from.
+    """
+
+    def __init__(self) -> None:
+        self._trees: dict[tuple[str, tuple[str, ...]], _Tree] = {}
+
+    def tree(
+        self,
+        root: str,
+        exclude: tuple[str, ...],
+        overlay: Mapping[str, bytes],
+        shown: Mapping[str, str],
+    ) -> _Tree:
+        """The tree below ``root``, made now if there is none that fits."""
+        key = (root, exclude)
+        tree = self._trees.get(key)
+        if tree is None or not tree.fits(overlay, shown):
+            tree = self._trees[key] = _Tree(root, exclude, overlay, shown)
+        return tree
+
+
+class _Tree:
+    """One project and, once asked for, the findings of each rule in it."""
+
+    def __init__(
+        self,
+        root: str,
+        exclude: tuple[str, ...],
+        overlay: Mapping[str, bytes],
+        shown: Mapping[str, str],
+    ) -> None:
+        from sampler_lint.model.project import Project
+
+        self._overlay = dict(overlay)
+        files = {os.path.abspath(path): _short(path) for path in find_files([root], exclude).files}
+        files.update(shown)
+        self.project: Project = Project(root, files, overlay)
+        self._model: Model | None = None
+        self._found: dict[str, list[tuple[str, Finding]]] = {}
+
+    def fits(self, overlay: Mapping[str, bytes], shown: Mapping[str, str]) -> bool:
+        """Whether this tree holds the files with the content asked for."""
+        return (
+            shown.keys() <= self.project.files.keys()
+            and not (self._overlay.keys() - overlay.keys())
+            and all(
+                self._overlay.get(path) == data or self.project.holds(path, data)
+                for path, data in overlay.items()
+            )
+        )
+
+    def findings(self, rules: Sequence[Rule]) -> dict[str, list[Finding]]:
+        """The findings of ``rules`` by absolute path."""
+        if self._model is None:
+            from sampler_lint.model.linked import Model
+
+            self._model = Model(self.project)
+        by_path: dict[str, list[Finding]] = {}
+        for rule in rules:
+            if rule.code not in self._found:
+                self._found[rule.code] = list(self._run(rule, self._model))
+            for path, finding in self._found[rule.code]:
+                by_path.setdefault(path, []).append(finding)
+        return by_path
+
+    def _run(self, rule: Rule, model: Model) -> Iterator[tuple[str, Finding]]:
+        seen = set()
+        for suspect in rule.check(model):
+            finding = _finding(rule, suspect)
+            key = (suspect.module.path, finding.start, finding.end)
+            if key not in seen:
+                seen.add(key)
+                yield suspect.module.path, finding
+
+
+def _short(path: str) -> str:
+    """A path that nobody spelled: relative to the working directory when it is below it."""
+    relative = os.path.relpath(path)
+    return path if relative.startswith(os.pardir) else relative
+
+
+def _finding(rule: Rule, suspect: Suspect) -> Finding:
+    from sampler_lint.rules._region import RegionError, offsets
+
+    source = suspect.module.source
+    start, end = offsets(source, suspect.start)
+    if suspect.end is not None:
+        end = offsets(source, suspect.end)[1]
+    fix = None
+    if suspect.mend is not None:
+        try:
+            fix = suspect.mend()
+        except RegionError:
+            fix = None
+    return Finding(
+        rule.code,
+        suspect.message,
+        suspect.module.display,
+        source.position(start),
+        source.position(end),
+        fix,
+        suspect.why,
+    )
+
+
 def check(
     paths: Sequence[str],
     options: Options = Options(),  # noqa: B008  # frozen
     *,
     overlay: Mapping[str, bytes] | None = None,
+    session: Session | None = None,
 ) -> Report:
     """Check the Python files at and below ``paths``.
 
     The model covers the whole tree the files belong to; only findings in the files asked for
     are reported. ``overlay`` gives content for paths instead of what is on disk (an editor's
-    buffer, standard input, a fix not yet written).
+    buffer, standard input, a fix not yet written). ``session`` keeps models between calls.
 
     Never raises for what is in a file: that becomes a :class:`FileError`.
     """
-    raise NotImplementedError
+    from sampler_lint.rules import selected
+
+    session = session or Session()
+    contents = {os.path.abspath(path): data for path, data in (overlay or {}).items()}
+    report = Report()
+    asked: dict[str, str] = {}
+    roots: dict[str, dict[str, str]] = {}
+    for path in paths:
+        if os.path.abspath(path) in contents and not os.path.exists(path):
+            files = [path]
+        else:
+            discovery = find_files([path], options.exclude)
+            report.errors.extend(discovery.errors)
+            files = discovery.files
+        root = os.path.abspath(project_root(path))
+        for file in files:
+            absolute = os.path.abspath(file)
+            if absolute not in asked:
+                asked[absolute] = file
+                roots.setdefault(root, {})[absolute] = file
+    report.files = list(asked.values())
+    rules = selected(options.select, options.ignore)
+    for root, files_of_root in roots.items():
+        tree = session.tree(root, options.exclude, contents, files_of_root)
+        by_path = tree.findings(rules)
+        report.errors.extend(tree.project.problems(files_of_root))
+        for absolute in files_of_root:
+            for finding in by_path.get(absolute, ()):
+                _file(report, finding, tree.project.module_at(absolute), options)
+    report.findings.sort(key=lambda finding: finding.sort_key)
+    report.suppressed.sort(key=lambda finding: finding.sort_key)
+    report.errors.sort(key=lambda error: (error.path, error.row or 0))
+    return report
+
+
+def _file(report: Report, finding: Finding, module: Module | None, options: Options) -> None:
+    """Put a finding where it belongs."""
+    from sampler_lint.suppressions import Suppressions
+
+    if options.respect_noqa and module is not None:
+        if Suppressions(module.source).covers(finding):
+            report.suppressed.append(finding)
+            return
+    report.findings.append(finding)
+
+
+@dataclass(slots=True)
+class FixReport:
+    """What ``fix`` did and what it left."""
+
+    report: Report
+    """What a check says of the files as they are now (or would be, if nothing was written)."""
+    fixed: list[Finding] = field(default_factory=list)
+    """What is gone because it was fixed, at the place where it was then."""
+    left: list[tuple[Finding, str]] = field(default_factory=list)
+    """Every finding of ``report``, with the reason why it was not fixed."""
+    changed: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
+    """Old and new content of the files that were (or would be) changed."""
+    errors: list[FileError] = field(default_factory=list)
+    """What went wrong with the fixes, besides the errors of ``report``."""
+
+
+def fix(
+    paths: Sequence[str],
+    options: Options = Options(),
+    *,
+    unsafe: bool = False,
+    write: bool = True,
+    max_rounds: int = 10,
+    overlay: Mapping[str, bytes] | None = None,
+) -> FixReport:
+    """Fix what ``check`` finds in the Python files at and below ``paths``.
+
+    Only files that were asked for are edited, bytes outside the edits stay as they are, and
+    each file is written whole or not at all. A second run changes nothing.
+
+    Args:
+        paths: files and folders, as for ``check``.
+        options: as for ``check``.
+        unsafe: whether unsafe fixes are applied, too.
+        write: whether changed files are written, or only reported.
+        max_rounds: how often to check again after fixing, as a fix may make way for another.
+        overlay: as for ``check``.
+
+    Never raises for what is in a file or for a file that cannot be written: that becomes
+    a :class:`FileError`.
+    """
+    from sampler_lint.rounds import Rounds, stamp
+
+    overlay = overlay or {}
+    rounds = Rounds(
+        lambda contents: check(paths, options, overlay=contents),
+        overlay=overlay,
+        stamps={path: stamp(path) for path in find_files(paths, options.exclude).files},
+        unsafe=unsafe,
+        write=write,
+    )
+    rounds.run(max_rounds)
+    if write:
+        rounds.write()
+    return FixReport(rounds.checked, rounds.fixed, rounds.left, rounds.changed, rounds.errors)

@@ -11,14 +11,13 @@ from sampler_lint.findings import Fix
 
 if TYPE_CHECKING:
     from sampler_lint.model.facts import Node
-    from sampler_lint.model.flow import Model
+    from sampler_lint.model.linked import Model
     from sampler_lint.model.project import Module
-    from sampler_lint.rules._region import Region
 
 
 @dataclass(slots=True)
 class Suspect:
-    """A place the model calls wrong; the rule's libcst half still has to agree.
+    """A place the model calls wrong.
 
     ``start`` and ``end`` are nodes of ``module``; the finding spans from the first character
     of ``start`` to the last of ``end`` (``start`` itself when ``end`` is None).
@@ -29,8 +28,8 @@ class Suspect:
     message: str
     end: Node | None = None
     why: tuple[str, ...] = ()
-    mend: Callable[[Region], Fix | None] | None = field(default=None, repr=False)
-    """Builds the fix from libcst nodes; called with the region of ``module`` around ``start``."""
+    mend: Callable[[], Fix | None] | None = field(default=None, repr=False)
+    """Builds the fix from libcst nodes (see :class:`~sampler_lint.rules._region.Region`)."""
 
 
 class Rule(abc.ABC):

@@ -1,0 +1,1452 @@
+"""Where values flow: a demand-driven, flow-light points-to analysis over the whole tree.
+
+Andersen style: every expression, variable, field and return value is a set that grows until
+nothing changes. Sets are made only when asked for, so the cost follows the question and not
+the tree. The abstract values are constructions (of samplers, loaders, or any class of the
+tree), functions, classes, literals, containers, and :class:`Unknown` with its reason.
+
+Two refinements keep real code apart:
+
+- a local name that is read sees only the assignments that can reach the read;
+- an object returned by a factory remembers the call it came through (:attr:`Obj.through`), so
+  that ``build(train=True)`` and ``build(train=False)`` are different loaders.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from sampler_lint.model import catalog
+from sampler_lint.model.facts import (
+    Assign,
+    Attr,
+    Bin,
+    Binding,
+    Call,
+    Choice,
+    Class,
+    Comp,
+    Compare,
+    Const,
+    Declare,
+    Expr,
+    For,
+    Function,
+    Index,
+    Lambda,
+    Map,
+    Name,
+    Param,
+    Scope,
+    Seq,
+    Stmt,
+    Unary,
+    While,
+    last_name,
+)
+from sampler_lint.model.project import Project
+
+# --------------------------------------------------------------------------- abstract values
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Nothing certain can be said; ``reason`` says why."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """A literal (None, bool, int, float, str)."""
+
+    value: Any
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ext:
+    """A module, class, function or constant outside the tree, by canonical dotted name."""
+
+    dotted: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExtObj:
+    """What calling something outside the tree gave."""
+
+    dotted: str
+    site: Call
+
+
+@dataclass(frozen=True, slots=True)
+class ModRef:
+    """A module (or namespace folder) of the tree."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClassRef:
+    """A class of the tree."""
+
+    cls: Class
+
+
+@dataclass(frozen=True, slots=True)
+class FuncRef:
+    """A function of the tree, perhaps bound to the object it was read from."""
+
+    function: Function
+    bound: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Obj:
+    """An instance: of a class of the tree, or of one the catalog knows (a dotted name).
+
+    ``site`` is the call that built it; None for the ``self`` of a method, which may be of any
+    subclass. ``through`` is the call of the factory that returned it.
+    """
+
+    cls: Class | str
+    site: Call | None = None
+    through: Call | None = None
+
+    @property
+    def name(self) -> str:
+        """The class's own name, for messages."""
+        return self.cls.name if isinstance(self.cls, Class) else self.cls.rpartition(".")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Super:
+    """``super()`` in a method: attributes are looked up above ``cls``."""
+
+    cls: Class
+    receiver: Value | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A tuple, list or set display, or a comprehension."""
+
+    node: Seq | Comp
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A dict display, or a ``dict(…)`` call."""
+
+    node: Map | Call
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """``.items()`` or ``.values()`` of a table."""
+
+    table: Table
+    items: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gen:
+    """A generator made by calling ``function`` at ``site``."""
+
+    function: Function
+    site: Call
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """``functools.partial(…)`` built at ``site``."""
+
+    site: Call
+
+
+Value: TypeAlias = (
+    Unknown
+    | Lit
+    | Ext
+    | ExtObj
+    | ModRef
+    | ClassRef
+    | FuncRef
+    | Obj
+    | Super
+    | Pack
+    | Table
+    | View
+    | Gen
+    | Partial
+)
+
+Base: TypeAlias = "Class | str | Unknown"
+"""An entry of a linearised hierarchy: a class of the tree, a dotted name, or a gap."""
+
+_TRANSPARENT_CALLS = frozenset(
+    {"cast", "typing.cast", "copy.copy", "copy.deepcopy", "typing.assert_type", "reversed", "sorted"}
+)
+_MOST_VALUES = 48
+_MOST_STEPS = 60_000
+
+
+class _Var:
+    """A growing set of values and what depends on it."""
+
+    __slots__ = ("sinks", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[Value, None] = {}
+        self.sinks: list[Callable[[Value], None]] = []
+
+
+class Flow:
+    """Answers where the values of an expression come from."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self._vars: dict[object, _Var] = {}
+        self._queue: deque[tuple[_Var, Value]] = deque()
+        self._starts: deque[Callable[[], None]] = deque()
+        self._steps = 0
+        self._solving = False
+        self._mros: dict[Class, tuple[Base, ...]] = {}
+        self._callers: dict[Function, dict[tuple[Call, Value | None, Function], None]] = {}
+
+    # -- the solver
+
+    def values(self, expr: Expr) -> frozenset[Value]:
+        """Every value ``expr`` may have; contains :class:`Unknown` where some are not known."""
+        return self._solve(self._expr(expr))
+
+    def _solve(self, var: _Var) -> frozenset[Value]:
+        if not self._solving:
+            self._solving = True
+            self._steps = 0
+            try:
+                self._run()
+            finally:
+                self._solving = False
+        return frozenset(var.values)
+
+    def _run(self) -> None:
+        while self._starts or self._queue:
+            if self._queue:
+                var, value = self._queue.popleft()
+                self._steps += 1
+                for sink in list(var.sinks):
+                    sink(value)
+            else:
+                self._starts.popleft()()
+            if self._steps > _MOST_STEPS:
+                # Give up on this question; what was found so far is not all there is.
+                self._starts.clear()
+                self._queue.clear()
+                for open_var in self._vars.values():
+                    open_var.values.setdefault(Unknown("too much to follow"))
+                return
+
+    def _get(self, key: object, start: Callable[[_Var], None]) -> _Var:
+        var = self._vars.get(key)
+        if var is None:
+            var = self._vars[key] = _Var()
+            fresh = var
+            self._starts.append(lambda: start(fresh))
+        return var
+
+    def _add(self, var: _Var, value: Value) -> None:
+        if value in var.values:
+            return
+        if len(var.values) >= _MOST_VALUES:
+            value = Unknown("too many values")
+            if value in var.values:
+                return
+        var.values[value] = None
+        if var.sinks:
+            self._queue.append((var, value))
+
+    def _on(self, var: _Var, sink: Callable[[Value], None]) -> None:
+        var.sinks.append(sink)
+        for value in list(var.values):
+            sink(value)
+
+    def _flow(self, source: _Var, target: _Var) -> None:
+        if source is not target:
+            self._on(source, lambda value: self._add(target, value))
+
+    # -- expressions
+
+    def _expr(self, expr: Expr) -> _Var:
+        return self._get(expr, lambda var: self._start_expr(expr, var))
+
+    def _start_expr(self, expr: Expr, var: _Var) -> None:
+        if isinstance(expr, Name):
+            self._flow(self._read(expr), var)
+        elif isinstance(expr, Const):
+            if expr.value is ...:
+                self._add(var, Unknown("a long literal"))
+            else:
+                self._add(var, Lit(expr.value, type(expr.value).__name__))
+        elif isinstance(expr, Attr):
+            self._on(self._expr(expr.value), lambda value: self._attribute(value, expr.name, var))
+        elif isinstance(expr, Call):
+            self._start_call(expr, var)
+        elif isinstance(expr, (Seq, Comp)):
+            self._add(var, Pack(expr))
+        elif isinstance(expr, Map):
+            self._add(var, Table(expr))
+        elif isinstance(expr, Index):
+            self._on(self._expr(expr.value), lambda value: self._item(value, expr, var))
+        elif isinstance(expr, Choice):
+            for option in expr.options:
+                self._flow(self._expr(option), var)
+        elif isinstance(expr, Lambda):
+            self._add(var, FuncRef(expr.function))
+        elif isinstance(expr, Bin):
+            self._add(var, Unknown("computed"))
+        else:
+            self._add(var, Unknown("an expression that is not followed"))
+
+    # -- names
+
+    def _read(self, name: Name) -> _Var:
+        scope = name.scope
+        bindings = _reaching(name)
+        if bindings is None:
+            return self._variable(scope, name.id)
+        key = ("read", scope, name.id, tuple(id(binding) for binding in bindings))
+
+        def start(var: _Var) -> None:
+            for binding in bindings:
+                self._flow(self._binding(binding, scope), var)
+
+        return self._get(key, start)
+
+    def _variable(self, scope: Scope, name: str) -> _Var:
+        """The variable ``name`` as seen from ``scope``, whatever the order of statements."""
+        owner: Scope | None = scope
+        while owner is not None:
+            if name in owner.bindings and not (isinstance(owner, Class) and owner is not scope):
+                found = owner
+                return self._get(
+                    ("variable", found, name),
+                    lambda var: self._start_variable(found, name, var),
+                )
+            owner = owner.outer
+        module = scope.module
+        return self._get(("global", module, name), lambda var: self._start_global(module, name, var))
+
+    def _start_variable(self, scope: Scope, name: str, var: _Var) -> None:
+        for binding in scope.bindings[name]:
+            self._flow(self._binding(binding, scope), var)
+
+    def _start_global(self, facts: Scope, name: str, var: _Var) -> None:
+        """A name bound nowhere in its file: from a star import, or a builtin."""
+        module = self.project.module_of(facts)
+        for target, level in facts.module.star_imports:
+            path = self.project.find(target, module, level)
+            if path is None:
+                continue
+            other = self.project.module_at(path)
+            if other is not None and other is not module:
+                if name in other.facts.bindings:
+                    self._flow(self._variable(other.facts, name), var)
+                    return
+                if other.facts.star_imports:
+                    before = dict(var.values)
+                    self._flow(
+                        self._get(
+                            ("global", other.facts, name),
+                            lambda v, f=other.facts: self._start_global(f, name, v),  # type: ignore[misc]
+                        ),
+                        var,
+                    )
+                    if var.values != before:
+                        return
+        for target, level in facts.module.star_imports:
+            if not level and self.project.find(target, module, level) is None:
+                star = catalog.canonical(f"{target}.{name}")
+                if star in catalog.CLASSES:
+                    self._add(var, Ext(star))
+                    return
+        if facts.module.star_imports and name not in _BUILTINS:
+            self._add(var, Unknown(f"`{name}` comes from a star import"))
+        else:
+            self._add(var, Ext(name))
+
+    def _binding(self, binding: Binding, scope: Scope) -> _Var:
+        return self._get(binding, lambda var: self._start_binding(binding, scope, var))
+
+    def _start_binding(self, binding: Binding, scope: Scope, var: _Var) -> None:
+        how = binding.how
+        if how == "assign" and binding.value is not None:
+            self._flow(self._part(self._expr(binding.value), binding.path), var)
+        elif how == "element" and binding.value is not None:
+            self._flow(self._part(self._elements(self._expr(binding.value)), binding.path), var)
+        elif how == "enter" and binding.value is not None:
+            self._flow(self._part(self._expr(binding.value), binding.path), var)
+        elif how == "def":
+            self._add(var, FuncRef(binding.payload))
+        elif how == "class":
+            self._add(var, ClassRef(binding.payload))
+        elif how == "import":
+            self._start_import(binding, scope, var)
+        elif how == "param":
+            assert isinstance(scope, Function)
+            self._flow(self._parameter(scope, binding.payload), var)
+        else:
+            self._add(var, Unknown(f"`{binding.name}` is changed in place"))
+
+    def _start_import(self, binding: Binding, scope: Scope, var: _Var) -> None:
+        name, attribute, level = binding.payload
+        module = self.project.module_of(scope)
+        path = self.project.find(name, module, level)
+        if path is None:
+            dotted = name if attribute is None else f"{name}.{attribute}"
+            if level:
+                self._add(var, Unknown(f"`{binding.name}` is imported from outside the tree"))
+            else:
+                self._add(var, Ext(catalog.canonical(dotted)))
+        elif attribute is None:
+            self._add(var, ModRef(path))
+        else:
+            self._member(path, attribute, var)
+
+    def _member(self, path: str, name: str, var: _Var) -> None:
+        """``name`` of the module (or package) at ``path``: a variable, else a submodule."""
+        module = self.project.module_at(path)
+        if module is not None and name in module.facts.bindings:
+            self._flow(self._variable(module.facts, name), var)
+            return
+        folder = path if module is None else module.folder if module.is_package else None
+        if folder is not None:
+            below = self.project._file_below(folder, [name])
+            if below is not None:
+                self._add(var, ModRef(below))
+                return
+        if module is not None and module.facts.star_imports:
+            facts = module.facts
+            self._flow(
+                self._get(("global", facts, name), lambda v: self._start_global(facts, name, v)), var
+            )
+            return
+        self._add(var, Unknown(f"`{name}` is not defined in {self._where(path)}"))
+
+    def _where(self, path: str) -> str:
+        return self.project.files.get(path, path)
+
+    # -- parts of values
+
+    def _part(self, source: _Var, path: tuple[int, ...]) -> _Var:
+        """The part of a value that ``a, (b, c) = value`` gives by its path."""
+        for index in path:
+            source = self._component(source, index)
+        return source
+
+    def _component(self, source: _Var, index: int) -> _Var:
+        def start(var: _Var) -> None:
+            self._on(source, lambda value: self._pick(value, index, var))
+
+        return self._get(("part", source, index), start)
+
+    def _pick(self, value: Value, index: int, var: _Var) -> None:
+        if isinstance(value, Pack) and isinstance(value.node, Seq):
+            if -len(value.node.items) <= index < len(value.node.items):
+                self._flow(self._expr(value.node.items[index]), var)
+        elif isinstance(value, Pack):
+            for element in value.node.elements:
+                self._flow(self._expr(element), var)
+        elif isinstance(value, ExtObj) and value.dotted == "enumerate" and index == 1:
+            for arg in value.site.positional[:1]:
+                self._flow(self._elements(self._expr(arg)), var)
+        elif isinstance(value, ExtObj) and value.dotted == "zip":
+            if 0 <= index < len(value.site.positional):
+                self._flow(self._elements(self._expr(value.site.positional[index])), var)
+        elif isinstance(value, View) and value.items and index == 1:
+            self._table_values(value.table, None, var)
+        elif isinstance(value, Obj) and isinstance(value.cls, Class):
+            names = [p for p in self.fields(value.cls)]
+            if 0 <= index < len(names) and self._is_named_tuple(value.cls):
+                self._attribute(value, names[index], var)
+            else:
+                self._add(var, Unknown("unpacked from an object"))
+        elif not isinstance(value, Lit):
+            self._add(var, value if isinstance(value, Unknown) else Unknown("unpacked"))
+
+    def _elements(self, source: _Var) -> _Var:
+        """What iterating over a value gives."""
+
+        def start(var: _Var) -> None:
+            self._on(source, lambda value: self._iterate(value, var))
+
+        return self._get(("elements", source), start)
+
+    def _iterate(self, value: Value, var: _Var) -> None:
+        if isinstance(value, Pack):
+            items = value.node.items if isinstance(value.node, Seq) else value.node.elements
+            for item in items:
+                self._flow(self._expr(item), var)
+            self._appended(value, var)
+        elif isinstance(value, ExtObj) and value.dotted in {"enumerate", "zip"}:
+            self._add(var, value)
+        elif isinstance(value, View):
+            if value.items:
+                self._add(var, value)
+            else:
+                self._table_values(value.table, None, var)
+        elif isinstance(value, Gen):
+            for produced in value.function.yields:
+                if produced.value is not None and not produced.delegates:
+                    self._flow(self._expr(produced.value), var)
+        else:
+            self._add(var, value if isinstance(value, Unknown) else Unknown("an element"))
+
+    def _appended(self, pack: Pack, var: _Var) -> None:
+        """What ``list.append`` in the same file adds to a list built there."""
+        node = pack.node
+        if isinstance(node, Comp) or node.kind != "list":
+            return
+        for call in node.scope.module.all_calls:
+            func = call.func
+            if isinstance(func, Attr) and func.name == "append" and call.positional:
+                self._flow_if(self._expr(func.value), pack, self._expr(call.positional[0]), var)
+
+    def _flow_if(self, receiver: _Var, wanted: Value, source: _Var, var: _Var) -> None:
+        """Let ``source`` flow into ``var`` once ``receiver`` is seen to hold ``wanted``."""
+        self._on(receiver, lambda value: self._flow(source, var) if value == wanted else None)
+
+    def _item(self, value: Value, expr: Index, var: _Var) -> None:
+        key = expr.key.value if isinstance(expr.key, Const) else None
+        if isinstance(value, (Ext, ClassRef)):
+            self._add(var, value)  # Generic[int]
+        elif isinstance(value, Pack):
+            if isinstance(key, int) and isinstance(value.node, Seq):
+                self._pick(value, key, var)
+            else:
+                self._iterate(value, var)
+        elif isinstance(value, Table):
+            self._table_values(value, key if isinstance(key, str) else None, var)
+        elif isinstance(value, Unknown):
+            self._add(var, value)
+        else:
+            self._add(var, Unknown("an item of a container that is not followed"))
+
+    def _table_values(self, table: Table, key: str | None, var: _Var) -> None:
+        node = table.node
+        if isinstance(node, Map):
+            for item_key, item in node.items:
+                if item_key is None:
+                    self._on(
+                        self._expr(item),
+                        lambda value: (
+                            self._table_values(value, key, var)
+                            if isinstance(value, Table)
+                            else self._add(var, Unknown("merged from another dict"))
+                        ),
+                    )
+                    continue
+                known = item_key.value if isinstance(item_key, Const) else None
+                if key is None or known is None or known == key:
+                    self._flow(self._expr(item), var)
+        else:
+            for arg in node.args:
+                if arg.keyword is not None and key in {None, arg.keyword}:
+                    self._flow(self._expr(arg.value), var)
+        for scope in node.scope.module.scopes:
+            for store in scope.stores:
+                target = store.target
+                if not isinstance(target, Index) or store.value is None or store.how != "assign":
+                    continue
+                known = target.key.value if isinstance(target.key, Const) else None
+                if key is None or known is None or known == key:
+                    source = self._part(self._expr(store.value), store.path)
+                    self._flow_if(self._expr(target.value), table, source, var)
+
+    # -- attributes
+
+    def _attribute(self, value: Value, name: str, var: _Var) -> None:
+        if isinstance(value, ModRef):
+            self._member(value.path, name, var)
+        elif isinstance(value, Ext):
+            self._add(var, Ext(catalog.canonical(f"{value.dotted}.{name}")))
+        elif isinstance(value, ExtObj):
+            self._add(var, Ext(f"{value.dotted}().{name}"))
+        elif isinstance(value, Obj):
+            self._flow(self.field(value, name), var)
+        elif isinstance(value, Super):
+            self._super_attribute(value, name, var)
+        elif isinstance(value, ClassRef):
+            self._flow(self._class_attribute(value.cls, name, value), var)
+        elif isinstance(value, Table):
+            if name in {"items", "values", "get", "pop"}:
+                self._add(var, FuncRef(_TABLE_METHODS[name], value))
+            else:
+                self._table_values(value, name, var)  # attribute-style config dicts
+        elif isinstance(value, Unknown):
+            self._add(var, value)
+        elif not isinstance(value, Lit):
+            self._add(var, Unknown(f"`.{name}` of something that is not followed"))
+
+    def field(self, obj: Obj, name: str) -> _Var:
+        """The attribute ``name`` of an object."""
+        if isinstance(obj.cls, str):
+            return self._get(
+                ("known-field", obj, name), lambda var: self._start_known_field(obj, name, var)
+            )
+        if obj.site is not None and not self._finds_init(obj.cls) and name in self.fields(obj.cls):
+            return self._get(
+                ("data-field", obj, name), lambda var: self._start_data_field(obj, name, var)
+            )
+        key = ("field", obj.cls, obj.site is None, name)
+        cls = obj.cls
+        return self._get(key, lambda var: self._start_field(cls, obj, name, var))
+
+    def ask_field(self, obj: Obj, name: str) -> frozenset[Value]:
+        """What the attribute ``name`` of an object may hold."""
+        return self._solve(self.field(obj, name))
+
+    def _start_known_field(self, obj: Obj, name: str, var: _Var) -> None:
+        """An attribute of a torch sampler or loader: the argument it was built with."""
+        assert isinstance(obj.cls, str)
+        entries = catalog.known_mro(obj.cls)
+        entry = next((entry for entry in entries if entry.params), None)
+        if entry is not None and name in entry.params and obj.site is not None:
+            given = self.argument(obj, name)
+            if given is not None:
+                self._flow(self._expr(given), var)
+                return
+        if any(name in entry.methods for entry in entries):
+            self._add(var, Ext(f"{obj.cls}().{name}"))
+        else:
+            self._add(var, Unknown(f"`.{name}` of {obj.name}"))
+
+    def _start_data_field(self, obj: Obj, name: str, var: _Var) -> None:
+        assert isinstance(obj.cls, Class)
+        assert obj.site is not None
+        names = self.fields(obj.cls)
+        given = obj.site.keyword(name)
+        if given is None and names.index(name) < len(obj.site.positional):
+            given = obj.site.positional[names.index(name)]
+        if given is not None:
+            self._flow(self._expr(given), var)
+        self._start_field(obj.cls, Obj(obj.cls), name, var)
+
+    def fields(self, cls: Class) -> list[str]:
+        """The annotated names of a dataclass or named tuple, bases first."""
+        names: dict[str, None] = {}
+        for base in reversed(self.mro(cls)):
+            if isinstance(base, Class):
+                for stmt in base.body:
+                    target = (
+                        stmt.target
+                        if isinstance(stmt, Declare)
+                        else stmt.targets[0]
+                        if isinstance(stmt, Assign)
+                        else None
+                    )
+                    if isinstance(target, Name):
+                        names[target.id] = None
+        return list(names)
+
+    def _is_named_tuple(self, cls: Class) -> bool:
+        return any(last_name(base) == "NamedTuple" for base in cls.bases)
+
+    def _finds_init(self, cls: Class) -> bool:
+        return any(
+            isinstance(base, Class) and base.method("__init__") is not None for base in self.mro(cls)
+        )
+
+    def _start_field(self, cls: Class, obj: Obj, name: str, var: _Var) -> None:
+        found = False
+        hierarchy: list[Base] = list(self.mro(cls))
+        if obj.site is None:
+            hierarchy += self.subclasses(cls)
+        for base in hierarchy:
+            if isinstance(base, Class):
+                found |= self._own_attribute(base, name, obj, var)
+        for store in self.project.stores_of(name):
+            if _is_self_store(store.target, store.scope):
+                continue
+            assert isinstance(store.target, Attr)
+            if store.value is None or store.how != "assign":
+                continue
+            source = self._part(self._expr(store.value), store.path)
+            relatives = {base for base in hierarchy if isinstance(base, Class)}
+            self._on(
+                self._expr(store.target.value),
+                lambda value, source=source: (  # type: ignore[misc]
+                    self._flow(source, var)
+                    if isinstance(value, Obj) and value.cls in relatives
+                    else None
+                ),
+            )
+            found = True
+        if not found:
+            for base in hierarchy:
+                if isinstance(base, str) and catalog.known(base) is not None:
+                    entries = catalog.known_mro(base)
+                    if any(name in e.methods or name in e.attributes for e in entries):
+                        self._inherited_known(cls, base, obj, name, var)
+                        return
+            self._add(var, Unknown(f"`.{name}` is set nowhere in {cls.name}"))
+
+    def _inherited_known(self, cls: Class, base: str, obj: Obj, name: str, var: _Var) -> None:
+        """An attribute that a torch base sets: what the subclass passed to ``super().__init__``."""
+        entry = next((e for e in catalog.known_mro(base) if e.params), None)
+        if entry is not None and name in entry.params:
+            for call in self.base_init_calls(cls):
+                given = _given(call, entry.params, name)
+                if given is not None:
+                    self._flow(self._expr(given), var)
+                    return
+            if obj.site is not None and not self._finds_init(cls):
+                given = _given(obj.site, entry.params, name)
+                if given is not None:
+                    self._flow(self._expr(given), var)
+                    return
+        self._add(var, Ext(f"{base}().{name}"))
+
+    def base_init_calls(self, cls: Class) -> list[Call]:
+        """``super().__init__(…)`` and ``Base.__init__(self, …)`` in the class's ``__init__``."""
+        init = cls.method("__init__")
+        if init is None:
+            return []
+        return [
+            call
+            for call in init.calls
+            if isinstance(call.func, Attr) and call.func.name == "__init__"
+        ]
+
+    def _own_attribute(self, cls: Class, name: str, obj: Value, var: _Var) -> bool:
+        """What the class body and its methods' ``self.name = …`` give; whether there was any."""
+        found = False
+        for binding in cls.bindings.get(name, ()):
+            found = True
+            if binding.how == "def":
+                method: Function = binding.payload
+                if method.is_property:
+                    self._flow(self._returned(method), var)
+                elif method.is_static:
+                    self._add(var, FuncRef(method))
+                else:
+                    self._add(var, FuncRef(method, obj))
+            elif binding.how != "opaque":
+                self._flow(self._binding(binding, cls), var)
+        for store in self.project.stores_of(name):
+            if store.value is not None and _self_store_class(store.target, store.scope) is cls:
+                found = True
+                if store.how == "assign":
+                    self._flow(self._part(self._expr(store.value), store.path), var)
+                elif store.how == "enter":
+                    self._flow(self._expr(store.value), var)
+                else:
+                    self._add(var, Unknown(f"`{name}` is changed in place"))
+        return found
+
+    def _class_attribute(self, cls: Class, name: str, receiver: Value) -> _Var:
+        def start(var: _Var) -> None:
+            for base in self.mro(cls):
+                if isinstance(base, Class) and base.bindings.get(name):
+                    for binding in base.bindings[name]:
+                        if binding.how == "def":
+                            function: Function = binding.payload
+                            bound = receiver if function.is_classmethod else None
+                            self._add(var, FuncRef(function, bound))
+                        else:
+                            self._flow(self._binding(binding, base), var)
+                    return
+                if isinstance(base, str):
+                    self._add(var, Ext(f"{base}.{name}"))
+                    return
+            self._add(var, Unknown(f"`.{name}` of class {cls.name}"))
+
+        return self._get(("class-attribute", cls, name), start)
+
+    def _super_attribute(self, value: Super, name: str, var: _Var) -> None:
+        for base in self.mro(value.cls)[1:]:
+            if isinstance(base, Class):
+                method = base.method(name)
+                if method is not None:
+                    self._add(var, FuncRef(method, value.receiver))
+                    return
+            elif isinstance(base, str):
+                self._add(var, Ext(f"{base}.{name}"))
+                return
+        self._add(var, Unknown(f"`super().{name}`"))
+
+    # -- classes
+
+    def mro(self, cls: Class) -> tuple[Base, ...]:
+        """The linearised hierarchy, the class first; a base that is not known is Unknown.
+
+        Depth first, each class once: exact for what is asked here (who defines a name first
+        among bases of one project), without the errors C3 raises on broken code.
+        """
+        cached = self._mros.get(cls)
+        if cached is not None:
+            return cached
+        self._mros[cls] = (cls,)  # a class among its own bases stops here
+        out: dict[Base, None] = {cls: None}
+        for expr in cls.bases:
+            for base in self._bases(expr):
+                if isinstance(base, Class):
+                    for ancestor in self.mro(base):
+                        if isinstance(ancestor, str):
+                            out.pop(ancestor, None)
+                        out[ancestor] = None
+                elif isinstance(base, str) and base != "object":
+                    for known in catalog.known_mro(base):
+                        out.pop(known.name, None)
+                        out[known.name] = None
+                    if catalog.known(base) is None:
+                        out[base] = None
+                elif isinstance(base, Unknown):
+                    out[base] = None
+        result = tuple(out)
+        self._mros[cls] = result
+        return result
+
+    def _bases(self, expr: Expr) -> Iterator[Base]:
+        values = self.ask(expr)
+        if not values:
+            yield Unknown("a base class that is not found")
+        for value in values:
+            if isinstance(value, ClassRef):
+                yield value.cls
+            elif isinstance(value, Ext):
+                if value.dotted not in _NEUTRAL_BASES:
+                    yield value.dotted
+            elif isinstance(value, Unknown):
+                yield value
+            else:
+                yield Unknown("a base class made by a call")
+
+    def ask(self, expr: Expr) -> frozenset[Value]:
+        """:meth:`values`, also from inside the solver (what it needs is solved first)."""
+        if not self._solving:
+            return self.values(expr)
+        # A nested question: run the work it adds, leaving the outer queue as it is.
+        outer = self._starts, self._queue
+        self._starts, self._queue = deque(), deque()
+        try:
+            var = self._expr(expr)
+            self._run()
+            return frozenset(var.values)
+        finally:
+            inner = self._starts, self._queue
+            self._starts, self._queue = outer
+            self._starts.extend(inner[0])
+            self._queue.extend(inner[1])
+
+    def subclasses(self, cls: Class) -> list[Class]:
+        """The classes of the candidate files that derive from ``cls``, at any depth."""
+        out: dict[Class, None] = {}
+        todo = [cls]
+        while todo:
+            current = todo.pop()
+            for derived in self.project.classes_deriving(current.name):
+                if derived not in out and derived is not cls and current in self.mro(derived):
+                    out[derived] = None
+                    todo.append(derived)
+        return list(out)
+
+    def is_a(self, cls: Class | str, name: str) -> bool | None:
+        """Whether a class is (derived from) the known class ``name``; None if a base is unknown."""
+        if isinstance(cls, str):
+            return any(entry.name == name for entry in catalog.known_mro(cls))
+        mro = self.mro(cls)
+        if name in mro:
+            return True
+        return None if any(isinstance(base, Unknown) for base in mro) else False
+
+    def method(self, cls: Class | str, name: str) -> Function | str | Unknown | None:
+        """Who defines the method for instances of ``cls``: a function, a known class, or nobody."""
+        if isinstance(cls, str):
+            for entry in catalog.known_mro(cls):
+                if name in entry.methods:
+                    return entry.name
+            return None if catalog.known(cls) else Unknown(f"{cls} is not known")
+        for base in self.mro(cls):
+            if isinstance(base, Class):
+                if base.bindings.get(name):
+                    return base.method(name) or Unknown(f"`{name}` is no plain method")
+            elif isinstance(base, str):
+                entry_ = catalog.known(base)
+                if entry_ is None:
+                    return Unknown(f"{base} is outside the tree")
+                if name in entry_.methods:
+                    return base
+            else:
+                return base
+        return None
+
+    # -- calls
+
+    def _start_call(self, call: Call, var: _Var) -> None:
+        func = call.func
+        if isinstance(func, Name) and func.id == "super":
+            self._start_super(call, var)
+            return
+        self._on(self._expr(func), lambda value: self._apply(value, call, var))
+
+    def _start_super(self, call: Call, var: _Var) -> None:
+        scope: Scope | None = call.scope
+        while scope is not None and not (isinstance(scope, Function) and scope.cls is not None):
+            scope = scope.outer
+        if isinstance(scope, Function) and scope.cls is not None:
+            self._add(var, Super(scope.cls, Obj(scope.cls)))
+        else:
+            self._add(var, Unknown("super() outside a method"))
+
+    def _apply(self, value: Value, call: Call, var: _Var) -> None:
+        if isinstance(value, ClassRef):
+            self._instantiate(value.cls, call, var)
+        elif isinstance(value, Ext):
+            self._apply_external(value, call, var)
+        elif isinstance(value, FuncRef):
+            self._apply_function(value, call, var)
+        elif isinstance(value, Partial):
+            for arg in value.site.positional[:1]:
+                self._on(self._expr(arg), lambda inner: self._apply_partial(inner, value, call, var))
+        elif isinstance(value, Obj) and isinstance(value.cls, Class):
+            method = self.method(value.cls, "__call__")
+            if isinstance(method, Function):
+                self._apply_function(FuncRef(method, value), call, var)
+            else:
+                self._add(var, Unknown(f"calling an instance of {value.name}"))
+        else:
+            self._add(var, value if isinstance(value, Unknown) else Unknown("a call"))
+
+    def _instantiate(self, cls: Class, call: Call, var: _Var) -> None:
+        obj = Obj(cls, call)
+        self._add(var, obj)
+        for base in self.mro(cls):
+            if isinstance(base, Class):
+                init = base.method("__init__")
+                if init is not None:
+                    self._register(init, call, obj, init)
+                    return
+
+    def _apply_external(self, value: Ext, call: Call, var: _Var) -> None:
+        dotted = value.dotted
+        if catalog.known(dotted) is not None:
+            self._add(var, Obj(dotted, call))
+        elif dotted in {"functools.partial", "partial"}:
+            self._add(var, Partial(call))
+        elif dotted == "dict" and not call.positional:
+            self._add(var, Table(call))
+        elif dotted in {"list", "tuple", "iter", "set"} and call.positional:
+            self._flow(self._expr(call.positional[0]), var)
+        elif dotted == "getattr" and len(call.positional) >= 2:
+            self._apply_getattr(call, var)
+        elif dotted in _TRANSPARENT_CALLS and call.positional:
+            self._flow(self._expr(call.positional[-1]), var)
+        elif dotted.endswith(".__init__"):
+            self._add(var, Lit(None, "NoneType"))
+        else:
+            self._add(var, ExtObj(dotted, call))
+
+    def _apply_getattr(self, call: Call, var: _Var) -> None:
+        name = call.positional[1]
+        if isinstance(name, Const) and isinstance(name.value, str):
+            attribute = name.value
+            self._on(
+                self._expr(call.positional[0]),
+                lambda value: self._attribute(value, attribute, var),
+            )
+            for default in call.positional[2:3]:
+                self._flow(self._expr(default), var)
+        else:
+            self._add(var, Unknown("getattr with a computed name"))
+
+    def _apply_partial(self, inner: Value, partial: Partial, call: Call, var: _Var) -> None:
+        if isinstance(inner, ClassRef):
+            self._add(var, Obj(inner.cls, partial.site))
+        elif isinstance(inner, Ext) and catalog.known(inner.dotted) is not None:
+            self._add(var, Obj(inner.dotted, partial.site))
+        elif isinstance(inner, FuncRef):
+            self._flow(self._returned(inner.function), var)
+        else:
+            self._add(var, Unknown("a partial call"))
+
+    def _apply_function(self, value: FuncRef, call: Call, var: _Var) -> None:
+        function = value.function
+        table_method = _TABLE_METHOD_NAMES.get(id(function))
+        if table_method is not None:
+            assert isinstance(value.bound, Table)
+            self._apply_table_method(value.bound, table_method, call, var)
+            return
+        self._register(function, call, value.bound, function)
+        if function.is_generator:
+            self._add(var, Gen(function, call))
+            return
+        returned = self._returned(function)
+
+        def sink(result: Value) -> None:
+            if isinstance(result, Obj) and result.through is None and result.site is not None:
+                if result.site.scope is function:
+                    result = replace(result, through=call)
+            self._add(var, result)
+
+        self._on(returned, sink)
+
+    def _apply_table_method(self, table: Table, name: str, call: Call, var: _Var) -> None:
+        if name in {"items", "values"}:
+            self._add(var, View(table, name == "items"))
+            return
+        key = call.positional[0] if call.positional else None
+        known = key.value if isinstance(key, Const) and isinstance(key.value, str) else None
+        self._table_values(table, known, var)
+        for default in call.positional[1:2]:
+            self._flow(self._expr(default), var)
+
+    def _returned(self, function: Function) -> _Var:
+        def start(var: _Var) -> None:
+            for stmt in function.returns:
+                if stmt.value is not None:
+                    self._flow(self._expr(stmt.value), var)
+            if not any(stmt.value is not None for stmt in function.returns):
+                self._add(var, Lit(None, "NoneType"))
+
+        return self._get(("returned", function), start)
+
+    # -- parameters
+
+    def _register(
+        self, function: Function, call: Call, bound: Value | None, target: Function
+    ) -> None:
+        """Note that ``call`` calls ``function``; its arguments flow into the parameters."""
+        callers = self._callers.setdefault(function, {})
+        key = (call, bound, target)
+        if key in callers:
+            return
+        callers[key] = None
+        for param in function.params:
+            var = self._vars.get(("parameter", function, param.name))
+            if var is not None:
+                self._pass(function, param, call, bound, var)
+
+    def _parameter(self, function: Function, param: Param) -> _Var:
+        return self._get(
+            ("parameter", function, param.name),
+            lambda var: self._start_parameter(function, param, var),
+        )
+
+    def _start_parameter(self, function: Function, param: Param, var: _Var) -> None:
+        cls = function.cls
+        if cls is not None and function.params and param is function.params[0]:
+            if function.is_classmethod or function.name in {"__new__", "__init_subclass__"}:
+                self._add(var, ClassRef(cls))
+                return
+            if not function.is_static:
+                self._add(var, Obj(cls))
+                return
+        for call, bound, _ in list(self._callers.get(function, ())):
+            self._pass(function, param, call, bound, var)
+        for call in self.call_candidates(function):
+            # Resolving the callee registers the call, if it is one of this function.
+            self._expr(call)
+        if param.kind in {"vararg", "kwarg"}:
+            self._add(var, Unknown(f"`{param.name}` collects any arguments"))
+
+        def nobody() -> None:
+            if not self._callers.get(function):
+                self._add(var, Unknown(f"nothing in this tree calls `{function.qualname}`"))
+                if param.default is not None:
+                    self._flow(self._expr(param.default), var)
+
+        # After the candidates above have been resolved.
+        self._starts.append(lambda: self._starts.append(nobody))
+
+    def call_candidates(self, function: Function) -> Iterator[Call]:
+        """The calls whose spelling could mean ``function``."""
+        if function.name == "__init__" and function.cls is not None:
+            for cls in [function.cls, *self.subclasses(function.cls)]:
+                yield from self.project.calls_named(cls.name)
+        elif function.name == "__call__":
+            return
+        else:
+            yield from self.project.calls_named(function.name)
+
+    def callers(self, function: Function) -> list[Call]:
+        """Every call of ``function`` that could be resolved."""
+        for call in self.call_candidates(function):
+            self.values(call)
+        return [call for call, _, _ in self._callers.get(function, ())]
+
+    def callees(self, call: Call) -> list[Function]:
+        """The functions of the tree that ``call`` may call (``__init__`` for a class)."""
+        out: dict[Function, None] = {}
+        for value in self.values(call.func):
+            if isinstance(value, FuncRef) and id(value.function) not in _TABLE_METHOD_NAMES:
+                out[value.function] = None
+            elif isinstance(value, ClassRef):
+                init = self.method(value.cls, "__init__")
+                if isinstance(init, Function):
+                    out[init] = None
+            elif isinstance(value, Obj) and isinstance(value.cls, Class):
+                method = self.method(value.cls, "__call__")
+                if isinstance(method, Function):
+                    out[method] = None
+        return list(out)
+
+    def _pass(
+        self, function: Function, param: Param, call: Call, bound: Value | None, var: _Var
+    ) -> None:
+        given = passed(function, param, call, is_bound=bound is not None)
+        if given is MISSING:
+            if param.default is not None:
+                self._flow(self._expr(param.default), var)
+        elif isinstance(given, Expr):
+            self._flow(self._expr(given), var)
+        else:
+            for arg in call.args:
+                if arg.stars == 2:
+                    self._on(
+                        self._expr(arg.value),
+                        lambda value: (
+                            self._table_values(value, param.name, var)
+                            if isinstance(value, Table)
+                            else self._add(var, Unknown("passed by **"))
+                        ),
+                    )
+                elif arg.stars == 1:
+                    self._add(var, Unknown("passed by *"))
+
+    # -- arguments of constructions
+
+    def params(self, cls: Class | str) -> tuple[str, ...] | None:
+        """The constructor's parameter names without ``self``; None if they are not known."""
+        if isinstance(cls, str):
+            entry = next((e for e in catalog.known_mro(cls) if e.params), None)
+            return entry.params if entry is not None else None
+        init = self.method(cls, "__init__")
+        if isinstance(init, Function):
+            return tuple(
+                p.name for p in init.params[1:] if p.kind not in {"vararg", "kwarg", "keyword_only"}
+            )
+        for base in self.mro(cls):
+            if isinstance(base, Unknown):
+                return None
+            if isinstance(base, str):
+                return self.params(base) if catalog.known(base) else None
+        return ()
+
+    def argument(self, obj: Obj, name: str) -> Expr | None:
+        """The expression passed for parameter ``name`` when ``obj`` was built, or None.
+
+        None also where ``*args`` or ``**kwargs`` may carry it: see :meth:`may_be_passed`.
+        """
+        if obj.site is None:
+            return None
+        site, offset = obj.site, 0
+        if last_name(site.func) == "partial" and site.positional:
+            offset = 1
+        given = site.keyword(name)
+        if given is not None:
+            return given
+        params = self.params(obj.cls)
+        if params and name in params:
+            index = params.index(name) + offset
+            if index < len(site.positional):
+                return site.positional[index]
+        for arg in site.args:
+            if arg.stars == 2:
+                for value in self.ask(arg.value):
+                    if isinstance(value, Table):
+                        found = _table_entry(value, name)
+                        if found is not None:
+                            return found
+        return None
+
+    def may_be_passed(self, obj: Obj, name: str) -> bool:
+        """Whether the argument could arrive by ``*args`` or ``**kwargs`` that are not followed."""
+        if obj.site is None:
+            return True
+        if self.argument(obj, name) is not None or not (
+            obj.site.has_star or obj.site.has_double_star
+        ):
+            return False
+        if obj.site.has_star:
+            params = self.params(obj.cls)
+            if params is None or name in params:
+                return True
+        for arg in obj.site.args:
+            if arg.stars == 2:
+                tables = self.ask(arg.value)
+                if not tables or not all(isinstance(value, Table) for value in tables):
+                    return True
+                if any(not _is_closed(value) for value in tables if isinstance(value, Table)):
+                    return True
+        return False
+
+    def constants(self, expr: Expr | None, through: Call | None = None) -> set[Any] | None:
+        """The literal values ``expr`` can have, or None when one of them is not known.
+
+        With ``through``, a parameter of the function called there has the value passed there.
+        """
+        if expr is None:
+            return None
+        if isinstance(expr, Unary) and expr.op == "Not":
+            inner = self.constants(expr.operand, through)
+            return None if inner is None else {not value for value in inner}
+        if isinstance(expr, Choice) and expr.kind == "if":
+            test = self.constants(expr.test, through)
+            picked = expr.options
+            if test is not None and len(test) == 1:
+                picked = [expr.options[0] if next(iter(test)) else expr.options[1]]
+            return self._join(picked, through)
+        if isinstance(expr, Choice):
+            first = self.constants(expr.options[0], through)
+            if first is not None and len(first) == 1:
+                truth = bool(next(iter(first)))
+                if truth == (expr.kind == "or"):
+                    return first
+                if len(expr.options) == 2:
+                    return self.constants(expr.options[1], through)
+            return self._join(expr.options, through)
+        if isinstance(expr, Compare) and len(expr.ops) == 1:
+            return self._compare(expr, through)
+        if through is not None and isinstance(expr, Name) and isinstance(expr.scope, Function):
+            binding = expr.scope.bindings.get(expr.id, [])
+            function = expr.scope
+            if len(binding) == 1 and binding[0].how == "param" and function in self.callees(through):
+                given = passed(
+                    function,
+                    binding[0].payload,
+                    through,
+                    is_bound=function.cls is not None and not function.is_static,
+                )
+                if given is MISSING:
+                    return self.constants(binding[0].payload.default)
+                return self.constants(given) if isinstance(given, Expr) else None
+            if len(binding) == 1 and binding[0].how == "assign" and not binding[0].path:
+                return self.constants(binding[0].value, through)
+        out: set[Any] = set()
+        values = self.values(expr)
+        if not values:
+            return None
+        for value in values:
+            if not isinstance(value, Lit):
+                return None
+            out.add(value.value)
+        return out
+
+    def _join(self, options: Iterable[Expr], through: Call | None) -> set[Any] | None:
+        out: set[Any] = set()
+        for option in options:
+            values = self.constants(option, through)
+            if values is None:
+                return None
+            out |= values
+        return out
+
+    def _compare(self, expr: Compare, through: Call | None) -> set[Any] | None:
+        left = self.constants(expr.left, through)
+        right = self.constants(expr.rights[0], through)
+        if left is None or right is None or len(left) != 1 or len(right) != 1:
+            return None
+        a, b = next(iter(left)), next(iter(right))
+        op = expr.ops[0]
+        if op in {"Eq", "Is"}:
+            return {a == b}
+        if op in {"NotEq", "IsNot"}:
+            return {a != b}
+        return None
+
+
+# --------------------------------------------------------------------------- helpers
+
+MISSING = object()
+"""A parameter that a call does not fill (its default holds)."""
+
+_BUILTINS = frozenset(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
+
+_NEUTRAL_BASES = frozenset(
+    {
+        "object",
+        "typing.Generic",
+        "Generic",
+        "abc.ABC",
+        "typing.Protocol",
+        "typing_extensions.Protocol",
+        "typing.NamedTuple",
+        "collections.abc.Iterable",
+        "collections.abc.Iterator",
+        "typing.Iterable",
+        "typing.Iterator",
+        "collections.abc.Sized",
+    }
+)
+
+
+def _pseudo(name: str) -> Function:
+    function = Function()
+    function.name, function.outer = name, None
+    return function
+
+
+_TABLE_METHODS = {name: _pseudo(name) for name in ("items", "values", "get", "pop")}
+_TABLE_METHOD_NAMES = {id(function): name for name, function in _TABLE_METHODS.items()}
+
+
+def passed(function: Function, param: Param, call: Call, *, is_bound: bool) -> Any:
+    """What ``call`` passes for ``param``: an expression, :data:`MISSING`, or None if unclear."""
+    for arg in call.args:
+        if arg.keyword == param.name:
+            return arg.value
+    positional = [p for p in function.params if p.kind in {"positional", "positional_only"}]
+    if is_bound and positional:
+        positional = positional[1:]
+    if param in positional:
+        index = positional.index(param)
+        given = call.positional
+        if index < len(given):
+            return given[index]
+        if call.has_star:
+            return None
+    if call.has_double_star:
+        return None
+    return MISSING
+
+
+def _given(call: Call, params: tuple[str, ...], name: str) -> Expr | None:
+    given = call.keyword(name)
+    if given is not None:
+        return given
+    positional = call.positional
+    if isinstance(call.func, Attr) and not isinstance(call.func.value, Call):
+        positional = positional[1:]  # Base.__init__(self, …)
+    index = params.index(name)
+    return positional[index] if index < len(positional) else None
+
+
+def _table_entry(table: Table, name: str) -> Expr | None:
+    if isinstance(table.node, Call):
+        return table.node.keyword(name)
+    for key, value in table.node.items:
+        if isinstance(key, Const) and key.value == name:
+            return value
+    return None
+
+
+def _is_closed(table: Table) -> bool:
+    if isinstance(table.node, Call):
+        return not table.node.has_double_star
+    return all(isinstance(key, Const) for key, _ in table.node.items)
+
+
+def _is_self_store(target: Expr, scope: Scope) -> bool:
+    return _self_store_class(target, scope) is not None
+
+
+def _self_store_class(target: Expr, scope: Scope) -> Class | None:
+    """The class C for ``self.x = …`` in a method of C (or in a function inside it)."""
+    if not isinstance(target, Attr) or not isinstance(target.value, Name):
+        return None
+    owner: Scope | None = scope
+    while owner is not None:
+        if isinstance(owner, Function) and owner.self_name == target.value.id:
+            return owner.cls
+        if target.value.id in owner.bindings:
+            return None
+        owner = owner.outer
+    return None
+
+
+def self_class(expr: Expr) -> Class | None:
+    """The class C when ``expr`` is the ``self`` of one of C's methods."""
+    if not isinstance(expr, Name):
+        return None
+    owner: Scope | None = expr.scope
+    while owner is not None:
+        if isinstance(owner, Function) and owner.self_name == expr.id:
+            return owner.cls
+        if expr.id in owner.bindings:
+            return None
+        owner = owner.outer
+    return None
+
+
+def _reaching(name: Name) -> list[Binding] | None:
+    """The bindings of a local name that can reach this read; None if order says nothing."""
+    scope, stmt = name.scope, name.stmt
+    bindings = scope.bindings.get(name.id)
+    if not bindings or stmt is None or isinstance(scope, Class):
+        return None
+    if stmt.scope is not scope:
+        return None
+    if len(bindings) == 1:
+        return None
+    dominating: Binding | None = None
+    for binding in bindings:
+        if binding.how == "param":
+            if dominating is None:
+                dominating = binding
+            continue
+        if binding.stmt is None or binding.stmt.scope is not scope:
+            return None
+        if _before(binding, stmt) and _dominates(binding.stmt, stmt):
+            if dominating is None or dominating.stmt is None:
+                dominating = binding
+            elif binding.stmt.order > dominating.stmt.order:
+                dominating = binding
+    first = dominating.stmt.order if dominating is not None and dominating.stmt is not None else 0
+    out = []
+    for binding in bindings:
+        if binding is dominating:
+            out.append(binding)
+        elif binding.stmt is None:
+            if dominating is None:
+                out.append(binding)
+        elif binding.stmt.order >= first and (
+            _before(binding, stmt) or _loops_back(binding.stmt, stmt, dominating)
+        ):
+            out.append(binding)
+    return out
+
+
+def _before(binding: Binding, stmt: Stmt) -> bool:
+    """Whether the binding is made before ``stmt`` is reached in reading order."""
+    bound = binding.stmt
+    assert bound is not None
+    if bound is stmt:
+        # `for x in x:` and `x = f(x)` read first; the loop body sees the loop's own binding.
+        return False
+    return bound.order < stmt.order
+
+
+def _dominates(bound: Stmt, stmt: Stmt) -> bool:
+    """Whether every way to ``stmt`` leads through ``bound`` (an earlier one)."""
+    if isinstance(bound, For):
+        return bound.encloses(stmt) and any(s is bound for s in stmt.ancestors())
+    parent = bound.parent
+    if parent is None:
+        return True
+    if not any(ancestor is parent for ancestor in stmt.ancestors()):
+        return False
+    inner: Stmt = stmt
+    for ancestor in stmt.ancestors():
+        if ancestor is parent:
+            break
+        inner = ancestor
+    return inner.block is bound.block
+
+
+def _loops_back(bound: Stmt, stmt: Stmt, dominating: Binding | None) -> bool:
+    """Whether a loop around both brings a later binding to ``stmt``."""
+    for ancestor in stmt.ancestors():
+        if isinstance(ancestor, (For, While)) and ancestor.encloses(bound):
+            if (
+                dominating is not None
+                and dominating.stmt is not None
+                and ancestor.encloses(dominating.stmt)
+                and ancestor is not dominating.stmt
+            ):
+                continue
+            return True
+    return False

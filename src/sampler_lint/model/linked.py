@@ -1,0 +1,404 @@
+"""The linked model: the questions rules ask, answered for the whole tree.
+
+Answers are three-valued: yes, no, or not known (None, or :class:`~.flow.Unknown`). A rule
+speaks on a certain answer only, so what is not known is never guessed here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from sampler_lint.model import catalog
+from sampler_lint.model.catalog import TORCH_DATA
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    Function,
+    Name,
+    Node,
+    Scope,
+    last_name,
+)
+from sampler_lint.model.flow import Ext, Flow, Lit, Obj, Unknown, Value, self_class
+from sampler_lint.model.project import Module, Project
+
+SAMPLER = TORCH_DATA + "Sampler"
+BATCH_SAMPLER = TORCH_DATA + "BatchSampler"
+DISTRIBUTED_SAMPLER = TORCH_DATA + "DistributedSampler"
+DATA_LOADER = TORCH_DATA + "DataLoader"
+
+_CONSTRUCTION_WORDS = re.compile(r"[Ll]oader|[Ss]ampler")
+_SEEDERS = frozenset(
+    {
+        "manual_seed",
+        "manual_seed_all",
+        "seed_everything",
+        "seed_all",
+        "set_seed",
+        "set_random_seed",
+        "set_global_seed",
+        "fix_seed",
+        "setup_seed",
+        "init_seeds",
+        "seed",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """The attributes that instances of a class have."""
+
+    names: frozenset[str]
+    open: str | None
+    """Why there may be others (an unknown base, ``setattr``…); None if these are all."""
+
+
+class Model:
+    """One tree, linked."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        self.flow = Flow(project)
+        for module in project.candidates:
+            for cls in module.facts.classes:
+                self.flow.mro(cls)
+
+    @property
+    def modules(self) -> list[Module]:
+        """The files that say a sampler word."""
+        return self.project.candidates
+
+    def module_of(self, scope: Scope) -> Module:
+        """The file a scope is in."""
+        return self.project.module_of(scope)
+
+    def place(self, scope: Scope, node: Node) -> str:
+        """``data.py:40``, for the chain of reasons under a finding."""
+        return f"{self.module_of(scope).display}:{node.row}"
+
+    def place_of(self, obj: Obj) -> str:
+        """Where an object was built, or its class defined."""
+        if obj.site is not None:
+            return self.place(obj.site.scope, obj.site)
+        if isinstance(obj.cls, Class):
+            return self.place(obj.cls, obj.cls)
+        return obj.cls
+
+    # -- the program
+
+    @cached_property
+    def frameworks(self) -> frozenset[str]:
+        """The training frameworks that the tree imports."""
+        return frozenset(
+            catalog.FRAMEWORK_PACKAGES[name]
+            for name in self.project.imported_packages
+            if name in catalog.FRAMEWORK_PACKAGES
+        )
+
+    @cached_property
+    def seeded_by(self) -> list[tuple[Module, Call, Expr]]:
+        """Where the program seeds a random generator with something that is no literal."""
+        out = []
+        for module in self.modules:
+            for call in module.facts.all_calls:
+                if last_name(call.func) not in _SEEDERS:
+                    continue
+                given = call.positional[:1] or [
+                    arg.value for arg in call.args if arg.keyword == "seed"
+                ]
+                if given and not isinstance(given[0], Const) and _mentions_seed(given[0]):
+                    out.append((module, call, given[0]))
+        return out
+
+    # -- classes
+
+    def classes(self) -> Iterator[tuple[Module, Class]]:
+        """Every class of the candidate files."""
+        for module in self.modules:
+            for cls in module.facts.classes:
+                yield module, cls
+
+    def is_a(self, value: Value | Class | str, name: str) -> bool | None:
+        """Whether an object (or class) is one of the known class ``name``."""
+        if isinstance(value, Obj):
+            return self.flow.is_a(value.cls, name)
+        if isinstance(value, (Class, str)):
+            return self.flow.is_a(value, name)
+        return None if isinstance(value, Unknown) else False
+
+    def is_sampler_class(self, cls: Class) -> bool:
+        """Whether the class is certainly a torch sampler, or is used as one by a loader."""
+        return self.flow.is_a(cls, SAMPLER) is True or cls in self.used_as_sampler
+
+    @cached_property
+    def used_as_sampler(self) -> dict[Class, Obj]:
+        """Classes of the tree passed as ``sampler=`` or ``batch_sampler=``, with the loader."""
+        out: dict[Class, Obj] = {}
+        for loader in self.loaders:
+            for name in ("sampler", "batch_sampler"):
+                for value in self.passed_to(loader, name):
+                    if isinstance(value, Obj) and isinstance(value.cls, Class):
+                        out.setdefault(value.cls, loader)
+        return out
+
+    @cached_property
+    def used_as_batch_sampler(self) -> dict[Class, Obj]:
+        """Classes of the tree passed as ``batch_sampler=``, with the loader."""
+        out: dict[Class, Obj] = {}
+        for loader in self.loaders:
+            for value in self.passed_to(loader, "batch_sampler"):
+                if isinstance(value, Obj) and isinstance(value.cls, Class):
+                    out.setdefault(value.cls, loader)
+        return out
+
+    def attributes(self, cls: Class) -> Attributes:
+        """What instances have: from the class, its bases, its methods and from outside."""
+        names: set[str] = set(_EVERY_OBJECT)
+        reason: str | None = None
+        for base in self.flow.mro(cls):
+            if isinstance(base, Unknown):
+                reason = reason or base.reason
+            elif isinstance(base, str):
+                entries = catalog.known_mro(base)
+                if not entries:
+                    reason = reason or f"its base {base} is outside the tree"
+                for entry in entries:
+                    names |= entry.attributes | entry.methods
+            else:
+                names |= base.bindings.keys()
+                names |= self._stored_names(base)
+                reason = reason or _dynamic(base)
+        return Attributes(frozenset(names), reason)
+
+    def _stored_names(self, cls: Class) -> set[str]:
+        names: set[str] = set()
+        for scope in _inside(cls):
+            for store in scope.stores:
+                if isinstance(store.target, Attr) and self_class(store.target.value) is cls:
+                    names.add(store.target.name)
+        return names
+
+    # -- samplers and loaders
+
+    def constructions(self) -> Iterator[Obj]:
+        """Every sampler and loader built in the candidate files."""
+        yield from self._constructions
+
+    @cached_property
+    def _constructions(self) -> list[Obj]:
+        out: list[Obj] = []
+        for module in self.modules:
+            names = {
+                name
+                for scope in module.facts.scopes
+                for name, bindings in scope.bindings.items()
+                if _CONSTRUCTION_WORDS.search(name)
+                or any(
+                    b.how == "import" and b.payload[1] and _CONSTRUCTION_WORDS.search(b.payload[1])
+                    for b in bindings
+                )
+            }
+            for call in module.facts.all_calls:
+                name = last_name(call.func) or ""
+                if not (
+                    name in names
+                    or _CONSTRUCTION_WORDS.search(name)
+                    or call.keyword("sampler") is not None
+                    or call.keyword("batch_sampler") is not None
+                ):
+                    continue
+                for value in self.flow.values(call):
+                    if isinstance(value, Obj) and value.site is call and self.role(value):
+                        out.append(value)
+        return out
+
+    def role(self, value: Value) -> str | None:
+        """``loader``, ``batch_sampler`` or ``sampler`` if the object certainly is one."""
+        if not isinstance(value, Obj):
+            return None
+        for name, role in (
+            (DATA_LOADER, "loader"),
+            (BATCH_SAMPLER, "batch_sampler"),
+            (SAMPLER, "sampler"),
+        ):
+            if self.flow.is_a(value.cls, name):
+                return role
+        return None
+
+    @cached_property
+    def loaders(self) -> list[Obj]:
+        """Every ``DataLoader`` (or subclass) built in the candidate files."""
+        return [obj for obj in self._constructions if self.role(obj) == "loader"]
+
+    def passed_to(self, obj: Obj, name: str) -> frozenset[Value]:
+        """What was passed for a constructor parameter: empty if nothing was.
+
+        Contains :class:`~.flow.Unknown` when ``*args``/``**kwargs`` may carry it.
+        """
+        given = self.flow.argument(obj, name)
+        if given is None:
+            if self.flow.may_be_passed(obj, name):
+                return frozenset({Unknown("may be passed by * or **")})
+            return frozenset()
+        return self.flow.values(given)
+
+    def epoch_path(self, value: Value) -> tuple[str, ...] | None | Unknown:
+        """How ``set_epoch`` is reached from a sampler: ``()`` directly, ``("sampler",)`` inside.
+
+        None when nothing in it carries an epoch.
+        """
+        return self._epoch_path(value, 0)
+
+    def _epoch_path(self, value: Value, depth: int) -> tuple[str, ...] | None | Unknown:
+        if isinstance(value, Unknown):
+            return value
+        if isinstance(value, Lit) or not isinstance(value, Obj):
+            return None if isinstance(value, Lit) else Unknown("a sampler that is not followed")
+        setter = self.flow.method(value.cls, "set_epoch")
+        if isinstance(setter, Unknown):
+            return setter
+        if setter is not None:
+            return ()
+        if depth > 3 or not self.is_a(value, BATCH_SAMPLER):
+            return None
+        inner = [
+            self._epoch_path(found, depth + 1)
+            for found in self.flow.ask_field(value, "sampler")
+        ]
+        known = {path for path in inner if isinstance(path, tuple)}
+        if len(known) == 1:
+            return ("sampler", *known.pop())
+        unknown = next((path for path in inner if isinstance(path, Unknown)), None)
+        return unknown
+
+    def shuffles(self, sampler: Obj, through: Call | None = None) -> bool | None:
+        """Whether a distributed sampler of torch's making shuffles; None if not known."""
+        if isinstance(sampler.cls, Class):
+            own = self.flow.method(sampler.cls, "__iter__")
+            if own != DISTRIBUTED_SAMPLER:
+                return None
+        if not self.flow.is_a(sampler.cls, DISTRIBUTED_SAMPLER):
+            return None
+        given = self.flow.argument(sampler, "shuffle")
+        if given is None:
+            if self.flow.may_be_passed(sampler, "shuffle"):
+                return None
+            return self._default(sampler, "shuffle", default=True)
+        constants = self.flow.constants(given, through or sampler.through)
+        if constants is None:
+            return None
+        truths = {bool(value) for value in constants}
+        # Several callers, some of which shuffle: the sampler shuffles for those.
+        return True in truths
+
+    def _default(self, obj: Obj, name: str, *, default: bool) -> bool | None:
+        """A parameter's own default in a subclass that takes it again."""
+        if isinstance(obj.cls, Class):
+            init = self.flow.method(obj.cls, "__init__")
+            if isinstance(init, Function):
+                param = init.param(name)
+                if param is not None and isinstance(param.default, Const):
+                    return bool(param.default.value)
+                if param is None:
+                    for call in self.flow.base_init_calls(obj.cls):
+                        given = call.keyword(name)
+                        if isinstance(given, Const):
+                            return bool(given.value)
+                        if given is not None:
+                            return None
+        return default
+
+    # -- epochs
+
+    @cached_property
+    def epoch_setters(self) -> list[Call]:
+        """Every call whose name says ``set_epoch`` in the candidate files."""
+        return [
+            call
+            for module in self.modules
+            for call in module.facts.all_calls
+            if isinstance(call.func, Attr) and "set_epoch" in call.func.name
+        ]
+
+
+_EVERY_OBJECT = frozenset(
+    {*dir(object), "__dict__", "__weakref__", "__module__", "__annotations__", "__slots__"}
+)
+
+
+def _mentions_seed(expr: Expr) -> bool:
+    from sampler_lint.model.facts import walk
+
+    return any(
+        "seed" in (node.id if isinstance(node, Name) else node.name).lower()
+        for node in walk(expr)
+        if isinstance(node, (Name, Attr))
+    )
+
+
+def _inside(cls: Class) -> Iterator[Scope]:
+    """The class body and every function in it, nested ones too."""
+    yield cls
+    for function in cls.module.functions:
+        outer: Scope | None = function.outer
+        while outer is not None:
+            if outer is cls:
+                yield function
+                break
+            outer = outer.outer
+
+
+def _dynamic(cls: Class) -> str | None:
+    """Why a class may have attributes that no assignment shows."""
+    if "__getattr__" in cls.bindings or "__getattribute__" in cls.bindings:
+        return f"{cls.name} defines __getattr__"
+    if any(arg.keyword == "metaclass" and last_name(arg.value) != "ABCMeta" for arg in cls.keywords):
+        return f"{cls.name} has a metaclass"
+    if any(last_name(d) not in {"dataclass", "final", "total_ordering"} for d in cls.decorators):
+        return f"{cls.name} is decorated"
+    for scope in _inside(cls):
+        for call in scope.calls:
+            name = last_name(call.func)
+            if name in {"setattr", "vars", "locals", "__setattr__"}:
+                return f"{cls.name} sets attributes by name"
+            if name in _HARMLESS_WITH_SELF:
+                continue
+            for arg in call.args:
+                if self_class(arg.value) is cls and not _is_unbound_init(call):
+                    return f"{cls.name} passes itself to `{name}`"
+        for read in scope.reads:
+            if read.name == "__dict__":
+                return f"{cls.name} uses __dict__"
+        for store in scope.stores:
+            if isinstance(store.target, Attr) and store.target.name == "__dict__":
+                return f"{cls.name} uses __dict__"
+    return None
+
+
+def _is_unbound_init(call: Call) -> bool:
+    return isinstance(call.func, Attr) and call.func.name.startswith("__")
+
+
+_HARMLESS_WITH_SELF = frozenset(
+    {
+        "super", "isinstance", "len", "hasattr", "getattr", "id", "type", "iter", "repr", "str",
+        "hash", "print", "enumerate", "list", "next", "range", "zip", "sum", "bool",
+    }
+)  # fmt: skip
+
+__all__ = [
+    "BATCH_SAMPLER",
+    "DATA_LOADER",
+    "DISTRIBUTED_SAMPLER",
+    "SAMPLER",
+    "Attributes",
+    "Ext",
+    "Model",
+]

@@ -1,0 +1,299 @@
+"""The tree as Python sees it: modules by dotted name, found and parsed when first asked for.
+
+Files that say a sampler word are parsed up front; any other file only when an import leads to
+it. Nothing is imported or run, and nothing outside the tree is read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+from sampler_lint.findings import FileError
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Class,
+    FactsError,
+    ModuleFacts,
+    Scope,
+    Store,
+    extract,
+    last_name,
+    parse,
+)
+from sampler_lint.source import SourceError, SourceFile, is_candidate, read_bytes
+
+#: Packages that are never taken from the tree: their facts are in the catalog, and a folder of
+#: the same name somewhere in a repository is not them.
+_ALWAYS_EXTERNAL = frozenset({"torch"})
+
+
+class Module:
+    """One parsed file of the tree."""
+
+    def __init__(self, project: Project, path: str, source: SourceFile, facts: ModuleFacts) -> None:
+        self.project = project
+        self.path = path
+        """Absolute path."""
+        self.source = source
+        self.facts = facts
+        self.folder, file = os.path.split(path)
+        self.is_package = file == "__init__.py"
+        self.name = project.dotted_name(path)
+
+    @property
+    def display(self) -> str:
+        """The path as findings show it."""
+        return self.source.path
+
+    def __repr__(self) -> str:
+        return f"<Module {self.name}>"
+
+
+class Project:
+    """Every Python file of one tree.
+
+    ``files`` maps absolute paths to the paths shown to the user. ``overlay`` (by absolute path)
+    replaces what is on disk.
+    """
+
+    def __init__(
+        self, root: str, files: Mapping[str, str], overlay: Mapping[str, bytes] | None = None
+    ) -> None:
+        self.root = root
+        self.files = dict(files)
+        self.overlay = overlay or {}
+        self.errors: dict[str, FileError] = {}
+        self._modules: dict[str, Module | None] = {}
+        self._by_facts: dict[int, Module] = {}
+        self.candidates: list[Module] = []
+        for path in sorted(self.files):
+            module = self._load(path, only_candidates=True)
+            if module is not None:
+                self.candidates.append(module)
+
+    # -- loading
+
+    def bytes_of(self, path: str) -> bytes:
+        """The file's content, from the overlay if it has the path.
+
+        Raises:
+            SourceError: it cannot be read.
+        """
+        data = self.overlay.get(path)
+        return data if data is not None else read_bytes(path)
+
+    def _load(self, path: str, *, only_candidates: bool = False) -> Module | None:
+        if path in self._modules:
+            return self._modules[path]
+        display = self.files.get(path, path)
+        try:
+            data = self.bytes_of(path)
+            if only_candidates and not is_candidate(data):
+                return None
+            source = SourceFile(display, data)
+            module = Module(self, path, source, extract(parse(source.text)))
+        except SourceError as error:
+            self.errors[path] = FileError(display, error.error.reason, error.error.row)
+            self._modules[path] = None
+            return None
+        except FactsError as error:
+            self.errors[path] = FileError(display, error.reason, error.row)
+            self._modules[path] = None
+            return None
+        self._modules[path] = module
+        self._by_facts[id(module.facts)] = module
+        return module
+
+    def holds(self, path: str, data: bytes) -> bool:
+        """Whether ``data`` is what this project was made from."""
+        module = self._modules.get(path)
+        if module is not None:
+            return module.source.data == data
+        try:
+            return path in self.files and path not in self.errors and self.bytes_of(path) == data
+        except SourceError:
+            return False
+
+    def problems(self, paths: Mapping[str, str]) -> list[FileError]:
+        """What keeps the files ``paths`` from being checked, shown by the given names.
+
+        Files without a sampler word are decoded and parsed here for the first time, so that
+        a broken file is reported whatever is in it.
+        """
+        out = []
+        for path, display in paths.items():
+            if path not in self._modules:
+                try:
+                    parse(SourceFile(display, self.bytes_of(path)).text)
+                except SourceError as error:
+                    self.errors[path] = error.error
+                except FactsError as error:
+                    self.errors[path] = FileError(display, error.reason, error.row)
+            error_ = self.errors.get(path)
+            if error_ is not None:
+                out.append(FileError(display, error_.reason, error_.row))
+        return out
+
+    def module_of(self, scope: Scope) -> Module:
+        """The module a scope belongs to."""
+        return self._by_facts[id(scope.module)]
+
+    @property
+    def loaded(self) -> Iterable[Module]:
+        """Every module parsed so far."""
+        return [module for module in self._modules.values() if module is not None]
+
+    # -- names
+
+    def dotted_name(self, path: str) -> str:
+        """The import name of a file: its packages (folders with ``__init__.py``) and its stem."""
+        folder, file = os.path.split(path)
+        parts = [] if file == "__init__.py" else [file.removesuffix(".py")]
+        while os.path.join(folder, "__init__.py") in self.files and folder != self.root_parent:
+            folder, name = os.path.split(folder)
+            parts.append(name)
+        return ".".join(reversed(parts))
+
+    @cached_property
+    def root_parent(self) -> str:
+        return os.path.dirname(self.root)
+
+    @cached_property
+    def _parents(self) -> dict[str, list[str]]:
+        """Top-level import name → folders that hold it as a module or package."""
+        places: dict[str, dict[str, None]] = {}
+        for path in self.files:
+            folder, file = os.path.split(path)
+            if file != "__init__.py":
+                places.setdefault(file.removesuffix(".py"), {})[folder] = None
+            while len(folder) >= len(self.root) and folder != os.path.dirname(folder):
+                folder, name = os.path.split(folder)
+                known = places.setdefault(name, {})
+                if folder in known:
+                    break
+                known[folder] = None
+        return {name: list(folders) for name, folders in places.items()}
+
+    @cached_property
+    def _folders(self) -> frozenset[str]:
+        folders: set[str] = set()
+        for path in self.files:
+            folder = os.path.dirname(path)
+            while folder not in folders and len(folder) >= len(self.root):
+                folders.add(folder)
+                folder = os.path.dirname(folder)
+        return frozenset(folders)
+
+    def _file_below(self, folder: str, parts: list[str]) -> str | None:
+        """The file of dotted ``parts`` below ``folder``; a folder path for a namespace package."""
+        base = os.path.join(folder, *parts)
+        package = os.path.join(base, "__init__.py")
+        if package in self.files:
+            return package
+        if base + ".py" in self.files:
+            return base + ".py"
+        return base if base in self._folders else None
+
+    def find(self, name: str, importer: Module, level: int = 0) -> str | None:
+        """The file (or namespace folder) that ``import name`` means in ``importer``.
+
+        As Python does: relative imports by folder; absolute ones from the import roots, which
+        are guessed: the nearest folder around the importer that holds the name, else the only
+        one in the tree.
+        """
+        parts = name.split(".") if name else []
+        if level:
+            folder = importer.folder
+            for _ in range(level - 1):
+                folder = os.path.dirname(folder)
+            if not parts:
+                package = os.path.join(folder, "__init__.py")
+                return package if package in self.files else folder
+            return self._file_below(folder, parts)
+        if not parts or parts[0] in _ALWAYS_EXTERNAL:
+            return None
+        around, elsewhere = [], []
+        for parent in self._parents.get(parts[0], ()):
+            inside = importer.folder == parent or importer.folder.startswith(parent + os.sep)
+            (around if inside else elsewhere).append(parent)
+        in_package = os.path.join(importer.folder, "__init__.py") in self.files
+        around.sort(key=len, reverse=True)
+        if in_package and around and around[0] == importer.folder:
+            # Inside a package, "import x" means the top-level x unless only a sibling has it.
+            around.append(around.pop(0))
+        for parent in around:
+            found = self._file_below(parent, parts)
+            if found is not None and found != importer.path:
+                return found
+        hits = [hit for parent in elsewhere if (hit := self._file_below(parent, parts))]
+        if len(hits) > 1:
+            shared = [len(os.path.commonpath([hit, importer.path])) for hit in hits]
+            best = max(shared)
+            hits = [hit for hit, length in zip(hits, shared, strict=True) if length == best]
+        return hits[0] if len(hits) == 1 else None
+
+    def module_at(self, path: str) -> Module | None:
+        """The module of a file of the tree, parsed now if need be; None for a folder."""
+        if path not in self.files:
+            return None
+        return self._load(path)
+
+    # -- calls by name
+
+    @cached_property
+    def _calls(self) -> dict[str, list[Call]]:
+        calls: dict[str, list[Call]] = {}
+        for module in self.candidates:
+            for call in module.facts.all_calls:
+                name = last_name(call.func)
+                if name:
+                    calls.setdefault(name, []).append(call)
+        return calls
+
+    @cached_property
+    def _stores(self) -> dict[str, list[Store]]:
+        stores: dict[str, list[Store]] = {}
+        for module in self.candidates:
+            for scope in module.facts.scopes:
+                for store in scope.stores:
+                    if isinstance(store.target, Attr):
+                        stores.setdefault(store.target.name, []).append(store)
+        return stores
+
+    @cached_property
+    def _derived(self) -> dict[str, list[Class]]:
+        derived: dict[str, list[Class]] = {}
+        for module in self.candidates:
+            for cls in module.facts.classes:
+                for base in cls.bases:
+                    name = last_name(base)
+                    if name:
+                        derived.setdefault(name, []).append(cls)
+        return derived
+
+    def calls_named(self, name: str) -> list[Call]:
+        """Every call in the candidate files whose function is spelled ``name`` or ``….name``."""
+        return self._calls.get(name, [])
+
+    def stores_of(self, attribute: str) -> list[Store]:
+        """Every assignment to ``….attribute`` in the candidate files."""
+        return self._stores.get(attribute, [])
+
+    def classes_deriving(self, base: str) -> list[Class]:
+        """Every class in the candidate files with a base spelled ``base`` or ``….base``."""
+        return self._derived.get(base, [])
+
+    @cached_property
+    def imported_packages(self) -> frozenset[str]:
+        """Top-level names that any candidate file imports."""
+        names: set[str] = set()
+        for module in self.candidates:
+            for scope in module.facts.scopes:
+                for bindings in scope.bindings.values():
+                    for binding in bindings:
+                        if binding.how == "import" and not binding.payload[2]:
+                            names.add(binding.payload[0].split(".")[0])
+        return frozenset(names)

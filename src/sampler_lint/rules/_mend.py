@@ -1,0 +1,211 @@
+"""Pieces that the codemods of several rules are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Class,
+    Define,
+    Expr,
+    Function,
+    Import,
+    Name,
+    Node,
+    Scope,
+    Stmt,
+    statements,
+)
+from sampler_lint.model.project import Module
+from sampler_lint.rules._region import Region, insert_lines, line_indent, offsets
+from sampler_lint.source import SourceFile
+
+
+def text_of(source: SourceFile, node: Node) -> str:
+    """The node as the file spells it."""
+    start, end = offsets(source, node)
+    return source.text[start:end]
+
+
+def fix(message: str, applicability: Applicability, edits: Iterable[Edit], source: SourceFile) -> Fix:
+    """A fix; one that would drop a comment is unsafe, whatever was asked for."""
+    listed = tuple(sorted(set(edits)))
+    if applicability is Applicability.SAFE and any(
+        edit.path == source.path and "#" in source.text[edit.start : edit.end] for edit in listed
+    ):
+        applicability = Applicability.UNSAFE
+    return Fix(message, applicability, listed)
+
+
+def visible(scope: Scope, name: str) -> bool:
+    """Whether ``name`` is bound in the scope or one around it."""
+    current: Scope | None = scope
+    while current is not None:
+        if name in current.bindings:
+            return True
+        current = current.outer
+    return False
+
+
+def fresh_name(scope: Scope, *wanted: str) -> str:
+    """The first of ``wanted`` that means nothing yet in the scope."""
+    for name in wanted:
+        if not visible(scope, name):
+            return name
+    number = 2
+    while visible(scope, f"{wanted[-1]}_{number}"):
+        number += 1
+    return f"{wanted[-1]}_{number}"
+
+
+def imported_as(module: Module, attribute: str) -> str | None:
+    """The module-level name of what was imported as ``from … import attribute``."""
+    for name, bindings in module.facts.bindings.items():
+        for binding in bindings:
+            if binding.how == "import" and binding.payload[1] == attribute:
+                return name
+    return None
+
+
+def first_definition(module: Module) -> Stmt | None:
+    """The first ``def`` or ``class`` at the top level of the file."""
+    for stmt in module.facts.body:
+        if isinstance(stmt, Define):
+            return stmt
+    return None
+
+
+def define_helper(module: Module, lines: list[str]) -> Edit | None:
+    """The edit that puts a function before the file's first definition, two lines apart."""
+    first = first_definition(module)
+    if first is None:
+        return None
+    row = min([first.row, *(decorator.row for decorator in getattr(first, "decorators", []))])
+    # Comments directly above a definition belong to it.
+    while row > 1 and module.source.line(row - 1).lstrip().startswith("#"):
+        row -= 1
+    return insert_lines(module.source, row, [*lines, "", ""])
+
+
+def insert_first(source: SourceFile, body: list[Stmt], owner: Stmt, lines: list[str]) -> Edit | None:
+    """The edit that puts ``lines`` before the first statement of a block (docstrings stay first)."""
+    first = body[0]
+    if first.row == owner.row:
+        return None  # for x in y: pass
+    row = first.row
+    decorators = getattr(first, "decorators", None) or []
+    row = min([row, *(decorator.row for decorator in decorators)])
+    while row - 1 > owner.row and _is_comment(source, row - 1, line_indent(source, first.row)):
+        row -= 1
+    indent = line_indent(source, first.row)
+    return insert_lines(source, row, [indent + line for line in lines])
+
+
+def _is_comment(source: SourceFile, row: int, indent: str) -> bool:
+    line = source.line(row)
+    return line.startswith(indent + "#")
+
+
+def add_keyword(region: Region, call: Call, keyword: str, value: str) -> Edit:
+    """The edit that passes ``keyword=value`` as the call's last argument, in its own layout."""
+    import libcst as cst
+
+    source = region.source
+    node = region.find(call, cst.Call)
+    if not node.args:
+        end = region.span(node)[1] - 1
+        return Edit(source.path, end, end, f"{keyword}={value}")
+    last = node.args[-1]
+    _, end = region.span(last.value)
+    open_row = source.position(region.span(node.func)[1]).row
+    first_row = source.position(region.span(node.args[0])[0]).row
+    last_start, _ = region.span(last)
+    last_row = source.position(last_start).row
+    text = f"{keyword}={value}"
+    if last_row != open_row and first_row != open_row:
+        # One argument a line: so is the new one, with a trailing comma if the others have one.
+        has_comma = isinstance(last.comma, cst.Comma)
+        row_indent = line_indent(source, last_row)
+        comma_end = source.text.index(",", end) + 1 if has_comma else end
+        added = f"{source.newline}{row_indent}{text}"
+        if has_comma:
+            return Edit(source.path, comma_end, comma_end, f"{added},")
+        return Edit(source.path, end, end, f",{added}")
+    return Edit(source.path, end, end, f", {text}")
+
+
+def enclosing_function(scope: Scope) -> Function | None:
+    """The function the scope is, or is in."""
+    current: Scope | None = scope
+    while current is not None and not isinstance(current, Function):
+        current = current.outer
+    return current if isinstance(current, Function) else None
+
+
+def is_library(module: Module, scope: Scope) -> bool:
+    """Whether code outside the tree may call the scope: a public function of a package."""
+    if "." not in module.name:
+        return False
+    current: Scope | None = scope
+    while current is not None and current.outer is not None:
+        if isinstance(current, Function) and isinstance(current.outer, Function):
+            return False
+        if isinstance(current, Class) and current.name.startswith("_"):
+            return False
+        current = current.outer
+    return True
+
+
+def future_annotations(module: Module) -> bool:
+    """Whether annotations of the file are never evaluated."""
+    return any(
+        binding.how == "import" and binding.payload[0] == "__future__"
+        for binding in module.facts.bindings.get("annotations", ())
+    )
+
+
+def reads_within(scope: Scope, owner: Stmt, value: Expr, attribute: str) -> list[Attr]:
+    """The reads of ``value.attribute``, spelled like ``value``, in a statement and inside it."""
+    from sampler_lint.model.facts import same
+
+    return [
+        read
+        for read in scope.reads
+        if read.name == attribute
+        and read.stmt is not None
+        and owner.encloses(read.stmt)
+        and same(read.value, value)
+    ]
+
+
+def binds(body: Iterable[Stmt], name: str) -> bool:
+    """Whether a statement of the body (or inside it) assigns ``name``."""
+    for stmt in statements(body):
+        if isinstance(stmt, Import):
+            continue
+        for binding in stmt.scope.bindings.get(name, ()):
+            if binding.stmt is stmt:
+                return True
+    return False
+
+
+__all__ = [
+    "Name",
+    "add_keyword",
+    "binds",
+    "define_helper",
+    "enclosing_function",
+    "first_definition",
+    "fix",
+    "fresh_name",
+    "future_annotations",
+    "imported_as",
+    "insert_first",
+    "is_library",
+    "reads_within",
+    "text_of",
+    "visible",
+]

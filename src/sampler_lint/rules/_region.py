@@ -1,0 +1,140 @@
+"""A stretch of a file as libcst nodes, with edits that are offsets into the file's own text.
+
+Only the statement a rule asks about is parsed, verbatim: an indented one is put below an
+``if 1:`` line, so that rows and columns stay the file's own. libcst is imported on first use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+from sampler_lint.findings import Edit
+from sampler_lint.model.facts import Node, Scope, Stmt
+from sampler_lint.source import SourceFile
+
+if TYPE_CHECKING:
+    import libcst as cst
+
+    from sampler_lint.model.project import Module
+
+    NodeT = TypeVar("NodeT", bound=cst.CSTNode)
+
+
+class RegionError(Exception):
+    """libcst cannot read the stretch, or it does not hold the node."""
+
+
+class Region:
+    """The lines of one statement (or definition) of a module."""
+
+    def __init__(self, module: Module, around: Stmt | Scope) -> None:
+        """Parse the statement ``around``, or the first one about it that stands on its own lines.
+
+        Raises:
+            RegionError: libcst cannot read any of them.
+        """
+        import libcst as cst
+        from libcst.metadata import MetadataWrapper, PositionProvider
+
+        self.module = module
+        self.source: SourceFile = module.source
+        for first, last in _stretches(around, len(self.source.line_starts)):
+            starts = self.source.line_starts
+            start = starts[first - 1]
+            end = starts[last] if last < len(starts) else len(self.source.text)
+            text = self.source.text[start:end]
+            nested = text[:1] in {" ", "\t", "\f"}
+            try:
+                tree = cst.parse_module(f"if 1:{self.source.newline}{text}" if nested else text)
+            except cst.ParserSyntaxError:
+                continue
+            wrapper = MetadataWrapper(tree, unsafe_skip_copy=True)
+            self._positions = wrapper.resolve(PositionProvider)
+            self._shift = first - (2 if nested else 1)
+            self.tree = tree
+            return
+        raise RegionError(f"{module.display}:{around.row}: libcst cannot read this statement")
+
+    def span(self, node: cst.CSTNode) -> tuple[int, int]:
+        """The node's first and last (exclusive) character in the file."""
+        place = self._positions[node]
+        starts = self.source.line_starts
+        return (
+            starts[place.start.line + self._shift - 1] + place.start.column,
+            starts[place.end.line + self._shift - 1] + place.end.column,
+        )
+
+    def find(self, node: Node, kind: type[NodeT]) -> NodeT:
+        """The libcst node of type ``kind`` that stands exactly where ``node`` does.
+
+        Raises:
+            RegionError: there is none.
+        """
+        wanted = offsets(self.source, node)
+        for candidate in self.nodes(kind):
+            if self.span(candidate) == wanted:
+                return candidate
+        raise RegionError(f"{self.module.display}:{node.row}: no {kind.__name__} here")
+
+    def nodes(self, kind: type[NodeT]) -> Iterator[NodeT]:
+        """Every node of type ``kind``, parents first."""
+        stack: list[cst.CSTNode] = [self.tree]
+        while stack:
+            current = stack.pop()
+            if isinstance(current, kind):
+                yield current
+            stack.extend(reversed(current.children))
+
+    def code(self, node: cst.CSTNode) -> str:
+        """The node as code."""
+        return self.tree.code_for_node(node)
+
+    def replace(self, node: cst.CSTNode, content: str | cst.CSTNode) -> Edit:
+        """The edit that puts ``content`` in the node's place."""
+        start, end = self.span(node)
+        text = content if isinstance(content, str) else self.code(content)
+        return Edit(self.source.path, start, end, text)
+
+
+def offsets(source: SourceFile, node: Node) -> tuple[int, int]:
+    """A node's first and last (exclusive) character in the file."""
+    return source.offset(node.row, node.col), source.offset(node.end_row, node.end_col)
+
+
+def _stretches(around: Stmt | Scope, last_row: int) -> Iterator[tuple[int, int]]:
+    """Row ranges to try: the statement, the ones about it, the file."""
+    current: Stmt | Scope | None = around
+    while current is not None:
+        if isinstance(current, Scope):
+            if current.outer is None:
+                break
+            define = current.define
+            if define is None:  # a lambda
+                current = current.outer
+                continue
+            current = define
+        first = current.row
+        decorators = getattr(current, "decorators", None)
+        if decorators:
+            first = min(first, *(decorator.row for decorator in decorators))
+        yield first, current.end_row
+        current = current.parent or current.scope
+    yield 1, last_row
+
+
+def line_indent(source: SourceFile, row: int) -> str:
+    """The white space a line starts with."""
+    line = source.line(row)
+    return line[: len(line) - len(line.lstrip(" \t\f"))]
+
+
+def insert_lines(source: SourceFile, row: int, lines: list[str]) -> Edit:
+    """The edit that puts ``lines`` (without line ends) before line ``row``."""
+    starts = source.line_starts
+    offset = starts[row - 1] if row <= len(starts) else len(source.text)
+    newline = source.newline
+    text = "".join(line + newline for line in lines)
+    if offset == len(source.text) and source.text and not source.text.endswith(("\n", "\r")):
+        text = newline + text.removesuffix(newline)
+    return Edit(source.path, offset, offset, text)

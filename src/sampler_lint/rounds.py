@@ -57,7 +57,7 @@ class _Place:
         return replace(self, start=start, end=end)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _State(Generic[CheckedT]):
     """The files after a number of rounds."""
 
@@ -152,9 +152,11 @@ class Rounds(Generic[CheckedT]):
                 self._take_back(state, broken)
                 continue
             rounds += 1
-            if earlier := next((old for old in self._states if old.contents == contents), None):
+            if returned := self._returned(contents):
+                earlier, path = returned
                 del self._states[self._states.index(earlier) + 1 :]
-                self._block(earlier, earlier.chosen, "reverted: the fixes undo each other")
+                culprits = _touching(earlier.chosen, path)
+                self._block(earlier, culprits, "reverted: the fixes undo each other")
                 continue
             checked = self._check({**self._overlay, **contents})
             if broken := self._newly_unreadable(state, checked):
@@ -274,6 +276,14 @@ class Rounds(Generic[CheckedT]):
                 contents[path] = data
         return contents, broken
 
+    def _returned(self, contents: Mapping[str, bytes]) -> tuple[_State[CheckedT], str] | None:
+        """The state from which fixes have led a file back to its content in that state."""
+        for path in _by_path(self._states[-1].chosen):
+            for state in reversed(self._states):
+                if state.contents.get(path) == contents.get(path) and _touching(state.chosen, path):
+                    return state, path
+        return None
+
     def _newly_unreadable(self, state: _State[CheckedT], checked: CheckedT) -> dict[str, str]:
         """The files just edited that the check, unlike before, has an error for."""
         before = {error.path for error in state.checked.errors}
@@ -286,7 +296,7 @@ class Rounds(Generic[CheckedT]):
     def _take_back(self, state: _State[CheckedT], broken: Mapping[str, str]) -> None:
         """Block every chosen fix that touches a broken file, and say so."""
         for path, reason in broken.items():
-            culprits = [f for f in state.chosen if f.fix and path in f.fix.paths]
+            culprits = _touching(state.chosen, path)
             fixes = ", ".join(f"{f.code} at {f.path}:{f.start.row}" for f in culprits)
             self.errors.append(FileError(path, f"fixes reverted ({fixes}): {reason}"))
             self._block(state, culprits, f"reverted: {reason}")
@@ -358,6 +368,11 @@ def _offset(finding: Finding, source: SourceFile) -> int:
     """The offset of the finding's first character."""
     row = min(finding.start.row, len(source.line_starts))
     return source.line_starts[row - 1] + finding.start.column - 1
+
+
+def _touching(findings: Iterable[Finding], path: str) -> list[Finding]:
+    """Those whose fixes edit the file."""
+    return [finding for finding in findings if finding.fix and path in finding.fix.paths]
 
 
 def _by_path(findings: Iterable[Finding]) -> defaultdict[str, list[Edit]]:

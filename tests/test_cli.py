@@ -1,0 +1,581 @@
+"""The command: what it prints where, its exit codes, and what it must not import."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sampler_lint import __version__, engine
+from sampler_lint.cli import main
+from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
+from sampler_lint.reporters.diff import unified_diff
+from sampler_lint.rules import all_rules
+
+FIXTURE = Path(__file__).parent.parent / "fixtures" / "SMP101" / "torch-batch-sampler"
+BAD = (FIXTURE / "bad" / "train.py").read_bytes()
+FIXED = (FIXTURE / "fixed" / "train.py").read_bytes()
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """An empty project that is also the working directory."""
+    (tmp_path / "pyproject.toml").write_text("[project]\nname = 'p'\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def buggy(project):
+    (project / "train.py").write_bytes(BAD)
+    return project
+
+
+def run(*arguments, data=None, cwd=None):
+    """The command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "sampler_lint", *arguments],
+        input=data,
+        capture_output=True,
+        cwd=cwd,
+        check=False,
+    )
+
+
+# --- exit codes and streams ---------------------------------------------------------------
+
+
+def test_clean_tree(project, capsys):
+    (project / "a.py").write_text("x = 1\n")
+    assert main([]) == 0
+    assert capsys.readouterr() == ("All clear: 1 file checked.\n", "")
+
+
+def test_empty_tree(project, capsys):
+    assert main([]) == 0
+    assert capsys.readouterr() == ("No Python files found.\n", "")
+
+
+@pytest.mark.parametrize("arguments", [[], ["check"], ["."], ["check", "train.py"]])
+def test_findings(buggy, capsys, arguments):
+    assert main(arguments) == 1
+    out, err = capsys.readouterr()
+    assert "train.py:39:13: SMP101 [*] " in out
+    assert out.endswith("Found 1 finding (1 fixable with --fix) in 1 file.\n")
+    assert err == ""
+    assert (buggy / "train.py").read_bytes() == BAD
+
+
+def test_exit_zero(buggy):
+    assert main(["--exit-zero"]) == 0
+
+
+def test_exit_zero_does_not_hide_failures(buggy):
+    assert main(["--exit-zero", "missing.py"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "line"),
+    [
+        ("broken.py", b"x = (\n", b"error: broken.py:1: "),
+        ("latin.py", b"1\n2\nsampler = '\xe9'\n", b"error: latin.py:3: cannot be decoded as utf-8"),
+        ("cookie.py", b"# coding: nope\nsampler = 1\n", b"error: cookie.py: cannot be decoded"),
+    ],
+)
+def test_a_bad_file_is_one_line_and_the_others_are_still_checked(buggy, name, content, line):
+    (buggy / name).write_bytes(content)
+    result = run(cwd=buggy)
+    assert result.returncode == 2
+    assert b"train.py:39:13: SMP101" in result.stdout
+    assert result.stderr.startswith(line)
+    assert result.stderr.count(b"\n") == 1
+
+
+@pytest.mark.skipif(
+    not os.path.exists("/proc/self/mem"), reason="needs a file that fails to be read"
+)
+def test_unreadable_file(buggy):
+    result = run("/proc/self/mem", "train.py", cwd=buggy)
+    assert result.returncode == 2
+    assert result.stderr.startswith(b"error: /proc/self/mem: cannot be read: ")
+    assert result.stderr.count(b"\n") == 1
+    assert b"train.py:39:13: SMP101" in result.stdout
+
+
+def test_missing_file(buggy, capsys):
+    assert main(["missing.py", "train.py"]) == 2
+    out, err = capsys.readouterr()
+    assert "SMP101" in out
+    assert err == "error: missing.py: no such file or directory\n"
+
+
+def test_only_errors_is_not_all_clear(project, capsys):
+    (project / "broken.py").write_text("sampler = (\n")
+    assert main([]) == 2
+    assert "All clear" not in capsys.readouterr().out
+
+
+# --- choosing rules -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["--select", "SMP101"], 1),
+        (["--select", "SMP1,SMP101"], 1),
+        (["--select", "ALL"], 1),
+        (["--select", "ALL", "--ignore", "SMP101"], 0),
+        (["--ignore", "SMP1"], 0),
+        (["--ignore", "SMP1", "--select", "SMP101"], 1),
+    ],
+)
+def test_select_and_ignore(buggy, arguments, code):
+    assert main(arguments) == code
+
+
+@pytest.mark.parametrize("option", ["--select", "--ignore"])
+def test_an_unknown_code_is_an_error(buggy, capsys, option):
+    assert main([option, "SMP101,XYZ1"]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "error: no rule's code begins with 'XYZ1' (sampler-lint rule --all)\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--select", "SMP101,"],
+        ["--nonsense"],
+        ["--output-format", "xml"],
+        ["--sel", "SMP101"],
+        ["rule"],
+        ["rule", "--all", "SMP101"],
+    ],
+)
+def test_bad_arguments(project, arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--stdin-filename", "x.py", "."], ["-", "x.py"], ["--diff", "--output-format", "json"]],
+)
+def test_arguments_that_exclude_each_other(project, capsys, arguments):
+    assert main(arguments) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_options_may_stand_among_paths(buggy):
+    (buggy / "clean.py").write_text("x = 1\n")
+    assert main(["clean.py", "--ignore", "SMP101", "train.py"]) == 0
+    assert main(["clean.py", "--select", "SMP101", "train.py"]) == 1
+
+
+def test_a_file_with_a_command_s_name(project):
+    (project / "rule").write_bytes(BAD)
+    assert main(["./rule"]) == 1
+
+
+def test_exclude(buggy):
+    assert main(["--exclude", "docs,train.py"]) == 0
+
+
+# --- configuration ------------------------------------------------------------------------
+
+
+def configure(folder, text):
+    (folder / "pyproject.toml").write_text(f"[tool.sampler-lint]\n{text}\n")
+
+
+def test_configuration_of_the_nearest_project(buggy, monkeypatch):
+    configure(buggy, 'ignore = ["SMP101"]')
+    assert main([]) == 0
+    assert main(["--isolated"]) == 1
+    below = buggy / "below"
+    below.mkdir()
+    (below / "pyproject.toml").write_text("[project]\nname = 'another'\n")
+    (below / "train.py").write_bytes(BAD)
+    monkeypatch.chdir(below)
+    assert main([]) == 0
+
+
+def test_select_on_the_command_line_outdoes_the_configuration(buggy):
+    configure(buggy, 'ignore = ["SMP101"]')
+    assert main(["--select", "SMP101"]) == 1
+
+
+def test_ignore_and_exclude_add_to_the_configuration(buggy):
+    (buggy / "other.py").write_bytes(BAD)
+    configure(buggy, 'exclude = ["other.py"]\nselect = ["SMP101"]')
+    assert main(["--exclude", "train.py"]) == 0
+    assert main(["--ignore", "SMP101"]) == 0
+    assert main([]) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ('selct = ["SMP1"]', "has no key 'selct'"),
+        ('select = "SMP1"', "select must be a list of strings"),
+        ("select = [1]", "select must be a list of strings"),
+        ('select = ["NOPE"]', "no rule's code begins with 'NOPE'"),
+        ("select = [", "pyproject.toml: "),
+    ],
+)
+def test_a_wrong_configuration_is_an_error(buggy, capsys, text, complaint):
+    configure(buggy, text)
+    assert main([]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert complaint in err
+    assert err.count("\n") == 1
+    assert main(["--isolated"]) == 1
+
+
+def test_a_broken_configuration_that_is_not_ours_is_not_read(buggy):
+    (buggy / "pyproject.toml").write_text("[[[\n")
+    assert main([]) == 1
+
+
+def test_tool_may_be_anything(buggy):
+    (buggy / "pyproject.toml").write_text("tool = 'sampler-lint'\n")
+    assert main([]) == 1
+
+
+# --- fixing -------------------------------------------------------------------------------
+
+
+def test_fix(buggy, capsys):
+    assert main(["--fix"]) == 0
+    assert capsys.readouterr() == ("Fixed 1 finding in 1 file; none left.\n", "")
+    assert (buggy / "train.py").read_bytes() == FIXED
+    assert main(["--fix"]) == 0
+    assert capsys.readouterr().out == "Fixed 0 findings in 0 files; none left.\n"
+
+
+def test_exit_non_zero_on_fix(buggy):
+    assert main(["--fix", "--exit-non-zero-on-fix"]) == 1
+    assert (buggy / "train.py").read_bytes() == FIXED
+    assert main(["--fix", "--exit-non-zero-on-fix"]) == 0
+
+
+def test_json_of_what_is_left_after_fixes(buggy, capsys):
+    assert main(["--fix", "--output-format", "json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+
+
+def test_a_fix_that_cannot_be_written(buggy, capsys):
+    (buggy / "train.py").chmod(0o444)
+    assert main(["--fix"]) != 0
+    assert (buggy / "train.py").read_bytes() == BAD
+    assert "1 left: train.py:39:13: SMP101 (cannot be written" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data,
+        lambda data: data.replace(b"\n", b"\r\n"),
+        lambda data: b"\xef\xbb\xbf" + data,
+        lambda data: data.rstrip(b"\n"),
+        lambda data: b"# coding: latin-1\n# \xe9\x0c\n" + data,
+    ],
+    ids=["plain", "crlf", "bom", "no-newline-at-end", "latin-1-form-feed"],
+)
+@pytest.mark.parametrize("name", ["train.py", "a b.py", 'q"\\ü.py'])
+def test_diff_is_what_fix_does(project, name, change):
+    path = project / name
+    before = change(BAD)
+    path.write_bytes(before)
+    subprocess.run(["git", "init", "-q"], check=True)
+    result = run("--diff", name)
+    assert result.returncode == 1
+    assert result.stderr == b"Would fix 1 finding in 1 file; none left.\n"
+    assert path.read_bytes() == before
+
+    apply = ["git", "-c", "core.autocrlf=false", "apply", "--whitespace=nowarn", "-"]
+    subprocess.run(apply, input=result.stdout, check=True)
+    patched = path.read_bytes()
+    assert patched == change(FIXED)
+
+    path.write_bytes(before)
+    assert run("--fix", name).returncode == 0
+    assert path.read_bytes() == patched
+
+
+def test_diff_of_the_last_line(project):
+    """The marker for a missing newline at the end stands where git wants it."""
+    path = project / "train.py"
+    before, after = b"a = 1\nb = 2", b"a = 1\nb = 3\r"
+    path.write_bytes(before)
+    patch = unified_diff("train.py", before, after)
+    assert patch.count(b"\\ No newline at end of file\n") == 2
+    subprocess.run(["git", "init", "-q"], check=True)
+    subprocess.run(["git", "apply", "-"], input=patch, check=True)
+    assert path.read_bytes() == after
+
+
+def test_diff_of_a_clean_tree(project, capsys):
+    (project / "a.py").write_text("x = 1\n")
+    assert main(["--diff"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_diff_wins_over_fix(buggy):
+    assert main(["--fix", "--diff"]) == 1
+    assert (buggy / "train.py").read_bytes() == BAD
+
+
+def test_unsafe_fixes_are_passed_on(buggy, monkeypatch):
+    seen = []
+
+    def fix(paths, options, *, unsafe, write, overlay):
+        seen.append((unsafe, write))
+        return engine.FixReport(engine.Report())
+
+    monkeypatch.setattr(engine, "fix", fix)
+    main(["--fix"])
+    main(["--fix", "--unsafe-fixes"])
+    main(["--diff", "--unsafe-fixes"])
+    assert seen == [(False, True), (True, True), (True, False)]
+
+
+# --- standard input -----------------------------------------------------------------------
+
+
+def test_stdin(project):
+    result = run("-", "--stdin-filename", "pkg/train.py", data=BAD, cwd=project)
+    assert result.returncode == 1
+    assert b"pkg/train.py:39:13: SMP101" in result.stdout
+
+
+def test_stdin_without_a_name(project):
+    result = run("-", data=BAD, cwd=project)
+    assert result.returncode == 1
+    assert b"-:39:13: SMP101" in result.stdout
+
+
+def test_stdin_stands_for_the_file_on_disk(buggy):
+    result = run("-", "--stdin-filename", "train.py", data=FIXED, cwd=buggy)
+    assert (result.returncode, result.stdout) == (0, b"All clear: 1 file checked.\n")
+
+
+def test_stdin_fix_prints_the_source_and_tells_the_rest_elsewhere(buggy):
+    data = BAD.replace(b"\n", b"\r\n")
+    result = run("-", "--fix", "--stdin-filename", "train.py", data=data, cwd=buggy)
+    assert result.returncode == 0
+    assert result.stdout == FIXED.replace(b"\n", b"\r\n")
+    assert result.stderr == b"Fixed 1 finding in 1 file; none left.\n"
+    assert (buggy / "train.py").read_bytes() == BAD
+
+
+def test_stdin_fix_hands_back_what_it_cannot_parse(project):
+    """An editor that replaces its buffer by the output must not lose the buffer."""
+    data = b"sampler = (\r\n"
+    result = run("-", "--fix", data=data, cwd=project)
+    assert (result.returncode, result.stdout) == (2, data)
+    assert b"error: -:" in result.stderr
+
+
+# --- robustness ---------------------------------------------------------------------------
+
+
+def test_a_file_name_that_is_not_text(project):
+    name = os.fsdecode(b"caf\xe9.py")
+    try:
+        Path(name).write_bytes(BAD)
+    except OSError:
+        pytest.skip("this file system takes no such name")
+    assert rb"caf\udce9.py:39:13: SMP101" in run().stdout
+    found = json.loads(run("--output-format", "json").stdout)
+    assert os.path.basename(found[0]["filename"]) == name
+
+
+def test_a_file_name_that_commands_the_terminal(project, capsys):
+    Path("a\x1b[2Jb.py").write_bytes(BAD)
+    Path("c\x1b[2Jd.py").write_bytes(b"(")
+    assert main(["--color", "never"]) == 2
+    out, err = capsys.readouterr()
+    assert "a\\x1b[2Jb.py:39:13" in out
+    assert "c\\x1b[2Jd.py:1" in err
+    assert "\x1b" not in out + err
+
+
+def test_a_terminal_that_knows_only_ascii(project):
+    (project / "é.py").write_bytes(BAD)
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    result = subprocess.run(
+        [sys.executable, "-m", "sampler_lint"], capture_output=True, env=environment, check=False
+    )
+    assert result.returncode == 1
+    assert rb"\xe9.py:39:13" in result.stdout
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes work otherwise there")
+def test_a_reader_that_stops_early(project):
+    for number in range(60):
+        (project / f"train{number}.py").write_bytes(BAD)
+    with subprocess.Popen(
+        [sys.executable, "-m", "sampler_lint"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
+
+
+def test_ctrl_c(project, monkeypatch, capsys):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine, "check", interrupted)
+    assert main([]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "colored"),
+    [
+        ([], {}, False),
+        (["--color", "always"], {}, True),
+        (["--color", "always"], {"NO_COLOR": "1"}, True),
+        (["--color", "never"], {}, False),
+    ],
+)
+def test_color_without_a_terminal(buggy, monkeypatch, capsys, arguments, environment, colored):
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    main(arguments)
+    assert ("\x1b[" in capsys.readouterr().out) is colored
+
+
+@pytest.mark.parametrize(
+    ("environment", "colored"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
+)
+def test_color_on_a_terminal(buggy, monkeypatch, environment, colored):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stdout", terminal)
+    main([])
+    assert ("\x1b[" in terminal.getvalue()) is colored
+
+
+def test_json_of_a_fix_in_another_file(buggy, monkeypatch, capsys):
+    (buggy / "data.py").write_text("a = 1\nb = 2\n")
+    edits = (Edit("data.py", 6, 7, "c"), Edit("train.py", 0, 0, "x = 1\n"))
+    fix = Fix("Move it", Applicability.UNSAFE, edits)
+    finding = Finding(
+        "SMP201", "m", "train.py", Position(1, 1), Position(1, 2), fix, ("data.py:2: here",)
+    )
+    monkeypatch.setattr(engine, "check", lambda *_, **__: engine.Report([finding]))
+    assert main(["--output-format", "json"]) == 1
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["fix"] == {
+        "applicability": "unsafe",
+        "message": "Move it",
+        "edits": [
+            {
+                "content": "c",
+                "location": {"row": 2, "column": 1},
+                "end_location": {"row": 2, "column": 2},
+                "filename": str(buggy / "data.py"),
+            },
+            {
+                "content": "x = 1\n",
+                "location": {"row": 1, "column": 1},
+                "end_location": {"row": 1, "column": 1},
+            },
+        ],
+    }
+
+
+# --- rule ---------------------------------------------------------------------------------
+
+
+def test_rule_page(capsys):
+    assert main(["rule", "smp101"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("# epoch-only-on-sampler (SMP101)\n\nFixable: ")
+    assert "On by default." in out
+    assert "Why is this bad?" in out
+    assert out.endswith("https://sampler-lint.readthedocs.io/rules/smp101\n")
+
+
+def test_all_rules(capsys):
+    assert main(["rule", "--all", "--output-format", "json"]) == 0
+    pages = json.loads(capsys.readouterr().out)
+    assert [page["code"] for page in pages] == [rule.code for rule in all_rules()]
+    assert all(page["summary"] and page["summary"] in page["explanation"] for page in pages)
+
+
+def test_rule_json(capsys):
+    assert main(["rule", "SMP101", "--output-format", "json"]) == 0
+    page = json.loads(capsys.readouterr().out)
+    assert (page["code"], page["default"], page["name"]) == (
+        "SMP101",
+        True,
+        "epoch-only-on-sampler",
+    )
+
+
+def test_unknown_rule(capsys):
+    assert main(["rule", "SMP1"]) == 2
+    assert capsys.readouterr().err == (
+        "error: no rule has the code 'SMP1' (sampler-lint rule --all)\n"
+    )
+
+
+# --- start-up -----------------------------------------------------------------------------
+
+
+def imported_by(arguments, cwd):
+    """The modules that the command has imported when it ends."""
+    script = (
+        "import sys, atexit\n"
+        "atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
+        f"from sampler_lint.cli import main\nsys.exit(main({arguments!r}))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, cwd=cwd, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    return set(result.stderr.split()), result.stdout
+
+
+def test_version_imports_next_to_nothing(project):
+    modules, out = imported_by(["--version"], project)
+    assert out == f"sampler-lint {__version__}\n"
+    ours = {name for name in modules if name.startswith("sampler_lint")}
+    assert ours == {"sampler_lint", "sampler_lint.cli"}
+    assert not {"libcst", "torch", "ast", "dataclasses", "pathlib", "json"} & modules
+
+
+def test_a_clean_tree_is_checked_without_libcst_and_torch(project):
+    (project / "train.py").write_bytes(FIXED)
+    modules, out = imported_by([], project)
+    assert out == "All clear: 1 file checked.\n"
+    assert "sampler_lint.engine" in modules
+    assert not {"libcst", "torch"} & modules
+
+
+def test_importing_the_package_is_free(project):
+    script = (
+        "import sys; before = set(sys.modules); import sampler_lint; print({*sys.modules} - before)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "{'sampler_lint'}\n"

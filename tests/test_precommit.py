@@ -1,0 +1,87 @@
+"""The hooks through the real pre-commit, which installs this package into its own environment."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.network
+
+REPOSITORY = Path(__file__).parent.parent
+FIXTURE = REPOSITORY / "fixtures/SMP101/torch-batch-sampler"
+BAD = (FIXTURE / "bad" / "train.py").read_bytes()
+FIXED = (FIXTURE / "fixed" / "train.py").read_bytes()
+
+
+def git(*arguments, cwd):
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *identity, *arguments], cwd=cwd, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def hooks(tmp_path_factory):
+    """This working tree as a repository, and one home for pre-commit's environments."""
+    source = tmp_path_factory.mktemp("hooks") / "repository"
+    source.mkdir()
+    for name in (".pre-commit-hooks.yaml", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(REPOSITORY / name, source)
+    ignore = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(REPOSITORY / "src", source / "src", ignore=ignore)
+    git("init", "-q", cwd=source)
+    git("add", ".", cwd=source)
+    git("commit", "-qm", "all", cwd=source)
+    return source, tmp_path_factory.mktemp("pre-commit")
+
+
+@pytest.fixture
+def project(tmp_path):
+    (tmp_path / "train.py").write_bytes(BAD)
+    (tmp_path / "clean.py").write_text("x = 1\n")
+    (tmp_path / "notes.md").write_text("sampler\n")
+    git("init", "-q", cwd=tmp_path)
+    git("add", ".", cwd=tmp_path)
+    git("commit", "-qm", "all", cwd=tmp_path)
+    return tmp_path
+
+
+def try_repo(hooks, hook, *files, cwd):
+    source, home = hooks
+    result = subprocess.run(
+        [sys.executable, "-m", "pre_commit", "try-repo", source, hook, "--files", *files],
+        cwd=cwd,
+        env={**os.environ, "PRE_COMMIT_HOME": str(home)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return result.returncode, result.stdout + result.stderr
+
+
+def test_report(hooks, project):
+    code, out = try_repo(hooks, "sampler-lint", "train.py", "clean.py", "notes.md", cwd=project)
+    assert code == 1, out
+    assert "train.py:39:13: SMP101 [*] " in out
+    assert "in 2 files." in out
+    assert (project / "train.py").read_bytes() == BAD
+
+
+def test_a_clean_file_passes(hooks, project):
+    code, out = try_repo(hooks, "sampler-lint", "clean.py", cwd=project)
+    assert code == 0, out
+    assert "Passed" in out
+
+
+def test_fix(hooks, project):
+    code, out = try_repo(hooks, "sampler-lint-fix", "train.py", "clean.py", cwd=project)
+    assert code == 1, out
+    assert "exit code: 1" in out
+    assert "files were modified by this hook" in out
+    assert "Fixed 1 finding in 1 file" in out
+    assert (project / "train.py").read_bytes() == FIXED
+    code, out = try_repo(hooks, "sampler-lint-fix", "train.py", "clean.py", cwd=project)
+    assert code == 0, out

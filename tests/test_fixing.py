@@ -672,7 +672,7 @@ def test_edits_outside_the_file_are_refused(bench: Bench) -> None:
     assert reasons(bench.fix()) == ["its edits lie outside the file"]
 
 
-def test_a_file_that_the_check_can_no_longer_read_is_put_back(bench: Bench) -> None:
+def test_a_fix_that_spoils_the_encoding_is_taken_back(bench: Bench) -> None:
     bench.rules = [replacing("foo = 1", "# coding: nonsense")]
     bench.put(a="foo = 1\n")
     report = bench.fix()
@@ -685,3 +685,47 @@ def test_what_does_not_compile_is_left_alone(bench: Bench) -> None:
     bench.put(a="foo\nreturn 1\n")
     assert reasons(bench.fix()) == ["the file does not compile"]
     assert bench.get() == "foo\nreturn 1\n"
+
+
+def test_a_file_that_the_check_can_no_longer_read_is_put_back(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(
+        paths: Sequence[str], options: Options, *, overlay: Mapping[str, bytes] | None = None
+    ) -> Report:
+        report = bench.check(paths, options, overlay=overlay)
+        if overlay and b"bar" in overlay.get("a.py", b""):
+            report.findings = [found for found in report.findings if found.path != "a.py"]
+            report.errors.append(FileError("a.py", "too odd for the parser"))
+        return report
+
+    monkeypatch.setattr(engine, "check", check)
+    bench.rules = [replacing("foo", "bar")]
+    bench.put(a="foo\n", b="foo\n")
+    report = bench.fix()
+    assert reasons(report) == ["reverted: a.py: too odd for the parser"]
+    assert (bench.get("a"), bench.get("b")) == ("foo\n", "bar\n")
+    assert [error.path for error in report.errors] == ["a.py"]
+
+
+def test_a_file_that_vanishes_is_left(bench: Bench) -> None:
+    bench.rules = [replacing("foo", "bar")]
+    bench.put(a="foo\n")
+    bench.before_return = lambda: (bench.folder / "a.py").unlink()
+    report = bench.fix()
+    assert reasons(report) == ["cannot be read: No such file or directory"]
+    assert names(bench.folder) == []
+
+
+def test_a_file_that_cannot_be_put_back_is_reported(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(path: str, data: bytes, *, expect: bytes | None) -> None:
+        if path == "b.py" or data == b"old\n":
+            raise SourceError(FileError(path, "cannot be written: disk full"))
+        write_whole(path, data, expect=expect)
+
+    bench.rules = [two_files]
+    bench.put(a="old\n", b="x = old\n")
+    monkeypatch.setattr(rounds, "write_whole", failing)
+    assert [error.path for error in bench.fix().errors] == ["b.py", "a.py"]

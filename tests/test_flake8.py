@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -162,10 +163,12 @@ def test_an_error_elsewhere_is_not_repeated_for_every_file(project):
 
 def imported(source, cwd):
     script = (
-        "import ast, sys\nfrom sampler_lint.flake8_plugin import Plugin\n"
+        "import ast, sys\n"
+        "before = set(sys.modules)\n"
+        "from sampler_lint.flake8_plugin import Plugin\n"
         f"text = {source!r}\n"
         "list(Plugin(ast.parse(text), 'x.py', text.splitlines(True)).run())\n"
-        "print(*sys.modules)"
+        "print(*set(sys.modules) - before)"
     )
     run = [sys.executable, "-c", script]
     result = subprocess.run(run, capture_output=True, text=True, cwd=cwd, check=True)
@@ -183,7 +186,7 @@ def test_flake8_6(project, tmp_path_factory):
     """The oldest flake8 that is supported finds the same."""
     home = tmp_path_factory.mktemp("flake8-6")
     subprocess.run([sys.executable, "-m", "venv", home], check=True)
-    python = next(home.glob("*/python*")).with_name("python")
+    python = home / ("Scripts" if os.name == "nt" else "bin") / "python"
     pip = [python, "-m", "pip", "install", "--quiet", "flake8==6.0.0", REPOSITORY]
     subprocess.run(pip, check=True)
     version = [python, "-m", "flake8", "--version"]

@@ -123,6 +123,10 @@ def test_lines_speak_for_themselves_where_the_file_has_no_tokens(broken: str) ->
     assert broken.count("\n") + 4 in rows or broken == "'''"
 
 
+def test_a_string_before_the_broken_part_is_still_a_string() -> None:
+    assert silenced("x = '# noqa'\ny = 1\n  z\n w  # noqa\n") == [4]
+
+
 def test_a_file_without_a_word_of_it_is_not_tokenized(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     monkeypatch.setattr(tokenize, "generate_tokens", lambda line: calls.append(line) or iter(()))

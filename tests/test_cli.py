@@ -179,6 +179,14 @@ def test_options_may_stand_among_paths(buggy):
     assert main(["clean.py", "--select", "SMP101", "train.py"]) == 1
 
 
+@pytest.mark.parametrize("before", [[], ["check"], ["--select", "SMP1"], ["clean.py"]])
+def test_paths_that_look_like_options(project, capsys, before):
+    (project / "clean.py").write_text("x = 1\n")
+    (project / "-weird.py").write_bytes(BAD)
+    assert main([*before, "--", "-weird.py"]) == 1
+    assert "-weird.py:39:13: SMP101" in capsys.readouterr().out
+
+
 def test_a_file_with_a_command_s_name(project):
     (project / "rule").write_bytes(BAD)
     assert main(["./rule"]) == 1

@@ -129,7 +129,7 @@ def _comma_list(text: str) -> list[str]:
 
 
 def _check(argv: Sequence[str]) -> int:
-    arguments = _check_parser().parse_intermixed_args(argv)
+    arguments = _parsed(argv)
     options = _options(arguments)
     paths, overlay = _inputs(arguments)
     if arguments.fix or arguments.diff:
@@ -150,6 +150,15 @@ def _check(argv: Sequence[str]) -> int:
     sys.stdout.write(reporter(arguments.output_format)(outcome))
     _complain_of(report.errors)
     return _exit_code(arguments, report.errors, found=bool(report.findings))
+
+
+def _parsed(argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments; options may stand among paths, and ``--`` ends them."""
+    # argparse knows either of the two, so what follows ``--`` is kept from it.
+    end = argv.index("--") if "--" in argv else len(argv)
+    arguments = _check_parser().parse_intermixed_args(argv[:end])
+    arguments.paths += argv[end + 1 :]
+    return arguments
 
 
 def _mend(

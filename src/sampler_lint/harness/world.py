@@ -1,0 +1,355 @@
+"""Run a program on N ranks over gloo, on this machine, with the recorder in it.
+
+:class:`World` forks the ranks from a process that has imported torch once: a scenario costs
+tenths of a second. :func:`run_command` runs any command (``torchrun …``) and records it from
+outside, at the price of importing torch in each of its processes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import inspect
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from sampler_lint.harness import record, supervise
+from sampler_lint.harness.runs import Log, RankRun, Run, main_logs, read_log, waiting_place
+
+#: Seconds a scenario may take.
+TIMEOUT = 30.0
+
+#: Seconds a collective may wait for the other ranks, unless the scenario's timeout is shorter.
+GLOO_TIMEOUT = 10.0
+
+#: Seconds for importing torch in the zygote; a cold disk takes its time.
+START_TIMEOUT = 180.0
+
+#: How often a scenario is tried again because another process took its port.
+RETRIES = 3
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_SITE = os.path.join(_HERE, "_site")
+
+
+class HarnessError(Exception):
+    """The harness itself cannot work here; the message says what to do."""
+
+
+class TorchMissingError(HarnessError):
+    """torch is not installed."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "torch is not installed, and a proof runs real training: "
+            "pip install 'sampler-lint[verify]'"
+        )
+
+
+class World:
+    """Ranks on demand; use as a context manager, or call :meth:`close`.
+
+    One scenario at a time; for several at once, use several worlds. The process behind it is
+    started with the first scenario, and again after a scenario that killed it.
+    """
+
+    def __init__(self, *, python: str | None = None) -> None:
+        """``python`` is the interpreter that has torch; this one by default."""
+        self._python = python or sys.executable
+        self._zygote: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> World:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process behind this world, and every rank with it."""
+        zygote, self._zygote = self._zygote, None
+        if zygote is None:
+            return
+        assert zygote.stdin is not None
+        assert zygote.stdout is not None
+        zygote.stdin.close()
+        try:
+            zygote.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            supervise.kill([*supervise.descendants(zygote.pid), zygote.pid])
+            zygote.wait()
+        zygote.stdout.close()
+
+    def run(
+        self,
+        script: str | os.PathLike[str],
+        args: Sequence[str] = (),
+        *,
+        world_size: int = 2,
+        timeout: float = TIMEOUT,
+        env: Mapping[str, str] | None = None,
+    ) -> Run:
+        """Run ``script`` with ``args`` as torchrun would, on ``world_size`` ranks.
+
+        Raises:
+            TorchMissingError: torch is not installed.
+            HarnessError: torch cannot be imported, or the script does not exist.
+        """
+        path = os.path.abspath(script)
+        if not os.path.isfile(path):
+            raise HarnessError(f"{os.fspath(script)}: no such file")
+        return self._scenario(path, None, list(args), world_size, timeout, env)
+
+    def run_function(
+        self,
+        function: Callable[..., object],
+        args: Sequence[Any] = (),
+        *,
+        world_size: int = 2,
+        timeout: float = TIMEOUT,
+        env: Mapping[str, str] | None = None,
+    ) -> Run:
+        """Call a module-level ``function`` on ``world_size`` ranks; ``args`` must fit JSON.
+
+        Raises:
+            HarnessError: as for :meth:`run`, or the function is not at the top of a file.
+        """
+        path = inspect.getsourcefile(function)
+        if path is None or "." in function.__qualname__:
+            raise HarnessError(f"{function.__qualname__} is not a function at the top of a file")
+        name = function.__name__
+        return self._scenario(os.path.abspath(path), name, list(args), world_size, timeout, env)
+
+    def _scenario(
+        self,
+        path: str,
+        function: str | None,
+        args: list[Any],
+        world_size: int,
+        timeout: float,
+        env: Mapping[str, str] | None,
+    ) -> Run:
+        if world_size < 1:
+            raise HarnessError(f"a world has at least one rank, not {world_size}")
+        request = {
+            "script": path,
+            "function": function,
+            "args": args,
+            "world_size": world_size,
+            "timeout": timeout,
+            "gloo_timeout": min(GLOO_TIMEOUT, timeout / 2),
+            "env": dict(env or {}),
+        }
+        root = os.path.dirname(path)
+        for _ in range(RETRIES):
+            started = time.monotonic()
+            with tempfile.TemporaryDirectory(prefix="sampler-lint-") as directory:
+                reply = self._ask({**request, "record": directory}, timeout + START_TIMEOUT)
+                ranks = [
+                    _rank_run(number, rank, directory, root)
+                    for number, rank in enumerate(reply["ranks"])
+                ]
+            if not any("EADDRINUSE" in rank.stderr for rank in ranks):
+                break
+        return Run(root, ranks, tuple(map(str, args)), time.monotonic() - started)
+
+    def _ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
+        zygote = self._start()
+        assert zygote.stdin is not None
+        try:
+            zygote.stdin.write(json.dumps(request).encode("ascii") + b"\n")
+            zygote.stdin.flush()
+            return self._answer(timeout)
+        except BaseException as error:
+            self.close()
+            if isinstance(error, (EOFError, OSError)):
+                raise HarnessError(
+                    f"the process that runs the ranks ended while it ran {request['script']}"
+                ) from error
+            raise
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        if self._zygote is not None and self._zygote.poll() is None:
+            return self._zygote
+        self.close()
+        environment = {
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "MKL_NUM_THREADS": "1",
+            "CUDA_VISIBLE_DEVICES": "",
+        }
+        if os.path.exists("/sys/class/net/lo"):
+            # Gloo otherwise asks for this machine's name, which need not resolve.
+            environment.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        self._zygote = subprocess.Popen(
+            [self._python, os.path.join(_HERE, "_zygote.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            env=environment,
+            start_new_session=True,
+        )
+        try:
+            hello = self._answer(START_TIMEOUT)
+        except EOFError as error:
+            self.close()
+            raise HarnessError(f"{self._python} ended while it imported torch") from error
+        if "error" in hello:
+            self.close()
+            if hello["missing"]:
+                raise TorchMissingError
+            raise HarnessError(f"torch cannot be imported: {hello['error']}")
+        return self._zygote
+
+    def _answer(self, timeout: float) -> dict[str, Any]:
+        """The zygote's next line.
+
+        Raises:
+            EOFError: it has ended, or is silent for ``timeout`` seconds.
+        """
+        assert self._zygote is not None
+        assert self._zygote.stdout is not None
+        descriptor = self._zygote.stdout.fileno()
+        deadline = time.monotonic() + timeout
+        data = b""
+        while not data.endswith(b"\n"):
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+                raise EOFError("no answer in time")
+            chunk = os.read(descriptor, 1 << 16)
+            if not chunk:
+                raise EOFError("it has ended")
+            data += chunk
+        answer: dict[str, Any] = json.loads(data)
+        return answer
+
+
+def run_command(
+    argv: Sequence[str],
+    *,
+    cwd: str | os.PathLike[str] | None = None,
+    timeout: float = 120.0,
+    env: Mapping[str, str] | None = None,
+) -> tuple[int, Run]:
+    """Run a command such as ``torchrun …`` and record every rank in it from outside.
+
+    The recorder comes in through ``sitecustomize`` on ``PYTHONPATH``, so a command that runs
+    Python with ``-I``, ``-E`` or ``-S`` leaves no record. The ranks are those that left one.
+
+    Returns:
+        The command's exit status and what was recorded.
+
+    Raises:
+        HarnessError: the command cannot be started.
+    """
+    root = os.path.abspath(cwd or os.curdir)
+    with tempfile.TemporaryDirectory(prefix="sampler-lint-") as directory:
+        environment = {**os.environ, **(env or {})}
+        paths = [_SITE, environment.get("PYTHONPATH", "")]
+        environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+        environment[record.DIRECTORY] = directory
+        started = time.monotonic()
+        with _spawned(argv, root, environment) as child:
+
+            def dump(_: supervise.Child) -> None:
+                below = set(supervise.descendants(child.pid))
+                _signal(below & set(_pids(directory)))
+
+            supervise.watch([child], timeout, dump=dump)
+        duration = time.monotonic() - started
+        logs = main_logs(read_log(path) for path in glob.glob(os.path.join(directory, "*.jsonl")))
+        status = child.status if child.status is not None else 1
+        ranks = [_command_rank(logs[rank], child, directory, root) for rank in sorted(logs)]
+    return status, Run(root, ranks, tuple(argv), duration)
+
+
+@contextlib.contextmanager
+def _spawned(
+    argv: Sequence[str], cwd: str, environment: Mapping[str, str]
+) -> Iterator[supervise.Child]:
+    """The command as a supervised child, in a session of its own."""
+    out, err = os.pipe(), os.pipe()
+    try:
+        process = subprocess.Popen(
+            list(argv),
+            cwd=cwd,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=out[1],
+            stderr=err[1],
+            start_new_session=True,
+        )
+    except OSError as error:
+        os.close(out[0])
+        os.close(err[0])
+        raise HarnessError(f"{argv[0]} cannot be started: {error.strerror or error}") from error
+    finally:
+        os.close(out[1])
+        os.close(err[1])
+    child = supervise.Child(process.pid, supervise.Sink(out[0]), supervise.Sink(err[0]))
+    try:
+        yield child
+    finally:
+        process.returncode = child.status if child.status is not None else -signal.SIGKILL
+        os.close(out[0])
+        os.close(err[0])
+
+
+def _signal(pids: set[int]) -> None:
+    if record.DUMP_SIGNAL:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, record.DUMP_SIGNAL)
+
+
+def _pids(directory: str) -> list[int]:
+    """The recorded processes: they have the handler, others would die of the signal."""
+    names = glob.glob(os.path.join(directory, "*.stack"))
+    return [int(os.path.splitext(os.path.basename(name))[0]) for name in names]
+
+
+def _rank_run(number: int, reply: Mapping[str, Any], directory: str, root: str) -> RankRun:
+    """What the zygote says about a rank, together with what the rank left."""
+    status = reply["status"]
+    path = os.path.join(directory, f"{reply['pid']}.jsonl")
+    log = read_log(path) if os.path.exists(path) else Log(rank=number)
+    rank = RankRun(number, "finished", stdout=reply["stdout"], stderr=reply["stderr"], log=log)
+    if reply["hung"]:
+        _hung(rank, reply["pid"], directory, root)
+    elif status != 0:
+        rank.outcome = "died"
+        rank.reason = f"signal {-status}" if status < 0 else f"exit status {status}"
+        with contextlib.suppress(OSError, ValueError):
+            left = json.loads(Path(directory, f"{reply['pid']}.error").read_text("utf-8"))
+            rank.reason, rank.place = left["error"], left["place"]
+    return rank
+
+
+def _command_rank(log: Log, child: supervise.Child, directory: str, root: str) -> RankRun:
+    rank = RankRun(log.rank, "finished", stdout=child.out.text, stderr=child.err.text, log=log)
+    if child.hung:
+        _hung(rank, log.pid, directory, root)
+    elif child.status != 0:
+        rank.outcome, rank.reason = "died", f"the command ended with status {child.status}"
+    return rank
+
+
+def _hung(rank: RankRun, pid: int, directory: str, root: str) -> None:
+    rank.outcome, rank.reason = "hung", "time was up"
+    stack = Path(directory, f"{pid}.stack")
+    if stack.exists():
+        rank.place = waiting_place(stack.read_text("utf-8", "replace"), root)

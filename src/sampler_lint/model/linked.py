@@ -93,12 +93,11 @@ class Model:
 
     # -- the program
 
-    @cached_property
-    def frameworks(self) -> frozenset[str]:
-        """The training frameworks that the tree imports."""
+    def frameworks(self, module: Module) -> frozenset[str]:
+        """The training frameworks that the program of ``module`` imports."""
         return frozenset(
             catalog.FRAMEWORK_PACKAGES[name]
-            for name in self.project.imported_packages
+            for name in self.project.imports_of(module)
             if name in catalog.FRAMEWORK_PACKAGES
         )
 
@@ -166,20 +165,29 @@ class Model:
             if isinstance(base, Unknown):
                 reason = reason or base.reason
             elif isinstance(base, str):
-                entries = catalog.known_mro(base)
-                if not entries:
+                entry = catalog.known(base)
+                if entry is None:
                     reason = reason or f"its base {base} is outside the tree"
-                for entry in entries:
-                    names |= entry.attributes | entry.methods
+                else:
+                    names |= entry.methods
+                    if self._runs_base_init(cls):
+                        names |= entry.attributes
             else:
                 names |= base.bindings.keys()
                 names |= self._stored_names(base)
                 reason = reason or _dynamic(base)
         return Attributes(frozenset(names), reason)
 
+    def _runs_base_init(self, cls: Class) -> bool:
+        """Whether building an instance runs the ``__init__`` of a base outside the tree."""
+        for base in self.flow.mro(cls):
+            if isinstance(base, Class) and base.method("__init__") is not None:
+                return bool(self.flow.base_init_calls(base))
+        return True
+
     def _stored_names(self, cls: Class) -> set[str]:
         names: set[str] = set()
-        for scope in _inside(cls):
+        for scope in scopes_inside(cls):
             for store in scope.stores:
                 if isinstance(store.target, Attr) and self_class(store.target.value) is cls:
                     names.add(store.target.name)
@@ -343,7 +351,7 @@ def _mentions_seed(expr: Expr) -> bool:
     )
 
 
-def _inside(cls: Class) -> Iterator[Scope]:
+def scopes_inside(cls: Class) -> Iterator[Scope]:
     """The class body and every function in it, nested ones too."""
     yield cls
     for function in cls.module.functions:
@@ -363,7 +371,7 @@ def _dynamic(cls: Class) -> str | None:
         return f"{cls.name} has a metaclass"
     if any(last_name(d) not in {"dataclass", "final", "total_ordering"} for d in cls.decorators):
         return f"{cls.name} is decorated"
-    for scope in _inside(cls):
+    for scope in scopes_inside(cls):
         for call in scope.calls:
             name = last_name(call.func)
             if name in {"setattr", "vars", "locals", "__setattr__"}:

@@ -287,13 +287,57 @@ class Project:
         return self._derived.get(base, [])
 
     @cached_property
-    def imported_packages(self) -> frozenset[str]:
-        """Top-level names that any candidate file imports."""
-        names: set[str] = set()
+    def _programs(self) -> dict[str, str]:
+        """File of a candidate → the program it belongs to (see :meth:`program_of`)."""
+        parent: dict[str, str] = {}
+
+        def find(item: str) -> str:
+            while parent.setdefault(item, item) != item:
+                parent[item] = parent[parent[item]]
+                item = parent[item]
+            return item
+
         for module in self.candidates:
+            own = find(self._unit(module.path))
+            for scope in module.facts.scopes:
+                for bindings in scope.bindings.values():
+                    for binding in bindings:
+                        if binding.how == "import":
+                            name, _, level = binding.payload
+                            target = self.find(name, module, level)
+                            if target is not None:
+                                parent[find(self._unit(target))] = own = find(own)
+        return {module.path: find(self._unit(module.path)) for module in self.candidates}
+
+    def _unit(self, path: str) -> str:
+        """The topmost package around a file; its folder for a plain script."""
+        folder = path if path in self._folders else os.path.dirname(path)
+        unit = folder
+        while os.path.join(folder, "__init__.py") in self.files:
+            unit = folder
+            folder = os.path.dirname(folder)
+        return unit
+
+    def program_of(self, module: Module) -> str:
+        """Which of the tree's programs a file belongs to.
+
+        Packages and script folders that import one another are one program; a repository may
+        hold several (examples, recipes, projects) that share nothing.
+        """
+        return self._programs[module.path] if module.path in self._programs else ""
+
+    @cached_property
+    def _imports(self) -> dict[str, set[str]]:
+        names: dict[str, set[str]] = {}
+        for module in self.candidates:
+            found = names.setdefault(self.program_of(module), set())
             for scope in module.facts.scopes:
                 for bindings in scope.bindings.values():
                     for binding in bindings:
                         if binding.how == "import" and not binding.payload[2]:
-                            names.add(binding.payload[0].split(".")[0])
-        return frozenset(names)
+                            found.add(binding.payload[0].split(".")[0])
+        return names
+
+    def imports_of(self, module: Module) -> frozenset[str]:
+        """Top-level names that the program of ``module`` imports."""
+        return frozenset(self._imports.get(self.program_of(module), ()))

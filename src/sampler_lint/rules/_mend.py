@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from sampler_lint.findings import Applicability, Edit, Fix
@@ -38,6 +39,21 @@ def fix(message: str, applicability: Applicability, edits: Iterable[Edit], sourc
     ):
         applicability = Applicability.UNSAFE
     return Fix(message, applicability, listed)
+
+
+def name_of(module: Module, scope: Class | Function) -> Node:
+    """The name in a ``class`` or ``def`` line, as a node to point at."""
+    source = module.source
+    line = source.line(scope.row)
+    node = Node()
+    node.row = node.end_row = scope.row
+    match = re.compile(rf"(?:class|def)\s+({re.escape(scope.name)})\b").search(line)
+    if match is None:
+        node.col, node.end_col = scope.col, scope.col
+    else:
+        node.col = len(line[: match.start(1)].encode())
+        node.end_col = len(line[: match.end(1)].encode())
+    return node
 
 
 def visible(scope: Scope, name: str) -> bool:
@@ -204,6 +220,7 @@ __all__ = [
     "future_annotations",
     "imported_as",
     "insert_first",
+    "name_of",
     "is_library",
     "reads_within",
     "text_of",

@@ -1,0 +1,216 @@
+"""Epoch loops and the loaders that are iterated in them, across functions and files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Comp,
+    Compare,
+    Const,
+    Expr,
+    For,
+    Function,
+    Loop,
+    Name,
+    Scope,
+    Stmt,
+    While,
+    Yield,
+    expressions,
+    last_name,
+    statements,
+    walk,
+)
+from sampler_lint.model.flow import Ext, ExtObj, Obj, Unknown
+from sampler_lint.model.linked import Model
+
+_DEEPEST = 6
+_TRAINING_CALLS = frozenset({"backward", "step", "zero_grad", "training_step", "train_step"})
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """One place where a loader is iterated."""
+
+    scope: Scope
+    stmt: Stmt
+    source: Expr
+    """The expression that gives the loader (``loader`` in ``enumerate(loader)``)."""
+    loader: Obj
+
+
+@dataclass(frozen=True, slots=True)
+class EpochLoop:
+    """A loop whose every turn makes a pass over the same loader."""
+
+    loop: Loop
+    """The epoch loop itself."""
+    inner: Pass
+    calls: tuple[Call, ...]
+    """The calls that lead from the loop's body to the pass, outermost first."""
+
+    @property
+    def scopes(self) -> set[Scope]:
+        """The scopes on the way from the loop to the pass."""
+        return {self.loop.scope, self.inner.scope, *(call.scope for call in self.calls)}
+
+
+def passes(model: Model) -> Iterator[Pass]:
+    """Every place in the candidate files where a known loader is iterated."""
+    for module in model.modules:
+        for scope in module.facts.scopes:
+            for stmt in statements(scope.body):
+                for source in _iterated(stmt):
+                    yield from _passes_over(model, scope, stmt, source, 0)
+
+
+def _iterated(stmt: Stmt) -> Iterator[Expr]:
+    if isinstance(stmt, For):
+        yield stmt.iter
+    for expr in expressions(stmt):
+        for node in walk(expr):
+            if isinstance(node, Comp):
+                yield from node.iters
+            elif isinstance(node, Yield) and node.delegates and node.value is not None:
+                yield node.value
+            elif isinstance(node, Call) and last_name(node.func) == "iter" and node.positional:
+                yield node.positional[0]
+
+
+def _passes_over(
+    model: Model, scope: Scope, stmt: Stmt, source: Expr, depth: int
+) -> Iterator[Pass]:
+    if isinstance(source, Const) or depth > 4:
+        return
+    if isinstance(source, Call):
+        if last_name(source.func) in {"range", "items", "keys", "values"}:
+            return
+        outside = all(
+            isinstance(value, (Ext, ExtObj, Unknown)) for value in model.flow.values(source.func)
+        )
+        if outside and last_name(source.func) != "prepare":
+            # enumerate, zip, tqdm, islice and the like hand on what they are given.
+            for arg in source.positional:
+                yield from _passes_over(model, scope, stmt, arg, depth + 1)
+            return
+    for value in model.flow.values(source):
+        if isinstance(value, Obj) and model.role(value) == "loader" and value.site is not None:
+            yield Pass(scope, stmt, source, value)
+
+
+def epoch_loops(model: Model) -> Iterator[EpochLoop]:
+    """Every epoch loop, with each pass that a turn of it makes."""
+    for inner in passes(model):
+        yield from _loops_around(model, inner, inner.scope, inner.stmt, (), 0)
+
+
+def _loops_around(
+    model: Model, inner: Pass, scope: Scope, stmt: Stmt, calls: tuple[Call, ...], depth: int
+) -> Iterator[EpochLoop]:
+    source = inner.source if not calls else None
+    for loop in stmt.ancestors():
+        if not isinstance(loop, (For, While)) or not is_epoch_loop(loop):
+            continue
+        if source is not None and _bound_by(loop, source):
+            continue
+        if not _rebuilt_in(loop, inner.loader):
+            yield EpochLoop(loop, inner, calls)
+        return
+    if not isinstance(scope, Function) or depth >= _DEEPEST:
+        return
+    for call in model.flow.callers(scope):
+        if call.stmt is not None and call not in calls and call.scope is not scope:
+            yield from _loops_around(
+                model, inner, call.scope, call.stmt, (call, *calls), depth + 1
+            )
+
+
+def is_epoch_loop(loop: Loop) -> bool:
+    """Whether the loop counts epochs, by the names it uses."""
+    if isinstance(loop, For):
+        return _says_epoch(loop.target) or (
+            isinstance(loop.iter, Call)
+            and last_name(loop.iter.func) in {"range", "trange", "count"}
+            and _says_epoch(loop.iter)
+        )
+    return _says_epoch(loop.test)
+
+
+def epoch_expression(loop: Loop) -> Expr | None:
+    """What holds the epoch's number in the loop's body, if that is plain."""
+    if isinstance(loop, For):
+        targets = [node for node in walk(loop.target) if isinstance(node, Name)]
+        if isinstance(loop.target, (Name, Attr)):
+            return loop.target if _counts(loop.iter) else None
+        named = [name for name in targets if "epoch" in name.id.lower()]
+        return named[0] if len(named) == 1 else None
+    test = loop.test
+    if isinstance(test, Compare) and len(test.ops) == 1 and test.ops[0] in {"Lt", "LtE", "NotEq"}:
+        left = test.left
+        if isinstance(left, (Name, Attr)) and _says_epoch(left):
+            return left
+    return None
+
+
+def _counts(source: Expr) -> bool:
+    """Whether iterating gives numbers that grow: ``range(…)``, also inside a progress bar."""
+    return any(
+        isinstance(node, Call) and last_name(node.func) in {"range", "trange", "count"}
+        for node in walk(source)
+    )
+
+
+def _says_epoch(expr: Expr) -> bool:
+    return any(
+        "epoch" in (node.id if isinstance(node, Name) else node.name).lower()
+        for node in walk(expr)
+        if isinstance(node, (Name, Attr))
+    )
+
+
+def _bound_by(loop: Loop, source: Expr) -> bool:
+    """Whether the loop's own target is what is iterated (a loop over several loaders)."""
+    if not isinstance(loop, For):
+        return False
+    targets = {node.id for node in walk(loop.target) if isinstance(node, Name)}
+    return any(isinstance(node, Name) and node.id in targets for node in walk(source))
+
+
+def _rebuilt_in(loop: Loop, loader: Obj) -> bool:
+    """Whether each turn of the loop builds the loader anew."""
+    return any(
+        call is not None and call.stmt is not None and loop.encloses(call.stmt)
+        for call in (loader.site, loader.through)
+    )
+
+
+def trains(model: Model, found: EpochLoop) -> bool:
+    """Whether the pass is one that trains: its body or a function it calls steps an optimizer."""
+    inner = found.inner
+    body: Stmt = inner.stmt
+    if not isinstance(body, (For, While)):
+        enclosing = [s for s in body.ancestors() if isinstance(s, (For, While))]
+        body = enclosing[0] if enclosing else body
+    return _steps(model, inner.scope, body, 0)
+
+
+def _steps(model: Model, scope: Scope, within: Stmt | None, depth: int) -> bool:
+    calls = [
+        call
+        for call in scope.calls
+        if within is None or (call.stmt is not None and within.encloses(call.stmt))
+    ]
+    if any(last_name(call.func) in _TRAINING_CALLS for call in calls):
+        return True
+    if depth >= 3:
+        return False
+    return any(
+        _steps(model, callee, None, depth + 1)
+        for call in calls
+        for callee in model.flow.callees(call)
+        if callee is not scope
+    )

@@ -1,0 +1,145 @@
+"""The remainder-of-a-quotient idiom, shared by SMP401 and SMP402.
+
+Splitting ``n`` things into ``k`` parts takes ``n // k`` each and one more for the first
+``n % k`` parts. The remainder belongs to the divided count ``n``; taken of the quotient it says
+nothing about the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sampler_lint.model.facts import (
+    Assign,
+    Attr,
+    AugAssign,
+    Bin,
+    Call,
+    Compare,
+    Const,
+    Expr,
+    If,
+    Name,
+    Scope,
+    Stmt,
+    expressions,
+    last_name,
+    same,
+    statements,
+    walk,
+)
+
+_ORDER = frozenset({"Lt", "LtE", "Gt", "GtE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """``target = count // parts`` in a statement."""
+
+    stmt: Assign
+    target: Name | Attr
+    count: Expr
+    parts: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """``operand % parts``, and the statement it stands in."""
+
+    stmt: Stmt
+    node: Bin
+
+    @property
+    def operand(self) -> Expr:
+        """What the remainder is taken of."""
+        return self.node.left
+
+
+def quotients(scope: Scope) -> Iterator[Quotient]:
+    """Every ``name = count // parts`` of a scope; ``int(count / parts)`` too."""
+    for stmt in statements(scope.body):
+        if not isinstance(stmt, Assign) or len(stmt.targets) != 1:
+            continue
+        target, value = stmt.targets[0], _division(stmt.value)
+        if value is not None and isinstance(target, (Name, Attr)):
+            yield Quotient(stmt, target, value.left, value.right)
+
+
+def _division(value: Expr) -> Bin | None:
+    if isinstance(value, Bin) and value.op == "FloorDiv":
+        return value
+    if isinstance(value, Call) and last_name(value.func) in {"int", "floor"}:
+        inner = value.positional
+        if len(inner) == 1 and isinstance(inner[0], Bin) and inner[0].op in {"Div", "FloorDiv"}:
+            return inner[0]
+    return None
+
+
+def remainders(scope: Scope) -> Iterator[Remainder]:
+    """Every ``operand % parts`` of a scope."""
+    for stmt in statements(scope.body):
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                if isinstance(node, Bin) and node.op == "Mod":
+                    yield Remainder(stmt, node)
+
+
+def hands_out_leftovers(scope: Scope, remainder: Remainder, quotient: Quotient) -> bool:
+    """Whether the remainder decides who gets one more, as in ``if r > part: size += 1``.
+
+    Digits of a mixed radix (``minutes = seconds // 60; minutes % 60``) are never compared
+    with a part's number, so this tells the two apart.
+    """
+    if _decides(remainder.stmt, remainder.node, quotient):
+        return True
+    stmt = remainder.stmt
+    if isinstance(stmt, Assign) and stmt.value is remainder.node and len(stmt.targets) == 1:
+        name = stmt.targets[0]
+        return any(
+            same(node, name) and _decides(user, node, quotient)
+            for user in statements(scope.body)
+            if user.order > stmt.order
+            for expr in expressions(user)
+            for node in walk(expr)
+        )
+    return False
+
+
+def _decides(stmt: Stmt, node: Expr, quotient: Quotient) -> bool:
+    for expr in expressions(stmt):
+        for outer in walk(expr):
+            if isinstance(outer, Compare) and len(outer.ops) == 1:
+                sides = (outer.left, outer.rights[0])
+                if node in sides:
+                    other = sides[1] if sides[0] is node else sides[0]
+                    if outer.ops[0] in _ORDER and not isinstance(other, Const):
+                        return True
+            elif isinstance(outer, Call) and last_name(outer.func) == "min":
+                if node in outer.positional and len(outer.positional) == 2:
+                    return True
+    return (
+        isinstance(stmt, If)
+        and any(part is node for part in walk(stmt.test))
+        and any(_raises_quotient(inner, quotient) for inner in statements(stmt.body))
+    )
+
+
+def _raises_quotient(stmt: Stmt, quotient: Quotient) -> bool:
+    return isinstance(stmt, AugAssign) and stmt.op == "Add" and same(stmt.target, quotient.target)
+
+
+def unchanged_between(scope: Scope, quotient: Quotient, stmt: Stmt) -> bool:
+    """Whether nothing assigns the quotient, the count or the parts between the two."""
+    for other in statements(scope.body):
+        if not quotient.stmt.order < other.order < stmt.order:
+            continue
+        targets: list[Expr] = []
+        if isinstance(other, Assign):
+            targets = other.targets
+        elif isinstance(other, AugAssign):
+            targets = [other.target]
+        for target in targets:
+            if any(same(target, part) for part in (quotient.target, quotient.count, quotient.parts)):
+                return False
+    return True

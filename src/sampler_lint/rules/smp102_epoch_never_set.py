@@ -1,0 +1,331 @@
+"""SMP102: an epoch loop over a shuffling distributed sampler never calls ``set_epoch``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sampler_lint.findings import Applicability, Fix
+from sampler_lint.model.epochs import EpochLoop, epoch_expression, epoch_loops, trains
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Class,
+    Expr,
+    For,
+    Function,
+    Name,
+    Scope,
+    unparse,
+    walk,
+)
+from sampler_lint.model.flow import Lit, Obj, Unknown
+from sampler_lint.model.linked import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.model.project import Module
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._mend import fix, imported_as, insert_first, text_of
+
+
+class EpochNeverSet(Rule):
+    """An epoch loop trains over a shuffling `DistributedSampler` whose `set_epoch` is never called.
+
+    What it does:
+        Follows each loader built with a shuffling `DistributedSampler` to the loops that
+        iterate it, through functions, attributes and files, and reports an epoch loop on whose
+        way nothing calls `set_epoch` on that sampler. Silent with `shuffle=False`, where the
+        loader is rebuilt each epoch, where a wrapper or framework sets the epoch, and where a
+        `set_epoch` call might reach the sampler.
+
+    Why is this bad?
+        `DistributedSampler` seeds its shuffle with `seed + epoch`, and `epoch` stays 0: every
+        epoch hands every rank the same samples in the same order. Training goes on, only worse.
+
+    Fix safety:
+        Safe: `set_epoch(epoch)` is inserted as the first statement of the loop, on the sampler
+        variable in scope or through the loader, guarded where the sampler may be `None` or
+        another one. Without a plain epoch counter there is no fix.
+
+    How it is proved:
+        Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and
+        different orders after it.
+
+    References:
+        - torch/utils/data/distributed.py, `DistributedSampler.__iter__` and `set_epoch`
+        - https://github.com/pytorch/pytorch/issues/31771
+    """
+
+    code = "SMP102"
+    name = "epoch-never-set"
+    invariant = "reshuffles"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look at each epoch loop once for every sampler that it iterates."""
+        if not any(_is_target(model, obj) for obj in model.constructions()):
+            return
+        seen = set()
+        for found in epoch_loops(model):
+            for reached in _samplers(model, found.inner.loader):
+                key = (found.loop, reached.sampler.site)
+                if key in seen or not model.shuffles(reached.sampler, found.inner.loader.through):
+                    continue
+                if not trains(model, found) or _may_be_set(model, found, reached):
+                    continue
+                seen.add(key)
+                yield _suspect(model, found, reached)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reached:
+    """A distributed sampler and the attributes that lead to it from its loader."""
+
+    sampler: Obj
+    path: tuple[str, ...]
+
+
+def _is_target(model: Model, obj: Obj) -> bool:
+    return model.is_a(obj, DISTRIBUTED_SAMPLER) is True
+
+
+def _samplers(model: Model, loader: Obj) -> Iterator[_Reached]:
+    for value in model.passed_to(loader, "sampler"):
+        if isinstance(value, Obj) and value.site is not None and _is_target(model, value):
+            yield _Reached(value, ("sampler",))
+    for value in model.passed_to(loader, "batch_sampler"):
+        if not isinstance(value, Obj) or value.site is None:
+            continue
+        if _is_target(model, value):
+            yield _Reached(value, ("batch_sampler",))
+        elif model.is_a(value, BATCH_SAMPLER) and model.epoch_path(value) == ("sampler",):
+            for inner in model.flow.ask_field(value, "sampler"):
+                if isinstance(inner, Obj) and inner.site is not None and _is_target(model, inner):
+                    yield _Reached(inner, ("batch_sampler", "sampler"))
+
+
+# --------------------------------------------------------------------------- who sets the epoch
+
+
+def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> bool:
+    """Whether some call may set the epoch of the sampler."""
+    ours = {
+        (obj.cls, obj.site)
+        for obj in (
+            reached.sampler,
+            found.inner.loader,
+            *model.passed_to(found.inner.loader, "batch_sampler"),
+            *model.passed_to(found.inner.loader, "dataset"),
+        )
+        if isinstance(obj, Obj)
+    }
+    if any(isinstance(cls, Class) and _sets_epoch_itself(cls) for cls, _ in ours):
+        return True
+    near = {scope.module for scope in found.scopes}
+    near.update(site.scope.module for _, site in ours if site is not None)
+    for call in model.epoch_setters:
+        assert isinstance(call.func, Attr)
+        values = model.flow.values(call.func.value)
+        if any(isinstance(v, Obj) and (v.cls, v.site) in ours for v in values):
+            return True
+        forwards = isinstance(call.scope, Function) and "set_epoch" in call.scope.name
+        if not forwards and call.scope.module in near:
+            if not values or any(not isinstance(v, (Obj, Lit)) for v in values):
+                return True
+            if any(isinstance(v, Obj) and v.site is None for v in values):
+                return True
+    return False
+
+
+def _sets_epoch_itself(cls: Class) -> bool:
+    """Whether a loader or sampler class advances its own epoch outside ``set_epoch``."""
+    for scope in scopes_inside(cls):
+        if isinstance(scope, Function) and scope.name in {"set_epoch", "__init__"}:
+            continue
+        for call in scope.calls:
+            if isinstance(call.func, Attr) and "set_epoch" in call.func.name:
+                return True
+        for store in scope.stores:
+            if isinstance(store.target, Attr) and store.target.name == "epoch":
+                return True
+    return False
+
+
+# --------------------------------------------------------------------------- finding and fix
+
+
+def _suspect(model: Model, found: EpochLoop, reached: _Reached) -> Suspect:
+    module = model.module_of(found.loop.scope)
+    loop = found.loop
+    receiver = _receiver(model, found, reached)
+    epoch = epoch_expression(loop)
+    where = ".".join((unparse(found.inner.source), *reached.path))
+    message = (
+        f"this loop trains over a shuffling `{reached.sampler.name}` and nothing calls its "
+        f"`set_epoch`: every epoch repeats the order of epoch 0"
+    )
+    if receiver is not None and epoch is not None:
+        message += f"; call `{receiver.code}.set_epoch({unparse(epoch)})` first in the loop"
+    else:
+        message += f"; call `set_epoch` on `{where}` in each epoch"
+    why = [f"{model.place_of(reached.sampler)}: sampler built here"]
+    why.append(f"{model.place_of(found.inner.loader)}: handed to this loader")
+    if found.calls:
+        why.append(f"{model.place(found.inner.scope, found.inner.stmt)}: iterated here")
+
+    def mend() -> Fix | None:
+        if receiver is None or epoch is None:
+            return None
+        source = module.source
+        line = f"{receiver.code}.set_epoch({text_of(source, epoch)})"
+        lines = [line] if receiver.guard is None else [receiver.guard, source.indent + line]
+        edit = insert_first(source, loop.body, loop, lines)
+        if edit is None:
+            return None
+        safe = Applicability.SAFE if receiver.certain else Applicability.UNSAFE
+        return fix(f"Call `{line}` in the loop", safe, [edit], source)
+
+    header_end = loop.iter if isinstance(loop, For) else loop.test
+    return Suspect(module, loop, message, end=header_end, why=tuple(why), mend=mend)
+
+
+@dataclass(frozen=True, slots=True)
+class _Receiver:
+    """How the loop's body can name the sampler."""
+
+    code: str
+    guard: str | None
+    certain: bool
+
+
+def _receiver(model: Model, found: EpochLoop, reached: _Reached) -> _Receiver | None:
+    loop = found.loop
+    module = model.module_of(loop.scope)
+    wanted = (reached.sampler.cls, reached.sampler.site)
+    for name in _sampler_names(loop.scope):
+        if not _set_before(loop.scope, name, loop):
+            continue
+        values = model.flow.values(name)
+        if any(isinstance(v, Obj) and (v.cls, v.site) == wanted for v in values):
+            return _guarded(model, module, loop.scope, name.id, values)
+    for expr in _loader_expressions(found):
+        values = model.flow.values(expr)
+        loaders = [v for v in values if isinstance(v, Obj) and model.role(v) == "loader"]
+        if not any((v.cls, v.site) == (found.inner.loader.cls, found.inner.loader.site) for v in loaders):
+            continue
+        if any(isinstance(n, Name) and _bound_inside(loop, n) for n in walk(expr)):
+            continue
+        reachable = set()
+        for loader in loaders:
+            for attribute in ("sampler", "batch_sampler"):
+                if attribute == reached.path[0]:
+                    given = model.passed_to(loader, attribute)
+                    reachable |= given or {Lit(None, "NoneType")}
+        if reached.path == ("batch_sampler", "sampler"):
+            reachable = {
+                inner
+                for value in reachable
+                if isinstance(value, Obj)
+                for inner in model.flow.ask_field(value, "sampler")
+            }
+        code = ".".join((text_of(module.source, expr), *reached.path))
+        unknown = {v for v in values if isinstance(v, Unknown)}
+        return _guarded(model, module, loop.scope, code, frozenset(reachable | unknown), attribute=True)
+    return None
+
+
+def _guarded(
+    model: Model,
+    module: Module,
+    scope: Scope,
+    code: str,
+    values: frozenset[object],
+    *,
+    attribute: bool = False,
+) -> _Receiver:
+    """The receiver with the guard it needs: none, against None, or against other samplers."""
+    others = [
+        v
+        for v in values
+        if not (isinstance(v, Obj) and model.flow.method(v.cls, "set_epoch") is not None)
+    ]
+    certain = not any(isinstance(v, Unknown) for v in values)
+    if not others:
+        return _Receiver(code, None, certain)
+    only_none = all(isinstance(v, Lit) and v.value is None for v in others)
+    if only_none and not attribute:
+        return _Receiver(code, f"if {code} is not None:", certain)
+    # torch puts another sampler where none is given.
+    known = imported_as(module, "DistributedSampler")
+    if known is not None and known in module.facts.bindings:
+        return _Receiver(code, f"if isinstance({code}, {known}):", certain)
+    quote = module.source.quote
+    return _Receiver(code, f"if hasattr({code}, {quote}set_epoch{quote}):", certain)
+
+
+def _sampler_names(scope: Scope) -> Iterator[Name]:
+    """Local (and, in a script, global) names that hold something called a sampler."""
+    current: Scope | None = scope
+    while current is not None:
+        for name, bindings in current.bindings.items():
+            if "sampler" in name.lower() and any(b.how in {"assign", "param"} for b in bindings):
+                node = Name()
+                node.id, node.scope, node.stmt = name, current, None
+                node.row = node.col = node.end_row = node.end_col = 0
+                yield node
+        current = None if isinstance(current, Class) else current.outer
+
+
+def _set_before(scope: Scope, name: Name, loop: object) -> bool:
+    """Whether the name is certainly set when the loop starts."""
+    from sampler_lint.model.facts import Stmt
+
+    assert isinstance(loop, Stmt)
+    for binding in name.scope.bindings[name.id]:
+        if binding.how == "param":
+            return True
+        if binding.stmt is None or binding.stmt.scope is not name.scope:
+            return False
+        if name.scope is scope and binding.stmt.order > loop.order:
+            return False
+    blocks = [b.stmt for b in name.scope.bindings[name.id] if b.stmt is not None]
+    if any(stmt.parent is None for stmt in blocks):
+        return True
+    # if distributed: sampler = … else: sampler = …
+    parents = {id(stmt.parent) for stmt in blocks}
+    return len(parents) == 1 and len({id(stmt.block) for stmt in blocks}) > 1
+
+
+def _loader_expressions(found: EpochLoop) -> Iterator[Expr]:
+    """The names and attributes in the loop's own body that may hold the loader."""
+    if not found.calls:
+        yield found.inner.source
+    calls = [found.calls[0]] if found.calls else []
+    for call in calls:
+        for arg in call.args:
+            if isinstance(arg.value, (Name, Attr)):
+                yield arg.value
+        if isinstance(call.func, Attr):
+            yield from _own_loader(found, call)
+
+
+def _own_loader(found: EpochLoop, call: Call) -> Iterator[Expr]:
+    """``self.loader`` iterated by another method of the same object."""
+    source = found.inner.source
+    if (
+        isinstance(source, Attr)
+        and isinstance(source.value, Name)
+        and isinstance(call.func, Attr)
+        and isinstance(call.func.value, Name)
+        and isinstance(found.loop.scope, Function)
+        and found.loop.scope.self_name == call.func.value.id == source.value.id
+        and len(found.calls) == 1
+    ):
+        yield source
+
+
+def _bound_inside(loop: object, name: Name) -> bool:
+    from sampler_lint.model.facts import Stmt
+
+    assert isinstance(loop, Stmt)
+    return any(
+        binding.stmt is not None and binding.stmt is not loop and loop.encloses(binding.stmt)
+        for binding in name.scope.bindings.get(name.id, ())
+    )

@@ -1,0 +1,304 @@
+"""SMP301: a batch sampler lacks the attributes that a framework of the tree reads."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from sampler_lint.findings import Applicability, Fix
+from sampler_lint.model import catalog
+from sampler_lint.model.facts import (
+    Assign,
+    Attr,
+    Bin,
+    Call,
+    Class,
+    Comp,
+    Expr,
+    Function,
+    Name,
+    Seq,
+    expressions,
+    last_name,
+    statements,
+    walk,
+)
+from sampler_lint.model.flow import self_class
+from sampler_lint.model.linked import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
+from sampler_lint.model.project import Module
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._mend import fix, name_of
+from sampler_lint.rules._region import Region, insert_lines, line_indent
+
+_BATCH_SIZE = re.compile(r"batch_?size|(^|_)bs$|^bsz$", re.IGNORECASE)
+_NAMED_SO = re.compile(r"Batch\w*Sampler$")
+_RANKS = re.compile(r"world|rank|replica|shard|gpu|device|worker", re.IGNORECASE)
+
+
+class BatchSamplerWithoutBatchSize(Rule):
+    """A batch sampler has no `batch_size`, which a framework used in this repository reads.
+
+    What it does:
+        Reports a class that is passed as `batch_sampler=`, derives from `BatchSampler`, or is a
+        torch `Sampler` that yields lists, where nothing in its hierarchy defines `batch_size`
+        and the repository imports a framework that reads it (Lightning, catalyst, mmengine,
+        DeepSpeed; Accelerate when `drop_last` is missing too).
+
+    Why is this bad?
+        torch itself never reads the attribute, so single-GPU training works. Lightning reads
+        `batch_sampler.batch_size` when it shards the loader or runs under DeepSpeed, and dies
+        with `AttributeError: ... object has no attribute 'batch_size'`, or refuses to shard.
+
+    Fix safety:
+        Safe when the size is one constructor parameter or the sum of several: the attributes
+        are set at the end of the assignments in `__init__`, and nothing else reads them.
+        Unsafe when the size is worked out from a product in `__len__`.
+
+    How it is proved:
+        Invariant `runs`: a trainer that reads `loader.batch_sampler.batch_size` as the
+        framework does dies before the fix and finishes after it.
+
+    References:
+        - https://github.com/Lightning-AI/pytorch-lightning/issues/19371
+        - lightning/pytorch/utilities/data.py, `_dataloader_init_kwargs_resolve_sampler`
+        - lightning/pytorch/strategies/deepspeed.py, `_auto_select_batch_size`
+    """
+
+    code = "SMP301"
+    name = "batch-sampler-without-batch-size"
+    invariant = "runs"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Compare what each batch sampler defines with what the tree's frameworks read."""
+        for module, cls in model.classes():
+            readers = sorted(model.frameworks(module) & catalog.BATCH_SIZE_READERS.keys())
+            if not readers:
+                continue
+            if not _is_batch_sampler(model, cls):
+                continue
+            attributes = model.attributes(cls)
+            if attributes.open is not None or "batch_size" in attributes.names:
+                continue
+            if _is_abstract(cls):
+                continue
+            missing = [n for n in ("batch_size", "drop_last") if n not in attributes.names]
+            if readers == ["accelerate"] and "drop_last" not in missing:
+                continue
+            yield self._suspect(model, module, cls, missing, readers[0])
+
+    def _suspect(
+        self, model: Model, module: Module, cls: Class, missing: list[str], reader: str
+    ) -> Suspect:
+        size = _batch_size(cls)
+        lacks = " and no ".join(f"`{name}`" for name in missing)
+        message = (
+            f"batch sampler `{cls.name}` has no {lacks}: {catalog.BATCH_SIZE_READERS[reader]}, and "
+            f"fails with AttributeError or refuses to shard it"
+        )
+        if size is not None:
+            message += f"; set `self.batch_size = {size[0]}`"
+        loader = model.used_as_batch_sampler.get(cls)
+        why = () if loader is None else (f"{model.place_of(loader)}: used as `batch_sampler=` here",)
+        mend = None if size is None else lambda: _mend(module, cls, missing, *size)
+        return Suspect(module, name_of(module, cls), message, why=why, mend=mend)
+
+
+def _is_batch_sampler(model: Model, cls: Class) -> bool:
+    if cls in model.used_as_batch_sampler or model.is_a(cls, BATCH_SAMPLER) is True:
+        return True
+    if model.is_a(cls, SAMPLER) is not True:
+        return False
+    iterate = cls.method("__iter__")
+    return iterate is not None and (
+        _NAMED_SO.search(cls.name) is not None or _yields_lists(iterate)
+    )
+
+
+def _is_abstract(cls: Class) -> bool:
+    return any(
+        last_name(decorator) == "abstractmethod"
+        for method in cls.methods
+        for decorator in method.decorators
+    )
+
+
+def _yields_lists(function: Function) -> bool:
+    """Whether every yield certainly gives a list."""
+    values = [y.value for y in function.yields if not y.delegates]
+    return bool(values) and len(values) == len(function.yields) and all(
+        value is not None and _is_list(function, value) for value in values
+    )
+
+
+def _is_list(function: Function, value: Expr) -> bool:
+    if isinstance(value, Seq):
+        return value.kind == "list"
+    if isinstance(value, Bin) and value.op == "Add":
+        return _is_list(function, value.left) or _is_list(function, value.right)
+    if isinstance(value, Call):
+        return last_name(value.func) in {"list", "tolist"}
+    if isinstance(value, Name):
+        bindings = function.bindings.get(value.id, [])
+        assigned = [b for b in bindings if b.how == "assign" and not b.path and b.value is not None]
+        return bool(assigned) and all(_is_list(function, b.value) for b in assigned if b.value)
+    return isinstance(value, Comp) and value.kind == "ListComp"
+
+
+# --------------------------------------------------------------------------- the size
+
+
+def _batch_size(cls: Class) -> tuple[str, Applicability] | None:
+    """The code that gives the number of samples in a batch from ``__init__``'s own names."""
+    init = cls.method("__init__")
+    if init is None:
+        return None
+    params = {param.name for param in init.params[1:] if param.kind not in {"vararg", "kwarg"}}
+    wrapped = next((p for p in ("batch_sampler", "base_batch_sampler") if p in params), None)
+    if wrapped is not None:
+        return f"{wrapped}.batch_size", Applicability.SAFE
+    stored = _stored(cls, init)
+    used = _read_in(cls, "__iter__") & {name for name in stored if _BATCH_SIZE.search(name)}
+    total: Counter[str] = Counter()
+    for name in sorted(used, key=list(stored).index):
+        linear = _linear(stored[name], params)
+        if linear is None:
+            total[f"self.{name}"] += 1
+        else:
+            total.update(linear)
+    if not used:
+        for name in [p.name for p in init.params if p.name in params and _BATCH_SIZE.search(p.name)]:
+            total[name] += 1
+    # Counter.update adds signed counts: (batch - secondary) + secondary is batch.
+    terms = [(name, count) for name, count in total.items() if count]
+    if terms and all(count == 1 for _, count in terms):
+        return " + ".join(name for name, _ in terms), Applicability.SAFE
+    if terms:
+        return None
+    return _product(cls, init, params, stored)
+
+
+def _stored(cls: Class, init: Function) -> dict[str, Expr]:
+    """The attributes that ``__init__`` sets once, with their values."""
+    out: dict[str, Expr] = {}
+    several = set()
+    for store in init.stores:
+        if isinstance(store.target, Attr) and self_class(store.target.value) is cls:
+            name = store.target.name
+            if name in out or store.value is None or store.how != "assign" or store.path:
+                several.add(name)
+            else:
+                out[name] = store.value
+    return {name: value for name, value in out.items() if name not in several}
+
+
+def _read_in(cls: Class, method_name: str) -> set[str]:
+    method = cls.method(method_name)
+    if method is None:
+        return set()
+    scopes = [s for s in scopes_inside(cls) if s is method or s.outer is method]
+    return {r.name for s in scopes for r in s.reads if self_class(r.value) is cls}
+
+
+def _linear(expr: Expr, params: set[str]) -> Counter[str] | None:
+    """``a + b - c`` over parameters as signed counts."""
+    if isinstance(expr, Name) and expr.id in params:
+        return Counter({expr.id: 1})
+    if isinstance(expr, Bin) and expr.op in {"Add", "Sub"}:
+        left, right = _linear(expr.left, params), _linear(expr.right, params)
+        if left is None or right is None:
+            return None
+        if expr.op == "Add":
+            left.update(right)
+        else:
+            left.subtract(right)
+        return left
+    return None
+
+
+def _product(
+    cls: Class, init: Function, params: set[str], stored: dict[str, Expr]
+) -> tuple[str, Applicability] | None:
+    """``a * b`` when a length is ``… // (a * b)``, the number of ranks left out."""
+    methods = [method for method in (init, cls.method("__len__"), cls.method("__iter__")) if method]
+    for method in methods:
+        for stmt in statements(method.body):
+            for node in (n for e in expressions(stmt) for n in walk(e)):
+                if isinstance(node, Bin) and node.op == "FloorDiv":
+                    factors = _factors(node.right, cls, params, stored)
+                    if factors is not None and len(factors) > 1:
+                        return " * ".join(factors), Applicability.UNSAFE
+    return None
+
+
+def _factors(
+    expr: Expr, cls: Class, params: set[str], stored: dict[str, Expr]
+) -> list[str] | None:
+    if isinstance(expr, Bin) and expr.op == "Mult":
+        left = _factors(expr.left, cls, params, stored)
+        right = _factors(expr.right, cls, params, stored)
+        return None if left is None or right is None else left + right
+    name = None
+    if isinstance(expr, Name) and expr.id in params:
+        name = expr.id
+    elif isinstance(expr, Attr) and self_class(expr.value) is cls and expr.name in stored:
+        value = stored[expr.name]
+        name = value.id if isinstance(value, Name) and value.id in params else f"self.{expr.name}"
+    if name is None:
+        return None
+    return [] if _RANKS.search(name) else [name]
+
+
+# --------------------------------------------------------------------------- the fix
+
+
+def _mend(
+    module: Module, cls: Class, missing: list[str], size: str, applicability: Applicability
+) -> Fix | None:
+    """Set the attributes after the last attribute that ``__init__`` sets."""
+    import libcst as cst
+
+    init = cls.method("__init__")
+    assert init is not None
+    last = None
+    for stmt in init.body:
+        if isinstance(stmt, Assign) and any(
+            isinstance(t, Attr) and self_class(t.value) is cls for t in stmt.targets
+        ):
+            last = stmt
+    if last is None:
+        return None
+    source = module.source
+    region = Region(module, last)
+    assert next(region.nodes(cst.Assign), None) is not None
+    receiver = init.params[0].name
+    values = {"batch_size": size, "drop_last": _drop_last(cls, init, size)}
+    indent = line_indent(source, last.row)
+    lines = [f"{indent}{receiver}.{name} = {values[name]}" for name in missing]
+    edit = insert_lines(source, last.end_row + 1, lines)
+    named = " and ".join(f"`{name}`" for name in missing)
+    return fix(f"Set {named} in `__init__`", applicability, [edit], source)
+
+
+def _drop_last(cls: Class, init: Function, size: str) -> str:
+    if size.endswith(".batch_size"):
+        return f"{size.removesuffix('.batch_size')}.drop_last"
+    if init.param("drop_last") is not None:
+        return "drop_last"
+    return str(_floors(cls))
+
+
+def _floors(cls: Class) -> bool:
+    """Whether the length rounds down, so that an incomplete last batch is not handed out."""
+    method = cls.method("__len__")
+    if method is None or len(method.returns) != 1 or method.returns[0].value is None:
+        return False
+    value = method.returns[0].value
+    if isinstance(value, Attr) and self_class(value.value) is cls:
+        init = cls.method("__init__")
+        value = _stored(cls, init).get(value.name, value) if init is not None else value
+    return (
+        isinstance(value, Bin)
+        and value.op == "FloorDiv"
+        and not (isinstance(value.left, Bin) and value.left.op in {"Add", "Sub"})
+    )

@@ -1,0 +1,175 @@
+"""SMP401: a sampler reads an attribute that nothing in its hierarchy defines."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from sampler_lint.findings import Applicability, Fix
+from sampler_lint.model.facts import Attr, Class, Const, Function, Scope, Try, last_name, same
+from sampler_lint.model.flow import self_class
+from sampler_lint.model.linked import Model, scopes_inside
+from sampler_lint.model.project import Module
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._mend import fix, text_of
+from sampler_lint.rules._quotient import quotients, remainders
+from sampler_lint.rules._region import Region
+
+
+class UndefinedAttribute(Rule):
+    """A sampler reads `self.name`, and nothing in its class hierarchy defines that name.
+
+    What it does:
+        Reports reads of `self.x` in a sampler class where neither the class, nor a base, nor a
+        subclass, nor an assignment from outside defines `x`. Silent when a base is not known,
+        and when the class can get attributes by name (`setattr`, `__getattr__`, `__dict__`).
+
+    Why is this bad?
+        The read raises `AttributeError`, often late: in a branch that one GPU never takes, on
+        one rank only (the others then wait for it until the timeout), or at the first resume.
+
+    Fix safety:
+        Safe for the remainder of a quotient: after `self.q = self.n // self.k`, a read of an
+        undefined name in `self.<name> % self.k` can only mean `self.n`, since the remainder
+        belongs to the divided count (the quotient is the nearer spelling at times, runs, and
+        is wrong: see SMP402). Unsafe for any other near name.
+
+    How it is proved:
+        Invariant `runs`: before the fix the script dies with the AttributeError, after it every
+        rank finishes.
+
+    References:
+        - https://github.com/mit-han-lab/efficientvit/issues/175
+    """
+
+    code = "SMP401"
+    name = "undefined-attribute"
+    invariant = "runs"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Compare what each sampler class reads with what its hierarchy defines."""
+        for module, cls in model.classes():
+            if model.is_sampler_class(cls) or ("Sampler" in cls.name and cls.method("__iter__")):
+                yield from self._class(model, module, cls)
+
+    def _class(self, model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
+        attributes = model.attributes(cls)
+        if attributes.open is not None:
+            return
+        defined = set(attributes.names)
+        asked = set()
+        for scope in scopes_inside(cls):
+            for call in scope.calls:
+                if last_name(call.func) in {"hasattr", "getattr", "delattr"}:
+                    asked.update(
+                        arg.value for arg in call.positional[1:2] if isinstance(arg, Const)
+                    )
+        subclasses: set[str] | None = None
+        for scope in scopes_inside(cls):
+            for read in scope.reads:
+                if self_class(read.value) is not cls or read.name in defined or read.name in asked:
+                    continue
+                if read.name.startswith("__") or _is_forgiven(read):
+                    continue
+                if model.project.stores_of(read.name) and _set_from_outside(model, read):
+                    continue
+                if subclasses is None:
+                    subclasses = set()
+                    for derived in model.flow.subclasses(cls):
+                        below = model.attributes(derived)
+                        subclasses |= below.names
+                        if below.open is not None:
+                            return
+                if read.name in subclasses:
+                    continue
+                yield self._suspect(module, cls, scope, read, defined)
+
+    def _suspect(
+        self, module: Module, cls: Class, scope: Scope, read: Attr, defined: set[str]
+    ) -> Suspect:
+        method = scope
+        while method.outer is not cls and method.outer is not None:
+            method = method.outer
+        where = f"`{method.name}`" if isinstance(method, Function) else "the class body"
+        count = _divided_count(cls, scope, read)
+        near = _near(read.name, defined)
+        meant = None
+        if count is not None:
+            meant = text_of(module.source, count)
+        elif len(near) == 1:
+            meant = f"{text_of(module.source, read.value)}.{near[0]}"
+        message = (
+            f"`{cls.name}` reads `{text_of(module.source, read)}`, which neither it nor its bases "
+            f"define: AttributeError when {where} runs"
+        )
+        if meant is not None:
+            message += f"; did you mean `{meant}`?"
+        applicability = Applicability.SAFE if count is not None else Applicability.UNSAFE
+
+        def mend() -> Fix | None:
+            import libcst as cst
+
+            if meant is None:
+                return None
+            region = Region(module, read.stmt or scope)
+            edit = region.replace(region.find(read, cst.Attribute), meant)
+            return fix(f"Read `{meant}`", applicability, [edit], module.source)
+
+        return Suspect(module, read, message, mend=mend)
+
+
+def _divided_count(cls: Class, scope: Scope, read: Attr) -> Attr | None:
+    """``self.n`` when the read is the operand of ``… % self.k`` after ``self.q = self.n // self.k``."""
+    for remainder in remainders(scope):
+        if remainder.operand is not read:
+            continue
+        found = [
+            quotient.count
+            for method in scopes_inside(cls)
+            for quotient in quotients(method)
+            if same(quotient.parts, remainder.node.right)
+            and isinstance(quotient.count, Attr)
+            and isinstance(quotient.target, Attr)
+            and self_class(quotient.count.value) is cls
+            and _alike(read.name, quotient.target.name, quotient.count.name)
+        ]
+        if found and all(same(count, found[0]) for count in found):
+            return found[0]
+    return None
+
+
+def _alike(name: str, *others: str) -> bool:
+    return any(difflib.SequenceMatcher(None, name, other).ratio() >= 0.6 for other in others)
+
+
+def _near(name: str, defined: set[str]) -> list[str]:
+    own = [other for other in defined if not other.startswith("__")]
+    bare = name.replace("_", "").lower()
+    alike = [other for other in own if other.replace("_", "").lower() == bare]
+    if alike:
+        return alike
+    return difflib.get_close_matches(name, own, n=2, cutoff=0.8)
+
+
+def _is_forgiven(read: Attr) -> bool:
+    """Whether an ``except AttributeError`` (or wider) is around the read."""
+    if read.stmt is None:
+        return False
+    for stmt in read.stmt.ancestors():
+        if isinstance(stmt, Try) and any(inner.encloses(read.stmt) for inner in stmt.body):
+            for kind, _ in stmt.handlers:
+                if kind is None or last_name(kind) in {"AttributeError", "Exception", "BaseException"}:
+                    return True
+                if not isinstance(kind, Attr) and last_name(kind) is None:
+                    return True  # a tuple of types
+    return False
+
+
+def _set_from_outside(model: Model, read: Attr) -> bool:
+    """Whether some ``obj.name = …`` that is no method's ``self`` may set it."""
+    return any(
+        isinstance(store.target, Attr) and self_class(store.target.value) is None
+        for store in model.project.stores_of(read.name)
+    )
+
+

@@ -1,0 +1,132 @@
+"""SMP402: the remainder is taken of a quotient instead of the divided count."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sampler_lint.findings import Applicability, Fix
+from sampler_lint.model.facts import Class, Expr, Function, Scope, same, walk
+from sampler_lint.model.linked import Model
+from sampler_lint.model.project import Module
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._mend import fix, text_of
+from sampler_lint.rules._quotient import (
+    Quotient,
+    Remainder,
+    hands_out_leftovers,
+    quotients,
+    remainders,
+    unchanged_between,
+)
+from sampler_lint.rules._region import Region
+
+_SHARDING = re.compile(
+    r"rank|world|replica|shard|worker|sample|epoch|batch|device|gpu|part|chunk", re.IGNORECASE
+)
+
+
+class RemainderOfQuotient(Rule):
+    """After `q = n // k`, the remainder is taken of `q` where that of `n` was meant.
+
+    What it does:
+        Reports `q % k` after `q = n // k` where the remainder decides who gets one element
+        more (it is compared with a part's number, or guards `q += 1`). Silent where the digits
+        of a number are taken apart (`minutes = seconds // 60; minutes % 60`).
+
+    Why is this bad?
+        The first `n % k` parts must hold one element more than the others. `q % k` says
+        nothing about that: some samples are handed out never or twice, and `__len__` differs
+        from what `__iter__` yields. Both names are valid, so nothing raises.
+
+    Fix safety:
+        Safe: the operand becomes the divided count, which the quotient's own assignment names.
+        Nothing assigns the quotient, the count or the number of parts in between.
+
+    How it is proved:
+        Invariant `coverage`: before the fix the parts together miss samples (or claim a
+        length they do not yield), after it they hand out each sample once.
+
+    References:
+        - https://github.com/mit-han-lab/efficientvit/issues/175
+    """
+
+    code = "SMP402"
+    name = "remainder-of-quotient"
+    invariant = "coverage"
+    fixable = "always"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look for the idiom in sampler classes and in functions that split data."""
+        for module in model.modules:
+            for function in module.facts.functions:
+                cls = _class_of(function)
+                if cls is not None and ("Sampler" in cls.name or model.is_sampler_class(cls)):
+                    yield from self._scope(module, function, always=True)
+                else:
+                    yield from self._scope(module, function, always=False)
+
+    def _scope(self, module: Module, scope: Scope, *, always: bool) -> Iterator[Suspect]:
+        found = list(quotients(scope))
+        if not found:
+            return
+        for remainder in remainders(scope):
+            for quotient in found:
+                if (
+                    same(remainder.operand, quotient.target)
+                    and same(remainder.node.right, quotient.parts)
+                    and remainder.stmt.order > quotient.stmt.order
+                    and unchanged_between(scope, quotient, remainder.stmt)
+                    and hands_out_leftovers(scope, remainder, quotient)
+                    and (always or _splits_data(quotient))
+                ):
+                    yield self._suspect(module, remainder, quotient)
+                    break
+
+    def _suspect(self, module: Module, remainder: Remainder, quotient: Quotient) -> Suspect:
+        source = module.source
+        operand = text_of(source, remainder.operand)
+        count = text_of(source, quotient.count)
+        parts = text_of(source, quotient.parts)
+        message = (
+            f"`{operand}` is already `{count} // {parts}`, so `{operand} % {parts}` does not say "
+            f"which parts hold one element more: samples are lost or repeated and lengths are "
+            f"untrue; take the remainder of `{count}`"
+        )
+        why = (f"{module.display}:{quotient.stmt.row}: quotient taken here",)
+
+        def mend() -> Fix | None:
+            import libcst as cst
+
+            region = Region(module, remainder.stmt)
+            kind = cst.Attribute if "." in operand else cst.Name
+            node: cst.BaseExpression = region.find(remainder.operand, kind)
+            text = count if _is_atom(quotient.count) else f"({count})"
+            return fix(
+                f"Take the remainder of `{count}`",
+                Applicability.SAFE,
+                [region.replace(node, text)],
+                source,
+            )
+
+        return Suspect(module, remainder.operand, message, why=why, mend=mend)
+
+
+def _class_of(function: Function) -> Class | None:
+    scope: Scope | None = function
+    while scope is not None and not isinstance(scope, Class):
+        scope = scope.outer
+    return scope
+
+
+def _splits_data(quotient: Quotient) -> bool:
+    return any(
+        _SHARDING.search(getattr(node, "id", None) or getattr(node, "name", None) or "")
+        for node in walk(quotient.parts)
+    )
+
+
+def _is_atom(expr: Expr) -> bool:
+    from sampler_lint.model.facts import Attr, Call, Const, Index, Name
+
+    return isinstance(expr, (Attr, Call, Const, Index, Name))

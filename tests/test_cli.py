@@ -14,6 +14,8 @@ import pytest
 from sampler_lint import __version__, engine
 from sampler_lint.cli import main
 from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
+from sampler_lint.harness import verify
+from sampler_lint.harness.invariants import Verdict
 from sampler_lint.reporters.diff import unified_diff
 from sampler_lint.rules import all_rules
 
@@ -544,6 +546,58 @@ def test_unknown_rule(capsys):
     assert capsys.readouterr().err == (
         "error: no rule has the code 'SMP1' (sampler-lint rule --all)\n"
     )
+
+
+# --- verify -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def proofs(monkeypatch):
+    """What verify is asked for; it answers with one proof, or one more that failed."""
+    broken, holds = Verdict(False, "same order \x1b[2J"), Verdict(True, "two orders")
+    proved = verify.Proof("SMP101/a", "SMP101", "reshuffles", broken, holds)
+    failed = verify.Proof("SMP101/b", "SMP101", "reshuffles", broken, broken)
+    asked = []
+
+    def verify_fixtures(paths, *, jobs, world_size):
+        asked.append((paths, jobs, world_size))
+        return [proved, failed] if "failing" in paths else [proved]
+
+    monkeypatch.setattr(verify, "verify_fixtures", verify_fixtures)
+    return asked
+
+
+def test_verify(proofs, capsys):
+    assert main(["verify", "fixtures"]) == 0
+    assert "same order \\x1b[2J" in capsys.readouterr().out
+    assert main(["verify", "--jobs", "2", "--world-size", "3", "fixtures", "failing"]) == 1
+    assert "1 of 2" in capsys.readouterr().out
+    assert proofs == [(["fixtures"], 1, None), (["fixtures", "failing"], 2, 3)]
+
+
+def test_verify_json(proofs, capsys):
+    assert main(["verify", "failing", "--output-format", "json"]) == 1
+    assert [proof["proved"] for proof in json.loads(capsys.readouterr().out)] == [True, False]
+
+
+def test_verify_without_fixtures(project, capsys):
+    assert main(["verify", "."]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: .: no fixtures here")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--jobs", "0", "x"], ["--world-size", "two", "x"]])
+def test_verify_with_bad_arguments(arguments):
+    with pytest.raises(SystemExit) as caught:
+        main(["verify", *arguments])
+    assert caught.value.code == 2
+
+
+def test_verify_really_runs(capsys):
+    pytest.importorskip("torch")
+    assert main(["verify", str(FIXTURE)]) == 0
+    assert "1 of 1" in capsys.readouterr().out
 
 
 # --- start-up -----------------------------------------------------------------------------

@@ -25,7 +25,7 @@ _STDIN = "-"
 
 
 class UsageError(Exception):
-    """What was asked for makes no sense; the text says why."""
+    """What was asked for cannot be done; the text says why."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -311,6 +311,51 @@ def _rule_page(rule: Rule) -> str:
     return f"{title}\n\n{state}\n\n{data['explanation']}\n\n{data['url']}"
 
 
+# --- verify -------------------------------------------------------------------------------
+
+
+def _verify(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="sampler-lint verify",
+        description="Run fixtures on gloo ranks: before its fix, a program must break the rule's "
+        "invariant, after it must keep it. This runs the code it is given.",
+        epilog="Exit codes: 0 all are proved, 1 one is not, 2 it could not be tried.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("paths", metavar="DIR", nargs="+", help="fixtures, or folders of them")
+    parser.add_argument(
+        "--jobs", metavar="N", type=_positive, default=1, help="programs that run at a time"
+    )
+    parser.add_argument(
+        "--world-size", metavar="N", type=_positive, help="ranks, instead of what fixtures ask for"
+    )
+    _add_output_format(parser)
+    arguments = parser.parse_args(argv)
+
+    from sampler_lint.harness import verify
+    from sampler_lint.harness.world import HarnessError
+    from sampler_lint.reporters.text import visible
+
+    try:
+        proofs = verify.verify_fixtures(
+            arguments.paths, jobs=arguments.jobs, world_size=arguments.world_size
+        )
+    except HarnessError as error:
+        raise UsageError(str(error)) from error
+    if arguments.output_format == "json":
+        print(verify.to_json(proofs))
+    else:
+        print("\n".join(map(visible, verify.render_table(proofs).splitlines())))
+    return CLEAN if all(proof.proved for proof in proofs) else FINDINGS
+
+
+def _positive(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return number
+
+
 # --- common -------------------------------------------------------------------------------
 
 
@@ -344,4 +389,5 @@ def _complain(text: str) -> None:
 _COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "check": _check,
     "rule": _rule,
+    "verify": _verify,
 }

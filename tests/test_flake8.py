@@ -192,7 +192,7 @@ def test_flake8_6(project, tmp_path_factory):
     version = [python, "-m", "flake8", "--version"]
     told = subprocess.run(version, capture_output=True, text=True, check=True).stdout
     assert told.startswith("6.0.0")
-    assert "sampler-lint: " in told
+    assert "sampler-lint:" in told
     found = flake8(".", cwd=project, python=python)
     assert len(found) == 1
     assert found == command_line(cwd=project)

@@ -231,6 +231,33 @@ def test_ignore_and_exclude_add_to_the_configuration(buggy):
 
 
 @pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("src/gen/", False),
+        ("/src/gen/train.py", False),
+        ("*/gen/*.py", False),
+        ("**/gen/train.py", False),
+        ("src/**/train.py", False),
+        ("train.py", False),
+        ("gen/", False),
+        ("/gen/", True),
+        ("docs/gen/", True),
+        ("/train.py", True),
+        ("src/gen/other.py", True),
+    ],
+)
+def test_configured_patterns_are_relative_to_the_configuration(
+    project, monkeypatch, pattern, found
+):
+    configure(project, f'exclude = ["{pattern}"]')
+    (project / "src" / "gen").mkdir(parents=True)
+    (project / "src" / "gen" / "train.py").write_bytes(BAD)
+    assert main([]) == found
+    monkeypatch.chdir("src")
+    assert main([]) == found
+
+
+@pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ('selct = ["SMP1"]', "has no key 'selct'"),

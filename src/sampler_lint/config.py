@@ -1,12 +1,14 @@
 """``[tool.sampler-lint]`` of the nearest ``pyproject.toml``.
 
-Keys: ``select`` and ``ignore`` (lists of code prefixes), ``exclude`` (gitignore patterns).
+Keys: ``select`` and ``ignore`` (lists of code prefixes), ``exclude`` (gitignore patterns,
+relative to the file's folder).
 """
 
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,8 @@ class Config:
 def find_config(start: Path) -> Config:
     """The configuration that holds for ``start``: the nearest one in it or above it.
 
+    Its ``exclude`` is turned into patterns relative to ``start``.
+
     A ``pyproject.toml`` that never says ``sampler-lint`` is passed over unread, so a parent
     project's file, or a broken one, is no concern of ours.
 
@@ -46,8 +50,34 @@ def find_config(start: Path) -> Config:
         if _TABLE.encode() in data:
             table = _table(path, data)
             if table is not None:
-                return _parsed(path, table)
+                config = _parsed(path, table)
+                return replace(config, exclude=_seen_from(start, folder, config.exclude))
     return Config()
+
+
+def _seen_from(
+    start: Path, folder: Path, patterns: tuple[str, ...] | None
+) -> tuple[str, ...] | None:
+    """gitignore patterns of ``folder``, as they hold in ``start`` below it."""
+    steps = start.relative_to(folder).parts
+    if not patterns or not steps:
+        return patterns
+    return tuple(seen for each in patterns if (seen := _pattern_below(each, steps)) is not None)
+
+
+def _pattern_below(pattern: str, steps: tuple[str, ...]) -> str | None:
+    """``pattern`` as it holds some folders further down; None if it is about another place."""
+    negation = "!" if pattern.startswith("!") else ""
+    body = pattern.removeprefix("!")
+    if "/" not in body.rstrip("/"):
+        return pattern  # a bare name holds at any depth
+    parts = body.removeprefix("/").split("/")
+    for step in steps:
+        if parts[:1] == ["**"]:
+            break
+        if not parts or not fnmatchcase(step, parts.pop(0)):
+            return None
+    return f"{negation}/{'/'.join(parts)}" if any(parts) else None
 
 
 def _table(path: Path, data: bytes) -> Any:

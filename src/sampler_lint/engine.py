@@ -154,7 +154,7 @@ def _finding(rule: Rule, suspect: Suspect) -> Finding:
 
 def check(
     paths: Sequence[str],
-    options: Options = Options(),  # noqa: B008  # frozen
+    options: Options = Options(),  # frozen
     *,
     overlay: Mapping[str, bytes] | None = None,
     session: Session | None = None,
@@ -206,11 +206,10 @@ def _file(report: Report, finding: Finding, module: Module | None, options: Opti
     """Put a finding where it belongs."""
     from sampler_lint.suppressions import Suppressions
 
-    if options.respect_noqa and module is not None:
-        if Suppressions(module.source).covers(finding):
-            report.suppressed.append(finding)
-            return
-    report.findings.append(finding)
+    silenced = (
+        options.respect_noqa and module is not None and Suppressions(module.source).covers(finding)
+    )
+    (report.suppressed if silenced else report.findings).append(finding)
 
 
 @dataclass(slots=True)

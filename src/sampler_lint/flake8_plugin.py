@@ -1,7 +1,8 @@
 """flake8 plugin: the command line's findings, in flake8's words.
 
 flake8 hands over one file at a time and may use several processes; the whole project is the
-engine's business. A file that says nothing about samplers costs one search through its text.
+engine's business. A file that says nothing about samplers, and that no file which does can
+import, costs a search through its text.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 import functools
 import io
 import os
+import re
 import tokenize
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sampler_lint import __version__
-from sampler_lint.source import SourceError, SourceFile, is_candidate
+from sampler_lint.source import SourceError, SourceFile, is_candidate, read_bytes
 
 if TYPE_CHECKING:
     import argparse
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 #: What flake8 reports where the command line would print an error and exit 2.
 _NOT_CHECKED = "SMP000"
 
+_WORD = re.compile(rb"[\w\x80-\xff]+")
+
 
 @functools.cache
 def _session() -> Session:
@@ -32,6 +36,46 @@ def _session() -> Session:
     from sampler_lint.engine import Session
 
     return Session()
+
+
+def _is_reached(filename: str) -> bool:
+    """Whether a file that says no sampler word may still belong to a sampler, as a helper."""
+    from sampler_lint.discovery import project_root
+
+    return os.path.abspath(filename) in _reached(os.path.abspath(project_root(filename)))
+
+
+@functools.cache
+def _reached(root: str) -> frozenset[str]:
+    """The files below ``root`` that an import may lead to from one with a sampler word.
+
+    Judged by names alone, for that is quick: to import a module one has to name it. A
+    package's own file is run without being named, so it counts as soon as anything does.
+    """
+    from sampler_lint.discovery import find_files
+
+    by_name: dict[bytes, list[tuple[str, bytes]]] = {}
+    pending: list[bytes] = []
+    for path in find_files([root]).files:
+        try:
+            data = read_bytes(path)
+        except SourceError:
+            continue
+        if is_candidate(data):
+            pending.append(data)
+        else:
+            name = os.path.splitext(os.path.basename(path))[0]
+            by_name.setdefault(os.fsencode(name), []).append((os.path.abspath(path), data))
+    reached: set[str] = set()
+    if pending:
+        pending.append(b"__init__")
+    while pending:
+        words: set[bytes] = set(_WORD.findall(pending.pop()))
+        for name in words & by_name.keys():
+            for path, data in by_name.pop(name):
+                reached.add(path)
+                pending.append(data)
+    return frozenset(reached)
 
 
 class Plugin:
@@ -57,7 +101,7 @@ class Plugin:
 
     def run(self) -> Iterator[tuple[int, int, str, type[Plugin]]]:
         """Yield row, 0-based column and text of each finding in the file."""
-        if not is_candidate(self._text.encode("utf-8", "replace")):
+        if not (is_candidate(self._text.encode("utf-8", "replace")) or _is_reached(self._filename)):
             return
         from sampler_lint.reporters.text import visible
 

@@ -301,19 +301,20 @@ def _flaw(
 def _coverage(runs: Sequence[Run]) -> Verdict:
     (run,) = runs
     broken, kept = [], []
-    for job in _training(run):
+    for job in run.streams():
         expected = _expected(job)
         if expected is None or not expected:
             continue
         place = run.place(job[0].loader)
         rounds = _rounds(job)
         # The last round may have been cut short by the program's end.
-        whole = [one for one in rounds if one[1] == rounds[0][1]] if rounds else []
+        cut = len(rounds) > 1 and rounds[-1][1] < rounds[0][1]
+        whole = rounds[:-1] if cut else rounds
         for number, (seen, count, slack) in enumerate(whole):
             missing = expected - seen
-            allowed = slack - 1 if job[0].loader.drop_last else 0
+            allowed = count * (slack - 1) if job[0].loader.drop_last else 0
             if len(missing) > allowed:
-                what = "the epoch hands" if count == 1 else f"the {count} sub-epochs hand"
+                what = "the epoch hands" if count == 1 else f"its {count} sub-epochs hand"
                 some = _some(sorted(missing, key=str))
                 broken.append(
                     f"{place}: epoch {number}: {what} out {len(expected) - len(missing)} of "
@@ -322,10 +323,9 @@ def _coverage(runs: Sequence[Run]) -> Verdict:
                 break
         else:
             if whole:
-                kept.append(
-                    f"{place}: every epoch of {whole[0][1]} passes hands out the "
-                    f"{len(expected)} samples"
-                )
+                count = whole[0][1]
+                what = "every epoch hands" if count == 1 else f"{count} sub-epochs together hand"
+                kept.append(f"{place}: {what} out all {len(expected)} samples")
     return _judged(runs, broken, kept, "no pass over a map-style dataset came to its end")
 
 

@@ -84,7 +84,7 @@ class Recorder:
             path = os.path.join(self.directory, f"{self._pid}.jsonl")
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
             self._file = os.open(path, flags, 0o600)
-            self.note("process", pid=self._pid, argv=sys.argv, cwd=os.getcwd())
+            self.note("process", pid=self._pid)
         line = json.dumps({"event": event, **fields}, separators=(",", ":"))
         os.write(self._file, line.encode("ascii") + b"\n")
 
@@ -108,7 +108,6 @@ class Recorder:
         number = self._numbers.of(loader)
         if number in self._loaders:
             return number
-        self._loaders.add(number)
         self.note_rank()
         path, line = self._place(loader)
         dataset, subset = _base_dataset(self._data.Subset, loader.dataset)
@@ -122,7 +121,7 @@ class Recorder:
             cls=_class_name(loader),
             dataset=self._numbers.of(loader.dataset),
             dataset_cls=_class_name(dataset),
-            dataset_length=_length(lambda: len(dataset))[0],
+            dataset_length=self._untouched(dataset, lambda: len(dataset))[0],
             subset=subset,
             iterable=iterable,
             batch_size=_plain(loader.batch_size),
@@ -131,13 +130,14 @@ class Recorder:
             samplers=[] if iterable else self._samplers(index_sampler),
             shuffling=None if iterable else self._shuffling(index_sampler),
         )
+        self._loaders.add(number)
         for sampler in _chain(index_sampler):
             self.watch(type(sampler))
         return number
 
     def _drops(self, loader: Any) -> bool | None:
         """Whether the loader's tail may be dropped, as far as its attributes tell."""
-        attributes = [loader, *_chain(loader.batch_sampler or loader.sampler)]
+        attributes = [loader, *_chain(loader.batch_sampler), *_chain(loader.sampler)]
         values = [_attribute(one, "drop_last") for one in attributes]
         known = [value for value in values if isinstance(value, bool)]
         return any(known) if known else None

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -89,8 +89,9 @@ class Proof:
 
     @property
     def proved(self) -> bool:
-        """Broken before, kept after, and kept by the right twin."""
-        return self.before.broken and self.after.holds and (self.twin is None or self.twin.holds)
+        """Broken before, kept after, and not broken by the right twin."""
+        cleared = self.twin is None or not self.twin.broken
+        return self.before.broken and self.after.holds and cleared
 
 
 def find_fixtures(paths: Sequence[str | os.PathLike[str]]) -> list[Fixture]:
@@ -213,6 +214,7 @@ def _proof(fixture: Fixture, verdicts: Sequence[Verdict]) -> Proof:
     twin = rest.pop(0) if fixture.has_twin else None
     if after is None:
         after = twin or Verdict(False, "no evidence: neither a fix nor a right twin", False)
+        after = replace(after, evidence=f"no fix is offered; the right twin: {after.evidence}")
     return Proof(fixture.name, fixture.code, fixture.invariant.name, before, after, twin)
 
 
@@ -268,7 +270,7 @@ def render_table(proofs: Sequence[Proof]) -> str:
         lines.append(f"{proof.fixture}  {proof.invariant}  {mark}")
         lines.append(f"  before: {_word(proof.before)} - {proof.before.evidence}")
         lines.append(f"  after:  {_word(proof.after)} - {proof.after.evidence}")
-        if proof.twin is not None and not proof.twin.holds:
+        if proof.twin is not None and proof.twin.broken:
             lines.append(f"  right twin: {_word(proof.twin)} - {proof.twin.evidence}")
     proved = sum(proof.proved for proof in proofs)
     lines.append(f"{proved} of {len(proofs)} fixtures proved.")

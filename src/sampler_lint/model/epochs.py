@@ -124,9 +124,7 @@ def _loops_around(
         return
     for call in model.flow.callers(scope):
         if call.stmt is not None and call not in calls and call.scope is not scope:
-            yield from _loops_around(
-                model, inner, call.scope, call.stmt, (call, *calls), depth + 1
-            )
+            yield from _loops_around(model, inner, call.scope, call.stmt, (call, *calls), depth + 1)
 
 
 def is_epoch_loop(loop: Loop) -> bool:

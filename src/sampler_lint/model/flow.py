@@ -43,6 +43,7 @@ from sampler_lint.model.facts import (
     Scope,
     Seq,
     Stmt,
+    Store,
     Unary,
     While,
     last_name,
@@ -136,6 +137,11 @@ class Pack:
 
     node: Seq | Comp
 
+    @property
+    def items(self) -> list[Expr]:
+        """The expressions of its elements."""
+        return self.node.items if isinstance(self.node, Seq) else self.node.elements
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -188,7 +194,15 @@ Base: TypeAlias = "Class | str | Unknown"
 """An entry of a linearised hierarchy: a class of the tree, a dotted name, or a gap."""
 
 _TRANSPARENT_CALLS = frozenset(
-    {"cast", "typing.cast", "copy.copy", "copy.deepcopy", "typing.assert_type", "reversed", "sorted"}
+    {
+        "cast",
+        "typing.cast",
+        "copy.copy",
+        "copy.deepcopy",
+        "typing.assert_type",
+        "reversed",
+        "sorted",
+    }
 )
 _MOST_VALUES = 48
 _MOST_STEPS = 60_000
@@ -331,14 +345,17 @@ class Flow:
         owner: Scope | None = scope
         while owner is not None:
             if name in owner.bindings and not (isinstance(owner, Class) and owner is not scope):
-                found = owner
-                return self._get(
-                    ("variable", found, name),
-                    lambda var: self._start_variable(found, name, var),
-                )
+                return self._own_variable(owner, name)
             owner = owner.outer
         module = scope.module
-        return self._get(("global", module, name), lambda var: self._start_global(module, name, var))
+        return self._get(
+            ("global", module, name), lambda var: self._start_global(module, name, var)
+        )
+
+    def _own_variable(self, scope: Scope, name: str) -> _Var:
+        return self._get(
+            ("variable", scope, name), lambda var: self._start_variable(scope, name, var)
+        )
 
     def _start_variable(self, scope: Scope, name: str, var: _Var) -> None:
         for binding in scope.bindings[name]:
@@ -431,7 +448,8 @@ class Flow:
         if module is not None and module.facts.star_imports:
             facts = module.facts
             self._flow(
-                self._get(("global", facts, name), lambda v: self._start_global(facts, name, v)), var
+                self._get(("global", facts, name), lambda v: self._start_global(facts, name, v)),
+                var,
             )
             return
         self._add(var, Unknown(f"`{name}` is not defined in {self._where(path)}"))
@@ -458,7 +476,7 @@ class Flow:
             if -len(value.node.items) <= index < len(value.node.items):
                 self._flow(self._expr(value.node.items[index]), var)
         elif isinstance(value, Pack):
-            for element in value.node.elements:
+            for element in value.items:
                 self._flow(self._expr(element), var)
         elif isinstance(value, ExtObj) and value.dotted == "enumerate" and index == 1:
             for arg in value.site.positional[:1]:
@@ -469,7 +487,7 @@ class Flow:
         elif isinstance(value, View) and value.items and index == 1:
             self._table_values(value.table, None, var)
         elif isinstance(value, Obj) and isinstance(value.cls, Class):
-            names = [p for p in self.fields(value.cls)]
+            names = self.fields(value.cls)
             if 0 <= index < len(names) and self._is_named_tuple(value.cls):
                 self._attribute(value, names[index], var)
             else:
@@ -487,8 +505,7 @@ class Flow:
 
     def _iterate(self, value: Value, var: _Var) -> None:
         if isinstance(value, Pack):
-            items = value.node.items if isinstance(value.node, Seq) else value.node.elements
-            for item in items:
+            for item in value.items:
                 self._flow(self._expr(item), var)
             self._appended(value, var)
         elif isinstance(value, ExtObj) and value.dotted in {"enumerate", "zip"}:
@@ -657,7 +674,8 @@ class Flow:
 
     def _finds_init(self, cls: Class) -> bool:
         return any(
-            isinstance(base, Class) and base.method("__init__") is not None for base in self.mro(cls)
+            isinstance(base, Class) and base.method("__init__") is not None
+            for base in self.mro(cls)
         )
 
     def _start_field(self, cls: Class, obj: Obj, name: str, var: _Var) -> None:
@@ -668,23 +686,13 @@ class Flow:
         for base in hierarchy:
             if isinstance(base, Class):
                 found |= self._own_attribute(base, name, obj, var)
+        relatives = {base for base in hierarchy if isinstance(base, Class)}
         for store in self.project.stores_of(name):
             if _is_self_store(store.target, store.scope):
                 continue
-            assert isinstance(store.target, Attr)
-            if store.value is None or store.how != "assign":
-                continue
-            source = self._part(self._expr(store.value), store.path)
-            relatives = {base for base in hierarchy if isinstance(base, Class)}
-            self._on(
-                self._expr(store.target.value),
-                lambda value, source=source: (  # type: ignore[misc]
-                    self._flow(source, var)
-                    if isinstance(value, Obj) and value.cls in relatives
-                    else None
-                ),
-            )
-            found = True
+            if store.value is not None and store.how == "assign":
+                self._store_from_outside(store, store.value, relatives, var)
+                found = True
         if not found:
             for base in hierarchy:
                 if isinstance(base, str) and catalog.known(base) is not None:
@@ -693,6 +701,19 @@ class Flow:
                         self._inherited_known(cls, base, obj, name, var)
                         return
             self._add(var, Unknown(f"`.{name}` is set nowhere in {cls.name}"))
+
+    def _store_from_outside(
+        self, store: Store, value: Expr, classes: set[Class], var: _Var
+    ) -> None:
+        """``obj.name = value`` outside a method: for objects of the given classes."""
+        assert isinstance(store.target, Attr)
+        source = self._part(self._expr(value), store.path)
+        self._on(
+            self._expr(store.target.value),
+            lambda owner: (
+                self._flow(source, var) if isinstance(owner, Obj) and owner.cls in classes else None
+            ),
+        )
 
     def _inherited_known(self, cls: Class, base: str, obj: Obj, name: str, var: _Var) -> None:
         """An attribute that a torch base sets: what the subclass passed to ``super().__init__``."""
@@ -911,7 +932,9 @@ class Flow:
             self._apply_function(value, call, var)
         elif isinstance(value, Partial):
             for arg in value.site.positional[:1]:
-                self._on(self._expr(arg), lambda inner: self._apply_partial(inner, value, call, var))
+                self._on(
+                    self._expr(arg), lambda inner: self._apply_partial(inner, value, call, var)
+                )
         elif isinstance(value, Obj) and isinstance(value.cls, Class):
             method = self.method(value.cls, "__call__")
             if isinstance(method, Function):
@@ -987,9 +1010,13 @@ class Flow:
         returned = self._returned(function)
 
         def sink(result: Value) -> None:
-            if isinstance(result, Obj) and result.through is None and result.site is not None:
-                if result.site.scope is function:
-                    result = replace(result, through=call)
+            if (
+                isinstance(result, Obj)
+                and result.through is None
+                and result.site is not None
+                and result.site.scope is function
+            ):
+                result = replace(result, through=call)
             self._add(var, result)
 
         self._on(returned, sink)
@@ -1214,7 +1241,11 @@ class Flow:
         if through is not None and isinstance(expr, Name) and isinstance(expr.scope, Function):
             binding = expr.scope.bindings.get(expr.id, [])
             function = expr.scope
-            if len(binding) == 1 and binding[0].how == "param" and function in self.callees(through):
+            if (
+                len(binding) == 1
+                and binding[0].how == "param"
+                and function in self.callees(through)
+            ):
                 given = passed(
                     function,
                     binding[0].payload,
@@ -1391,9 +1422,11 @@ def _reaching(name: Name) -> list[Binding] | None:
         if binding.stmt is None or binding.stmt.scope is not scope:
             return None
         if _before(binding, stmt) and _dominates(binding.stmt, stmt):
-            if dominating is None or dominating.stmt is None:
-                dominating = binding
-            elif binding.stmt.order > dominating.stmt.order:
+            if (
+                dominating is None
+                or dominating.stmt is None
+                or binding.stmt.order > dominating.stmt.order
+            ):
                 dominating = binding
     first = dominating.stmt.order if dominating is not None and dominating.stmt is not None else 0
     out = []

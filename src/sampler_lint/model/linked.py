@@ -222,9 +222,11 @@ class Model:
                     or call.keyword("batch_sampler") is not None
                 ):
                     continue
-                for value in self.flow.values(call):
-                    if isinstance(value, Obj) and value.site is call and self.role(value):
-                        out.append(value)
+                out += [
+                    value
+                    for value in self.flow.values(call)
+                    if isinstance(value, Obj) and value.site is call and self.role(value)
+                ]
         return out
 
     def role(self, value: Value) -> str | None:
@@ -257,14 +259,14 @@ class Model:
             return frozenset()
         return self.flow.values(given)
 
-    def epoch_path(self, value: Value) -> tuple[str, ...] | None | Unknown:
+    def epoch_path(self, value: Value) -> tuple[str, ...] | Unknown | None:
         """How ``set_epoch`` is reached from a sampler: ``()`` directly, ``("sampler",)`` inside.
 
         None when nothing in it carries an epoch.
         """
         return self._epoch_path(value, 0)
 
-    def _epoch_path(self, value: Value, depth: int) -> tuple[str, ...] | None | Unknown:
+    def _epoch_path(self, value: Value, depth: int) -> tuple[str, ...] | Unknown | None:
         if isinstance(value, Unknown):
             return value
         if isinstance(value, Lit) or not isinstance(value, Obj):
@@ -277,8 +279,7 @@ class Model:
         if depth > 3 or not self.is_a(value, BATCH_SAMPLER):
             return None
         inner = [
-            self._epoch_path(found, depth + 1)
-            for found in self.flow.ask_field(value, "sampler")
+            self._epoch_path(found, depth + 1) for found in self.flow.ask_field(value, "sampler")
         ]
         known = {path for path in inner if isinstance(path, tuple)}
         if len(known) == 1:
@@ -367,7 +368,9 @@ def _dynamic(cls: Class) -> str | None:
     """Why a class may have attributes that no assignment shows."""
     if "__getattr__" in cls.bindings or "__getattribute__" in cls.bindings:
         return f"{cls.name} defines __getattr__"
-    if any(arg.keyword == "metaclass" and last_name(arg.value) != "ABCMeta" for arg in cls.keywords):
+    if any(
+        arg.keyword == "metaclass" and last_name(arg.value) != "ABCMeta" for arg in cls.keywords
+    ):
         return f"{cls.name} has a metaclass"
     if any(last_name(d) not in {"dataclass", "final", "total_ordering"} for d in cls.decorators):
         return f"{cls.name} is decorated"

@@ -11,18 +11,8 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from sampler_lint.findings import FileError
-from sampler_lint.model.facts import (
-    Attr,
-    Call,
-    Class,
-    FactsError,
-    ModuleFacts,
-    Scope,
-    Store,
-    extract,
-    last_name,
-    parse,
-)
+from sampler_lint.model.extract import FactsError, extract, parse
+from sampler_lint.model.facts import Attr, Call, Class, ModuleFacts, Scope, Store, last_name
 from sampler_lint.source import SourceError, SourceFile, is_candidate, read_bytes
 
 #: Packages that are never taken from the tree: their facts are in the catalog, and a folder of
@@ -152,14 +142,10 @@ class Project:
         """The import name of a file: its packages (folders with ``__init__.py``) and its stem."""
         folder, file = os.path.split(path)
         parts = [] if file == "__init__.py" else [file.removesuffix(".py")]
-        while os.path.join(folder, "__init__.py") in self.files and folder != self.root_parent:
+        while os.path.join(folder, "__init__.py") in self.files:
             folder, name = os.path.split(folder)
             parts.append(name)
         return ".".join(reversed(parts))
-
-    @cached_property
-    def root_parent(self) -> str:
-        return os.path.dirname(self.root)
 
     @cached_property
     def _parents(self) -> dict[str, list[str]]:
@@ -215,7 +201,8 @@ class Project:
             return self._file_below(folder, parts)
         if not parts or parts[0] in _ALWAYS_EXTERNAL:
             return None
-        around, elsewhere = [], []
+        around: list[str] = []
+        elsewhere: list[str] = []
         for parent in self._parents.get(parts[0], ()):
             inside = importer.folder == parent or importer.folder.startswith(parent + os.sep)
             (around if inside else elsewhere).append(parent)
@@ -324,7 +311,7 @@ class Project:
         Packages and script folders that import one another are one program; a repository may
         hold several (examples, recipes, projects) that share nothing.
         """
-        return self._programs[module.path] if module.path in self._programs else ""
+        return self._programs.get(module.path, "")
 
     @cached_property
     def _imports(self) -> dict[str, set[str]]:

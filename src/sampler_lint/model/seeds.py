@@ -1,4 +1,4 @@
-"""The program's own seed: how it is spelled, whether a scope can name it, whether it may be None."""
+"""The program's own seed: how it is spelled, which scope can name it, whether it may be None."""
 
 from __future__ import annotations
 
@@ -188,8 +188,9 @@ def _field_is_int(cls: Class, name: str) -> bool | None:
     for stmt in cls.body:
         if isinstance(stmt, Declare) and isinstance(stmt.target, Name) and stmt.target.id == name:
             return isinstance(stmt.annotation, Name) and stmt.annotation.id == "int"
-        if isinstance(stmt, Assign) and isinstance(stmt.targets[0], Name):
-            if stmt.targets[0].id == name and isinstance(stmt.value, Const):
+        if isinstance(stmt, Assign) and isinstance(stmt.value, Const):
+            target = stmt.targets[0]
+            if isinstance(target, Name) and target.id == name:
                 return isinstance(stmt.value.value, int)
     return None
 
@@ -200,7 +201,9 @@ def _argparse_default(model: Model, module: Module, name: str) -> bool | None:
     for call in model.project.calls_named("add_argument"):
         if model.project.program_of(model.module_of(call.scope)) != program:
             continue
-        flags = [a.value for a in call.positional if isinstance(a, Const) and isinstance(a.value, str)]
+        flags = [
+            a.value for a in call.positional if isinstance(a, Const) and isinstance(a.value, str)
+        ]
         destination = call.keyword("dest")
         names = {flag.lstrip("-").replace("-", "_") for flag in flags}
         if isinstance(destination, Const):

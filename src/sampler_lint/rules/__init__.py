@@ -26,10 +26,14 @@ def all_rules() -> tuple[Rule, ...]:
         found = [
             value
             for value in vars(module).values()
-            if isinstance(value, type) and issubclass(value, Rule) and value.__module__ == module.__name__
+            if isinstance(value, type)
+            and issubclass(value, Rule)
+            and value.__module__ == module.__name__
         ]
         if len(found) != 1:
-            raise TypeError(f"{module.__file__}: a rule file defines exactly one Rule, found {len(found)}")
+            raise TypeError(
+                f"{module.__file__}: a rule file defines exactly one Rule, found {len(found)}"
+            )
         rule = found[0]()
         stem = f"{rule.code}_{rule.name}".lower().replace("-", "_")
         if module_info.name != stem:
@@ -48,16 +52,18 @@ def selected(select: tuple[str, ...] | None, ignore: tuple[str, ...]) -> tuple[R
 
     def weight(code: str, prefixes: tuple[str, ...]) -> int:
         return max(
-            (0 if prefix == "ALL" else len(prefix) for prefix in prefixes if prefix == "ALL" or code.startswith(prefix)),
+            (
+                0 if prefix == "ALL" else len(prefix)
+                for prefix in prefixes
+                if prefix == "ALL" or code.startswith(prefix)
+            ),
             default=-1,
         )
 
     chosen = []
     for rule in all_rules():
-        if select is None:
-            wanted = 0 if rule.default else -1
-        else:
-            wanted = weight(rule.code, select)
+        by_default = 0 if rule.default else -1
+        wanted = by_default if select is None else weight(rule.code, select)
         if wanted >= 0 and wanted > weight(rule.code, ignore):
             chosen.append(rule)
     return tuple(chosen)

@@ -31,7 +31,9 @@ def text_of(source: SourceFile, node: Node) -> str:
     return source.text[start:end]
 
 
-def fix(message: str, applicability: Applicability, edits: Iterable[Edit], source: SourceFile) -> Fix:
+def fix(
+    message: str, applicability: Applicability, edits: Iterable[Edit], source: SourceFile
+) -> Fix:
     """A fix; one that would drop a comment is unsafe, whatever was asked for."""
     listed = tuple(sorted(set(edits)))
     if applicability is Applicability.SAFE and any(
@@ -106,8 +108,10 @@ def define_helper(module: Module, lines: list[str]) -> Edit | None:
     return insert_lines(module.source, row, [*lines, "", ""])
 
 
-def insert_first(source: SourceFile, body: list[Stmt], owner: Stmt, lines: list[str]) -> Edit | None:
-    """The edit that puts ``lines`` before the first statement of a block (docstrings stay first)."""
+def insert_first(
+    source: SourceFile, body: list[Stmt], owner: Stmt, lines: list[str]
+) -> Edit | None:
+    """The edit that puts ``lines`` before the first statement of a block."""
     first = body[0]
     if first.row == owner.row:
         return None  # for x in y: pass
@@ -220,8 +224,8 @@ __all__ = [
     "future_annotations",
     "imported_as",
     "insert_first",
-    "name_of",
     "is_library",
+    "name_of",
     "reads_within",
     "text_of",
     "visible",

@@ -115,9 +115,13 @@ def _decides(stmt: Stmt, node: Expr, quotient: Quotient) -> bool:
                     other = sides[1] if sides[0] is node else sides[0]
                     if outer.ops[0] in _ORDER and not isinstance(other, Const):
                         return True
-            elif isinstance(outer, Call) and last_name(outer.func) == "min":
-                if node in outer.positional and len(outer.positional) == 2:
-                    return True
+            elif (
+                isinstance(outer, Call)
+                and last_name(outer.func) == "min"
+                and len(outer.positional) == 2
+                and node in outer.positional
+            ):
+                return True
     return (
         isinstance(stmt, If)
         and any(part is node for part in walk(stmt.test))
@@ -140,6 +144,8 @@ def unchanged_between(scope: Scope, quotient: Quotient, stmt: Stmt) -> bool:
         elif isinstance(other, AugAssign):
             targets = [other.target]
         for target in targets:
-            if any(same(target, part) for part in (quotient.target, quotient.count, quotient.parts)):
+            if any(
+                same(target, part) for part in (quotient.target, quotient.count, quotient.parts)
+            ):
                 return False
     return True

@@ -138,3 +138,10 @@ def insert_lines(source: SourceFile, row: int, lines: list[str]) -> Edit:
     if offset == len(source.text) and source.text and not source.text.endswith(("\n", "\r")):
         text = newline + text.removesuffix(newline)
     return Edit(source.path, offset, offset, text)
+
+
+def delete_lines(source: SourceFile, stmt: Stmt) -> Edit:
+    """The edit that takes out the lines of a statement that stands on lines of its own."""
+    starts = source.line_starts
+    end = starts[stmt.end_row] if stmt.end_row < len(starts) else len(source.text)
+    return Edit(source.path, starts[stmt.row - 1], end, "")

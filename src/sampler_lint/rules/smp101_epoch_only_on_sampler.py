@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model.facts import (
+    Assign,
     Attr,
     Call,
     Expr,
@@ -31,7 +32,7 @@ from sampler_lint.rules._mend import (
     reads_within,
     text_of,
 )
-from sampler_lint.rules._region import Region
+from sampler_lint.rules._region import Region, delete_lines
 
 
 class EpochOnlyOnSampler(Rule):
@@ -138,7 +139,9 @@ def _sampler_of_loader(receiver: Expr) -> Attr | None:
     if isinstance(receiver, Name):
         bindings = receiver.scope.bindings.get(receiver.id, [])
         if len({id(binding.value) for binding in bindings}) > 1:
-            bindings = [b for b in bindings if isinstance(b.value, Attr) and b.value.name == "sampler"]
+            bindings = [
+                b for b in bindings if isinstance(b.value, Attr) and b.value.name == "sampler"
+            ]
             if len(bindings) != 1 or len(receiver.scope.bindings[receiver.id]) > 2:
                 return None
         if len(bindings) != 1 or bindings[0].how != "assign" or bindings[0].path:
@@ -168,9 +171,8 @@ def _reaches_batch_sampler(model: Model, other: Call, call: Call, loader: Expr) 
     assert isinstance(other.func, Attr)
     target = other.func.value
     mentions = [n for n in walk(target) if isinstance(n, Attr) and n.name == "batch_sampler"]
-    if other.scope is call.scope and (mentions or not isinstance(target, Attr)):
-        if any(same(n.value, loader) for n in mentions):
-            return True
+    if other.scope is call.scope and any(same(n.value, loader) for n in mentions):
+        return True
     batch_samplers = {
         value
         for obj in model.flow.values(loader)
@@ -206,7 +208,9 @@ def _guard(call: Call, receiver: Attr) -> tuple[If, Call] | None:
                 isinstance(node, Call)
                 and last_name(node.func) in {"isinstance", "hasattr", "getattr"}
                 and node.positional
-                and (same(node.positional[0], receiver) or same(node.positional[0], call.func.value))
+                and (
+                    same(node.positional[0], receiver) or same(node.positional[0], call.func.value)
+                )
             ):
                 return stmt, node
     return None
@@ -234,8 +238,7 @@ def _retarget(module: Module, call: Call, receiver: Attr, attributes: str) -> Fi
     if receiver.stmt is not None and not owner.encloses(receiver.stmt):
         region_of_name = Region(module, receiver.stmt)
         edits.append(region_of_name.replace(region_of_name.find(receiver, cst.Attribute), spelled))
-    for read in reads:
-        edits.append(region.replace(region.find(read, cst.Attribute), spelled))
+    edits += [region.replace(region.find(read, cst.Attribute), spelled) for read in reads]
     return fix(f"Call `set_epoch` on `{spelled}`", Applicability.SAFE, edits, source)
 
 
@@ -261,17 +264,33 @@ def _use_helper(module: Module, call: Call, receiver: Attr) -> Fix | None:
         if helper is None:
             return None
         edits.append(helper)
-    local = fresh_name(call.scope, "sampler", "epoch_sampler")
     region = Region(module, stmt)
+    alias = _alias(stmt, receiver)
+    if alias is not None:
+        local, line = alias
+        edits.append(delete_lines(source, line))
+    else:
+        local, line = fresh_name(call.scope, "sampler", "epoch_sampler"), None
     loader = text_of(source, receiver.value)
     asked = region.find(asking, cst.Call)
     edits.append(region.replace(asked, f"({local} := {name}({loader})) is not None"))
     start, end = region.span(asked)
     for read in reads_within(call.scope, stmt, receiver.value, "sampler"):
         edit = region.replace(region.find(read, cst.Attribute), local)
-        if not start <= edit.start < end:
+        if not start <= edit.start < end and read.stmt is not line:
             edits.append(edit)
     return fix(f"Find the sampler with `{name}`", Applicability.UNSAFE, edits, source)
+
+
+def _alias(guard: If, receiver: Attr) -> tuple[str, Assign] | None:
+    """``name = X.sampler`` right below the guard: the name can be set in the guard instead."""
+    stmt = receiver.stmt
+    if isinstance(stmt, Assign) and stmt.value is receiver and stmt.block is guard.body:
+        target = stmt.targets[0]
+        others = [s for s in guard.body if s is not stmt and s.row <= stmt.row <= s.end_row]
+        if len(stmt.targets) == 1 and isinstance(target, Name) and not others:
+            return target.id, stmt
+    return None
 
 
 def _helper_lines(module: Module, name: str, kind: str) -> list[str]:

@@ -14,12 +14,13 @@ from sampler_lint.model.facts import (
     Expr,
     For,
     Function,
+    Loop,
     Name,
     Scope,
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Lit, Obj, Unknown
+from sampler_lint.model.flow import Lit, Obj, Unknown, Value
 from sampler_lint.model.linked import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
@@ -208,11 +209,13 @@ def _receiver(model: Model, found: EpochLoop, reached: _Reached) -> _Receiver | 
     for expr in _loader_expressions(found):
         values = model.flow.values(expr)
         loaders = [v for v in values if isinstance(v, Obj) and model.role(v) == "loader"]
-        if not any((v.cls, v.site) == (found.inner.loader.cls, found.inner.loader.site) for v in loaders):
+        if not any(
+            (v.cls, v.site) == (found.inner.loader.cls, found.inner.loader.site) for v in loaders
+        ):
             continue
         if any(isinstance(n, Name) and _bound_inside(loop, n) for n in walk(expr)):
             continue
-        reachable = set()
+        reachable: set[Value] = set()
         for loader in loaders:
             for attribute in ("sampler", "batch_sampler"):
                 if attribute == reached.path[0]:
@@ -227,7 +230,9 @@ def _receiver(model: Model, found: EpochLoop, reached: _Reached) -> _Receiver | 
             }
         code = ".".join((text_of(module.source, expr), *reached.path))
         unknown = {v for v in values if isinstance(v, Unknown)}
-        return _guarded(model, module, loop.scope, code, frozenset(reachable | unknown), attribute=True)
+        return _guarded(
+            model, module, loop.scope, code, frozenset(reachable | unknown), attribute=True
+        )
     return None
 
 
@@ -236,7 +241,7 @@ def _guarded(
     module: Module,
     scope: Scope,
     code: str,
-    values: frozenset[object],
+    values: frozenset[Value],
     *,
     attribute: bool = False,
 ) -> _Receiver:
@@ -273,11 +278,8 @@ def _sampler_names(scope: Scope) -> Iterator[Name]:
         current = None if isinstance(current, Class) else current.outer
 
 
-def _set_before(scope: Scope, name: Name, loop: object) -> bool:
+def _set_before(scope: Scope, name: Name, loop: Loop) -> bool:
     """Whether the name is certainly set when the loop starts."""
-    from sampler_lint.model.facts import Stmt
-
-    assert isinstance(loop, Stmt)
     for binding in name.scope.bindings[name.id]:
         if binding.how == "param":
             return True
@@ -321,10 +323,7 @@ def _own_loader(found: EpochLoop, call: Call) -> Iterator[Expr]:
         yield source
 
 
-def _bound_inside(loop: object, name: Name) -> bool:
-    from sampler_lint.model.facts import Stmt
-
-    assert isinstance(loop, Stmt)
+def _bound_inside(loop: Loop, name: Name) -> bool:
     return any(
         binding.stmt is not None and binding.stmt is not loop and loop.encloses(binding.stmt)
         for binding in name.scope.bindings.get(name.id, ())

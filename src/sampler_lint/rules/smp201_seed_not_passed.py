@@ -28,7 +28,7 @@ from sampler_lint.rules._region import Region, line_indent
 
 
 class SeedNotPassed(Rule):
-    """A shuffling distributed sampler is built with a fixed seed; the program's seed never reaches it.
+    """A shuffling distributed sampler keeps a fixed seed; the program's seed never reaches it.
 
     What it does:
         Reports a shuffling `DistributedSampler` (or a subclass that takes `seed`) built with a
@@ -117,7 +117,11 @@ def _may_shuffle(model: Model, module: Module, sampler: Obj) -> bool:
     if isinstance(sampler.cls, Class) and shuffles is None:
         own = model.flow.method(sampler.cls, "__iter__")
         literal = given is None or (isinstance(given, Const) and given.value is True)
-        return isinstance(own, Function) and literal and not model.flow.may_be_passed(sampler, "shuffle")
+        return (
+            isinstance(own, Function)
+            and literal
+            and not model.flow.may_be_passed(sampler, "shuffle")
+        )
     return False
 
 
@@ -133,9 +137,9 @@ def _seeded_later(model: Model, module: Module, sampler: Obj) -> bool:
 
     for store in model.project.stores_of("seed"):
         target = store.target
-        if isinstance(target, Attr) and "sampler" in (unparse(target.value)).lower():
-            if is_ours(target.value):
-                return True
+        named = isinstance(target, Attr) and "sampler" in unparse(target.value).lower()
+        if named and is_ours(target.value):
+            return True
     for name in ("set_seed", "set_epoch"):
         for call in model.project.calls_named(name):
             if model.project.program_of(model.module_of(call.scope)) != program:
@@ -174,7 +178,7 @@ def _suspect(
         f"reads the same order"
     )
     seed = in_scope(model, module, site.scope, site)
-    if seed is not None and not (seed.code == "seed" and given is not None and given is seed):
+    if seed is not None:
         message += f"; pass `seed={seed.code}`"
         mend = lambda: _pass_seed(module, site, given, seed)  # noqa: E731
     else:
@@ -307,11 +311,7 @@ def _docstring_edit(module: Module, function: Function) -> Edit | None:
     region = Region(module, function.define)
     source = module.source
     docstring = next(
-        (
-            node
-            for node in region.nodes(cst.SimpleString)
-            if node.quote.startswith(('"""', "'''"))
-        ),
+        (node for node in region.nodes(cst.SimpleString) if node.quote.startswith(('"""', "'''"))),
         None,
     )
     if docstring is None:

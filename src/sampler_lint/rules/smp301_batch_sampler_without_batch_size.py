@@ -99,7 +99,9 @@ class BatchSamplerWithoutBatchSize(Rule):
         if size is not None:
             message += f"; set `self.batch_size = {size[0]}`"
         loader = model.used_as_batch_sampler.get(cls)
-        why = () if loader is None else (f"{model.place_of(loader)}: used as `batch_sampler=` here",)
+        why = (
+            () if loader is None else (f"{model.place_of(loader)}: used as `batch_sampler=` here",)
+        )
         mend = None if size is None else lambda: _mend(module, cls, missing, *size)
         return Suspect(module, name_of(module, cls), message, why=why, mend=mend)
 
@@ -126,8 +128,10 @@ def _is_abstract(cls: Class) -> bool:
 def _yields_lists(function: Function) -> bool:
     """Whether every yield certainly gives a list."""
     values = [y.value for y in function.yields if not y.delegates]
-    return bool(values) and len(values) == len(function.yields) and all(
-        value is not None and _is_list(function, value) for value in values
+    return (
+        bool(values)
+        and len(values) == len(function.yields)
+        and all(value is not None and _is_list(function, value) for value in values)
     )
 
 
@@ -167,7 +171,9 @@ def _batch_size(cls: Class) -> tuple[str, Applicability] | None:
         else:
             total.update(linear)
     if not used:
-        for name in [p.name for p in init.params if p.name in params and _BATCH_SIZE.search(p.name)]:
+        for name in [
+            p.name for p in init.params if p.name in params and _BATCH_SIZE.search(p.name)
+        ]:
             total[name] += 1
     # Counter.update adds signed counts: (batch - secondary) + secondary is batch.
     terms = [(name, count) for name, count in total.items() if count]
@@ -231,9 +237,7 @@ def _product(
     return None
 
 
-def _factors(
-    expr: Expr, cls: Class, params: set[str], stored: dict[str, Expr]
-) -> list[str] | None:
+def _factors(expr: Expr, cls: Class, params: set[str], stored: dict[str, Expr]) -> list[str] | None:
     if isinstance(expr, Bin) and expr.op == "Mult":
         left = _factors(expr.left, cls, params, stored)
         right = _factors(expr.right, cls, params, stored)

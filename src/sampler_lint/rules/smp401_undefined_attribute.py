@@ -57,7 +57,7 @@ class UndefinedAttribute(Rule):
         if attributes.open is not None:
             return
         defined = set(attributes.names)
-        asked = set()
+        asked: set[object] = set()
         for scope in scopes_inside(cls):
             for call in scope.calls:
                 if last_name(call.func) in {"hasattr", "getattr", "delattr"}:
@@ -119,7 +119,7 @@ class UndefinedAttribute(Rule):
 
 
 def _divided_count(cls: Class, scope: Scope, read: Attr) -> Attr | None:
-    """``self.n`` when the read is the operand of ``… % self.k`` after ``self.q = self.n // self.k``."""
+    """``self.n`` for the operand of ``… % self.k`` after ``self.q = self.n // self.k``."""
     for remainder in remainders(scope):
         if remainder.operand is not read:
             continue
@@ -158,7 +158,11 @@ def _is_forgiven(read: Attr) -> bool:
     for stmt in read.stmt.ancestors():
         if isinstance(stmt, Try) and any(inner.encloses(read.stmt) for inner in stmt.body):
             for kind, _ in stmt.handlers:
-                if kind is None or last_name(kind) in {"AttributeError", "Exception", "BaseException"}:
+                if kind is None or last_name(kind) in {
+                    "AttributeError",
+                    "Exception",
+                    "BaseException",
+                }:
                     return True
                 if not isinstance(kind, Attr) and last_name(kind) is None:
                     return True  # a tuple of types
@@ -171,5 +175,3 @@ def _set_from_outside(model: Model, read: Attr) -> bool:
         isinstance(store.target, Attr) and self_class(store.target.value) is None
         for store in model.project.stores_of(read.name)
     )
-
-

@@ -6,7 +6,19 @@ import re
 from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Fix
-from sampler_lint.model.facts import Class, Expr, Function, Scope, same, walk
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    Function,
+    Index,
+    Name,
+    Scope,
+    same,
+    walk,
+)
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
@@ -24,6 +36,10 @@ from sampler_lint.rules._region import Region
 _SHARDING = re.compile(
     r"rank|world|replica|shard|worker|sample|epoch|batch|device|gpu|part|chunk", re.IGNORECASE
 )
+
+
+_DEEPEST = 3
+"""How many calls away from a sampler a helper may be."""
 
 
 class RemainderOfQuotient(Rule):
@@ -58,13 +74,8 @@ class RemainderOfQuotient(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look for the idiom in sampler classes and in functions that split data."""
-        for module in model.modules:
-            for function in module.facts.functions:
-                cls = _class_of(function)
-                if cls is not None and ("Sampler" in cls.name or model.is_sampler_class(cls)):
-                    yield from self._scope(module, function, always=True)
-                else:
-                    yield from self._scope(module, function, always=False)
+        for function, always in _splitting(model).items():
+            yield from self._scope(model.module_of(function), function, always=always)
 
     def _scope(self, module: Module, scope: Scope, *, always: bool) -> Iterator[Suspect]:
         found = list(quotients(scope))
@@ -112,6 +123,24 @@ class RemainderOfQuotient(Rule):
         return Suspect(module, remainder.operand, message, why=why, mend=mend)
 
 
+def _splitting(model: Model) -> dict[Function, bool]:
+    """The functions to look at: True for those of samplers and those that samplers call."""
+    out: dict[Function, bool] = {}
+    todo: list[Function] = []
+    for module in model.modules:
+        for function in module.facts.functions:
+            cls = _class_of(function)
+            of_sampler = cls is not None and ("Sampler" in cls.name or model.is_sampler_class(cls))
+            out[function] = of_sampler
+            if of_sampler:
+                todo.append(function)
+    for _ in range(_DEEPEST):
+        reached = [callee for f in todo for call in f.calls for callee in model.flow.callees(call)]
+        todo = [callee for callee in dict.fromkeys(reached) if not out.get(callee)]
+        out.update(dict.fromkeys(todo, True))
+    return out
+
+
 def _class_of(function: Function) -> Class | None:
     scope: Scope | None = function
     while scope is not None and not isinstance(scope, Class):
@@ -127,6 +156,4 @@ def _splits_data(quotient: Quotient) -> bool:
 
 
 def _is_atom(expr: Expr) -> bool:
-    from sampler_lint.model.facts import Attr, Call, Const, Index, Name
-
     return isinstance(expr, (Attr, Call, Const, Index, Name))

@@ -161,13 +161,15 @@ def test_an_error_elsewhere_is_not_repeated_for_every_file(project):
     assert [each[0] for each in flake8("train.py", cwd=project)] == ["train.py"]
 
 
-def imported(source, cwd):
+def imported(name, source, cwd):
+    """The modules that checking ``source``, as the file ``name``, imports."""
+    (cwd / name).write_text(source)
     script = (
         "import ast, sys\n"
         "before = set(sys.modules)\n"
         "from sampler_lint.flake8_plugin import Plugin\n"
         f"text = {source!r}\n"
-        "list(Plugin(ast.parse(text), 'x.py', text.splitlines(True)).run())\n"
+        f"list(Plugin(ast.parse(text), {name!r}, text.splitlines(True)).run())\n"
         "print(*set(sys.modules) - before)"
     )
     run = [sys.executable, "-c", script]
@@ -176,9 +178,21 @@ def imported(source, cwd):
 
 
 def test_a_file_about_something_else_costs_nothing(project):
-    idle = imported("x = 1\n", project)
+    idle = imported("other.py", "x = 1\n", project)
     assert not {"sampler_lint.engine", "sampler_lint.model", "libcst", "torch"} & idle
-    assert "sampler_lint.engine" in imported("sampler = 1\n", project)
+    assert "sampler_lint.engine" in imported("other.py", "sampler = 1\n", project)
+
+
+def test_a_helper_of_a_sampler_is_checked_whatever_it_says(project):
+    """Named by a file that says the word, directly or through another helper."""
+    (project / "train.py").write_bytes(b"import helper\n" + BAD)
+    (project / "helper.py").write_text("from pkg import deep\n")
+    (project / "pkg").mkdir()
+    (project / "pkg" / "__init__.py").write_text("from .implied import y\n")
+    for name in ("helper.py", "pkg/__init__.py", "pkg/deep.py", "pkg/implied.py"):
+        text = (project / name).read_text() if (project / name).exists() else "y = 1\n"
+        assert "sampler_lint.engine" in imported(name, text, project), name
+    assert "sampler_lint.engine" not in imported("pkg/other.py", "y = 1\n", project)
 
 
 @pytest.mark.network

@@ -64,8 +64,8 @@ def _reached(root: str) -> frozenset[str]:
         if is_candidate(data):
             pending.append(data)
         else:
-            name = os.path.splitext(os.path.basename(path))[0]
-            by_name.setdefault(os.fsencode(name), []).append((os.path.abspath(path), data))
+            module = os.path.splitext(os.path.basename(path))[0]
+            by_name.setdefault(os.fsencode(module), []).append((os.path.abspath(path), data))
     reached: set[str] = set()
     if pending:
         pending.append(b"__init__")

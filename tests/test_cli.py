@@ -78,7 +78,13 @@ def test_exit_zero(buggy):
     assert main(["--exit-zero"]) == 0
 
 
-def test_exit_zero_does_not_hide_failures(buggy):
+def test_exit_zero_covers_files_that_cannot_be_read(buggy, capsys):
+    buggy.joinpath("broken.py").write_text("def f(:\n")
+    assert main(["--exit-zero", "."]) == 0
+    assert "broken.py:1: is no valid Python" in capsys.readouterr().err
+
+
+def test_exit_zero_does_not_hide_a_missing_path(buggy):
     assert main(["--exit-zero", "missing.py"]) == 2
 
 

@@ -110,7 +110,11 @@ def _check_parser() -> argparse.ArgumentParser:
     telling = parser.add_argument_group("telling")
     _add_output_format(telling)
     telling.add_argument("--color", choices=("auto", "always", "never"), default="auto")
-    telling.add_argument("--exit-zero", action="store_true", help="exit 0 even with findings")
+    telling.add_argument(
+        "--exit-zero",
+        action="store_true",
+        help="exit 0 even with findings or files that cannot be read",
+    )
     telling.add_argument(
         "--exit-non-zero-on-fix", action="store_true", help="with --fix, exit 1 if a file changed"
     )
@@ -254,7 +258,11 @@ def _inputs(arguments: argparse.Namespace) -> tuple[list[str], dict[str, bytes]]
 
 
 def _exit_code(arguments: argparse.Namespace, errors: Sequence[FileError], *, found: bool) -> int:
-    if errors:
+    """The status; ``--exit-zero`` asks for a report, whatever the files hold (as ruff's does).
+
+    A path that is not there is a wrong call all the same.
+    """
+    if errors and not (arguments.exit_zero and all(os.path.lexists(e.path) for e in errors)):
         return FAILED
     return FINDINGS if found and not arguments.exit_zero else CLEAN
 

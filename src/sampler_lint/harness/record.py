@@ -121,7 +121,7 @@ class Recorder:
             cls=_class_name(loader),
             dataset=self._numbers.of(loader.dataset),
             dataset_cls=_class_name(dataset),
-            dataset_length=self._untouched(dataset, lambda: len(dataset))[0],
+            dataset_length=self._untouched(lambda: len(dataset))[0],
             subset=subset,
             iterable=iterable,
             batch_size=_plain(loader.batch_size),
@@ -187,7 +187,7 @@ class Recorder:
         sampler_length = None
         if type(loader.batch_sampler) is self._data.BatchSampler:
             inner = loader.batch_sampler.sampler
-            sampler_length = self._untouched(inner, lambda: len(inner))[0]
+            sampler_length = self._untouched(lambda: len(inner))[0]
         started = _Pass(self._passes, loader.batch_sampler is not None)
         self._passes += 1
         self.note(
@@ -207,18 +207,16 @@ class Recorder:
         ``len(loader)`` itself would make torch warn about an iterable dataset's length later.
         """
         if not isinstance(loader.dataset, self._data.IterableDataset):
-            return self._untouched(loader._index_sampler, lambda: len(loader))
-        length, error = self._untouched(loader.dataset, lambda: len(loader.dataset))
+            return self._untouched(lambda: len(loader))
+        length, error = self._untouched(lambda: len(loader.dataset))
         if length is not None and loader.batch_size is not None:
             length = (length if loader.drop_last else length + loader.batch_size - 1) // (
                 loader.batch_size
             )
         return length, error
 
-    def _untouched(self, owner: Any, ask: Callable[[], int]) -> tuple[int | None, str | None]:
+    def _untouched(self, ask: Callable[[], int]) -> tuple[int | None, str | None]:
         """Ask for a length with every global random generator left as it was."""
-        if type(owner).__module__.startswith("torch.utils.data"):
-            return _length(ask)
         numpy: Any = sys.modules.get("numpy.random")
         states = (random.getstate(), self._torch.get_rng_state())
         numpy_state = numpy.get_state() if numpy else None

@@ -266,7 +266,7 @@ def run_command(
         with _spawned(argv, root, environment) as child:
 
             def dump(_: supervise.Child) -> None:
-                below = set(supervise.descendants(child.pid))
+                below = {child.pid, *supervise.descendants(child.pid)}
                 _signal(below & set(_pids(directory)))
 
             supervise.watch([child], timeout, dump=dump)

@@ -1421,13 +1421,13 @@ def _reaching(name: Name) -> list[Binding] | None:
             continue
         if binding.stmt is None or binding.stmt.scope is not scope:
             return None
-        if _before(binding, stmt) and _dominates(binding.stmt, stmt):
-            if (
-                dominating is None
-                or dominating.stmt is None
-                or binding.stmt.order > dominating.stmt.order
-            ):
-                dominating = binding
+        later = (
+            dominating is None
+            or dominating.stmt is None
+            or binding.stmt.order > dominating.stmt.order
+        )
+        if later and _before(binding, stmt) and _dominates(binding.stmt, stmt):
+            dominating = binding
     first = dominating.stmt.order if dominating is not None and dominating.stmt is not None else 0
     out = []
     for binding in bindings:

@@ -1,0 +1,599 @@
+"""Every invariant seen to break and to hold, and ranks that behave as badly as ranks can."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+from sampler_lint.harness import invariants
+from sampler_lint.harness.runs import Run, waiting_place
+from sampler_lint.harness.world import HarnessError, TorchMissingError, World, run_command
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+
+#: Gloo otherwise asks for this machine's name, which need not resolve where tests run.
+LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"}
+
+HEADER = """
+import os, random, sys, time
+import torch
+import torch.distributed as dist
+from torch.utils.data import *
+from torch.utils.data.distributed import DistributedSampler
+
+rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+seed = int(sys.argv[sys.argv.index("--seed") + 1]) if "--seed" in sys.argv else 0
+data = TensorDataset(torch.arange(101))
+
+def shard(**arguments):
+    return DistributedSampler(data, **{"num_replicas": world, "rank": rank, **arguments})
+
+def read(loader, epochs=3, sampler=None):
+    for epoch in range(epochs):
+        if sampler is not None:
+            sampler.set_epoch(epoch)
+        for batch in loader:
+            pass
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path, gloo_session: World):
+    """Run a program that begins with ``HEADER``."""
+
+    def run(body: str, *args: str, world_size: int = 2, timeout: float = 20.0) -> Run:
+        script = tmp_path / "train.py"
+        script.write_text(HEADER + textwrap.dedent(body))
+        return gloo_session.run(script, args, world_size=world_size, timeout=timeout)
+
+    return run
+
+
+def line_of(body: str, text: str) -> int:
+    lines = (HEADER + textwrap.dedent(body)).splitlines()
+    return next(number for number, line in enumerate(lines, 1) if text in line)
+
+
+LENGTH = """
+    class Odd(Sampler):
+        def __iter__(self):
+            return iter(range({yielded}))
+        def __len__(self):
+            return {claimed}
+    read(DataLoader(data, sampler=Odd(), batch_size=1), 2)
+"""
+PARTS = """
+    class Parts(Sampler):
+        epoch = 0
+        def set_epoch(self, epoch):
+            self.epoch = epoch
+        def __iter__(self):
+            g = torch.Generator()
+            g.manual_seed(self.epoch // 4)
+            order = torch.randperm(101, generator=g).tolist()
+            part = order[self.epoch % 4 * {step}:][:{step}]
+            return iter(part[rank::world])
+    sampler = Parts()
+    read(DataLoader(data, sampler=sampler, batch_size=5), {epochs}, sampler)
+"""
+STEPS = """
+    dist.init_process_group("gloo")
+    mine = Subset(data, range(40 if rank else {first}))
+    for epoch in range(2):
+        for batch in DataLoader(mine, batch_size=10):
+            dist.all_reduce(torch.ones(1))
+    dist.destroy_process_group()
+"""
+
+#: invariant, what the program does, does it hold (None: no evidence), words of the evidence
+CASES = [
+    (
+        "reshuffles",
+        "s = shard(); read(DataLoader(data, sampler=s, batch_size=9))",
+        False,
+        "epochs 0, 1 and 2 handed out one order on every rank",
+    ),
+    ("reshuffles", "s = shard(); read(DataLoader(data, sampler=s), 3, s)", True, "3 orders"),
+    # A validation loader reads its data in one order, whatever its sampler could do.
+    (
+        "reshuffles",
+        """
+        s = shard()
+        train, val = DataLoader(data, sampler=s), DataLoader(data, sampler=shard())
+        for epoch in range(3):
+            s.set_epoch(epoch)
+            read(train, 1)
+            with torch.no_grad():
+                read(val, 1)
+            read(DataLoader(data), 1)
+        """,
+        True,
+        "3 orders",
+    ),
+    # A peek at the first batch is no epoch, a loader built anew for each epoch has several.
+    (
+        "reshuffles",
+        """
+        s = shard()
+        for epoch in range(3):
+            s.set_epoch(epoch)
+            next(iter(DataLoader(data, sampler=s)))
+            read(DataLoader(data, sampler=s), 1)
+        """,
+        True,
+        "3 orders",
+    ),
+    (
+        "reshuffles",
+        "for epoch in range(2): read(DataLoader(data, sampler=shard(), batch_size=4), 1)",
+        False,
+        "epochs 0 and 1 handed out one order",
+    ),
+    (
+        "reshuffles",
+        """
+        s = shard()
+        for epoch in range(3):
+            for step, batch in enumerate(DataLoader(data, sampler=s, batch_size=4)):
+                if step == 4: break
+        """,
+        False,
+        "epochs 0, 1 and 2",
+    ),
+    ("reshuffles", "read(DataLoader(data))", None, "no shuffling training loader"),
+    ("reshuffles", "pass", None, "no evidence"),
+    # A crash is no witness against the order, and no proof for it.
+    (
+        "reshuffles",
+        "s = shard(); read(DataLoader(data, sampler=s), 2, s); assert not rank",
+        None,
+        "rank 1 died at train.py:",
+    ),
+    ("seed-matters", "s = shard(); read(DataLoader(data, sampler=s))", False, "gave the same"),
+    ("seed-matters", "s = shard(seed=seed); read(DataLoader(data, sampler=s))", True, "--seed 1"),
+    (
+        "seed-matters",
+        "s = shard(seed=int.from_bytes(os.urandom(4), 'big')); read(DataLoader(data, sampler=s))",
+        None,
+        "two runs with --seed 0 gave different orders",
+    ),
+    ("partitions", "read(DataLoader(data, sampler=shard(), batch_size=4))", True, "101 samples"),
+    (
+        "partitions",
+        "read(DataLoader(data, sampler=shard(drop_last=True), batch_size=4, drop_last=True))",
+        True,
+        "101 samples",
+    ),
+    (
+        "partitions",
+        "a, b = random_split(data, [70, 31], torch.Generator().manual_seed(1));"
+        "read(DataLoader(a, sampler=DistributedSampler(a, world, rank)))",
+        True,
+        "70 samples",
+    ),
+    ("partitions", "read(DataLoader(Subset(data, range(rank, 101, world))))", True, "101 samples"),
+    (
+        "partitions",
+        "read(DataLoader(data, sampler=shard(seed=rank)))",
+        False,
+        "were read by both ranks",
+    ),
+    ("partitions", "read(DataLoader(data, shuffle=True))", False, "101 samples were read by both"),
+    (
+        "partitions",
+        "read(DataLoader(data, sampler=shard(num_replicas=4)))",
+        False,
+        "of 101 samples were read by no rank",
+    ),
+    ("coverage", PARTS.format(step=26, epochs=8), True, "4 sub-epochs together hand out all 101"),
+    ("coverage", PARTS.format(step=24, epochs=8), False, "4 sub-epochs hand out 96 of 101"),
+    ("coverage", PARTS.format(step=26, epochs=6), True, "4 sub-epochs"),
+    ("coverage", "read(DataLoader(data, sampler=shard()))", True, "hands out all 101 samples"),
+    ("equal-steps", STEPS.format(first=40), True, "4 steps on every rank"),
+    ("equal-steps", STEPS.format(first=50), False, "rank 0"),
+    (
+        "equal-steps",
+        "read(DataLoader(Subset(data, range(50 - 10 * rank)), batch_size=10))",
+        False,
+        "epoch 0: rank 0 took 5, rank 1 took 4 steps",
+    ),
+    ("length-is-true", LENGTH.format(yielded=10, claimed=10), True, "len() was true"),
+    (
+        "length-is-true",
+        LENGTH.format(yielded=10, claimed=9),
+        False,
+        "len() is 9, but 10 batches were handed out",
+    ),
+    ("length-is-true", LENGTH.format(yielded=9, claimed=10), False, "len() is 10, but 9"),
+    ("length-is-true", LENGTH.format(yielded=9, claimed="1 // 0"), False, "ZeroDivisionError"),
+    # One index less than claimed hides in a half-full last batch.
+    (
+        "length-is-true",
+        LENGTH.format(yielded=98, claimed=99).replace("batch_size=1", "batch_size=10"),
+        False,
+        "len() of Odd is 99, but 98 indices",
+    ),
+    ("runs", "read(DataLoader(data))", True, "all 2 ranks finished"),
+    ("runs", "data.nothing", False, "every rank died at train.py:"),
+    ("runs", "read(DataLoader(data)); sys.exit(rank)", False, "rank 1 died: exit status 1"),
+    ("runs", "sys.exit()", None, "without reading any data"),
+]
+
+
+@pytest.mark.parametrize(("name", "body", "holds", "words"), CASES)
+def test_invariant(program, name, body, holds, words):
+    invariant = invariants.get(name)
+    verdict = invariant.judge([program(body, *args) for args in invariant.runs])
+    assert words in verdict.evidence
+    assert (verdict.holds, verdict.conclusive) == (holds is True, holds is not None)
+
+
+def test_every_invariant_is_seen_both_ways():
+    for holds in (True, False):
+        assert {name for name, _, one, _ in CASES if one is holds} == set(invariants.INVARIANTS)
+
+
+def test_unknown_invariant_names_the_known_ones():
+    with pytest.raises(invariants.UnknownInvariantError, match=r"'shuffled'.*reshuffles"):
+        invariants.get("shuffled")
+
+
+# -- what is recorded
+
+LOADERS = {
+    "plain": "DataLoader(data, sampler=s, batch_size=10)",
+    "workers": "DataLoader(data, sampler=s, batch_size=10, num_workers=2)",
+    "persistent": "DataLoader(data, sampler=s, batch_size=10, num_workers=2, persistent_workers=True)",
+    "batch sampler": "DataLoader(data, batch_sampler=BatchSampler(s, 10, False))",
+    "no batching": "DataLoader(data, sampler=BatchSampler(s, 10, False), batch_size=None)",
+    "tensors": "DataLoader(data, sampler=[torch.tensor(i) for i in s], batch_size=10)",
+    "subclass": "Mine(data, sampler=s, batch_size=10)",
+}
+
+
+@pytest.mark.parametrize("loader", LOADERS.values(), ids=LOADERS)
+def test_indices_are_recorded(program, loader):
+    body = f"""
+        class Mine(DataLoader):
+            def __init__(self, *args, **kwargs):
+                super().__init__(*args, **kwargs)
+        s = shard(shuffle=False)
+        read({loader}, 2, s)
+    """
+    run = program(body)
+    assert run.finished, run.trouble
+    for rank in run.ranks:
+        assert rank.log.rank == rank.rank
+        assert rank.log.failures == []
+        (recorded,) = rank.log.loaders
+        assert Path(recorded.path).name == "train.py"
+        assert recorded.line == line_of(body, ", 2, s)")
+        assert [call.value for call in rank.log.set_epochs] == [0, 1]
+        assert len(recorded.passes) == 2
+        for one in recorded.passes:
+            assert one.indices == [*range(rank.rank, 101, 2), 0][:51]
+            assert (one.length, one.drawn, one.yielded, one.exhausted) == (6, 6, 6, True)
+
+
+def test_iterable_dataset_is_counted(program):
+    run = program(
+        """
+        class Stream(IterableDataset):
+            def __iter__(self):
+                return iter(range(25))
+        read(DataLoader(Stream(), batch_size=10), 2)
+        """
+    )
+    passes = run.ranks[0].log.loaders[0].passes
+    assert [(one.yielded, one.indices, one.exhausted) for one in passes] == [(3, [], True)] * 2
+
+
+def test_big_data_is_counted_and_hashed(program):
+    run = program(
+        """
+        data = TensorDataset(torch.arange(30_000))
+        torch.manual_seed(rank)
+        read(DataLoader(data, shuffle=True, batch_size=5000), 2)
+        """
+    )
+    passes = run.ranks[0].log.loaders[0].passes
+    assert [(one.count, one.drawn, one.yielded, one.whole) for one in passes] == [
+        (30_000, 6, 6, False)
+    ] * 2
+    assert passes[0].order != passes[1].order
+
+
+def test_set_epoch_of_any_sampler_is_recorded_once(program):
+    run = program(
+        """
+        class Inner(DistributedSampler):
+            def set_epoch(self, epoch):
+                super().set_epoch(epoch + 7)
+        class Duck:
+            def __init__(self, sampler): self.sampler = sampler
+            def set_epoch(self, epoch): self.sampler.set_epoch(epoch)
+            def __iter__(self): return iter(BatchSampler(self.sampler, 10, False))
+            def __len__(self): return 6
+        duck = Duck(Inner(data, world, rank))
+        read(DataLoader(data, batch_sampler=duck), 2, duck)
+        """
+    )
+    calls = [(call.cls, call.value, call.passes) for call in run.ranks[0].log.set_epochs]
+    assert calls == [("Duck", 0, 0), ("Inner", 0, 0), ("Duck", 1, 1), ("Inner", 1, 1)]
+
+
+def test_recording_changes_nothing(tmp_path, gloo_session):
+    script = tmp_path / "train.py"
+    script.write_text(
+        HEADER.replace('["RANK"]', '.get("RANK", 0)').replace('["WORLD_SIZE"]', '.get("W", 1)')
+        + textwrap.dedent(
+            """
+            class Rolling(Sampler):
+                def __iter__(self):
+                    return iter(torch.randperm(101).tolist())
+                def __len__(self):
+                    return 101 + random.randrange(2) + int(torch.randint(2, ()))
+                def __bool__(self):
+                    raise RuntimeError("not asked by torch")
+            torch.manual_seed(1), random.seed(1)
+            loader = DataLoader(data, sampler=Rolling(), batch_size=10)
+            read(loader)
+            print(torch.rand(1).item(), random.random(), sorted(vars(loader)))
+            """
+        )
+    )
+    plain = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, check=True, timeout=120
+    )
+    run = gloo_session.run(script, world_size=1)
+    assert run.ranks[0].log.loaders[0].passes[0].count == 101
+    assert run.ranks[0].stdout == plain.stdout
+
+
+# -- ranks that behave badly
+
+
+def test_hang_is_named_and_ended(program):
+    body = """
+        dist.init_process_group("gloo")
+        if rank == 0:
+            time.sleep(1000)
+        read(DataLoader(data), 1)
+    """
+    started = time.monotonic()
+    run = program(body, timeout=3)
+    assert time.monotonic() - started < 8
+    assert run.ranks[0].outcome == "hung"
+    assert run.ranks[0].place == f"train.py:{line_of(body, 'time.sleep(1000)')}"
+    assert "rank 0 waited for ever at train.py:" in run.trouble
+
+
+def test_collective_that_nobody_joins_fails(program):
+    run = program(
+        """
+        dist.init_process_group("gloo")
+        if rank:
+            dist.barrier()
+        else:
+            time.sleep(1000)
+        """,
+        timeout=4,
+    )
+    assert [rank.outcome for rank in run.ranks] == ["hung", "died"]
+
+
+def test_exit_behind_pythons_back_leaves_the_record(program):
+    run = program(
+        """
+        for step, batch in enumerate(DataLoader(data, sampler=shard(shuffle=False))):
+            if step == 4:
+                os._exit(7)
+        """
+    )
+    assert [(rank.outcome, rank.reason) for rank in run.ranks] == [("died", "exit status 7")] * 2
+    assert run.ranks[1].log.loaders[0].passes[0].indices == [1, 3, 5, 7, 9]
+    assert not run.ranks[1].log.loaders[0].passes[0].exhausted
+
+
+def test_killed_rank_is_told_from_its_victims(program):
+    run = program(
+        """
+        dist.init_process_group("gloo")
+        dist.barrier()
+        if rank:
+            os.kill(os.getpid(), 9)
+        dist.barrier()
+        """
+    )
+    assert run.trouble == "rank 1 died: signal 9"
+
+
+def test_output_is_bounded(program):
+    run = program(
+        """
+        block = "x" * (1 << 20)
+        print("first")
+        for _ in range(1024 if rank else 1):
+            sys.stdout.write(block)
+        print("last")
+        """
+    )
+    assert run.finished
+    out = run.ranks[1].stdout
+    assert out.startswith("first")
+    assert out.endswith("last\n")
+    assert "bytes left out" in out
+    assert len(out) < 200_000
+
+
+@pytest.mark.parametrize("detached", [False, True])
+def test_no_child_is_left_behind(program, detached):
+    run = program(
+        f"""
+        import subprocess
+        print(subprocess.Popen(["sleep", "1000"], start_new_session={detached}).pid)
+        """
+    )
+    assert run.finished
+    for rank in run.ranks:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(rank.stdout), 0)
+
+
+def test_exception_message_exit_and_syntax_error(program):
+    run = program("sys.exit('no data here')")
+    assert run.ranks[0].reason == "exit status 1"
+    assert run.ranks[0].stderr == "no data here\n"
+    run = program("def broken(:")
+    assert run.ranks[0].reason.startswith("SyntaxError")
+    assert run.ranks[0].place == f"train.py:{line_of('def broken(:', 'broken')}"
+    run = program("def f():\n    1 / 0\nf()")
+    assert "ZeroDivisionError: division by zero" in run.ranks[0].stderr
+    assert "_zygote" not in run.ranks[0].stderr
+
+
+def test_ranks_see_what_torchrun_sets(program):
+    run = program(
+        """
+        names = "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_RANK MASTER_ADDR".split()
+        print(*(os.environ[name] for name in names), sys.argv[1:], __name__, os.getcwd() == sys.path[0])
+        """,
+        "--epochs",
+        "2",
+        world_size=3,
+    )
+    assert [rank.stdout for rank in run.ranks] == [
+        f"{rank} {rank} 3 3 0 127.0.0.1 ['--epochs', '2'] __main__ True\n" for rank in range(3)
+    ]
+
+
+def test_ranks_share_no_unseeded_generator(program):
+    run = program("import numpy; print(random.random(), numpy.random.rand())")
+    first, second = (rank.stdout.split() for rank in run.ranks)
+    assert first[0] != second[0]
+    assert first[1] != second[1]
+
+
+def test_world_outlives_a_rank_that_kills_it(program):
+    with pytest.raises(HarnessError, match="ended while it ran"):
+        program("os.kill(os.getppid(), 9); time.sleep(5)")
+    assert program("pass").finished
+
+
+def test_no_such_script(gloo_session, tmp_path):
+    with pytest.raises(HarnessError, match="no such file"):
+        gloo_session.run(tmp_path / "nothing.py")
+
+
+def test_missing_torch_names_the_extra(tmp_path):
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    python.chmod(python.stat().st_mode | stat.S_IXUSR)
+    with World(python=str(python)) as world, pytest.raises(TorchMissingError, match="verify"):
+        world.run(__file__)
+
+
+def test_waiting_place_is_the_users_innermost_frame_of_the_main_thread():
+    stack = (
+        'Thread 0x1 (most recent call first):\n  File "/p/other.py", line 1 in run\n\n'
+        'Thread 0x2 (most recent call first):\n  File "/lib/torch/c10d.py", line 9 in wait\n'
+        '  File "/p/loop.py", line 4 in step\n  File "/p/train.py", line 8 in <module>\n'
+    )
+    assert waiting_place(stack, "/p") == "loop.py:4"
+
+
+# -- any command
+
+
+@pytest.mark.parametrize("case", ["SMP101/torch-batch-sampler", "SMP402/even-batches-tabs"])
+def test_torchrun_gives_the_same_record(gloo_session, case):
+    folder = FIXTURES / case / "bad"
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    environment = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", **LOOPBACK}
+    status, real = run_command(
+        [*launcher, "--nproc-per-node", "2", "train.py"], cwd=folder, env=environment
+    )
+    assert status == 0, real.ranks[0].stderr
+    forked = gloo_session.run(folder / "train.py")
+    name = {"SMP101": "reshuffles", "SMP402": "coverage"}[case.partition("/")[0]]
+    verdicts = [invariants.get(name).judge([run]) for run in (real, forked)]
+    assert verdicts[0] == verdicts[1]
+    assert verdicts[0].broken
+
+
+def test_command_that_hangs_is_named_and_ended(tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(HEADER + "read(DataLoader(data))\ntime.sleep(1000)\n")
+    environment = {"RANK": "0", "WORLD_SIZE": "1"}
+    _, run = run_command([sys.executable, "train.py"], cwd=tmp_path, timeout=6, env=environment)
+    assert run.ranks[0].outcome == "hung"
+    assert run.ranks[0].place == f"train.py:{len(HEADER.splitlines()) + 2}"
+    assert len(run.ranks[0].log.loaders[0].passes) == 3
+
+
+def test_command_keeps_its_own_sitecustomize(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("MARK = 'mine'")
+    check = "import sys, sitecustomize; sys.exit(sitecustomize.MARK != 'mine')"
+    status, run = run_command(
+        [sys.executable, "-c", check], cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)}
+    )
+    assert status == 0
+    assert run.ranks == []
+
+
+def test_command_that_does_not_exist():
+    with pytest.raises(HarnessError, match="no-such-command cannot be started"):
+        run_command(["no-such-command"])
+
+
+# -- the pytest plugin
+
+
+def gather(count: int) -> None:
+    """Run on every rank by the test below."""
+    import torch
+    import torch.distributed as dist
+
+    dist.init_process_group("gloo")
+    total = torch.ones(count)
+    dist.all_reduce(total)
+    print(total.tolist())
+    dist.destroy_process_group()
+
+
+@pytest.mark.world_size(3)
+def test_plugin_runs_a_function_on_ranks(gloo_world):
+    run = gloo_world.run(gather, 2)
+    assert [rank.stdout for rank in run.ranks] == ["[3.0, 3.0]\n"] * 3
+
+
+def test_plugin_runs_a_script_on_two_ranks(gloo_world, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(HEADER + "print(sys.argv[1:]); read(DataLoader(data, sampler=shard()))")
+    run = gloo_world.run(script, "--epochs", 3)
+    assert [rank.stdout for rank in run.ranks] == ["['--epochs', '3']\n"] * 2
+    assert invariants.get("partitions").judge([run]).holds
+
+
+def test_plugin_is_free_until_asked(tmp_path):
+    test = tmp_path / "test_nothing.py"
+    test.write_text(
+        "import sys\ndef test_it(pytestconfig):\n"
+        "    assert pytestconfig.pluginmanager.hasplugin('sampler_lint')\n"
+        "    assert not {'torch', 'libcst'} & set(sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout

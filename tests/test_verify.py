@@ -1,0 +1,164 @@
+"""Every fixture's fix is proved; and what is no proof is not called one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sampler_lint.harness import verify
+from sampler_lint.harness.invariants import Verdict
+from sampler_lint.harness.verify import Proof
+from sampler_lint.rules import all_rules
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+ALL = verify.find_fixtures([FIXTURES])
+CASE = FIXTURES / "SMP102" / "plain-script"
+
+
+@pytest.mark.parametrize("fixture", ALL, ids=lambda fixture: fixture.name)
+def test_fixture_is_proved(fixture, gloo_session):
+    proof = verify.verify_fixture(fixture, gloo_session)
+    assert proof.proved, verify.render_table([proof])
+
+
+def test_every_fixture_is_found_and_every_rule_has_some():
+    assert {fixture.folder for fixture in ALL} == {
+        script.parent.parent for script in FIXTURES.glob("SMP*/*/bad/train.py")
+    }
+    assert {fixture.code for fixture in ALL} == {rule.code for rule in all_rules()}
+
+
+@pytest.fixture
+def case(tmp_path: Path) -> Path:
+    """A copy of a fixture that may be spoiled."""
+    folder = tmp_path / "SMP102" / "plain-script"
+    shutil.copytree(CASE, folder)
+    return folder
+
+
+def prove(case, world) -> Proof:
+    return verify.verify_fixture(verify.read_fixture(case), world)
+
+
+def test_program_without_the_bug_proves_nothing(case, gloo_session):
+    shutil.copytree(case / "fixed", case / "bad", dirs_exist_ok=True)
+    proof = prove(case, gloo_session)
+    assert proof.before.holds
+    assert proof.after.holds
+    assert not proof.proved
+    assert "NOT PROVED" in verify.render_table([proof])
+
+
+def test_bug_that_the_fix_leaves_is_not_proved(case, gloo_session):
+    script = case / "bad" / "train.py"
+    script.write_text("# sampler-lint: skip-file\n# ruff: noqa\n# flake8: noqa\n")
+    script.write_text(script.read_text() + "import sys\nsys.exit('no')\n")
+    proof = prove(case, gloo_session)
+    assert not proof.before.holds
+    assert not proof.before.broken  # it crashed: that says nothing about the order
+    assert not proof.proved
+    assert "before: unknown" in verify.render_table([proof])
+
+
+def test_twin_that_has_the_bug_spoils_the_proof(case, gloo_session):
+    shutil.copytree(case / "bad", case / "good", dirs_exist_ok=True)
+    proof = prove(case, gloo_session)
+    assert proof.before.broken
+    assert proof.after.holds
+    assert not proof.proved
+    assert "right twin: broken" in verify.render_table([proof])
+
+
+def test_settings_reach_the_run(case, gloo_session):
+    (case / "proof.toml").write_text('invariant = "partitions"\nworld_size = 3\n')
+    proof = prove(case, gloo_session)
+    assert proof.invariant == "partitions"
+    assert "the 3 ranks shared out" in proof.before.evidence
+
+
+def test_fixture_itself_is_left_alone(case, gloo_session):
+    def tree() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in case.rglob("*") if path.is_file()}
+
+    before = tree()
+    prove(case, gloo_session)
+    assert tree() == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ('invariant = "shuffles"', "unknown invariant 'shuffles'"),
+        ("world_size = true", "world_size cannot be True"),
+        ("args = [1]", "args is a list of strings"),
+        ("ranks = 2", "unknown key 'ranks'"),
+        ("ranks", "proof.toml"),
+    ],
+)
+def test_wrong_settings(case, settings, words):
+    (case / "proof.toml").write_text(settings)
+    with pytest.raises(verify.FixtureError, match=words):
+        verify.find_fixtures([case])
+
+
+def test_folders_that_hold_no_fixture(tmp_path, case):
+    with pytest.raises(verify.FixtureError, match="no such folder"):
+        verify.find_fixtures([tmp_path / "nothing"])
+    with pytest.raises(verify.FixtureError, match="no fixtures here"):
+        verify.find_fixtures([case / "bad"])
+    shutil.copytree(case, tmp_path / "SMP999" / "case")
+    with pytest.raises(verify.FixtureError, match="there is no rule SMP999"):
+        verify.find_fixtures([tmp_path])
+    shutil.copytree(case, tmp_path / "cases" / "one")
+    with pytest.raises(verify.FixtureError, match="named after a code"):
+        verify.find_fixtures([tmp_path / "cases"])
+    (case / "bad" / "train.py").unlink()
+    with pytest.raises(verify.FixtureError, match=r"bad/train\.py is missing"):
+        verify.find_fixtures([case])
+
+
+def test_verify_fixtures_in_parallel_and_as_json(tmp_path):
+    cases = ["SMP305/none-tabs", "SMP102/plain-script"]
+    for name in cases:
+        shutil.copytree(FIXTURES / name, tmp_path / name)
+    proofs = verify.verify_fixtures([tmp_path], jobs=2)
+    assert [proof.fixture for proof in proofs] == sorted(cases)
+    assert all(proof.proved for proof in proofs)
+    assert "2 of 2 fixtures proved." in verify.render_table(proofs)
+    rows = json.loads(verify.to_json(proofs))
+    assert [list(row) for row in rows] == [
+        ["fixture", "code", "invariant", "before", "after", "proved"]
+    ] * 2
+    assert rows[0]["before"] == {"holds": False, "evidence": proofs[0].before.evidence}
+    assert rows[0]["proved"] is True
+
+
+def test_proof_without_conclusive_break_is_none():
+    unseen, kept = Verdict(False, "", conclusive=False), Verdict(True, "")
+    assert not Proof("SMP101/x", "SMP101", "runs", unseen, kept).proved
+    assert Proof("SMP101/x", "SMP101", "runs", Verdict(False, ""), kept).proved
+    assert Proof("SMP101/x", "SMP101", "runs", Verdict(False, ""), kept, unseen).proved
+
+
+def test_linter_imports_no_torch():
+    check = (
+        "import sys, sampler_lint.harness.verify, sampler_lint.pytest_plugin;"
+        "sys.exit(bool({'torch', 'libcst'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", check], timeout=60, check=False).returncode == 0
+
+
+def test_missing_torch(case, tmp_path, monkeypatch):
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    python.chmod(python.stat().st_mode | stat.S_IXUSR)
+    monkeypatch.setattr(sys, "executable", os.fspath(python))
+    with pytest.raises(verify.HarnessError, match=r"pip install 'sampler-lint\[verify\]'"):
+        verify.verify_fixtures([case])

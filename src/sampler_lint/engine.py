@@ -6,6 +6,8 @@ call nothing else.
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -152,6 +154,22 @@ def _finding(rule: Rule, suspect: Suspect) -> Finding:
     )
 
 
+@contextlib.contextmanager
+def _paused_collection() -> Iterator[None]:
+    """No garbage collection: a model is many small objects, none of which is garbage yet.
+
+    Looking for some took a third of the time of a check.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@_paused_collection()
 def check(
     paths: Sequence[str],
     options: Options = Options(),  # frozen

@@ -250,7 +250,7 @@ def test_unknown_invariant_names_the_known_ones():
 LOADERS = {
     "plain": "DataLoader(data, sampler=s, batch_size=10)",
     "workers": "DataLoader(data, sampler=s, batch_size=10, num_workers=2)",
-    "persistent": "DataLoader(data, sampler=s, batch_size=10, num_workers=2, persistent_workers=True)",
+    "persistent": "DataLoader(data, 10, sampler=s, num_workers=2, persistent_workers=True)",
     "batch sampler": "DataLoader(data, batch_sampler=BatchSampler(s, 10, False))",
     "no batching": "DataLoader(data, sampler=BatchSampler(s, 10, False), batch_size=None)",
     "tensors": "DataLoader(data, sampler=[torch.tensor(i) for i in s], batch_size=10)",
@@ -463,7 +463,8 @@ def test_ranks_see_what_torchrun_sets(program):
     run = program(
         """
         names = "RANK LOCAL_RANK WORLD_SIZE LOCAL_WORLD_SIZE GROUP_RANK MASTER_ADDR".split()
-        print(*(os.environ[name] for name in names), sys.argv[1:], __name__, os.getcwd() == sys.path[0])
+        here = os.getcwd() == sys.path[0]
+        print(*(os.environ[name] for name in names), sys.argv[1:], __name__, here)
         """,
         "--epochs",
         "2",
@@ -512,9 +513,9 @@ def test_waiting_place_is_the_users_innermost_frame_of_the_main_thread():
 # -- any command
 
 
-@pytest.mark.parametrize("case", ["SMP101/torch-batch-sampler", "SMP402/even-batches-tabs"])
-def test_torchrun_gives_the_same_record(gloo_session, case):
-    folder = FIXTURES / case / "bad"
+@pytest.mark.parametrize("name", ["SMP101/torch-batch-sampler", "SMP402/even-batches-tabs"])
+def test_torchrun_gives_the_same_record(gloo_session, name):
+    folder = FIXTURES / name / "bad"
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     environment = {"OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1", **LOOPBACK}
     status, real = run_command(
@@ -522,8 +523,8 @@ def test_torchrun_gives_the_same_record(gloo_session, case):
     )
     assert status == 0, real.ranks[0].stderr
     forked = gloo_session.run(folder / "train.py")
-    name = {"SMP101": "reshuffles", "SMP402": "coverage"}[case.partition("/")[0]]
-    verdicts = [invariants.get(name).judge([run]) for run in (real, forked)]
+    invariant = {"SMP101": "reshuffles", "SMP402": "coverage"}[name.partition("/")[0]]
+    verdicts = [invariants.get(invariant).judge([run]) for run in (real, forked)]
     assert verdicts[0] == verdicts[1]
     assert verdicts[0].broken
 

@@ -36,59 +36,57 @@ def test_every_fixture_is_found_and_every_rule_has_some():
 
 
 @pytest.fixture
-def case(tmp_path: Path) -> Path:
+def spoiled(tmp_path: Path) -> Path:
     """A copy of a fixture that may be spoiled."""
     folder = tmp_path / "SMP102" / "plain-script"
     shutil.copytree(CASE, folder)
     return folder
 
 
-def prove(case, world) -> Proof:
-    return verify.verify_fixture(verify.read_fixture(case), world)
+def prove(spoiled, world) -> Proof:
+    return verify.verify_fixture(verify.read_fixture(spoiled), world)
 
 
-def test_program_without_the_bug_proves_nothing(case, gloo_session):
-    shutil.copytree(case / "fixed", case / "bad", dirs_exist_ok=True)
-    proof = prove(case, gloo_session)
+def test_program_without_the_bug_proves_nothing(spoiled, gloo_session):
+    shutil.copytree(spoiled / "fixed", spoiled / "bad", dirs_exist_ok=True)
+    proof = prove(spoiled, gloo_session)
     assert proof.before.holds
     assert proof.after.holds
     assert not proof.proved
     assert "NOT PROVED" in verify.render_table([proof])
 
 
-def test_bug_that_the_fix_leaves_is_not_proved(case, gloo_session):
-    script = case / "bad" / "train.py"
-    script.write_text("# sampler-lint: skip-file\n# ruff: noqa\n# flake8: noqa\n")
-    script.write_text(script.read_text() + "import sys\nsys.exit('no')\n")
-    proof = prove(case, gloo_session)
+def test_crash_is_no_witness(spoiled, gloo_session):
+    (spoiled / "bad" / "train.py").write_text("import sys\nsys.exit('no')\n")
+    proof = prove(spoiled, gloo_session)
     assert not proof.before.holds
     assert not proof.before.broken  # it crashed: that says nothing about the order
     assert not proof.proved
     assert "before: unknown" in verify.render_table([proof])
 
 
-def test_twin_that_has_the_bug_spoils_the_proof(case, gloo_session):
-    shutil.copytree(case / "bad", case / "good", dirs_exist_ok=True)
-    proof = prove(case, gloo_session)
+def test_twin_that_has_the_bug_spoils_the_proof(spoiled, gloo_session):
+    shutil.copytree(spoiled / "bad", spoiled / "good", dirs_exist_ok=True)
+    proof = prove(spoiled, gloo_session)
     assert proof.before.broken
     assert proof.after.holds
     assert not proof.proved
     assert "right twin: broken" in verify.render_table([proof])
 
 
-def test_settings_reach_the_run(case, gloo_session):
-    (case / "proof.toml").write_text('invariant = "partitions"\nworld_size = 3\n')
-    proof = prove(case, gloo_session)
+def test_settings_reach_the_run(spoiled, gloo_session):
+    (spoiled / "proof.toml").write_text('invariant = "partitions"\nworld_size = 3\n')
+    proof = prove(spoiled, gloo_session)
     assert proof.invariant == "partitions"
     assert "the 3 ranks shared out" in proof.before.evidence
 
 
-def test_fixture_itself_is_left_alone(case, gloo_session):
+def test_fixture_itself_is_left_alone(spoiled, gloo_session):
     def tree() -> dict[Path, bytes]:
-        return {path: path.read_bytes() for path in case.rglob("*") if path.is_file()}
+        return {path: path.read_bytes() for path in spoiled.rglob("*") if path.is_file()}
 
     before = tree()
-    prove(case, gloo_session)
+    prove(spoiled, gloo_session)
     assert tree() == before
 
 
@@ -102,26 +100,26 @@ def test_fixture_itself_is_left_alone(case, gloo_session):
         ("ranks", "proof.toml"),
     ],
 )
-def test_wrong_settings(case, settings, words):
-    (case / "proof.toml").write_text(settings)
+def test_wrong_settings(spoiled, settings, words):
+    (spoiled / "proof.toml").write_text(settings)
     with pytest.raises(verify.FixtureError, match=words):
-        verify.find_fixtures([case])
+        verify.find_fixtures([spoiled])
 
 
-def test_folders_that_hold_no_fixture(tmp_path, case):
+def test_folders_that_hold_no_fixture(tmp_path, spoiled):
     with pytest.raises(verify.FixtureError, match="no such folder"):
         verify.find_fixtures([tmp_path / "nothing"])
     with pytest.raises(verify.FixtureError, match="no fixtures here"):
-        verify.find_fixtures([case / "bad"])
-    shutil.copytree(case, tmp_path / "SMP999" / "case")
+        verify.find_fixtures([spoiled / "bad"])
+    shutil.copytree(spoiled, tmp_path / "SMP999" / "case")
     with pytest.raises(verify.FixtureError, match="there is no rule SMP999"):
         verify.find_fixtures([tmp_path])
-    shutil.copytree(case, tmp_path / "cases" / "one")
+    shutil.copytree(spoiled, tmp_path / "cases" / "one")
     with pytest.raises(verify.FixtureError, match="named after a code"):
         verify.find_fixtures([tmp_path / "cases"])
-    (case / "bad" / "train.py").unlink()
+    (spoiled / "bad" / "train.py").unlink()
     with pytest.raises(verify.FixtureError, match=r"bad/train\.py is missing"):
-        verify.find_fixtures([case])
+        verify.find_fixtures([spoiled])
 
 
 def test_verify_fixtures_in_parallel_and_as_json(tmp_path):
@@ -155,10 +153,10 @@ def test_linter_imports_no_torch():
     assert subprocess.run([sys.executable, "-c", check], timeout=60, check=False).returncode == 0
 
 
-def test_missing_torch(case, tmp_path, monkeypatch):
+def test_missing_torch(spoiled, tmp_path, monkeypatch):
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
     python.chmod(python.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setattr(sys, "executable", os.fspath(python))
     with pytest.raises(verify.HarnessError, match=r"pip install 'sampler-lint\[verify\]'"):
-        verify.verify_fixtures([case])
+        verify.verify_fixtures([spoiled])

@@ -1,0 +1,114 @@
+"""The fixtures as data, found by walking: ``fixtures/<CODE>/<case>/{bad,good,fixed}``.
+
+Nothing is registered. A case is checked as its own small tree, copied out of this repository, so
+that paths in findings are relative to it and no other file is part of its model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sampler_lint import engine
+from sampler_lint.engine import FixReport, Options, Report
+from sampler_lint.findings import Finding
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+EVERY_RULE = Options(select=("ALL",))
+
+#: Contents by path relative to the tree, with ``/`` between folders.
+Files = dict[str, bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One fixture folder."""
+
+    code: str
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return f"{self.code}/{self.folder.name}"
+
+    @property
+    def expected(self) -> Path:
+        """Where the findings on ``bad`` are written down."""
+        return self.folder / "expected.txt"
+
+    def files(self, part: str) -> Files:
+        """The Python files of ``bad``, ``good`` or ``fixed``; none if there is no such part."""
+        return read_tree(self.folder / part)
+
+
+def all_cases() -> list[Case]:
+    return [
+        Case(folder.parent.name, folder)
+        for folder in sorted(FIXTURES.glob("*/*"))
+        if (folder / "bad").is_dir()
+    ]
+
+
+def read_tree(folder: Path) -> Files:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*.py"))
+    }
+
+
+def write_tree(folder: Path, files: Mapping[str, bytes]) -> Path:
+    """Write ``files`` as a project of its own."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "pyproject.toml").touch()
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return folder
+
+
+@contextlib.contextmanager
+def working_in(folder: Path) -> Iterator[None]:
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def check(folder: Path, options: Options = EVERY_RULE) -> Report:
+    """Check the tree in ``folder``; paths are relative to it."""
+    with working_in(folder):
+        report = engine.check(["."], options)
+    assert report.errors == []
+    return report
+
+
+def fix(folder: Path, *, unsafe: bool = True) -> FixReport:
+    """Fix the tree in ``folder`` in place."""
+    with working_in(folder):
+        result = engine.fix(["."], EVERY_RULE, unsafe=unsafe)
+    assert result.errors == []
+    assert result.report.errors == []
+    return result
+
+
+def applicability(finding: Finding) -> str:
+    return finding.fix.applicability.value if finding.fix else "no-fix"
+
+
+def render(findings: list[Finding]) -> str:
+    """Findings as they stand in ``expected.txt``."""
+    lines = []
+    for found in findings:
+        start, end = found.start, found.end
+        lines.append(
+            f"{found.path}:{start.row}:{start.column}-{end.row}:{end.column} "
+            f"{found.code} {applicability(found)} {found.message}"
+        )
+        lines += [f"    note: {note}" for note in found.why]
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,1 @@
+"""For working on sampler-lint itself, in a checkout: generated documentation and the demo."""

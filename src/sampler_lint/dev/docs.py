@@ -1,0 +1,225 @@
+"""Documentation that cannot go stale: made from the rules, the fixtures and real output.
+
+Pages of ``docs/rules`` are made whole. In hand-written pages, what stands between
+``<!-- BEGIN name -->`` and ``<!-- END name -->`` is made.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from inspect import cleandoc
+from pathlib import Path
+
+from sampler_lint.dev.demo import SHOWN, command
+from sampler_lint.rules import Rule, all_rules
+
+#: Hand-written pages with generated blocks.
+WITH_BLOCKS = ("README.md",)
+
+_BLOCK = re.compile(
+    r"(?P<begin><!-- BEGIN (?P<name>[\w-]+) -->\n).*?(?P<end><!-- END (?P=name) -->)", re.DOTALL
+)
+_HEADING = re.compile(r"^(?=\S.*[:?]$)", re.MULTILINE)
+
+
+def pages(repository: Path) -> dict[str, str]:
+    """Every page that is generated, whole or in part, by its path in the repository.
+
+    Raises:
+        LookupError: a block has a name that nothing fills, or a rule has no fixture.
+    """
+    made = {
+        page_of(rule): rule_page(repository, rule, all_fixtures(repository, rule))
+        for rule in all_rules()
+    }
+    fill = _Blocks(repository)
+    for name in WITH_BLOCKS:
+        made[name] = fill((repository / name).read_text(encoding="utf-8"))
+    return made
+
+
+def stale(repository: Path) -> dict[str, str | None]:
+    """The pages that are not as they should be, with their right content (None: none)."""
+    made = pages(repository)
+    found: dict[str, str | None] = {
+        path: text for path, text in made.items() if _read(repository / path) != text
+    }
+    for path in sorted((repository / "docs" / "rules").glob("*.md")):
+        relative = path.relative_to(repository).as_posix()
+        if relative not in made:
+            found[relative] = None
+    return found
+
+
+def write(repository: Path, changed: Mapping[str, str | None]) -> None:
+    """Write what :func:`stale` returned."""
+    for name, text in changed.items():
+        path = repository / name
+        if text is None:
+            path.unlink()
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+
+
+def _read(path: Path) -> str | None:
+    return path.read_bytes().decode() if path.exists() else None
+
+
+# -- fixtures
+
+
+def all_fixtures(repository: Path, rule: Rule) -> list[Path]:
+    """The rule's fixtures, the smallest that has a fix first.
+
+    Raises:
+        LookupError: no fixture of the rule has a fix to show.
+    """
+    folders = sorted(path.parent for path in (repository / "fixtures" / rule.code).glob("*/bad"))
+    shown = [folder for folder in folders if (folder / "fixed").is_dir()]
+    if not shown:
+        raise LookupError(f"no fixture of {rule.code} has a fix to show")
+    first = min(shown, key=_size)
+    return [first, *(folder for folder in folders if folder != first)]
+
+
+def _size(fixture: Path) -> int:
+    return sum(len(path.read_bytes().splitlines()) for path in (fixture / "bad").rglob("*.py"))
+
+
+@contextmanager
+def _project(fixture: Path) -> Iterator[Path]:
+    """The fixture's bad program as a project of its own."""
+    with tempfile.TemporaryDirectory(prefix="sampler-lint-docs-") as temporary:
+        project = Path(temporary, "project")
+        shutil.copytree(fixture / "bad", project, ignore=shutil.ignore_patterns("__pycache__"))
+        (project / "pyproject.toml").touch()
+        yield project
+
+
+def _finding(fixture: Path, code: str) -> str:
+    return _output(fixture, "--isolated", "--select", code, ".")
+
+
+def _diff(fixture: Path, code: str) -> str:
+    return _output(fixture, "--isolated", "--select", code, "--diff", "--unsafe-fixes", ".")
+
+
+def _output(fixture: Path, *arguments: str) -> str:
+    with _project(fixture) as project:
+        done = command(arguments, cwd=project, capture=True)
+    if done.returncode != 1:
+        raise LookupError(f"{fixture}: sampler-lint {' '.join(arguments)}: {done.stderr}")
+    return done.stdout.replace("\r\n", "\n").rstrip("\n")
+
+
+def _fenced(text: str, language: str = "") -> str:
+    return f"```{language}\n{text}\n```\n"
+
+
+# -- the page of a rule
+
+
+def page_of(rule: Rule) -> str:
+    """Where the rule's page is; the end of the address that findings give."""
+    return f"docs/rules/{rule.code.lower()}.md"
+
+
+def rule_page(repository: Path, rule: Rule, fixtures: list[Path]) -> str:
+    """The rule's docstring as Markdown, and its finding and fix in a real program."""
+    summary, *sections = _HEADING.split(cleandoc(type(rule).__doc__ or ""))
+    shown = fixtures[0]
+    links = "\n".join(
+        f"- [{one.name}](../../{one.relative_to(repository).as_posix()})" for one in fixtures
+    )
+    state = f"Fixable: {rule.fixable}. {'On' if rule.default else 'Off'} by default."
+    return "\n".join(
+        [
+            f"<!-- Made from the rule's docstring and its fixtures: {_MAKE} -->",
+            f"# {rule.name} ({rule.code})\n",
+            f"{summary.strip()}\n",
+            f"{state}\n",
+            *map(_section, sections),
+            "## Example\n",
+            f"In [{shown.name}](../../{shown.relative_to(repository).as_posix()}/bad):\n",
+            _fenced(_finding(shown, rule.code), "text"),
+            "The fix:\n",
+            _fenced(_diff(shown, rule.code), "diff"),
+            "All programs that this rule is tested and proved with:\n",
+            f"{links}\n",
+        ]
+    )
+
+
+_MAKE = "python -m sampler_lint.dev docs"
+
+
+def _section(text: str) -> str:
+    """``Title:`` and an indented body as a Markdown section."""
+    title, _, body = text.partition("\n")
+    body = cleandoc(f"\n{body}").strip()
+    return f"## {title.rstrip(':')}\n\n{body}\n"
+
+
+# -- blocks of hand-written pages
+
+
+class _Blocks:
+    """Fills the blocks of a page, each made only where it is asked for."""
+
+    def __init__(self, repository: Path) -> None:
+        self._shown = repository / SHOWN
+        self._code = SHOWN.parent.name
+        self._makers: Mapping[str, Callable[[], str]] = {
+            "bad": self._bad,
+            "finding": lambda: _fenced(_finding(self._shown, self._code), "text"),
+            "fix": lambda: _fenced(_diff(self._shown, self._code), "diff"),
+            "proof": self._proof,
+            "rules": _rules,
+        }
+
+    def __call__(self, text: str) -> str:
+        return _BLOCK.sub(self._filled, text)
+
+    def _filled(self, match: re.Match[str]) -> str:
+        if match["name"] not in self._makers:
+            raise LookupError(f"nothing fills the block {match['name']!r}")
+        return f"{match['begin']}{self._makers[match['name']]()}{match['end']}"
+
+    def _bad(self) -> str:
+        """From the loader's first part to the loop over it."""
+        with _project(self._shown) as project:
+            from sampler_lint import engine
+
+            finding = engine.check([str(project)]).findings[0]
+            text = Path(finding.path).read_text(encoding="utf-8")
+        function = next(
+            node
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.FunctionDef)
+            and node.lineno <= finding.start.row <= (node.end_lineno or 0)
+        )
+        return _fenced(ast.get_source_segment(text, function) or "", "python")
+
+    def _proof(self) -> str:
+        from sampler_lint.harness import verify
+
+        proofs = verify.verify_fixtures([self._shown])
+        return _fenced(verify.render_table(proofs).rstrip("\n"), "text")
+
+
+def _rules() -> str:
+    rows = [
+        f"| [{rule.code}]({page_of(rule)}) | `{rule.name}` | {_summary(rule)} | {rule.fixable} |\n"
+        for rule in all_rules()
+    ]
+    return "".join(["| code | name | what is wrong | fix |\n", "|---|---|---|---|\n", *rows])
+
+
+def _summary(rule: Rule) -> str:
+    return cleandoc(type(rule).__doc__ or "").partition("\n")[0].replace("|", "\\|")

@@ -1,0 +1,209 @@
+"""Imports run downwards only, and starting up is cheap."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cases import all_cases, write_tree
+
+PACKAGE = Path(__file__).parent.parent / "src" / "sampler_lint"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+#: Each unit (a module, or a whole subpackage) and the units it may import.
+MAY_IMPORT: dict[str, set[str]] = {
+    "findings": set(),
+    "gitignore": set(),
+    "source": {"findings"},
+    "model": {"source", "findings"},
+    "config": {"findings", "gitignore"},
+    "discovery": {"gitignore", "findings"},
+    "suppressions": {"source", "findings"},
+    "fixing": {"source", "findings"},
+    "rounds": {"fixing", "source", "findings"},
+    "reporters": {"source", "findings"},
+    "rules": {"model", "source", "findings"},
+    "engine": {
+        *("rounds", "fixing", "rules", "model", "suppressions", "discovery", "config"),
+        *("source", "findings"),
+    },
+    # The proof knows invariants, not rules; verify.py looks up which rule names which.
+    "harness": set(),
+    "harness.verify": {"engine", "rules", "findings"},
+}
+
+#: Thin fronts: they may import anything below, and nobody imports them.
+FRONTS = {"cli", "flake8_plugin", "pytest_plugin", "dev", "__main__"}
+
+#: Within the model, from the bottom up.
+MODEL = ["facts", "catalog", "extract", "project", "flow", "linked"]
+
+
+def parts_of(path: Path) -> list[str]:
+    parts = list(path.relative_to(PACKAGE).with_suffix("").parts)
+    return parts[:-1] if parts[-1] == "__init__" else parts
+
+
+def unit_of(parts: list[str]) -> str:
+    """The unit that a module, given by its name below the package, belongs to."""
+    dotted = ".".join(parts)
+    return dotted if dotted in MAY_IMPORT else parts[0] if parts else ""
+
+
+def is_module(parts: list[str]) -> bool:
+    base = PACKAGE.joinpath(*parts)
+    return base.is_dir() or base.with_suffix(".py").is_file()
+
+
+def imported(path: Path) -> Iterator[list[str]]:
+    """Our own modules that a file imports, anywhere in it, by their names below the package."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        for name in names:
+            first, *rest = name.split(".")
+            if first == "sampler_lint":
+                while rest and not is_module(rest):
+                    rest.pop()
+                yield rest
+
+
+each_file = pytest.mark.parametrize(
+    "path", FILES, ids=[path.relative_to(PACKAGE).as_posix() for path in FILES]
+)
+
+
+@each_file
+def test_imports_run_downwards(path: Path) -> None:
+    own = unit_of(parts_of(path))
+    for target in imported(path):
+        unit = unit_of(target)
+        if unit in {"", own.split(".")[0], own}:
+            continue  # the version, or the same unit
+        if own in FRONTS:
+            assert unit not in FRONTS or (own, unit) == ("__main__", "cli")
+        elif own:
+            assert unit in MAY_IMPORT[own], f"{own} imports {unit}"
+        else:
+            pytest.fail(f"sampler_lint/__init__.py imports {unit}")
+
+
+@each_file
+def test_rule_files_are_imported_by_nobody(path: Path) -> None:
+    for target in imported(path):
+        assert not (target[:1] == ["rules"] and target[-1].startswith("smp"))
+
+
+@each_file
+def test_helpers_of_rules_are_for_rules(path: Path) -> None:
+    """Only the engine, which turns suspects into findings, knows one of them."""
+    private = {
+        tuple(target)
+        for target in imported(path)
+        if target[:1] == ["rules"] and target[-1].startswith("_")
+    }
+    if parts_of(path)[:1] != ["rules"]:
+        assert private <= ({("rules", "_region")} if path.stem == "engine" else set())
+
+
+@pytest.mark.parametrize("name", MODEL)
+def test_model_is_layered(name: str) -> None:
+    above = set(MODEL[MODEL.index(name) :])
+    assert not above & {
+        target[1] for target in imported(PACKAGE / "model" / f"{name}.py") if target[1:]
+    }
+
+
+def test_every_unit_has_its_place() -> None:
+    units = {unit_of(parts_of(path)) for path in FILES} - {""}
+    assert units == MAY_IMPORT.keys() | FRONTS
+
+
+def test_the_table_has_no_cycle() -> None:
+    done: set[str] = set()
+    while len(done) < len(MAY_IMPORT):
+        ready = {unit for unit, below in MAY_IMPORT.items() if below <= done} - done
+        assert ready, "the units left import one another"
+        done |= ready
+
+
+@each_file
+def test_no_module_outgrows_a_reader(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 1500
+
+
+# what is loaded
+
+
+def loaded_by(code: str, *arguments: str) -> set[str]:
+    """The modules that running ``code`` loads, beyond what a bare interpreter has."""
+    program = (
+        "import sys; before = set(sys.modules)\n"
+        f"{code}\n"
+        "after = set(sys.modules)\n"
+        "import json; print(); print(json.dumps(sorted(after - before)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    return set(json.loads(result.stdout.splitlines()[-1]))
+
+
+def heavy(modules: set[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules} & {"libcst", "torch", "numpy", "pathspec"}
+
+
+def test_importing_the_package_loads_nothing_else() -> None:
+    loaded = loaded_by("import sampler_lint")
+    assert loaded <= {"sampler_lint", "__future__"}
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["check", "--help"]])
+def test_starting_up_parses_nothing(arguments: list[str]) -> None:
+    loaded = loaded_by(
+        "import contextlib\n"
+        "from sampler_lint.cli import main\n"
+        f"with contextlib.suppress(SystemExit): main({arguments!r})"
+    )
+    assert not heavy(loaded)
+    assert not {"sampler_lint.model.extract", "sampler_lint.rules"} & loaded
+
+
+def test_importing_the_flake8_plugin_parses_nothing() -> None:
+    loaded = loaded_by("import sampler_lint.flake8_plugin")
+    assert not heavy(loaded)
+    assert not any(name.startswith("sampler_lint.model") for name in loaded)
+
+
+CHECK = (
+    "from sampler_lint import engine\n"
+    "report = engine.check(sys.argv[1:], engine.Options(select=('ALL',)))\n"
+    "assert not report.errors and bool(report.findings) is {found}"
+)
+
+
+def test_checking_clean_code_loads_no_libcst(tmp_path: Path) -> None:
+    folders = [
+        str(write_tree(tmp_path / case.code / case.folder.name, case.files("good")))
+        for case in all_cases()
+    ]
+    assert not heavy(loaded_by(CHECK.format(found=False), *folders))
+
+
+def test_checking_never_loads_the_code_it_reads_nor_torch(tmp_path: Path) -> None:
+    case = all_cases()[0]
+    tree = write_tree(tmp_path, case.files("bad"))
+    loaded = loaded_by(CHECK.format(found=True), str(tree))
+    assert heavy(loaded) <= {"libcst"}
+    assert not {"train", "data", "samplers"} & loaded

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from sampler_lint.model import catalog
 from sampler_lint.model.facts import (
@@ -131,11 +131,19 @@ class Super:
     receiver: Value | None
 
 
+_Frame: TypeAlias = "tuple[Function, Call]"
+"""A function and the call of it that is looked at."""
+
+
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """A tuple, list or set display, or a comprehension."""
+    """A tuple, list or set display, or a comprehension.
+
+    ``frames`` are the calls that it was returned through, innermost first.
+    """
 
     node: Seq | Comp
+    frames: tuple[_Frame, ...] = ()
 
     @property
     def items(self) -> list[Expr]:
@@ -145,9 +153,10 @@ class Pack:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A dict display, or a ``dict(…)`` call."""
+    """A dict display, or a ``dict(…)`` call; ``frames`` as in :class:`Pack`."""
 
     node: Map | Call
+    frames: tuple[_Frame, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +213,14 @@ _TRANSPARENT_CALLS = frozenset(
         "sorted",
     }
 )
+#: Calls that run a function elsewhere: how they name it, and how many arguments they add first.
+_SPAWNERS = {
+    "spawn": ("fn", 1),
+    "start_processes": ("fn", 1),
+    "Process": ("target", 0),
+    "launch": ("main_func", 0),
+}
+_DEEPEST_CALLS = 3
 _MOST_VALUES = 48
 _MOST_STEPS = 60_000
 
@@ -226,8 +243,11 @@ class Flow:
         self._vars: dict[object, _Var] = {}
         self._queue: deque[tuple[_Var, Value]] = deque()
         self._starts: deque[Callable[[], None]] = deque()
+        self._late: deque[Callable[[], None]] = deque()
+        """What is asked once nothing else is left to do: has anybody called this function?"""
         self._steps = 0
         self._solving = False
+        self._nested = 0
         self._mros: dict[Class, tuple[Base, ...]] = {}
         self._callers: dict[Function, dict[tuple[Call, Value | None, Function], None]] = {}
 
@@ -248,8 +268,10 @@ class Flow:
         return frozenset(var.values)
 
     def _run(self) -> None:
-        while self._starts or self._queue:
-            if self._queue:
+        while self._starts or self._queue or (self._late and not self._nested):
+            if not self._starts and not self._queue:
+                self._late.popleft()()
+            elif self._queue:
                 var, value = self._queue.popleft()
                 self._steps += 1
                 for sink in list(var.sinks):
@@ -260,6 +282,7 @@ class Flow:
                 # Give up on this question; what was found so far is not all there is.
                 self._starts.clear()
                 self._queue.clear()
+                self._late.clear()
                 for open_var in self._vars.values():
                     open_var.values.setdefault(Unknown("too much to follow"))
                 return
@@ -474,10 +497,10 @@ class Flow:
     def _pick(self, value: Value, index: int, var: _Var) -> None:
         if isinstance(value, Pack) and isinstance(value.node, Seq):
             if -len(value.node.items) <= index < len(value.node.items):
-                self._flow(self._expr(value.node.items[index]), var)
+                self._flow_inside(value, value.node.items[index], var)
         elif isinstance(value, Pack):
             for element in value.items:
-                self._flow(self._expr(element), var)
+                self._flow_inside(value, element, var)
         elif isinstance(value, ExtObj) and value.dotted == "enumerate" and index == 1:
             for arg in value.site.positional[:1]:
                 self._flow(self._elements(self._expr(arg)), var)
@@ -506,7 +529,7 @@ class Flow:
     def _iterate(self, value: Value, var: _Var) -> None:
         if isinstance(value, Pack):
             for item in value.items:
-                self._flow(self._expr(item), var)
+                self._flow_inside(value, item, var)
             self._appended(value, var)
         elif isinstance(value, ExtObj) and value.dotted in {"enumerate", "zip"}:
             self._add(var, value)
@@ -530,11 +553,111 @@ class Flow:
         for call in node.scope.module.all_calls:
             func = call.func
             if isinstance(func, Attr) and func.name == "append" and call.positional:
-                self._flow_if(self._expr(func.value), pack, self._expr(call.positional[0]), var)
+                self._flow_if(self._expr(func.value), pack, call.positional[0], (), var)
 
-    def _flow_if(self, receiver: _Var, wanted: Value, source: _Var, var: _Var) -> None:
-        """Let ``source`` flow into ``var`` once ``receiver`` is seen to hold ``wanted``."""
-        self._on(receiver, lambda value: self._flow(source, var) if value == wanted else None)
+    def _flow_if(
+        self, receiver: _Var, wanted: Pack | Table, source: Expr, path: tuple[int, ...], var: _Var
+    ) -> None:
+        """Let ``source`` flow into ``var`` once ``receiver`` is seen to hold the container."""
+
+        def sink(value: Value) -> None:
+            if isinstance(value, type(wanted)) and value.node is wanted.node:
+                if path:
+                    self._flow(self._part(self._expr(source), path), var)
+                else:
+                    self._flow_inside(wanted, source, var)
+
+        self._on(receiver, sink)
+
+    def _flow_inside(self, container: Pack | Table, item: Expr, var: _Var) -> None:
+        """An item of a container, as seen by the call that returned the container."""
+        if container.frames:
+            (function, call), *outer = container.frames
+            self._flow_in_call(item, function, call, var, *outer)
+        else:
+            self._flow(self._expr(item), var)
+
+    def _flow_in_call(
+        self, expr: Expr, function: Function, call: Call, var: _Var, *outer: _Frame
+    ) -> None:
+        """Let flow the values of an expression of ``function``, as one call of it sees them.
+
+        A parameter that is handed straight back is what this call passed (and what that
+        caller's own ``outer`` call passed to it), and what is built in the function remembers
+        the call it came through.
+        """
+        frames = ((function, call), *outer)
+        self._flow(
+            self._get(("in-call", expr, frames), lambda v: self._start_in_call(expr, frames, v)),
+            var,
+        )
+
+    def _start_in_call(self, expr: Expr, frames: tuple[_Frame, ...], var: _Var) -> None:
+        (function, call), *outer = frames
+        if isinstance(expr, Choice):
+            for option in expr.options:
+                self._flow_in_call(option, function, call, var, *outer)
+            return
+        if isinstance(expr, Name) and expr.scope is function:
+            given = self._handed_in(expr, function, call)
+            if given is not None:
+                if outer:
+                    self._flow_in_call(given, outer[0][0], outer[0][1], var, *outer[1:])
+                else:
+                    self._flow(self._expr(given), var)
+                return
+        by_name = isinstance(expr, Call) and not (
+            isinstance(expr.func, Name) and expr.func.id == "super"
+        )
+        if isinstance(expr, Call) and by_name and len(outer) < _DEEPEST_CALLS:
+            self._on(self._expr(expr.func), lambda v: self._call_in_call(v, expr, frames, var))
+            return
+
+        def sink(value: Value) -> None:
+            origin = _origin(value)
+            if isinstance(value, Obj) and origin is function and value.through is None:
+                value = replace(value, through=call)
+            elif isinstance(value, (Pack, Table)) and origin is function and not value.frames:
+                value = replace(value, frames=frames)
+            self._add(var, value)
+
+        self._on(self._expr(expr), sink)
+
+    def _call_in_call(
+        self, value: Value, call: Call, frames: tuple[_Frame, ...], var: _Var
+    ) -> None:
+        if not self._is_plain_call(value):
+            self._apply(value, call, var)
+        elif all(function is not value.function for function, _ in frames):
+            # A recursive call adds nothing that the outer one does not.
+            self._register(value.function, call, value.bound, value.function)
+            for stmt in value.function.returns:
+                if stmt.value is not None:
+                    self._flow_in_call(stmt.value, value.function, call, var, *frames)
+
+    @staticmethod
+    def _is_plain_call(value: Value) -> TypeGuard[FuncRef]:
+        return (
+            isinstance(value, FuncRef)
+            and id(value.function) not in _TABLE_METHOD_NAMES
+            and not value.function.is_generator
+            and any(stmt.value is not None for stmt in value.function.returns)
+        )
+
+    @staticmethod
+    def _handed_in(name: Name, function: Function, call: Call) -> Expr | None:
+        """What ``call`` passes for a parameter that ``function`` never binds again."""
+        bindings = function.bindings.get(name.id, [])
+        if len(bindings) != 1 or bindings[0].how != "param":
+            return None
+        param: Param = bindings[0].payload
+        is_method = function.cls is not None and not function.is_static
+        if is_method and param is function.params[0]:
+            return None
+        given = passed(function, param, call, is_bound=is_method)
+        if given is MISSING:
+            given = param.default
+        return given if isinstance(given, Expr) else None
 
     def _item(self, value: Value, expr: Index, var: _Var) -> None:
         key = expr.key.value if isinstance(expr.key, Const) else None
@@ -543,6 +666,7 @@ class Flow:
         elif isinstance(value, Pack):
             if isinstance(key, int) and isinstance(value.node, Seq):
                 self._pick(value, key, var)
+                self._appended(value, var)
             else:
                 self._iterate(value, var)
         elif isinstance(value, Table):
@@ -568,11 +692,11 @@ class Flow:
                     continue
                 known = item_key.value if isinstance(item_key, Const) else None
                 if key is None or known is None or known == key:
-                    self._flow(self._expr(item), var)
+                    self._flow_inside(table, item, var)
         else:
             for arg in node.args:
                 if arg.keyword is not None and key in {None, arg.keyword}:
-                    self._flow(self._expr(arg.value), var)
+                    self._flow_inside(table, arg.value, var)
         for scope in node.scope.module.scopes:
             for store in scope.stores:
                 target = store.target
@@ -580,8 +704,7 @@ class Flow:
                     continue
                 known = target.key.value if isinstance(target.key, Const) else None
                 if key is None or known is None or known == key:
-                    source = self._part(self._expr(store.value), store.path)
-                    self._flow_if(self._expr(target.value), table, source, var)
+                    self._flow_if(self._expr(target.value), table, store.value, store.path, var)
 
     # -- attributes
 
@@ -853,11 +976,13 @@ class Flow:
         # A nested question: run the work it adds, leaving the outer queue as it is.
         outer = self._starts, self._queue
         self._starts, self._queue = deque(), deque()
+        self._nested += 1
         try:
             var = self._expr(expr)
             self._run()
             return frozenset(var.values)
         finally:
+            self._nested -= 1
             inner = self._starts, self._queue
             self._starts, self._queue = outer
             self._starts.extend(inner[0])
@@ -1007,19 +1132,11 @@ class Flow:
         if function.is_generator:
             self._add(var, Gen(function, call))
             return
-        returned = self._returned(function)
-
-        def sink(result: Value) -> None:
-            if (
-                isinstance(result, Obj)
-                and result.through is None
-                and result.site is not None
-                and result.site.scope is function
-            ):
-                result = replace(result, through=call)
-            self._add(var, result)
-
-        self._on(returned, sink)
+        for stmt in function.returns:
+            if stmt.value is not None:
+                self._flow_in_call(stmt.value, function, call, var)
+        if not any(stmt.value is not None for stmt in function.returns):
+            self._add(var, Lit(None, "NoneType"))
 
     def _apply_table_method(self, table: Table, name: str, call: Call, var: _Var) -> None:
         if name in {"items", "values"}:
@@ -1074,6 +1191,7 @@ class Flow:
                 return
         for call, bound, _ in list(self._callers.get(function, ())):
             self._pass(function, param, call, bound, var)
+        self._start_spawned(function, param, var)
         for call in self.call_candidates(function):
             # Resolving the callee registers the call, if it is one of this function.
             self._expr(call)
@@ -1086,8 +1204,32 @@ class Flow:
                 if param.default is not None:
                     self._flow(self._expr(param.default), var)
 
-        # After the candidates above have been resolved.
-        self._starts.append(lambda: self._starts.append(nobody))
+        self._late.append(nobody)
+
+    def _start_spawned(self, function: Function, param: Param, var: _Var) -> None:
+        """What ``mp.spawn(function, args=(…))`` and ``Process(target=function, …)`` pass."""
+        for name, (keyword, shift) in _SPAWNERS.items():
+            for call in self.project.calls_named(name):
+                given = call.keyword("args")
+                target = call.keyword(keyword) or next(iter(call.positional), None)
+                if target is None or last_name(target) != function.name:
+                    continue
+                if given is None and shift and len(call.positional) > 1:
+                    given = call.positional[1]
+                index = function.params.index(param) - shift
+                if function.cls is not None and not function.is_static:
+                    index -= 1
+                if given is None or index < 0:
+                    continue
+                source = self._component(self._expr(given), index)
+                self._on(
+                    self._expr(target),
+                    lambda value, source=source: (  # type: ignore[misc]
+                        self._flow(source, var)
+                        if isinstance(value, FuncRef) and value.function is function
+                        else None
+                    ),
+                )
 
     def call_candidates(self, function: Function) -> Iterator[Call]:
         """The calls whose spelling could mean ``function``."""
@@ -1343,6 +1485,15 @@ def passed(function: Function, param: Param, call: Call, *, is_bound: bool) -> A
     if call.has_double_star:
         return None
     return MISSING
+
+
+def _origin(value: Value) -> Scope | None:
+    """The scope in which an object or a container is made."""
+    if isinstance(value, Obj):
+        return value.site.scope if value.site is not None else None
+    if isinstance(value, (Pack, Table)) and not isinstance(value.node, Comp):
+        return value.node.scope
+    return None
 
 
 def _given(call: Call, params: tuple[str, ...], name: str) -> Expr | None:

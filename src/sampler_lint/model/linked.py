@@ -24,6 +24,7 @@ from sampler_lint.model.facts import (
     Node,
     Scope,
     last_name,
+    walk,
 )
 from sampler_lint.model.flow import Ext, Flow, Lit, Obj, Unknown, Value, self_class
 from sampler_lint.model.project import Module, Project
@@ -287,13 +288,38 @@ class Model:
         unknown = next((path for path in inner if isinstance(path, Unknown)), None)
         return unknown
 
+    def is_distributed_sampler(self, obj: Obj) -> bool:
+        """Whether the object certainly is a sampler that shuffles one shard by its epoch.
+
+        ``DistributedSampler`` and its subclasses, and a class of the tree that does as it does:
+        a torch sampler (or what a loader is given as one) whose ``set_epoch`` stores the epoch
+        and whose ``__iter__`` reads what was stored, and does not advance it.
+        """
+        if self.is_a(obj, DISTRIBUTED_SAMPLER):
+            return True
+        return isinstance(obj.cls, Class) and self._follows_epoch(obj.cls)
+
+    def _follows_epoch(self, cls: Class) -> bool:
+        if not self.is_sampler_class(cls):
+            return False
+        setter = self.flow.method(cls, "set_epoch")
+        iterate = self.flow.method(cls, "__iter__")
+        if not isinstance(setter, Function) or not isinstance(iterate, Function):
+            return False
+        stored = _stores_param(setter)
+        read = {read.name for read in iterate.reads if self_class(read.value) is not None}
+        return bool(stored & read)
+
     def shuffles(self, sampler: Obj, through: Call | None = None) -> bool | None:
-        """Whether a distributed sampler of torch's making shuffles; None if not known."""
+        """Whether a distributed sampler shuffles; None if not known."""
         if isinstance(sampler.cls, Class):
             own = self.flow.method(sampler.cls, "__iter__")
             if own != DISTRIBUTED_SAMPLER:
-                return None
-        if not self.flow.is_a(sampler.cls, DISTRIBUTED_SAMPLER):
+                if not self._follows_epoch(sampler.cls):
+                    return None
+                if "shuffle" not in self._parameter_names(sampler.cls):
+                    return True
+        elif not self.flow.is_a(sampler.cls, DISTRIBUTED_SAMPLER):
             return None
         given = self.flow.argument(sampler, "shuffle")
         if given is None:
@@ -306,6 +332,15 @@ class Model:
         truths = {bool(value) for value in constants}
         # Several callers, some of which shuffle: the sampler shuffles for those.
         return True in truths
+
+    def _parameter_names(self, cls: Class) -> set[str]:
+        init = self.flow.method(cls, "__init__")
+        if not isinstance(init, Function):
+            return set(self.flow.params(cls) or ())
+        names = {param.name for param in init.params}
+        if any(param.kind == "kwarg" for param in init.params):
+            names.add("shuffle")
+        return names
 
     def _default(self, obj: Obj, name: str, *, default: bool) -> bool | None:
         """A parameter's own default in a subclass that takes it again."""
@@ -342,9 +377,19 @@ _EVERY_OBJECT = frozenset(
 )
 
 
-def _mentions_seed(expr: Expr) -> bool:
-    from sampler_lint.model.facts import walk
+def _stores_param(setter: Function) -> set[str]:
+    """The attributes that a ``set_epoch`` fills from its parameter."""
+    names = {param.name for param in setter.params[1:]}
+    return {
+        store.target.name
+        for store in setter.stores
+        if isinstance(store.target, Attr)
+        and store.value is not None
+        and any(isinstance(node, Name) and node.id in names for node in walk(store.value))
+    }
 
+
+def _mentions_seed(expr: Expr) -> bool:
     return any(
         "seed" in (node.id if isinstance(node, Name) else node.name).lower()
         for node in walk(expr)

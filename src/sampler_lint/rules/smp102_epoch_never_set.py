@@ -21,7 +21,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import Lit, Obj, Unknown, Value
-from sampler_lint.model.linked import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.model.linked import BATCH_SAMPLER, Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import fix, imported_as, insert_first, text_of
@@ -61,7 +61,7 @@ class EpochNeverSet(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at each epoch loop once for every sampler that it iterates."""
-        if not any(_is_target(model, obj) for obj in model.constructions()):
+        if not any(model.is_distributed_sampler(obj) for obj in model.constructions()):
             return
         seen = set()
         for found in epoch_loops(model):
@@ -83,22 +83,26 @@ class _Reached:
     path: tuple[str, ...]
 
 
-def _is_target(model: Model, obj: Obj) -> bool:
-    return model.is_a(obj, DISTRIBUTED_SAMPLER) is True
-
-
 def _samplers(model: Model, loader: Obj) -> Iterator[_Reached]:
     for value in model.passed_to(loader, "sampler"):
-        if isinstance(value, Obj) and value.site is not None and _is_target(model, value):
+        if (
+            isinstance(value, Obj)
+            and value.site is not None
+            and model.is_distributed_sampler(value)
+        ):
             yield _Reached(value, ("sampler",))
     for value in model.passed_to(loader, "batch_sampler"):
         if not isinstance(value, Obj) or value.site is None:
             continue
-        if _is_target(model, value):
+        if model.is_distributed_sampler(value):
             yield _Reached(value, ("batch_sampler",))
         elif model.is_a(value, BATCH_SAMPLER) and model.epoch_path(value) == ("sampler",):
             for inner in model.flow.ask_field(value, "sampler"):
-                if isinstance(inner, Obj) and inner.site is not None and _is_target(model, inner):
+                if (
+                    isinstance(inner, Obj)
+                    and inner.site is not None
+                    and model.is_distributed_sampler(inner)
+                ):
                     yield _Reached(inner, ("batch_sampler", "sampler"))
 
 

@@ -35,7 +35,7 @@ from typing import Any
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 #: Bytes of address space a rank may take: a sampler that never ends must not take the machine.
-MEMORY = 12 << 30
+MEMORY = 8 << 30
 
 
 def load(name: str) -> Any:
@@ -175,6 +175,8 @@ def be_rank(rank: int, port: int, request: dict[str, Any], record: Any) -> None:
         _tame_gloo(request["gloo_timeout"])
         record.install(request["record"])
         status = _run(request)
+    except BaseException:
+        traceback.print_exc()
     finally:
         with contextlib.suppress(BaseException):
             threading._shutdown()  # type: ignore[attr-defined]

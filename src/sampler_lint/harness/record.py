@@ -362,13 +362,13 @@ class Recorder:
 
         for cls in (distributed, *_subclasses(sampler)):
             self.watch(cls)
-        inherited = sampler.__init_subclass__.__func__
 
-        def init_subclass(cls: type, **kwargs: Any) -> None:
-            inherited(cls, **kwargs)
+        def init_subclass(cls: type[Any], **kwargs: Any) -> None:
+            super(sampler, cls).__init_subclass__(**kwargs)
             recorder.guarded(recorder.watch, cls)
 
-        sampler.__init_subclass__ = classmethod(init_subclass)  # type: ignore[arg-type]
+        if "__init_subclass__" not in vars(sampler):
+            sampler.__init_subclass__ = classmethod(init_subclass)  # type: ignore[arg-type]
 
 
 class _Pass:
@@ -542,7 +542,9 @@ class _Finder(importlib.abc.MetaPathFinder):
 
             def exec_module(module: ModuleType) -> None:
                 execute(module)
-                install(self.directory)
+                # A torch that is not built as we know it runs unrecorded.
+                with contextlib.suppress(Exception):
+                    install(self.directory)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec

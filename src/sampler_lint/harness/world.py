@@ -186,6 +186,8 @@ class World:
         if self._zygote is not None and self._zygote.poll() is None:
             return self._zygote
         self.close()
+        if not hasattr(os, "fork") or not hasattr(os, "waitid"):
+            raise HarnessError(f"proofs fork their ranks, which {sys.platform} cannot; use Linux")
         environment = {
             **os.environ,
             "OMP_NUM_THREADS": "1",

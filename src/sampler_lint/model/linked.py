@@ -6,6 +6,7 @@ speaks on a certain answer only, so what is not known is never guessed here.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -79,6 +80,11 @@ class Model:
     def module_of(self, scope: Scope) -> Module:
         """The file a scope is in."""
         return self.project.module_of(scope)
+
+    def folders_of(self, module: Module) -> list[str]:
+        """The folders from the tree's root down to a file, and the file's stem."""
+        relative = os.path.relpath(module.path, self.project.root)
+        return relative.removesuffix(".py").split(os.sep)
 
     def place(self, scope: Scope, node: Node) -> str:
         """``data.py:40``, for the chain of reasons under a finding."""

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model.facts import (
     Assign,
     Attr,
     Call,
+    Choice,
+    Class,
+    Const,
     Expr,
     If,
+    Index,
+    Map,
     Name,
+    Scope,
+    Seq,
     Stmt,
     last_name,
     same,
@@ -33,6 +42,9 @@ from sampler_lint.rules._mend import (
     text_of,
 )
 from sampler_lint.rules._region import Region, delete_lines
+
+
+_ASIDE = re.compile(r"tests?$|test_|examples?|benchmarks?$|docs?$|tutorials?$")
 
 
 class EpochOnlyOnSampler(Rule):
@@ -72,31 +84,58 @@ class EpochOnlyOnSampler(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at every ``set_epoch`` call whose receiver is some loader's ``.sampler``."""
-        for call in model.epoch_setters:
-            assert isinstance(call.func, Attr)
-            if call.func.name != "set_epoch":
-                continue
-            receiver = _sampler_of_loader(call.func.value)
-            if receiver is None or self_class(receiver.value) is not None:
-                continue
-            if isinstance(receiver.value, Attr) and receiver.value.name == "batch_sampler":
-                continue
-            suspect = self._judge(model, call, receiver)
-            if suspect is not None:
-                yield suspect
+        for module in model.modules:
+            for scope in module.facts.scopes:
+                calls = [call for call in scope.calls if _receiver_of(call) is not None]
+                for call in calls:
+                    suspect = self._call(model, module, call, calls)
+                    if suspect is not None:
+                        yield suspect
 
-    def _judge(self, model: Model, call: Call, receiver: Attr) -> Suspect | None:
-        module = model.module_of(call.scope)
-        loader = receiver.value
+    def _call(self, model: Model, module: Module, call: Call, calls: list[Call]) -> Suspect | None:
+        receiver = _receiver_of(call)
+        assert receiver is not None
+        own = [origin for origin in origins(receiver) if origin.path == ("sampler",)]
+        if not own or self_class(own[0].loader) is not None:
+            return None
+        loader = own[0].loader
+        reached = {
+            origin.path
+            for other in calls
+            for origin in origins(_receiver_of(other))
+            if same(origin.loader, loader)
+        }
+        if ("batch_sampler",) in reached:
+            return None
+        return self._judge(model, module, call, own[0], reached)
+
+    def _judge(
+        self,
+        model: Model,
+        module: Module,
+        call: Call,
+        origin: Origin,
+        reached: set[tuple[str, ...]],
+    ) -> Suspect | None:
+        loader = origin.loader
+        receiver = origin.node
         values = model.flow.values(loader)
-        loaders = [v for v in values if isinstance(v, Obj) and model.role(v) == "loader"]
+        loaders = [
+            v
+            for v in values
+            if isinstance(v, Obj) and model.role(v) == "loader" and not _in_tests(model, v)
+        ]
         library = is_library(module, call.scope) and not any(
             obj.site is not None and obj.site.scope.module is call.scope.module for obj in loaders
         )
         for other in model.epoch_setters:
             if other is not call and _reaches_batch_sampler(model, other, call, loader):
                 return None
-        missed = [(obj, path) for obj in loaders if (path := _missed(model, obj)) is not None]
+        missed = [
+            (obj, path)
+            for obj in loaders
+            if (path := _missed(model, obj)) is not None and ("batch_sampler", *path) not in reached
+        ]
         spelled = unparse(loader)
         if missed:
             obj, path = missed[0]
@@ -114,42 +153,137 @@ class EpochOnlyOnSampler(Rule):
             certain = not any(isinstance(v, Unknown) for v in values)
             paths = {found for _, found in missed}
             only = len(missed) == len(loaders) and len(paths) == 1
-            mend = (
-                (lambda: _retarget(module, call, receiver, (".".join(("batch_sampler", *path)))))
-                if only and certain and not library
-                else (lambda: _use_helper(module, call, receiver))
-            )
+            direct = only and certain and not library
+
+            def mend() -> Fix | None:
+                if direct and isinstance(receiver, Attr):
+                    attributes = ".".join(("batch_sampler", *path))
+                    return _retarget(module, call, receiver, attributes)
+                return _use_helper(module, call, receiver)
+
             return Suspect(module, call, message, why=why, mend=mend)
-        if loaders or not library or any(isinstance(v, Obj) for v in values):
+        if loaders or not library or not _is_guarded(call, origin):
             return None
-        guard = _guard(call, receiver)
-        if guard is None or _looks_at_batch_sampler(call):
-            return None
-        message = (
-            f"`{spelled}.sampler.set_epoch()` may not reach the sampler that carries the epoch: "
-            f"for a loader built with `batch_sampler=`, `.sampler` is a SequentialSampler that "
-            f"nothing reads, this guard is false and every epoch repeats one order; look at "
-            f"`{spelled}.batch_sampler` too"
-        )
+        if reached == {("sampler",)}:
+            if any(read.name == "batch_sampler" for read in call.scope.reads):
+                return None
+            message = (
+                f"`{spelled}.sampler.set_epoch()` may not reach the sampler that carries the "
+                f"epoch: for a loader built with `batch_sampler=`, `.sampler` is a "
+                f"SequentialSampler that nothing reads, this guard is false and every epoch "
+                f"repeats one order; look at `{spelled}.batch_sampler` too"
+            )
+        else:
+            message = (
+                f"`set_epoch` may not reach the batch sampler that carries the epoch: "
+                f"`{spelled}.sampler` and `{spelled}.batch_sampler.sampler` are asked, but not "
+                f"`{spelled}.batch_sampler`, so a batch sampler with a `set_epoch` of its own "
+                f"repeats one order; look at it too"
+            )
         return Suspect(module, call, message, mend=lambda: _use_helper(module, call, receiver))
 
 
-def _sampler_of_loader(receiver: Expr) -> Attr | None:
-    """``X.sampler`` when the receiver is that, or a local name for it."""
-    if isinstance(receiver, Name):
-        bindings = receiver.scope.bindings.get(receiver.id, [])
-        if len({id(binding.value) for binding in bindings}) > 1:
-            bindings = [
-                b for b in bindings if isinstance(b.value, Attr) and b.value.name == "sampler"
-            ]
-            if len(bindings) != 1 or len(receiver.scope.bindings[receiver.id]) > 2:
-                return None
-        if len(bindings) != 1 or bindings[0].how != "assign" or bindings[0].path:
-            return None
-        receiver = bindings[0].value  # type: ignore[assignment]
-    if isinstance(receiver, Attr) and receiver.name == "sampler":
-        return receiver
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """``loader.<path>`` as a function gets hold of it; ``node`` is where it does."""
+
+    loader: Expr
+    path: tuple[str, ...]
+    node: Expr
+    by_default: bool = False
+    """Whether it came by ``getattr`` with a default, which is a guard of its own."""
+
+
+def _receiver_of(call: Call) -> Expr | None:
+    """The object of ``x.set_epoch(…)``, also by ``f = getattr(x, "set_epoch", …); f(…)``."""
+    func = call.func
+    if isinstance(func, Attr):
+        return func.value if func.name == "set_epoch" else None
+    if isinstance(func, Name):
+        for binding in func.scope.bindings.get(func.id, ()):
+            got = _getattr(binding.value)
+            if got is not None and got[1] == "set_epoch":
+                return got[0]
     return None
+
+
+def _getattr(expr: Expr | None) -> tuple[Expr, str] | None:
+    if isinstance(expr, Call) and last_name(expr.func) == "getattr" and len(expr.positional) > 1:
+        name = expr.positional[1]
+        if isinstance(name, Const) and isinstance(name.value, str):
+            return expr.positional[0], name.value
+    return None
+
+
+def origins(expr: Expr | None, depth: int = 0) -> list[Origin]:
+    """The parts of a loader that ``expr`` may be, followed within its own function.
+
+    Through local names, ``getattr``, and containers filled in the same function.
+    """
+    if expr is None or depth > 6:
+        return []
+    got = (expr.value, expr.name) if isinstance(expr, Attr) else _getattr(expr)
+    if got is not None:
+        base, name = got
+        if name not in {"sampler", "batch_sampler"}:
+            return []
+        default = isinstance(expr, Call) and len(expr.positional) > 2
+        inner = [o for o in origins(base, depth + 1) if o.path[-1] == "batch_sampler"]
+        if inner:
+            return [Origin(o.loader, (*o.path, name), expr, default) for o in inner]
+        return [Origin(base, (name,), expr, default)]
+    if isinstance(expr, Choice):
+        return [found for option in expr.options for found in origins(option, depth + 1)]
+    if isinstance(expr, Name):
+        out: list[Origin] = []
+        for binding in expr.scope.bindings.get(expr.id, ()):
+            if binding.how == "assign" and not binding.path:
+                out += origins(binding.value, depth + 1)
+            elif binding.how == "element" and not binding.path:
+                for item in _items(expr.scope, binding.value):
+                    out += origins(item, depth + 1)
+        return out
+    return []
+
+
+def _items(scope: Scope, container: Expr | None) -> list[Expr]:
+    """What a container holds: its display, and what the function stores into it."""
+    if isinstance(container, Call) and last_name(container.func) in {"values", "copy"}:
+        container = container.func.value if isinstance(container.func, Attr) else None
+    if isinstance(container, Seq):
+        return container.items
+    if not isinstance(container, Name):
+        return []
+    out: list[Expr] = []
+    for binding in scope.bindings.get(container.id, ()):
+        if isinstance(binding.value, Seq):
+            out += binding.value.items
+        elif isinstance(binding.value, Map):
+            out += [value for _, value in binding.value.items]
+    out += [
+        store.value
+        for store in scope.stores
+        if isinstance(store.target, Index)
+        and same(store.target.value, container)
+        and store.value is not None
+    ]
+    for call in scope.calls:
+        func = call.func
+        if (
+            isinstance(func, Attr)
+            and func.name in {"append", "add"}
+            and same(func.value, container)
+        ):
+            out += call.positional[:1]
+    return out
+
+
+def _in_tests(model: Model, loader: Obj) -> bool:
+    """Whether the tree's own tests or examples build the loader: its users' may be others."""
+    if loader.site is None:
+        return False
+    folders = model.folders_of(model.module_of(loader.site.scope))
+    return any(_ASIDE.match(folder) for folder in folders)
 
 
 def _missed(model: Model, loader: Obj) -> tuple[str, ...] | None:
@@ -199,25 +333,26 @@ def _guards(call: Call) -> list[If]:
     return [] if call.stmt is None else [s for s in call.stmt.ancestors() if isinstance(s, If)]
 
 
-def _guard(call: Call, receiver: Attr) -> tuple[If, Call] | None:
+def _guard(call: Call, receiver: Expr) -> tuple[If, Call] | None:
     """The ``if`` around the call that asks what ``X.sampler`` is, and the asking call in it."""
-    assert isinstance(call.func, Attr)
+    asked = [receiver]
+    if isinstance(call.func, Attr):
+        asked.append(call.func.value)
     for stmt in _guards(call):
         for node in walk(stmt.test):
             if (
                 isinstance(node, Call)
                 and last_name(node.func) in {"isinstance", "hasattr", "getattr"}
                 and node.positional
-                and (
-                    same(node.positional[0], receiver) or same(node.positional[0], call.func.value)
-                )
+                and any(same(node.positional[0], expr) for expr in asked)
             ):
                 return stmt, node
     return None
 
 
-def _looks_at_batch_sampler(call: Call) -> bool:
-    return any(read.name == "batch_sampler" for read in call.scope.reads)
+def _is_guarded(call: Call, origin: Origin) -> bool:
+    """Whether the code asks first what the sampler is, so that a wrong answer is silent."""
+    return origin.by_default or _guard(call, origin.node) is not None
 
 
 def _retarget(module: Module, call: Call, receiver: Attr, attributes: str) -> Fix | None:
@@ -242,12 +377,12 @@ def _retarget(module: Module, call: Call, receiver: Attr, attributes: str) -> Fi
     return fix(f"Call `set_epoch` on `{spelled}`", Applicability.SAFE, edits, source)
 
 
-def _use_helper(module: Module, call: Call, receiver: Attr) -> Fix | None:
+def _use_helper(module: Module, call: Call, receiver: Expr) -> Fix | None:
     """Ask a helper for the sampler of any loader, where the guard asks about ``.sampler``."""
     import libcst as cst
 
     found = _guard(call, receiver)
-    if found is None:
+    if found is None or not isinstance(receiver, Attr):
         return None
     stmt, asking = found
     if last_name(asking.func) == "getattr" or not same(asking.positional[0], receiver):

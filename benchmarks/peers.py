@@ -153,8 +153,8 @@ runs. Each tool in a clean environment:
 
 {commands}
 
-flake8 spreads files over the cores, so its wall time is less than its CPU time. With our plugin
-each of its processes builds the model of the tree anew.
+TorchFix and flake8 spread files over the cores: their wall time is less than their CPU time.
+Each of flake8's processes with our plugin builds the model of the tree anew.
 
 The bar: sampler-lint takes at most 1/{round(1 / SHARE)} of TorchFix's CPU time.
 """

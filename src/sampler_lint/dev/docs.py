@@ -19,7 +19,7 @@ from sampler_lint.dev.demo import SHOWN, command
 from sampler_lint.rules import Rule, all_rules
 
 #: Hand-written pages with generated blocks.
-WITH_BLOCKS = ("README.md",)
+WITH_BLOCKS = ("README.md", "docs/harness.md")
 
 _BLOCK = re.compile(
     r"(?P<begin><!-- BEGIN (?P<name>[\w-]+) -->\n).*?(?P<end><!-- END (?P=name) -->)", re.DOTALL
@@ -31,10 +31,10 @@ def pages(repository: Path) -> dict[str, str]:
     """Every page that is generated, whole or in part, by its path in the repository.
 
     Raises:
-        LookupError: a block has a name that nothing fills, or a rule has no fixture.
+        LookupError: a block has a name that nothing fills, or a fixture finds nothing to show.
     """
     made = {
-        page_of(rule): rule_page(repository, rule, all_fixtures(repository, rule))
+        page_of(rule): rule_page(repository, rule, fixtures_of(repository, rule))
         for rule in all_rules()
     }
     fill = _Blocks(repository)
@@ -74,18 +74,15 @@ def _read(path: Path) -> str | None:
 # -- fixtures
 
 
-def all_fixtures(repository: Path, rule: Rule) -> list[Path]:
-    """The rule's fixtures, the smallest that has a fix first.
-
-    Raises:
-        LookupError: no fixture of the rule has a fix to show.
-    """
+def fixtures_of(repository: Path, rule: Rule) -> list[Path]:
+    """The rule's fixtures, first the one to show: with a fix if there is one, and small."""
     folders = sorted(path.parent for path in (repository / "fixtures" / rule.code).glob("*/bad"))
-    shown = [folder for folder in folders if (folder / "fixed").is_dir()]
-    if not shown:
-        raise LookupError(f"no fixture of {rule.code} has a fix to show")
-    first = min(shown, key=_size)
-    return [first, *(folder for folder in folders if folder != first)]
+    first = min(folders, key=lambda folder: (not _has_fix(folder), _size(folder)), default=None)
+    return [] if first is None else [first, *(folder for folder in folders if folder != first)]
+
+
+def _has_fix(fixture: Path) -> bool:
+    return (fixture / "fixed").is_dir()
 
 
 def _size(fixture: Path) -> int:
@@ -133,10 +130,6 @@ def page_of(rule: Rule) -> str:
 def rule_page(repository: Path, rule: Rule, fixtures: list[Path]) -> str:
     """The rule's docstring as Markdown, and its finding and fix in a real program."""
     summary, *sections = _HEADING.split(cleandoc(type(rule).__doc__ or ""))
-    shown = fixtures[0]
-    links = "\n".join(
-        f"- [{one.name}](../../{one.relative_to(repository).as_posix()})" for one in fixtures
-    )
     state = f"Fixable: {rule.fixable}. {'On' if rule.default else 'Off'} by default."
     return "\n".join(
         [
@@ -145,15 +138,22 @@ def rule_page(repository: Path, rule: Rule, fixtures: list[Path]) -> str:
             f"{summary.strip()}\n",
             f"{state}\n",
             *map(_section, sections),
-            "## Example\n",
-            f"In [{shown.name}](../../{shown.relative_to(repository).as_posix()}/bad):\n",
-            _fenced(_finding(shown, rule.code), "text"),
-            "The fix:\n",
-            _fenced(_diff(shown, rule.code), "diff"),
-            "All programs that this rule is tested and proved with:\n",
-            f"{links}\n",
+            *(_example(repository, rule, fixtures) if fixtures else ()),
         ]
     )
+
+
+def _example(repository: Path, rule: Rule, fixtures: list[Path]) -> Iterator[str]:
+    shown = fixtures[0]
+    addresses = {one: f"../../{one.relative_to(repository).as_posix()}" for one in fixtures}
+    yield "## Example\n"
+    yield f"In [{shown.name}]({addresses[shown]}/bad):\n"
+    yield _fenced(_finding(shown, rule.code), "text")
+    if _has_fix(shown):
+        yield "The fix:\n"
+        yield _fenced(_diff(shown, rule.code), "diff")
+    yield "All programs that this rule is tested and proved with:\n"
+    yield "".join(f"- [{one.name}]({address})\n" for one, address in addresses.items())
 
 
 _MAKE = "python -m sampler_lint.dev docs"
@@ -181,6 +181,7 @@ class _Blocks:
             "fix": lambda: _fenced(_diff(self._shown, self._code), "diff"),
             "proof": self._proof,
             "rules": _rules,
+            "invariants": _invariants,
         }
 
     def __call__(self, text: str) -> str:
@@ -219,6 +220,13 @@ def _rules() -> str:
         for rule in all_rules()
     ]
     return "".join(["| code | name | what is wrong | fix |\n", "|---|---|---|---|\n", *rows])
+
+
+def _invariants() -> str:
+    from sampler_lint.harness.invariants import INVARIANTS
+
+    rows = [f"| `{each.name}` | {each.promise} |\n" for each in INVARIANTS.values()]
+    return "".join(["| invariant | holds when |\n", "|---|---|\n", *rows])
 
 
 def _summary(rule: Rule) -> str:

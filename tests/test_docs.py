@@ -1,0 +1,110 @@
+"""Documentation says what is so: generated pages, codes, links and commands."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cases import FIXTURES, read_tree, working_in, write_tree
+from sampler_lint.dev import docs
+from sampler_lint.pytest_plugin import GlooWorld
+from sampler_lint.rules import all_rules
+
+REPOSITORY = Path(__file__).parent.parent
+CODES = {rule.code for rule in all_rules()}
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+HAND_WRITTEN = [
+    path for folder in (REPOSITORY, REPOSITORY / "docs", FIXTURES) for path in folder.glob("*.md")
+]
+
+_CODE = re.compile(r"\bSMP\d{3}\b")
+_LINK = re.compile(r"\]\((?!https?://|#)(?P<path>[^)#\s]+)")
+
+
+def test_generated_documentation_is_current():
+    stale = docs.stale(REPOSITORY)
+    assert not stale, f"run python -m sampler_lint.dev docs: {sorted(stale)}"
+
+
+def test_a_stale_page_is_noticed_and_written(tmp_path):
+    (tmp_path / "fixtures").symlink_to(FIXTURES)
+    (tmp_path / "README.md").write_text("a\n<!-- BEGIN rules -->\nold\n<!-- END rules -->\nb\n")
+    (tmp_path / "docs" / "rules").mkdir(parents=True)
+    (tmp_path / "docs" / "harness.md").write_text("no blocks\n")
+    (tmp_path / "docs" / "rules" / "smp999.md").write_text("a rule that is gone\n")
+
+    stale = docs.stale(tmp_path)
+    assert stale.keys() == {
+        "README.md",
+        "docs/rules/smp999.md",
+        *(docs.page_of(rule) for rule in all_rules()),
+    }
+    docs.write(tmp_path, stale)
+    assert docs.stale(tmp_path) == {}
+    assert not (tmp_path / "docs" / "rules" / "smp999.md").exists()
+    text = (tmp_path / "README.md").read_text()
+    assert text.startswith("a\n<!-- BEGIN rules -->\n| code |")
+    assert text.endswith("|\n<!-- END rules -->\nb\n")
+
+
+def test_an_unknown_block_is_an_error(tmp_path):
+    with pytest.raises(LookupError, match="'weather'"):
+        docs._Blocks(tmp_path)("<!-- BEGIN weather -->\n<!-- END weather -->")
+
+
+def test_codes_are_the_same_everywhere():
+    assert {folder.name for folder in FIXTURES.glob("SMP*")} == CODES
+    assert {path.stem.upper() for path in (REPOSITORY / "docs" / "rules").glob("*.md")} == CODES
+    changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert set(_CODE.findall(changelog)) == CODES
+
+
+def test_the_pytest_example_runs(tmp_path, gloo_session):
+    text = (REPOSITORY / "docs" / "harness.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    write_tree(tmp_path, read_tree(FIXTURES / "SMP101" / "torch-batch-sampler" / "fixed"))
+    names: dict[str, Any] = {}
+    exec(compile(example, "harness.md", "exec"), names)
+    with working_in(tmp_path):
+        names["test_epochs_differ"](GlooWorld(gloo_session, 2))
+
+
+@pytest.mark.parametrize("path", HAND_WRITTEN, ids=lambda path: path.name)
+def test_codes_that_a_page_names_exist(path):
+    named = set(_CODE.findall(path.read_text(encoding="utf-8")))
+    assert named <= CODES
+
+
+def test_links_lead_somewhere():
+    pages = [*HAND_WRITTEN, *(REPOSITORY / docs.page_of(rule) for rule in all_rules())]
+    dead = [
+        (page.name, match["path"])
+        for page in pages
+        for match in _LINK.finditer(page.read_text(encoding="utf-8"))
+        if not (page.parent / match["path"]).exists()
+    ]
+    assert dead == []
+
+
+def test_continuous_integration_runs_the_test_command_of_the_readme():
+    (command,) = re.findall(r"^python3 .* pytest$", README, re.MULTILINE)
+    *_, install, test = command.replace(".venv/bin/", "").split(" && ")
+    steps = (REPOSITORY / ".ci" / "run").read_text(encoding="utf-8").splitlines()
+    assert install in steps
+    assert f"closing {test}" in steps
+
+
+def test_the_library_example_of_the_readme_runs(tmp_path):
+    (example,) = re.findall(r"```python\n(from sampler_lint.*?)```", README, re.DOTALL)
+    write_tree(tmp_path, read_tree(FIXTURES / "SMP101" / "torch-batch-sampler" / "bad"))
+    said = io.StringIO()
+    with working_in(tmp_path), contextlib.redirect_stdout(said):
+        exec(compile(example, "README.md", "exec"), {})
+    finding, fixed = said.getvalue().splitlines()
+    assert re.match(r"train.py 39 SMP101 `train_loader", finding)
+    assert fixed == "1 would be fixed in ['train.py']"

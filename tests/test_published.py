@@ -131,19 +131,19 @@ def with_edits(path: str, text: str, findings: list[Finding]) -> str:
 
 TWO_STREAMS = """\
 import itertools
+import random
 
-import numpy as np
 from torch.utils.data import Sampler
 
 
 def iterate_once(indices):
-    return iter(np.random.permutation(indices).tolist())
+    return iter(random.sample(indices, len(indices)))
 
 
 def iterate_eternally(indices):
     def infinite_shuffles():
         while True:
-            yield np.random.permutation(indices).tolist()
+            yield random.sample(indices, len(indices))
 
     return itertools.chain.from_iterable(infinite_shuffles())
 

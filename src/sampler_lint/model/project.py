@@ -7,6 +7,7 @@ it. Nothing is imported or run, and nothing outside the tree is read.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 
@@ -201,16 +202,7 @@ class Project:
             return self._file_below(folder, parts)
         if not parts or parts[0] in _ALWAYS_EXTERNAL:
             return None
-        around: list[str] = []
-        elsewhere: list[str] = []
-        for parent in self._parents.get(parts[0], ()):
-            inside = importer.folder == parent or importer.folder.startswith(parent + os.sep)
-            (around if inside else elsewhere).append(parent)
-        in_package = os.path.join(importer.folder, "__init__.py") in self.files
-        around.sort(key=len, reverse=True)
-        if in_package and around and around[0] == importer.folder:
-            # Inside a package, "import x" means the top-level x unless only a sibling has it.
-            around.append(around.pop(0))
+        around, elsewhere = self._import_roots(parts[0], importer)
         for parent in around:
             found = self._file_below(parent, parts)
             if found is not None and found != importer.path:
@@ -221,6 +213,35 @@ class Project:
             best = max(shared)
             hits = [hit for hit, length in zip(hits, shared, strict=True) if length == best]
         return hits[0] if len(hits) == 1 else None
+
+    def _import_roots(self, name: str, importer: Module) -> tuple[list[str], list[str]]:
+        """The folders from which ``import name`` may start: around the importer, and elsewhere.
+
+        A package's own folder is none, except for a script that lies in it.
+        """
+        around: list[str] = []
+        elsewhere: list[str] = []
+        for parent in self._parents.get(name, ()):
+            own = importer.folder == parent
+            if not own and os.path.join(parent, "__init__.py") in self.files:
+                continue
+            inside = own or importer.folder.startswith(parent + os.sep)
+            (around if inside else elsewhere).append(parent)
+        around.sort(key=len, reverse=True)
+        in_package = os.path.join(importer.folder, "__init__.py") in self.files
+        if in_package and around and around[0] == importer.folder:
+            # Inside a package, "import x" means the top-level x unless only a sibling has it.
+            around.append(around.pop(0))
+        if name in sys.stdlib_module_names:
+            around, elsewhere = [p for p in around if p == importer.folder and not in_package], []
+        return around, elsewhere
+
+    def _is_certain(self, name: str, importer: Module, level: int) -> bool:
+        """Whether an import's target lies around the importer, or is the only one of its name."""
+        if level:
+            return True
+        around, elsewhere = self._import_roots(name.partition(".")[0], importer)
+        return bool(around) or len(elsewhere) == 1
 
     def module_at(self, path: str) -> Module | None:
         """The module of a file of the tree, parsed now if need be; None for a folder."""
@@ -292,7 +313,7 @@ class Project:
                         if binding.how == "import":
                             name, _, level = binding.payload
                             target = self.find(name, module, level)
-                            if target is not None:
+                            if target is not None and self._is_certain(name, module, level):
                                 parent[find(self._unit(target))] = own = find(own)
         return {module.path: find(self._unit(module.path)) for module in self.candidates}
 

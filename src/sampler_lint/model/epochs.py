@@ -113,7 +113,7 @@ def _loops_around(
 ) -> Iterator[EpochLoop]:
     source = inner.source if not calls else None
     for loop in stmt.ancestors():
-        if not isinstance(loop, (For, While)) or not is_epoch_loop(loop):
+        if not isinstance(loop, (For, While)) or not repeats(loop):
             continue
         if source is not None and _bound_by(loop, source):
             continue
@@ -127,15 +127,14 @@ def _loops_around(
             yield from _loops_around(model, inner, call.scope, call.stmt, (call, *calls), depth + 1)
 
 
-def is_epoch_loop(loop: Loop) -> bool:
-    """Whether the loop counts epochs, by the names it uses."""
+def repeats(loop: Loop) -> bool:
+    """Whether turns of the loop repeat the same work: it counts, or runs until something.
+
+    A loop over other things (folds, tasks, loaders) may do other work in each turn.
+    """
     if isinstance(loop, For):
-        return _says_epoch(loop.target) or (
-            isinstance(loop.iter, Call)
-            and last_name(loop.iter.func) in {"range", "trange", "count"}
-            and _says_epoch(loop.iter)
-        )
-    return _says_epoch(loop.test)
+        return _says_epoch(loop.target) or _counts(loop.iter)
+    return True
 
 
 def epoch_expression(loop: Loop) -> Expr | None:
@@ -189,6 +188,9 @@ def _rebuilt_in(loop: Loop, loader: Obj) -> bool:
 def trains(model: Model, found: EpochLoop) -> bool:
     """Whether the pass is one that trains: its body or a function it calls steps an optimizer."""
     inner = found.inner
+    loop = found.loop
+    if isinstance(loop, While) and loop.scope.yields and isinstance(loop.test, Const):
+        return True  # a generator that starts the loader again for ever
     body: Stmt = inner.stmt
     if not isinstance(body, (For, While)):
         enclosing = [s for s in body.ancestors() if isinstance(s, (For, While))]

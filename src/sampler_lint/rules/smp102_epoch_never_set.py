@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sampler_lint.findings import Applicability, Fix
+from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model.epochs import EpochLoop, epoch_expression, epoch_loops, trains
 from sampler_lint.model.facts import (
     Attr,
@@ -17,6 +17,9 @@ from sampler_lint.model.facts import (
     Loop,
     Name,
     Scope,
+    Simple,
+    While,
+    statements,
     unparse,
     walk,
 )
@@ -24,7 +27,8 @@ from sampler_lint.model.flow import Lit, Obj, Unknown, Value
 from sampler_lint.model.linked import BATCH_SAMPLER, Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import fix, imported_as, insert_first, text_of
+from sampler_lint.rules._mend import fix, fresh_name, imported_as, insert_first, text_of
+from sampler_lint.rules._region import insert_lines, line_indent, offsets
 
 
 class EpochNeverSet(Rule):
@@ -44,7 +48,7 @@ class EpochNeverSet(Rule):
     Fix safety:
         Safe: `set_epoch(epoch)` is inserted as the first statement of the loop, on the sampler
         variable in scope or through the loader, guarded where the sampler may be `None` or
-        another one. Without a plain epoch counter there is no fix.
+        another one. A loop that does not count its turns gets a counter.
 
     How it is proved:
         Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and
@@ -160,14 +164,14 @@ def _suspect(model: Model, found: EpochLoop, reached: _Reached) -> Suspect:
     module = model.module_of(found.loop.scope)
     loop = found.loop
     receiver = _receiver(model, found, reached)
-    epoch = epoch_expression(loop)
+    counter = _counter(loop)
     where = ".".join((unparse(found.inner.source), *reached.path))
     message = (
         f"this loop trains over a shuffling `{reached.sampler.name}` and nothing calls its "
         f"`set_epoch`: every epoch repeats the order of epoch 0"
     )
-    if receiver is not None and epoch is not None:
-        message += f"; call `{receiver.code}.set_epoch({unparse(epoch)})` first in the loop"
+    if receiver is not None:
+        message += f"; call `{receiver.code}.set_epoch({counter.code})` first in each turn"
     else:
         message += f"; call `set_epoch` on `{where}` in each epoch"
     why = [f"{model.place_of(reached.sampler)}: sampler built here"]
@@ -176,19 +180,63 @@ def _suspect(model: Model, found: EpochLoop, reached: _Reached) -> Suspect:
         why.append(f"{model.place(found.inner.scope, found.inner.stmt)}: iterated here")
 
     def mend() -> Fix | None:
-        if receiver is None or epoch is None:
+        if receiver is None or (counter.new and _skips_its_end(loop)):
             return None
         source = module.source
-        line = f"{receiver.code}.set_epoch({text_of(source, epoch)})"
+        line = f"{receiver.code}.set_epoch({counter.code})"
         lines = [line] if receiver.guard is None else [receiver.guard, source.indent + line]
         edit = insert_first(source, loop.body, loop, lines)
         if edit is None:
             return None
         safe = Applicability.SAFE if receiver.certain else Applicability.UNSAFE
-        return fix(f"Call `{line}` in the loop", safe, [edit], source)
+        return fix(f"Call `{line}` in the loop", safe, [edit, *counter.edits(module)], source)
 
     header_end = loop.iter if isinstance(loop, For) else loop.test
     return Suspect(module, loop, message, end=header_end, why=tuple(why), mend=mend)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counter:
+    """What counts the turns of a loop: its own variable, that variable named, or a new one."""
+
+    loop: Loop
+    code: str
+    unnamed: Name | None = None
+    new: bool = False
+
+    def edits(self, module: Module) -> list[Edit]:
+        """What makes the counter exist."""
+        source = module.source
+        if self.unnamed is not None:
+            start, end = offsets(source, self.unnamed)
+            return [Edit(source.path, start, end, self.code)]
+        if not self.new:
+            return []
+        indent = line_indent(source, self.loop.row)
+        inner = line_indent(source, self.loop.body[0].row)
+        last = self.loop.body[-1]
+        started = insert_lines(source, self.loop.row, [f"{indent}{self.code} = 0"])
+        counted = insert_lines(source, last.end_row + 1, [f"{inner}{self.code} += 1"])
+        return [started, counted]
+
+
+def _skips_its_end(loop: Loop) -> bool:
+    """Whether a ``continue`` would leave out what stands last in the loop."""
+    for stmt in statements(loop.body):
+        if isinstance(stmt, Simple) and stmt.kind == "continue":
+            around = next(s for s in stmt.ancestors() if isinstance(s, (For, While)))
+            if around is loop:
+                return True
+    return False
+
+
+def _counter(loop: Loop) -> _Counter:
+    epoch = epoch_expression(loop)
+    if isinstance(epoch, Name) and epoch.id.startswith("_"):
+        return _Counter(loop, fresh_name(loop.scope, "epoch"), unnamed=epoch)
+    if epoch is not None:
+        return _Counter(loop, unparse(epoch))
+    return _Counter(loop, fresh_name(loop.scope, "epoch"), new=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -157,6 +157,40 @@ def add_keyword(region: Region, call: Call, keyword: str, value: str) -> Edit:
     return Edit(source.path, end, end, f", {text}")
 
 
+def drop_argument(region: Region, call: Call, value: Expr) -> Edit | None:
+    """The edit that takes the argument with this value out of the call, and its comma."""
+    import libcst as cst
+
+    source = region.source
+    args = region.find(call, cst.Call).args
+    wanted = offsets(source, value)[0]
+    index = next(
+        (
+            i
+            for i, arg in enumerate(args)
+            if region.span(arg.value)[0] <= wanted < region.span(arg)[1]
+        ),
+        None,
+    )
+    if index is None:
+        return None
+    start, end = region.span(args[index])
+    comma = args[index].comma
+    own_line = not source.line(source.position(start).row)[
+        : source.position(start).column - 1
+    ].strip()
+    if index + 1 < len(args) and (index == 0 or own_line):
+        return Edit(source.path, start, region.span(args[index + 1])[0], "")
+    if index == 0:
+        stop = region.span(comma)[1] if isinstance(comma, cst.Comma) else end
+        return Edit(source.path, start, stop, "")
+    before = args[index - 1]
+    assert isinstance(before.comma, cst.Comma)
+    if isinstance(comma, cst.Comma):
+        return Edit(source.path, region.span(before.comma)[1], region.span(comma)[1], "")
+    return Edit(source.path, region.span(before)[1], end, "")
+
+
 def enclosing_function(scope: Scope) -> Function | None:
     """The function the scope is, or is in."""
     current: Scope | None = scope
@@ -217,6 +251,7 @@ __all__ = [
     "add_keyword",
     "binds",
     "define_helper",
+    "drop_argument",
     "enclosing_function",
     "first_definition",
     "fix",

@@ -1,0 +1,440 @@
+"""SMP501: a loader is given arguments that torch refuses together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.model import catalog
+from sampler_lint.model.catalog import TORCH_DATA
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Choice,
+    Class,
+    Compare,
+    Const,
+    Expr,
+    Name,
+    Scope,
+    dotted,
+    last_name,
+    same,
+    unparse,
+    walk,
+)
+from sampler_lint.model.flow import ClassRef, Ext, Obj, Table
+from sampler_lint.model.linked import DATA_LOADER, Model
+from sampler_lint.model.paths import Sym, Way, ways, ways_by_caller
+from sampler_lint.model.project import Module
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._mend import drop_argument, fix, text_of
+from sampler_lint.rules._region import Region, offsets
+
+
+class LoaderArgumentConflict(Rule):
+    """A `DataLoader` is given arguments that it refuses together.
+
+    What it does:
+        Follows what `sampler`, `batch_sampler`, `shuffle`, `batch_size` and `drop_last` hold
+        together on every way to the call that builds a loader, also through the callers of a
+        helper, and reports a pair that torch refuses: `sampler` with a true `shuffle`;
+        `batch_sampler` with a `batch_size` other than 1, a true `shuffle`, a `sampler` or a true
+        `drop_last`; `batch_size=None` with a true `drop_last`; an `IterableDataset` with a true
+        `shuffle`, a `sampler` or a `batch_sampler`. Also an argument that can only be false or
+        refused, such as `shuffle=shuffle if sampler is not None else False`.
+
+    Why is this bad?
+        Building the loader raises `ValueError`, often only where it hurts: in the branch that
+        runs with several processes, or when a user first sets the option.
+
+    Fix safety:
+        Safe where the program could only raise before: the refused literal is dropped, or
+        `shuffle=True` becomes `shuffle=sampler is None` where there may be no sampler. Unsafe
+        where an option of the user would be ignored from now on, or a test is turned round.
+
+    How it is proved:
+        Invariant `runs`: on two gloo ranks the program stops with the `ValueError` before the
+        fix and runs to its end after it.
+
+    References:
+        - torch/utils/data/dataloader.py, `DataLoader.__init__` (torch 2.13): "sampler option is
+          mutually exclusive with shuffle", "batch_sampler option is mutually exclusive with
+          batch_size, shuffle, sampler, and drop_last", "batch_size=None option disables
+          auto-batching and is mutually exclusive with drop_last". `shuffle=False` and `None`,
+          `batch_size=1` and `drop_last=False` pass silently
+        - https://github.com/ultralytics/yolov3/issues/231
+    """
+
+    code = "SMP501"
+    name = "loader-argument-conflict"
+    invariant = "runs"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look at each call that builds a loader with a sampler, and at each pair it gives."""
+        for module in model.modules:
+            for call in module.facts.all_calls:
+                if _builds_loader(model, call):
+                    given = _arguments(model, call)
+                    found = (_check(model, module, call, given, pair) for pair in _PAIRS)
+                    suspect = next(filter(None, found), None)
+                    suspect = suspect or _check_iterable(model, module, call, given)
+                    if suspect is not None:
+                        yield suspect
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Two arguments that exclude each other."""
+
+    first: str
+    first_given: Callable[[Sym], bool | None]
+    second: str
+    second_given: Callable[[Sym], bool | None]
+    second_when: str
+    """When the second one is refused, for messages."""
+
+
+def _is_something(sym: Sym) -> bool | None:
+    return None if sym.none is None else not sym.none
+
+
+def _is_true(sym: Sym) -> bool | None:
+    return sym.truth
+
+
+def _is_absent(sym: Sym) -> bool | None:
+    return sym.none
+
+
+def _is_not_one(sym: Sym) -> bool | None:
+    # A size that is no literal is one that somebody chose; that it is 1 would be luck.
+    return sym.literal[0] != 1 if sym.literal else True
+
+
+_PAIRS = (
+    _Pair("sampler", _is_something, "shuffle", _is_true, "is true"),
+    _Pair("batch_sampler", _is_something, "shuffle", _is_true, "is true"),
+    _Pair("batch_sampler", _is_something, "drop_last", _is_true, "is true"),
+    _Pair("batch_sampler", _is_something, "batch_size", _is_not_one, "is not 1"),
+    _Pair("batch_sampler", _is_something, "sampler", _is_something, "is not None"),
+    _Pair("batch_size", _is_absent, "drop_last", _is_true, "is true"),
+)
+_LONGEST = 60
+_NAMES = ("dataset", "sampler", "batch_sampler", "shuffle", "batch_size", "drop_last")
+_ITERABLE = "IterableDataset"
+
+
+# --------------------------------------------------------------------------- calls
+
+
+def _builds_loader(model: Model, call: Call) -> bool:
+    """Whether the call certainly runs torch's ``DataLoader.__init__`` with its arguments."""
+    if len(call.args) < 2:
+        return False
+    name = last_name(call.func) or ""
+    gives = any(arg.stars == 2 or arg.keyword in _NAMES[1:] for arg in call.args)
+    if not gives and len(call.positional) < 4:
+        return False
+    if name == "__init__" and isinstance(call.func, Attr):
+        values = model.flow.values(call.func)
+        return bool(values) and all(
+            isinstance(value, Ext) and _is_loader(value.dotted.removesuffix(".__init__"))
+            for value in values
+        )
+    values = model.flow.values(call.func)
+    return bool(values) and all(
+        (isinstance(value, Ext) and _is_loader(value.dotted))
+        or (
+            isinstance(value, ClassRef)
+            and model.flow.is_a(value.cls, DATA_LOADER) is True
+            and isinstance(model.flow.method(value.cls, "__init__"), str | None)
+            and model.flow.method(value.cls, "__new__") is None
+            and not value.cls.keywords
+        )
+        for value in values
+    )
+
+
+def _is_loader(dotted_name: str) -> bool:
+    return any(entry.name == DATA_LOADER for entry in catalog.known_mro(dotted_name))
+
+
+def _arguments(model: Model, call: Call) -> dict[str, Expr]:
+    """What the call passes for the parameters that can exclude each other."""
+    entry = catalog.known(DATA_LOADER)
+    assert entry is not None
+    positional = call.positional
+    if isinstance(call.func, Attr) and call.func.name == "__init__":
+        is_super = isinstance(call.func.value, Call)
+        positional = positional if is_super else positional[1:]
+    out = dict(zip(entry.params, positional, strict=False))
+    out.update({arg.keyword: arg.value for arg in call.args if arg.keyword is not None})
+    for arg in call.args:
+        if arg.stars == 2:
+            out.update(_unpacked(model, arg.value))
+    return {name: value for name, value in out.items() if name in _NAMES}
+
+
+def _unpacked(model: Model, value: Expr) -> dict[str, Expr]:
+    """The entries of ``**value`` where it is a dict display that nobody changes."""
+    tables = model.flow.values(value)
+    if len(tables) != 1:
+        return {}
+    table = next(iter(tables))
+    if not isinstance(table, Table) or not isinstance(value, Name):
+        return {}
+    bindings = value.scope.bindings.get(value.id, [])
+    if len(bindings) != 1 or bindings[0].value is not table.node or _is_changed(value):
+        return {}
+    if isinstance(table.node, Call):
+        return {arg.keyword: arg.value for arg in table.node.args if arg.keyword is not None}
+    return {
+        key.value: item
+        for key, item in table.node.items
+        if isinstance(key, Const) and isinstance(key.value, str)
+    }
+
+
+def _is_changed(table: Name) -> bool:
+    """Whether something is stored in the dict, called on it, or it is passed on whole."""
+
+    def is_it(expr: Expr) -> bool:
+        return isinstance(expr, Name) and expr.id == table.id
+
+    scopes = [scope for scope in table.scope.module.scopes if _is_inside(scope, table.scope)]
+    return any(is_it(store.target.value) for scope in scopes for store in scope.stores) or any(
+        (isinstance(call.func, Attr) and is_it(call.func.value))
+        or any(not arg.stars and is_it(arg.value) for arg in call.args)
+        for scope in scopes
+        for call in scope.calls
+    )
+
+
+def _is_inside(scope: Scope | None, outer: Scope) -> bool:
+    while scope is not None and scope is not outer:
+        scope = scope.outer
+    return scope is outer
+
+
+# --------------------------------------------------------------------------- deciding
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """How a pair is in conflict."""
+
+    kind: str
+    """``always``, ``sometimes`` (the first one may be absent), ``pointless`` or ``parameter``."""
+    through: Call | None = None
+    varies: bool = False
+    """Whether it is the second one that makes the difference."""
+
+
+def _check(
+    model: Model, module: Module, call: Call, given: dict[str, Expr], pair: _Pair
+) -> Suspect | None:
+    first, second = given.get(pair.first), given.get(pair.second)
+    if first is None or second is None or _never(second, pair):
+        return None
+    found = ways(model, call, [first, second])
+    verdict = _judge(found, pair, second) if found else None
+    if verdict is None:
+        for caller, of_caller in ways_by_caller(model, call, [first, second]):
+            if _meet(of_caller, pair):
+                verdict = _Verdict("sometimes", caller)
+                break
+    return _suspect(model, module, call, first, second, pair, verdict) if verdict else None
+
+
+def _never(second: Expr, pair: _Pair) -> bool:
+    """Whether the second argument is a literal that torch accepts."""
+    if not isinstance(second, Const) or second.value is ...:
+        return False
+    value = second.value
+    return pair.second_given(Sym("", value is None, bool(value), (value,))) is False
+
+
+def _judge(found: Sequence[Way], pair: _Pair, second: Expr) -> _Verdict | None:
+    states = [(pair.first_given(way.values[0]), pair.second_given(way.values[1])) for way in found]
+    if _meet(found, pair):
+        certain = all(state == (True, True) for state in states)
+        varies = all(state[0] for state in states)
+        return _Verdict("always" if certain else "sometimes", varies=varies)
+    if isinstance(second, Const):
+        if pair.first == "batch_size":
+            return None
+        optional = [way.values[0].param is not None for way in found]
+        if all(optional) and all(state == (None, True) for state in states):
+            return _Verdict("parameter")
+        return None
+    refused = [state for state in states if state[0] is True and state[1] is not False]
+    accepted = [state for state in states if state[1] is False]
+    if refused and len(refused) + len(accepted) == len(states):
+        return _Verdict("pointless")
+    return None
+
+
+def _meet(found: Sequence[Way], pair: _Pair) -> bool:
+    """Whether some value of the first argument always meets a second one that it excludes."""
+    by_origin: dict[object, list[bool]] = {}
+    for way in found:
+        first, second = way.values
+        if pair.first_given(first) is True:
+            key = (first.key, way.through)
+            by_origin.setdefault(key, []).append(pair.second_given(second) is True)
+    return any(all(refused) for refused in by_origin.values())
+
+
+def _check_iterable(
+    model: Model, module: Module, call: Call, given: dict[str, Expr]
+) -> Suspect | None:
+    """Whether an iterable dataset is given with what chooses samples by index."""
+    dataset = given.get("dataset")
+    if dataset is None or not _is_iterable(model, dataset):
+        return None
+    for name, is_given in (
+        ("shuffle", _is_true),
+        ("sampler", _is_something),
+        ("batch_sampler", _is_something),
+    ):
+        value = given.get(name)
+        found = ways(model, call, [value]) if value is not None else None
+        if value is not None and found and all(is_given(way.values[0]) for way in found):
+            message = (
+                f"torch refuses `{name}={_shown(module, value)}` for the iterable dataset "
+                f"`{_shown(module, dataset)}`: building the loader raises `ValueError`; an "
+                f"iterable dataset chooses the order itself"
+            )
+            return Suspect(module, value, message)
+    return None
+
+
+def _is_iterable(model: Model, dataset: Expr) -> bool:
+    """Whether the dataset certainly is of a class derived from torch's ``IterableDataset``."""
+    values = model.flow.values(dataset)
+    return bool(values) and all(
+        isinstance(value, Obj)
+        and isinstance(value.cls, Class)
+        and any(
+            isinstance(base, str)
+            and base.startswith(TORCH_DATA)
+            and base.rpartition(".")[2] == _ITERABLE
+            for base in model.flow.mro(value.cls)
+        )
+        for value in values
+    )
+
+
+# --------------------------------------------------------------------------- finding and fix
+
+
+def _suspect(
+    model: Model,
+    module: Module,
+    call: Call,
+    first: Expr,
+    second: Expr,
+    pair: _Pair,
+    verdict: _Verdict,
+) -> Suspect:
+    one = f"{pair.first}={_shown(module, first)}"
+    other = f"{pair.second}={_shown(module, second)}"
+    turned = _turned(first, second)
+    if verdict.kind == "pointless":
+        message = (
+            f"`{other}` can only be refused here: wherever it {pair.second_when}, `{one}` is given "
+            f"too and torch raises `ValueError`, and elsewhere it changes nothing"
+        )
+    else:
+        when = {
+            "always": "building the loader raises `ValueError`",
+            "sometimes": f"building the loader raises `ValueError` {_when(pair, verdict)}",
+            "parameter": f"any `{unparse(first)}` that is passed raises `ValueError`",
+        }[verdict.kind]
+        message = f"torch refuses `{other}` together with `{one}`: {when}"
+    message += f"; {_advice(first, second, pair, verdict, turned is not None)}"
+    why = []
+    if verdict.through is not None:
+        why.append(f"{model.place(verdict.through.scope, verdict.through)}: called with both here")
+    return Suspect(
+        module,
+        second,
+        message,
+        why=tuple(why),
+        mend=lambda: _mend(module, call, first, second, pair, verdict),
+    )
+
+
+def _shown(module: Module, value: Expr) -> str:
+    """The value as the file spells it, if that is short."""
+    text = text_of(module.source, value)
+    return text if len(text) <= _LONGEST and "\n" not in text else unparse(value)
+
+
+def _when(pair: _Pair, verdict: _Verdict) -> str:
+    if verdict.varies:
+        return f"where `{pair.second}` {pair.second_when}"
+    if pair.first == "batch_size":
+        return "where `batch_size` is None"
+    return f"where `{pair.first}` is not None"
+
+
+def _advice(first: Expr, second: Expr, pair: _Pair, verdict: _Verdict, is_turned: bool) -> str:
+    if is_turned:
+        return f"turn the test round: `{pair.second}` is for loaders without `{pair.first}`"
+    if pair.first == "sampler" and verdict.kind != "always" and not verdict.varies:
+        return f"pass `shuffle` only where `{unparse(first)}` is None"
+    if pair.first == "batch_sampler" and pair.second != "sampler":
+        return f"let the batch sampler decide, and drop `{pair.second}`"
+    if pair.second == "shuffle":
+        return "drop `shuffle`, as the sampler decides the order"
+    return "drop one of them"
+
+
+def _turned(first: Expr, second: Expr) -> Compare | None:
+    """The test ``first is not None`` in ``x if first is not None else False``, or alone."""
+    test = second.test if isinstance(second, Choice) and second.kind == "if" else second
+    if isinstance(test, Compare) and len(test.ops) == 1 and test.ops[0] in {"IsNot", "NotEq"}:
+        right = test.rights[0]
+        if isinstance(right, Const) and right.value is None and same(test.left, first):
+            return test
+    return None
+
+
+def _mend(
+    module: Module, call: Call, first: Expr, second: Expr, pair: _Pair, verdict: _Verdict
+) -> Fix | None:
+    if pair.second == "sampler" or pair.first == "batch_size":
+        return None  # which of the two was meant is for a person to say
+    arg = next((arg for arg in call.args if arg.value is second), None)
+    if arg is None or verdict.through is not None:
+        return None
+    source = module.source
+    turned = _turned(first, second)
+    if turned is not None:
+        text = text_of(source, turned)
+        for old, new in (("is not", "is"), ("!=", "==")):
+            if text.count(old) == 1:
+                edits = [Edit(source.path, *offsets(source, turned), text.replace(old, new))]
+                return fix("Turn the test round", Applicability.UNSAFE, edits, source)
+        return None
+    if verdict.kind in {"always", "pointless"} or verdict.varies:
+        if arg.keyword is None:
+            return None  # the arguments after it would move
+        edit = drop_argument(Region(module, call.stmt or call.scope), call, second)
+        if edit is None:
+            return None
+        loses = verdict.kind != "always" and pair.second != "batch_size"
+        safe = (
+            Applicability.UNSAFE
+            if loses or any(isinstance(node, Call) for node in walk(second))
+            else Applicability.SAFE
+        )
+        return fix(f"Drop `{pair.second}`", safe, [edit], source)
+    if pair.first == "sampler" and isinstance(second, Const) and dotted(first) is not None:
+        text = f"{text_of(source, first)} is None"
+        start_end = Edit(source.path, *offsets(source, second), text)
+        return fix(f"Pass `shuffle={text}`", Applicability.SAFE, [start_end], source)
+    return None

@@ -29,6 +29,7 @@ import signal
 import socket
 import threading
 import traceback
+import warnings
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -69,8 +70,10 @@ def main() -> None:
         missing = isinstance(error, ModuleNotFoundError) and error.name == "torch"
         answer({"missing": missing, "error": f"{type(error).__name__}: {error}"})
         return
-    # The first optimizer imports it, for 1.7 s, in every rank of every scenario.
-    with contextlib.suppress(Exception):
+    # The first optimizer imports it, for 1.7 s, in every rank of every scenario. It warns where
+    # NumPy is not installed, which concerns nobody here.
+    with contextlib.suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         importlib.import_module("torch._dynamo")
     torch.set_num_threads(1)
     _adopt_orphans()

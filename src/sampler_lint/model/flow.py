@@ -1270,6 +1270,8 @@ class Flow:
         if given is MISSING:
             if param.default is not None:
                 self._flow(self._expr(param.default), var)
+            elif param.kind not in {"vararg", "kwarg"}:
+                self._add(var, Unknown(f"a decorator of `{function.name}` passes `{param.name}`"))
         elif isinstance(given, Expr):
             self._flow(self._expr(given), var)
         else:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from weakref import WeakKeyDictionary
 
 from sampler_lint.model.facts import (
     Assign,
@@ -15,21 +17,58 @@ from sampler_lint.model.facts import (
     Declare,
     Expr,
     Function,
+    Index,
     Name,
+    Param,
     Scope,
+    children,
     dotted,
     last_name,
+    unparse,
     walk,
 )
-from sampler_lint.model.flow import Ext, Lit, ModRef, Obj, Unknown, self_class
+from sampler_lint.model.flow import Ext, FuncRef, Lit, ModRef, Obj, Unknown, passed, self_class
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
+from sampler_lint.model.ranks import parameter_differs
+from sampler_lint.source import SourceError
 
 #: A setting by one of these names is the program's seed; ``split_seed`` and the like are not.
 _SEED_NAME = re.compile(
-    r"^(?:(?:rand(?:om)?|manual|rng|global|base|train|training|data|torch)_?)?seed$", re.IGNORECASE
+    r"^(?:(?:rand(?:om)?|rnd|manual|rng|global|base|init|train|training|data|torch|np)_?)*seed$",
+    re.IGNORECASE,
 )
 _RANK = re.compile(r"rank|worker|process_index|gpu|device_id", re.IGNORECASE)
+_SEEDERS = frozenset(
+    {
+        "manual_seed",
+        "manual_seed_all",
+        "seed_everything",
+        "seed_all",
+        "set_seed",
+        "set_seeds",
+        "set_random_seed",
+        "set_random_seeds",
+        "set_global_seed",
+        "set_all_seeds",
+        "fix_seed",
+        "fix_random_seed",
+        "setup_seed",
+        "init_seed",
+        "init_seeds",
+        "same_seeds",
+        "seed_torch",
+        "random_seed",
+        "set_rng_seed",
+        "enable_full_determinism",
+        "seed",
+    }
+)
+#: The same as bytes, to see whether a file that says no sampler word is worth reading.
+_SEEDING_WORDS = re.compile(rb"manual_seed|random\.seed|seed_everything|set_seed|set_random_seed")
+_LIBRARY = re.compile(r"^(?:torch|numpy\.random|random|cupy\.random)\.")
+_TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[^/]*_test\.py$)")
+_DEEPEST = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +80,252 @@ class Seed:
     """Whether it certainly is an int; False if it may be None; None if not known."""
 
 
-def seeding(model: Model, module: Module) -> tuple[Module, Call, Expr] | None:
-    """Where the program of ``module`` seeds its generators with a value it does not fix."""
-    program = model.project.program_of(module)
-    own = [found for found in model.seeded_by if model.project.program_of(found[0]) == program]
-    near = [found for found in own if found[0] is module]
+@dataclass(frozen=True, slots=True)
+class Seeding:
+    """A place where a program seeds its generators from a setting."""
+
+    module: Module
+    call: Call
+    setting: str
+    """The setting as it is spelled there (``args.seed``)."""
+
+
+def seeding(model: Model, module: Module) -> Seeding | None:
+    """Where the program of ``module`` seeds its generators with a value that can be set."""
+    seeds = _seeds_of(model)
+    found = [
+        item
+        for item in seeds.by_program.get(model.project.program_of(module), ())
+        if seeds.run_together(item.module, module)
+    ]
+    near = [item for item in found if item.module is module]
     # torch's own generator is the one a reader thinks of.
-    torch_first = sorted(near or own, key=lambda found: last_name(found[1].func) != "manual_seed")
+    torch_first = sorted(near or found, key=lambda item: last_name(item.call.func) != "manual_seed")
     return next(iter(torch_first), None)
+
+
+class _Seeds:
+    """Every call of the tree that seeds a global generator from a setting."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self._importers: dict[str, set[str]] = {}
+        self._around: dict[str, set[str]] = {}
+        self.by_program: dict[str, list[Seeding]] = {}
+        for program, module in self._files():
+            if is_test(module):
+                continue
+            for call in module.facts.all_calls:
+                given = seed_given(model, call)
+                setting = setting_of(model, given) if given is not None else None
+                if setting is not None:
+                    found = self.by_program.setdefault(program, [])
+                    found.append(Seeding(module, call, setting))
+
+    def _files(self) -> Iterator[tuple[str, Module]]:
+        """The candidate files, and those they import in which something is seeded."""
+        project = self.model.project
+        todo = [(project.program_of(module), module) for module in self.model.modules]
+        seen = {module.path for _, module in todo}
+        while todo:
+            program, module = todo.pop(0)
+            yield program, module
+            for path in _imported_paths(self.model, module):
+                self._importers.setdefault(path, set()).add(module.path)
+                if path in seen:
+                    continue
+                seen.add(path)
+                with contextlib.suppress(SourceError):
+                    if path.endswith("__init__.py") or _SEEDING_WORDS.search(
+                        project.bytes_of(path)
+                    ):
+                        other = project.module_at(path)
+                        if other is not None:
+                            todo.append((program, other))
+
+    def run_together(self, one: Module, other: Module) -> bool:
+        """Whether some file leads to both by its imports, or they are in one package."""
+        if "." in one.name and one.name.split(".")[0] == other.name.split(".")[0]:
+            return True
+        return not self._leading_to(one.path).isdisjoint(self._leading_to(other.path))
+
+    def _leading_to(self, path: str) -> set[str]:
+        known = self._around.get(path)
+        if known is None:
+            known = self._around[path] = {path}
+            todo = [path]
+            while todo:
+                for importer in self._importers.get(todo.pop(), ()):
+                    if importer not in known:
+                        known.add(importer)
+                        todo.append(importer)
+        return known
+
+
+_found: WeakKeyDictionary[Model, _Seeds] = WeakKeyDictionary()
+
+
+def _seeds_of(model: Model) -> _Seeds:
+    known = _found.get(model)
+    if known is None:
+        known = _found[model] = _Seeds(model)
+    return known
+
+
+def _imported_paths(model: Model, module: Module) -> Iterator[str]:
+    """The files of the tree that a file imports."""
+    project = model.project
+    wanted: list[tuple[str, int]] = list(module.facts.star_imports)
+    for scope in module.facts.scopes:
+        for bindings in scope.bindings.values():
+            for binding in bindings:
+                if binding.how == "import":
+                    name, attribute, level = binding.payload
+                    wanted.append((name, level))
+                    if attribute is not None:
+                        wanted.append((f"{name}.{attribute}".lstrip("."), level))
+    for name, level in wanted:
+        path = project.find(name or "", module, level)
+        if path is not None and path in project.files:
+            yield path
+
+
+def is_test(module: Module) -> bool:
+    """Whether the file holds tests, where fixed seeds are meant."""
+    return _TEST_PATH.search(module.display.replace("\\", "/")) is not None
+
+
+def constructions(model: Model) -> Iterator[Obj]:
+    """Every sampler built in the candidate files, those built by ``cls(…)`` too."""
+    yield from model.constructions()
+    for _, cls in model.classes():
+        if not model.is_sampler_class(cls):
+            continue
+        for method in cls.methods:
+            first = method.params[0].name if method.is_classmethod and method.params else None
+            for call in method.calls:
+                if first and isinstance(call.func, Name) and call.func.id == first:
+                    yield Obj(cls, call)
+
+
+def seed_given(model: Model, call: Call) -> Expr | None:
+    """What ``call`` seeds the program's global generators with, if it does."""
+    name = last_name(call.func)
+    if name not in _SEEDERS or not _is_global(model, call, name):
+        return None
+    scope: Scope | None = call.scope
+    while scope is not None:
+        if "worker" in scope.name or (isinstance(scope, Class) and model.is_sampler_class(scope)):
+            return None
+        scope = scope.outer
+    given = call.positional[:1] or [arg.value for arg in call.args if arg.keyword == "seed"]
+    return given[0] if given else None
+
+
+def _is_global(model: Model, call: Call, name: str) -> bool:
+    """Whether the call seeds a library's own generator, not one that was made."""
+    values = model.flow.values(call.func)
+    if name in {"seed", "manual_seed", "manual_seed_all"}:
+        return any(
+            isinstance(value, Ext) and "()" not in value.dotted and _LIBRARY.match(value.dotted)
+            for value in values
+        )
+    if isinstance(call.func, Name):
+        return True
+    return any(
+        (isinstance(value, Ext) and "()" not in value.dotted)
+        or (
+            isinstance(value, FuncRef)
+            and any(last_name(inner.func) in _SEEDERS for inner in value.function.calls)
+        )
+        for value in values
+    )
+
+
+def setting_of(model: Model, expr: Expr, depth: int = 0) -> str | None:
+    """The setting that a seed comes from, as it is spelled; None for literals and what is drawn.
+
+    A setting is an attribute or an entry called ``seed`` of a configuration, the parameter of a
+    public function that nothing in the tree calls, or of a command.
+    """
+    if depth > _DEEPEST:
+        return None
+    if isinstance(expr, Attr):
+        return _attribute_setting(model, expr, depth)
+    if isinstance(expr, Index):
+        return unparse(expr) if _is_seed_key(expr.key) else None
+    if isinstance(expr, Name):
+        return _name_setting(model, expr, depth)
+    if isinstance(expr, Call) and last_name(expr.func) in {"get", "getattr", "getenv"}:
+        key = next((arg for arg in expr.positional if _is_seed_key(arg)), None)
+        return f"{unparse(key)} of {unparse(expr.func)}" if key is not None else None
+    for child in children(expr):
+        if not isinstance(expr, Call) or child is not expr.func:
+            found = setting_of(model, child, depth + 1)
+            if found is not None:
+                return found
+    return None
+
+
+def _is_seed_key(expr: Expr) -> bool:
+    return (
+        isinstance(expr, Const)
+        and isinstance(expr.value, str)
+        and _SEED_NAME.match(expr.value.rpartition(".")[2].rpartition("/")[2]) is not None
+    )
+
+
+def _attribute_setting(model: Model, expr: Attr, depth: int) -> str | None:
+    if not _SEED_NAME.match(expr.name) or _is_module(model, expr):
+        return None
+    cls = self_class(expr.value)
+    if cls is None:
+        return dotted(expr) or unparse(expr)
+    bases = model.flow.mro(cls)
+    for store in model.project.stores_of(expr.name):
+        assert isinstance(store.target, Attr)
+        if store.value is not None and self_class(store.target.value) in bases:
+            found = setting_of(model, store.value, depth + 1)
+            if found is not None:
+                return found
+    return None
+
+
+def _name_setting(model: Model, name: Name, depth: int) -> str | None:
+    owner: Scope | None = name.scope
+    while owner is not None and name.id not in owner.bindings:
+        owner = owner.outer
+    for binding in owner.bindings[name.id] if owner is not None else ():
+        found = None
+        if binding.how == "param" and isinstance(owner, Function):
+            found = _parameter_setting(model, owner, binding.payload, depth + 1)
+        elif binding.how in {"assign", "aug", "element"} and binding.value is not None:
+            found = setting_of(model, binding.value, depth + 1)
+        if found is not None:
+            return found
+    return None
+
+
+def _parameter_setting(model: Model, function: Function, param: Param, depth: int) -> str | None:
+    if depth > _DEEPEST:
+        return None
+    calls = [
+        call for call in model.flow.callers(function) if not is_test(model.module_of(call.scope))
+    ]
+    bound = function.cls is not None and not function.is_static
+    for call in calls:
+        given = passed(function, param, call, is_bound=bound)
+        if given is None and _SEED_NAME.match(param.name):
+            return param.name
+        if isinstance(given, Expr):
+            found = setting_of(model, given, depth + 1)
+            if found is not None:
+                return found
+    if calls or not _SEED_NAME.match(param.name):
+        return None
+    public = "." in model.module_of(function).name and not function.name.startswith("_")
+    is_command = bool(function.decorators) or function.name == "main"
+    return param.name if public or is_command else None
 
 
 def in_scope(model: Model, module: Module, scope: Scope, site: Call) -> Seed | None:
@@ -56,7 +333,11 @@ def in_scope(model: Model, module: Module, scope: Scope, site: Call) -> Seed | N
     function: Scope | None = scope
     while isinstance(function, Function):
         for param in function.params:
-            if _SEED_NAME.match(param.name) and not _tainted_name(function, param.name):
+            if (
+                _SEED_NAME.match(param.name)
+                and not _tainted_name(function, param.name)
+                and parameter_differs(model, function, param) is None
+            ):
                 default = param.default
                 number: bool | None = None
                 if isinstance(default, Const):
@@ -69,15 +350,20 @@ def in_scope(model: Model, module: Module, scope: Scope, site: Call) -> Seed | N
     return None
 
 
+def is_seed_name(name: str) -> bool:
+    """Whether a setting or parameter of this name is the program's seed."""
+    return _SEED_NAME.match(name) is not None
+
+
 def _spellings(model: Model, module: Module) -> Iterator[tuple[str, Attr]]:
     """``args.seed`` and the like, as the program reads them; those that seed it first."""
     program = model.project.program_of(module)
     seen = set()
     seeding_exprs = [
         node
-        for other, _, expr in model.seeded_by
-        if model.project.program_of(other) == program
-        for node in walk(expr)
+        for found in _seeds_of(model).by_program.get(program, ())
+        for arg in found.call.args
+        for node in walk(arg.value)
         if isinstance(node, Attr)
     ]
     own_reads = [read for scope in module.facts.scopes for read in scope.reads]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.findings import Applicability, Fix
+from sampler_lint.model.draws import bare_generator, draws
 from sampler_lint.model.facts import (
+    Assign,
     Attr,
     Call,
     Class,
@@ -14,6 +17,7 @@ from sampler_lint.model.facts import (
     Expr,
     Function,
     Name,
+    Scope,
     last_name,
     unparse,
     walk,
@@ -21,10 +25,28 @@ from sampler_lint.model.facts import (
 from sampler_lint.model.flow import Obj
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.model.project import Module
-from sampler_lint.model.seeds import Seed, in_scope, seeding
+from sampler_lint.model.seeds import (
+    Seed,
+    Seeding,
+    constructions,
+    in_scope,
+    is_seed_name,
+    is_test,
+    seeding,
+)
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import add_keyword, fix, is_library, text_of
-from sampler_lint.rules._region import Region, line_indent
+from sampler_lint.rules._mend import fix, is_library, text_of
+from sampler_lint.rules._seed_mend import (
+    docstring_edit,
+    parameter_edit,
+    pass_in,
+    seed_edit,
+    spelled,
+)
+
+
+#: The seed of a new generator (torch: c10/core/GeneratorImpl.h, ``default_rng_seed_val``).
+_BARE = "67280421310721 (that of a new `torch.Generator()`)"
 
 
 class SeedNotPassed(Rule):
@@ -62,67 +84,178 @@ class SeedNotPassed(Rule):
     invariant = "seed-matters"
 
     def check(self, model: Model) -> Iterator[Suspect]:
-        """Look at every distributed sampler that is built in a program with a seed."""
-        for sampler in model.constructions():
+        """Look at every sampler with a seed that is built in a program with a seed."""
+        seen = set()
+        for sampler in constructions(model):
             site = sampler.site
-            if site is None or model.is_a(sampler, DISTRIBUTED_SAMPLER) is not True:
+            if site is None or site in seen or model.role(sampler) == "loader":
                 continue
             module = model.module_of(site.scope)
-            given = model.flow.argument(sampler, "seed")
-            if given is None and model.flow.may_be_passed(sampler, "seed"):
+            if is_test(module):
                 continue
-            if given is not None and not (isinstance(given, Const) and given.value is not None):
-                continue
-            if not _takes_seed(model, sampler) or not _may_shuffle(model, module, sampler):
+            fixed = _fixed_seed(model, sampler)
+            if fixed is None or not _may_shuffle(model, sampler) or _evaluates(sampler):
                 continue
             source = seeding(model, module)
             if source is None or _seeded_later(model, module, sampler):
                 continue
-            yield _suspect(model, module, sampler, given, source)
+            seen.add(site)
+            yield _suspect(model, module, sampler, fixed, source)
 
 
-def _takes_seed(model: Model, sampler: Obj) -> bool:
-    """Whether the class has a ``seed`` parameter and uses it to shuffle."""
+@dataclass(frozen=True, slots=True)
+class _Fixed:
+    """The seed a sampler keeps: the parameter it takes it by, and the literal it gets."""
+
+    parameter: str
+    given: Expr | None
+    value: str
+
+
+def _fixed_seed(model: Model, sampler: Obj) -> _Fixed | None:
+    """The fixed seed that a sampler is certainly built with, if it is."""
     if isinstance(sampler.cls, str):
-        return True
-    init = model.flow.method(sampler.cls, "__init__")
-    if isinstance(init, Function) and init.param("seed") is None:
-        return any(param.kind == "kwarg" for param in init.params) and not any(
+        if model.is_a(sampler, DISTRIBUTED_SAMPLER) is not True:
+            return None
+        parameter, default = "seed", "0"
+    else:
+        taken = _seed_parameter(model, sampler.cls)
+        if taken is None:
+            return None
+        parameter, default = taken
+    given = model.flow.argument(sampler, parameter)
+    if given is None:
+        if model.flow.may_be_passed(sampler, parameter) and not _never_passed(
+            model, sampler, parameter
+        ):
+            return None
+        return _Fixed(parameter, None, f"seed {default}") if default else None
+    if isinstance(given, Const) and isinstance(given.value, int):
+        return _Fixed(parameter, given, f"the literal seed {given.value}")
+    return None
+
+
+def _seed_parameter(model: Model, cls: Class) -> tuple[str, str] | None:
+    """The parameter by which a class takes the seed of its shuffle, and its default."""
+    init = model.flow.method(cls, "__init__")
+    distributed = model.is_a(cls, DISTRIBUTED_SAMPLER) is True
+    if init is None:
+        return ("seed", "0") if distributed and _shuffles_by_seed(model, cls) else None
+    if not isinstance(init, Function):
+        return None
+    param = next((param for param in init.params if is_seed_name(param.name)), None)
+    if param is None:
+        hands_on = any(param.kind == "kwarg" for param in init.params) and not any(
             call.keyword("seed") is not None for call in init.calls
         )
-    iterate = model.flow.method(sampler.cls, "__iter__")
-    if not isinstance(iterate, Function):
+        takes = distributed and hands_on and _shuffles_by_seed(model, cls)
+        return ("seed", "0") if takes else None
+    if not _draws_by_seed(model, cls, init, param.name):
+        return None
+    if isinstance(param.default, Const) and isinstance(param.default.value, int):
+        return param.name, str(param.default.value)
+    if isinstance(param.default, Const) and param.default.value is None:
+        return param.name, _BARE if bare_generator(cls, init, param.name) else ""
+    return param.name, ""
+
+
+def _shuffles_by_seed(model: Model, cls: Class) -> bool:
+    """Whether the class's own methods read a seed, or leave the shuffle to torch's."""
+    if model.flow.method(cls, "__iter__") == DISTRIBUTED_SAMPLER:
         return True
-    reads = {
-        read.name
-        for base in model.flow.mro(sampler.cls)
-        if isinstance(base, Class)
-        for scope in scopes_inside(base)
-        if scope.name != "__init__"
+    scopes = [scope for scope in _scopes(model, cls) if scope.name != "__init__"]
+    return any(
+        is_seed_name(read.name.lstrip("_")) or read.name == "__iter__"
+        for scope in scopes
         for read in scope.reads
-    }
-    return "seed" in reads or any("generator" in name for name in reads)
+    )
 
 
-def _may_shuffle(model: Model, module: Module, sampler: Obj) -> bool:
-    """Whether it shuffles for some caller: one in the tree, or anyone in a library."""
-    shuffles = model.shuffles(sampler)
-    if shuffles:
+def _scopes(model: Model, cls: Class) -> list[Scope]:
+    """The scopes inside the class and its bases in the tree."""
+    bases = [base for base in model.flow.mro(cls) if isinstance(base, Class)]
+    return [scope for base in bases for scope in scopes_inside(base)]
+
+
+def _draws_by_seed(model: Model, cls: Class, init: Function, name: str) -> bool:
+    """Whether the class draws by what it is given as the parameter ``name``."""
+    if model.flow.method(cls, "__iter__") == DISTRIBUTED_SAMPLER:
         return True
-    assert sampler.site is not None
+    if not any(draws(scope) for scope in _scopes(model, cls)):
+        return False
+    seeded_at_once = any(
+        isinstance(node, Name) and node.id == name
+        for call in init.calls
+        if last_name(call.func) in {"manual_seed", "seed", "Random", "default_rng", "RandomState"}
+        for arg in call.args
+        for node in walk(arg.value)
+    )
+    return seeded_at_once or _shuffles_by_seed(model, cls)
+
+
+def _never_passed(model: Model, sampler: Obj, parameter: str) -> bool:
+    """Whether ``*args``/``**kwargs`` of a factory bring no seed from any call of the tree."""
+    site = sampler.site
+    assert site is not None
+    function = site.scope
+    if not isinstance(function, Function):
+        return False
+    own = {param.name: param for param in function.params}
+    for arg in site.args:
+        if arg.stars:
+            kind = "vararg" if arg.stars == 1 else "kwarg"
+            if not isinstance(arg.value, Name) or arg.value.id not in own:
+                return False
+            if own[arg.value.id].kind != kind or len(function.bindings[arg.value.id]) != 1:
+                return False
+    calls = model.flow.callers(function)
+    takes = [p for p in function.params if p.kind in {"positional", "positional_only"}]
+    bound = function.cls is not None and not function.is_static
+    return bool(calls) and all(
+        call.keyword(parameter) is None
+        and not call.has_star
+        and not call.has_double_star
+        and len(call.positional) + bound <= len(takes)
+        for call in calls
+    )
+
+
+def _may_shuffle(model: Model, sampler: Obj) -> bool:
+    """Whether it shuffles, or does under a setting that is not known here."""
+    if isinstance(sampler.cls, Class):
+        init = model.flow.method(sampler.cls, "__init__")
+        own = init.param("shuffle") if isinstance(init, Function) else None
+        iterate = model.flow.method(sampler.cls, "__iter__")
+        if own is None and isinstance(init, Function) and isinstance(iterate, Function):
+            return model.shuffles(sampler) is not False
+        default = own.default if own is not None else None
+        default_on = not (isinstance(default, Const) and default.value is False)
+    else:
+        default_on = True
     given = model.flow.argument(sampler, "shuffle")
-    scope = sampler.site.scope
-    if isinstance(given, Name) and isinstance(scope, Function) and scope.param(given.id):
-        return is_library(module, scope) and not scope.name.startswith("_")
-    if isinstance(sampler.cls, Class) and shuffles is None:
-        own = model.flow.method(sampler.cls, "__iter__")
-        literal = given is None or (isinstance(given, Const) and given.value is True)
-        return (
-            isinstance(own, Function)
-            and literal
-            and not model.flow.may_be_passed(sampler, "shuffle")
-        )
-    return False
+    if given is None:
+        return default_on
+    constants = model.flow.constants(given, sampler.through)
+    return constants is None or any(constants)
+
+
+_EVALUATION = re.compile(
+    r"(?:^|[_.])(?:val|valid|validate|validation|eval|evals|evaluate|evaluation|test|tests|testing"
+    r"|dev|infer|inference|predict|prediction|extract|calib|calibration|query|gallery)(?:[_.\d]|set|$)"
+)
+
+
+def _evaluates(sampler: Obj) -> bool:
+    """Whether the order matters to nobody: the sampler of a validation or inference pass."""
+    site = sampler.site
+    assert site is not None
+    names = [site.scope.name]
+    if isinstance(site.stmt, Assign):
+        names += [unparse(target) for target in site.stmt.targets]
+    data = site.positional[:1] or [a.value for a in site.args if a.keyword and "data" in a.keyword]
+    names += [unparse(expr) for expr in data]
+    words = [re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() for name in names]
+    return any(_EVALUATION.search(word) for word in words)
 
 
 def _seeded_later(model: Model, module: Module, sampler: Obj) -> bool:
@@ -165,54 +298,41 @@ def _suspect(
     model: Model,
     module: Module,
     sampler: Obj,
-    given: Expr | None,
-    source: tuple[Module, Call, Expr],
+    fixed: _Fixed,
+    source: Seeding,
 ) -> Suspect:
     site = sampler.site
     assert site is not None
-    seeded_in, seeded_call, seed_expr = source
-    fixed = "seed 0" if given is None else f"the literal seed {text_of(module.source, given)}"
+    keyword = fixed.parameter
     message = (
-        f"`{sampler.name}` shuffles with {fixed} whatever `{unparse(seed_expr)}` is: "
-        f"`{unparse(seeded_call.func)}` does not reach the sampler's own generator, so every seed "
+        f"`{sampler.name}` shuffles with {fixed.value} whatever `{source.setting}` is: "
+        f"`{unparse(source.call.func)}` does not reach the sampler's own generator, so every seed "
         f"reads the same order"
     )
     seed = in_scope(model, module, site.scope, site)
     if seed is not None:
-        message += f"; pass `seed={seed.code}`"
-        mend = lambda: _pass_seed(module, site, given, seed)  # noqa: E731
+        message += f"; pass `{keyword}={seed.code}`"
+        mend = lambda: _pass_seed(module, site, fixed, seed)  # noqa: E731
     else:
         function = site.scope if isinstance(site.scope, Function) else None
         if function is not None and _can_take_parameter(function):
             message += f"; give `{function.name}` a `seed` parameter and pass it on"
-            mend = lambda: _add_parameter(model, module, function, site, given)  # noqa: E731
+            mend = lambda: _add_parameter(model, module, function, site, fixed)  # noqa: E731
         else:
-            message += "; pass the program's seed as `seed=`"
+            message += f"; pass the program's seed as `{keyword}=`"
             mend = lambda: None  # noqa: E731
-    why = (f"{seeded_in.display}:{seeded_call.row}: the program is seeded here",)
+    why = (f"{source.module.display}:{source.call.row}: the program is seeded here",)
     return Suspect(module, site, message, why=why, mend=mend)
 
 
 # --------------------------------------------------------------------------- fixes
 
 
-def _value(seed: Seed) -> str:
-    return f"{seed.code} or 0" if seed.is_number is False else seed.code
-
-
-def _pass_seed(module: Module, site: Call, given: Expr | None, seed: Seed) -> Fix | None:
-    edit = _seed_edit(module, site, given, _value(seed))
+def _pass_seed(module: Module, site: Call, fixed: _Fixed, seed: Seed) -> Fix | None:
+    value = spelled(seed)
+    edit = seed_edit(module, site, fixed.parameter, fixed.given, value)
     applicability = Applicability.UNSAFE if seed.is_number is None else Applicability.SAFE
-    return fix(f"Pass `seed={_value(seed)}`", applicability, [edit], module.source)
-
-
-def _seed_edit(module: Module, site: Call, given: Expr | None, value: str) -> Edit:
-    import libcst as cst
-
-    region = Region(module, site.stmt or site.scope)
-    if given is not None:
-        return region.replace(region.find(given, cst.BaseExpression), value)  # type: ignore[type-abstract]
-    return add_keyword(region, site, "seed", value)
+    return fix(f"Pass `{fixed.parameter}={value}`", applicability, [edit], module.source)
 
 
 def _can_take_parameter(function: Function) -> bool:
@@ -227,13 +347,16 @@ def _can_take_parameter(function: Function) -> bool:
 
 
 def _add_parameter(
-    model: Model, module: Module, function: Function, site: Call, given: Expr | None
+    model: Model, module: Module, function: Function, site: Call, fixed: _Fixed
 ) -> Fix | None:
     """Add ``seed`` to the factory, use it, document it, and pass it in every call of the tree."""
     source = module.source
-    default = "0" if given is None else text_of(source, given)
-    edits = [_seed_edit(module, site, given, "seed"), _parameter_edit(module, function, default)]
-    documented = _docstring_edit(module, function)
+    default = "0" if fixed.given is None else text_of(source, fixed.given)
+    edits = [
+        seed_edit(module, site, fixed.parameter, fixed.given, "seed"),
+        parameter_edit(module, function, default),
+    ]
+    documented = docstring_edit(module, function)
     if documented is not None:
         edits.append(documented)
     calls = [
@@ -241,17 +364,14 @@ def _add_parameter(
         for call in model.flow.callers(function)
         if last_name(call.func) == function.name and _shuffles_through(model, site, call)
     ]
-    everywhere = bool(calls) and not is_library(module, function)
-    for call in calls:
-        caller = model.module_of(call.scope)
-        seed = in_scope(model, caller, call.scope, call)
-        if seed is None or call.has_double_star or seed.is_number is None:
-            everywhere = False
-            continue
-        region = Region(caller, call.stmt or call.scope)
-        edits.append(add_keyword(region, call, "seed", _value(seed)))
-    applicability = Applicability.SAFE if everywhere else Applicability.UNSAFE
-    return fix(f"Give `{function.name}` a `seed` parameter", applicability, edits, source)
+    passed, everywhere = pass_in(model, calls, "seed")
+    safe = bool(calls) and everywhere and not is_library(module, function)
+    return fix(
+        f"Give `{function.name}` a `seed` parameter",
+        Applicability.SAFE if safe else Applicability.UNSAFE,
+        [*edits, *passed],
+        source,
+    )
 
 
 def _shuffles_through(model: Model, site: Call, call: Call) -> bool:
@@ -259,77 +379,3 @@ def _shuffles_through(model: Model, site: Call, call: Call) -> bool:
     given = site.keyword("shuffle")
     constants = {True} if given is None else model.flow.constants(given, call)
     return constants is None or any(constants)
-
-
-def _parameter_edit(module: Module, function: Function, default: str) -> Edit:
-    import libcst as cst
-
-    assert function.define is not None
-    region = Region(module, function.define)
-    node = next(
-        found for found in region.nodes(cst.FunctionDef) if found.name.value == function.name
-    )
-    typed = any(param.annotation is not None for param in function.params)
-    text = f"seed: int = {default}" if typed else f"seed={default}"
-    parameters = node.params
-    source = module.source
-    if not function.params:
-        start = source.text.index("(", region.span(node.name)[1]) + 1
-        return Edit(source.path, start, start, text)
-    if isinstance(parameters.star_kwarg, cst.Param):
-        stars = source.text.rindex("**", 0, region.span(parameters.star_kwarg.name)[0])
-        return Edit(source.path, stars, stars, f"{text}, ")
-    last = function.params[-1]
-    last_node = next(
-        param
-        for param in (*parameters.params, *parameters.kwonly_params, parameters.star_arg)
-        if isinstance(param, cst.Param) and param.name.value == last.name
-    )
-    part = last_node.default or last_node.annotation or last_node.name
-    end = region.span(part)[1]
-    if isinstance(part, cst.Annotation):
-        end = region.span(part.annotation)[1]
-    comma = isinstance(last_node.comma, cst.Comma)
-    last_row = source.position(region.span(last_node.name)[0]).row
-    if last_row != function.define.row and line_indent(source, last_row) and comma:
-        at = source.text.index(",", end) + 1
-        added = f"{source.newline}{line_indent(source, last_row)}{text},"
-        return Edit(source.path, at, at, added)
-    return Edit(source.path, end, end, f", {text}")
-
-
-_ENTRY = r"^([ \t]+){name}( ?\([^)\n]*\))?:"
-
-
-def _docstring_edit(module: Module, function: Function) -> Edit | None:
-    """An entry for ``seed`` below the last parameter's in a Google-style docstring."""
-    import libcst as cst
-
-    assert function.define is not None
-    if not function.params:
-        return None
-    region = Region(module, function.define)
-    source = module.source
-    docstring = next(
-        (node for node in region.nodes(cst.SimpleString) if node.quote.startswith(('"""', "'''"))),
-        None,
-    )
-    if docstring is None:
-        return None
-    start, stop = region.span(docstring)
-    first, last = source.position(start).row, source.position(stop).row
-    if function.body and function.body[0].row < first:
-        return None  # a string of the body
-    pattern = re.compile(_ENTRY.format(name=re.escape(function.params[-1].name)))
-    for row in range(first, last):
-        match = pattern.match(source.line(row))
-        if match is None:
-            continue
-        end = row + 1
-        while end < last and source.line(end).startswith((match[1] + " ", match[1] + "\t")):
-            end += 1
-        kind = " (int)" if match[2] else ""
-        text = f"{match[1]}seed{kind}: The seed of the shuffle, the same on every rank."
-        offset = source.line_starts[end - 1]
-        return Edit(source.path, offset, offset, text + source.newline)
-    return None

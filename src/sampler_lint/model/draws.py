@@ -1,0 +1,163 @@
+"""Where a sampler draws at random, and what its generators are seeded with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    Function,
+    If,
+    Name,
+    Scope,
+    children,
+    last_name,
+    walk,
+)
+from sampler_lint.model.flow import Ext
+from sampler_lint.model.linked import Model, scopes_inside
+
+_DRAWS = frozenset(
+    {
+        "randperm", "shuffle", "permutation", "permuted", "multinomial", "randint", "randrange",
+        "sample", "choice", "choices", "random_", "rand",
+    }
+)  # fmt: skip
+#: What draws a seed instead of taking one.
+_ENTROPY = frozenset({"seed", "initial_seed", "random_", "urandom", "time", "getrandbits"})
+_GENERATORS = frozenset(
+    {
+        "random.Random",
+        "numpy.random.RandomState",
+        "numpy.random.default_rng",
+        "numpy.random.Generator",
+        "numpy.random.PCG64",
+        "numpy.random.SeedSequence",
+    }
+)
+_GLOBAL_SEEDERS = frozenset(
+    {"random.seed", "numpy.random.seed", "torch.manual_seed", "torch.random.manual_seed"}
+)
+_LOCAL_SEEDERS = frozenset({"manual_seed", "seed"})
+_PLAIN_CALLS = frozenset({"int", "abs", "hash", "str", "float"})
+
+
+@dataclass(frozen=True, slots=True)
+class Seeded:
+    """A call that seeds a generator."""
+
+    call: Call
+    seed: Expr
+    generator: str | None
+    """How the generator that it seeds is spelled; None for a library's own one."""
+
+
+def draws(scope: Scope) -> bool:
+    """Whether the scope itself draws at random."""
+    return any(last_name(call.func) in _DRAWS for call in scope.calls)
+
+
+def is_draw(call: Call) -> bool:
+    """Whether the call draws at random, by its name."""
+    return last_name(call.func) in _DRAWS
+
+
+def seeded(model: Model, scope: Scope) -> Iterator[Seeded]:
+    """Every call of the scope that seeds a generator, with what it is seeded with."""
+    for call in scope.calls:
+        if not call.positional:
+            continue
+        given = call.positional[0]
+        if any(_names(model, call.func, _GENERATORS)):
+            yield Seeded(call, given, _assigned_to(call))
+        elif any(_names(model, call.func, _GLOBAL_SEEDERS)):
+            yield Seeded(call, given, None)
+        elif last_name(call.func) in _LOCAL_SEEDERS and isinstance(call.func, Attr):
+            made = call.func.value
+            if isinstance(made, Call):
+                yield Seeded(call, given, _assigned_to(call) or _assigned_to(made))
+            elif not any(isinstance(v, Ext) and "()" not in v.dotted for v in _values(model, made)):
+                yield Seeded(call, given, last_name(made))
+
+
+def _values(model: Model, expr: Expr) -> frozenset[object]:
+    return frozenset(model.flow.values(expr))
+
+
+def _names(model: Model, func: Expr, wanted: frozenset[str]) -> Iterator[str]:
+    if last_name(func) in {name.rpartition(".")[2] for name in wanted}:
+        for value in model.flow.values(func):
+            if isinstance(value, Ext) and value.dotted in wanted:
+                yield value.dotted
+
+
+def _assigned_to(call: Call) -> str | None:
+    from sampler_lint.model.facts import Assign
+
+    if isinstance(call.stmt, Assign) and any(node is call for node in walk(call.stmt.value)):
+        return last_name(call.stmt.targets[0])
+    return None
+
+
+def ingredients(expr: Expr, depth: int = 0) -> Iterator[Expr]:
+    """The names, attributes and other leaves that arithmetic on a seed is made of.
+
+    A local name that is assigned once stands for what it is assigned.
+    """
+    if isinstance(expr, Name) and isinstance(expr.scope, Function) and depth < 4:
+        bindings = expr.scope.bindings.get(expr.id, [])
+        if len(bindings) == 1 and bindings[0].how == "assign" and not bindings[0].path:
+            value = bindings[0].value
+            if value is not None:
+                yield from ingredients(value, depth + 1)
+                return
+    if isinstance(expr, Call) and last_name(expr.func) in _PLAIN_CALLS and expr.positional:
+        for arg in expr.positional:
+            yield from ingredients(arg, depth)
+        return
+    if isinstance(expr, (Name, Attr, Const, Call)):
+        yield expr
+        return
+    below = list(children(expr))
+    if not below:
+        yield expr
+    for child in below:
+        yield from ingredients(child, depth)
+
+
+def bare_generator(cls: Class, init: Function, parameter: str) -> bool:
+    """Whether the class draws from a new ``torch.Generator()`` when ``parameter`` is None.
+
+    Such a generator always starts at torch's default seed (67280421310721).
+    """
+    if not any(last_name(call.func) == "Generator" for call in init.calls):
+        return False
+    if any(last_name(call.func) in _ENTROPY | _DRAWS for call in init.calls):
+        return False
+    seeders = [
+        call
+        for scope in scopes_inside(cls)
+        for call in scope.calls
+        if last_name(call.func) in {"manual_seed", "set_state"}
+    ]
+    return bool(seeders) and all(_only_if_given(call, parameter) for call in seeders)
+
+
+def _only_if_given(call: Call, parameter: str) -> bool:
+    if call.stmt is None:
+        return False
+    return any(
+        isinstance(stmt, If)
+        and not stmt.orelse
+        and any(
+            isinstance(node, (Name, Attr))
+            and (node.id if isinstance(node, Name) else node.name).lstrip("_") == parameter
+            for node in walk(stmt.test)
+        )
+        for stmt in call.stmt.ancestors()
+    )

@@ -1,0 +1,131 @@
+"""Pieces of the codemods that hand the program's seed on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from sampler_lint.findings import Edit
+from sampler_lint.model.facts import Call, Expr, Function, last_name
+from sampler_lint.model.linked import Model
+from sampler_lint.model.project import Module
+from sampler_lint.model.seeds import Seed, in_scope
+from sampler_lint.rules._mend import add_keyword
+from sampler_lint.rules._region import Region, line_indent
+
+
+def spelled(seed: Seed) -> str:
+    """The seed as an int-valued expression."""
+    return f"{seed.code} or 0" if seed.is_number is False else seed.code
+
+
+def seed_edit(module: Module, site: Call, keyword: str, given: Expr | None, value: str) -> Edit:
+    """The edit that makes the call ``site`` pass ``value``, in place of ``given`` if there is one.
+
+    Raises:
+        RegionError: the call cannot be read.
+    """
+    import libcst as cst
+
+    region = Region(module, site.stmt or site.scope)
+    if given is not None:
+        return region.replace(region.find(given, cst.BaseExpression), value)  # type: ignore[type-abstract]
+    return add_keyword(region, site, keyword, value)
+
+
+def pass_in(
+    model: Model, calls: Iterable[Call], keyword: str, *, spelling: str | None = None
+) -> tuple[list[Edit], bool]:
+    """The edits that pass the program's seed in ``calls``, and whether all of them could be."""
+    edits: list[Edit] = []
+    everywhere = True
+    for call in calls:
+        module = model.module_of(call.scope)
+        seed = in_scope(model, module, call.scope, call)
+        if seed is None or call.has_double_star or seed.is_number is None:
+            everywhere = False
+            continue
+        if spelling is not None and last_name(call.func) != spelling:
+            everywhere = False
+            continue
+        edits.append(seed_edit(module, call, keyword, None, spelled(seed)))
+    return edits, everywhere
+
+
+def parameter_edit(module: Module, function: Function, default: str) -> Edit:
+    """The edit that gives ``function`` a last parameter ``seed``, in the signature's own style.
+
+    Raises:
+        RegionError: the definition cannot be read.
+    """
+    import libcst as cst
+
+    assert function.define is not None
+    region = Region(module, function.define)
+    node = next(
+        found for found in region.nodes(cst.FunctionDef) if found.name.value == function.name
+    )
+    typed = any(param.annotation is not None for param in function.params)
+    text = f"seed: int = {default}" if typed else f"seed={default}"
+    parameters = node.params
+    source = module.source
+    if not function.params:
+        start = source.text.index("(", region.span(node.name)[1]) + 1
+        return Edit(source.path, start, start, text)
+    if isinstance(parameters.star_kwarg, cst.Param):
+        stars = source.text.rindex("**", 0, region.span(parameters.star_kwarg.name)[0])
+        return Edit(source.path, stars, stars, f"{text}, ")
+    last = function.params[-1]
+    last_node = next(
+        param
+        for param in (*parameters.params, *parameters.kwonly_params, parameters.star_arg)
+        if isinstance(param, cst.Param) and param.name.value == last.name
+    )
+    part = last_node.default or last_node.annotation or last_node.name
+    end = region.span(part)[1]
+    if isinstance(part, cst.Annotation):
+        end = region.span(part.annotation)[1]
+    comma = isinstance(last_node.comma, cst.Comma)
+    last_row = source.position(region.span(last_node.name)[0]).row
+    if last_row != function.define.row and line_indent(source, last_row) and comma:
+        at = source.text.index(",", end) + 1
+        added = f"{source.newline}{line_indent(source, last_row)}{text},"
+        return Edit(source.path, at, at, added)
+    return Edit(source.path, end, end, f", {text}")
+
+
+_ENTRY = r"^([ \t]+){name}( ?\([^)\n]*\))?:"
+
+
+def docstring_edit(module: Module, function: Function) -> Edit | None:
+    """An entry for ``seed`` below the last parameter's in a Google-style docstring."""
+    import libcst as cst
+
+    assert function.define is not None
+    if not function.params:
+        return None
+    region = Region(module, function.define)
+    source = module.source
+    docstring = next(
+        (node for node in region.nodes(cst.SimpleString) if node.quote.startswith(('"""', "'''"))),
+        None,
+    )
+    if docstring is None:
+        return None
+    start, stop = region.span(docstring)
+    first, last = source.position(start).row, source.position(stop).row
+    if function.body and function.body[0].row < first:
+        return None  # a string of the body
+    pattern = re.compile(_ENTRY.format(name=re.escape(function.params[-1].name)))
+    for row in range(first, last):
+        match = pattern.match(source.line(row))
+        if match is None:
+            continue
+        end = row + 1
+        while end < last and source.line(end).startswith((match[1] + " ", match[1] + "\t")):
+            end += 1
+        kind = " (int)" if match[2] else ""
+        text = f"{match[1]}seed{kind}: The seed of the shuffle, the same on every rank."
+        offset = source.line_starts[end - 1]
+        return Edit(source.path, offset, offset, text + source.newline)
+    return None

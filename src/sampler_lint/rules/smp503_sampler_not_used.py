@@ -1,0 +1,124 @@
+"""SMP503: a distributed sampler is built and never handed to a loader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Function,
+    Name,
+    Scope,
+    With,
+    last_name,
+    same,
+    unparse,
+)
+from sampler_lint.model.flow import Obj
+from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.model.uses import is_handed_on, target_of, uses_names_by_string
+from sampler_lint.rules._base import Rule, Suspect
+
+
+class SamplerNotUsed(Rule):
+    """A `DistributedSampler` is built, and no loader ever gets it.
+
+    What it does:
+        Looks at each distributed sampler that is assigned to a variable or to an attribute of
+        `self`, and reports it when every read of it only looks at it (`is None`, `isinstance`)
+        or calls `set_epoch`. Silent when it is passed, returned, stored or iterated anywhere,
+        when another file may import it, and for attributes of classes whose base is not known.
+
+    Why is this bad?
+        The sampler was meant to share the samples out. The loader that does not get it reads the
+        whole dataset on every rank: an epoch does the same work once per process, and metrics
+        that are summed over the ranks count every sample several times.
+
+    Fix safety:
+        No fix is offered: which loader was meant, and what becomes of its `shuffle`, is for a
+        person to say. The message names the loader over the same dataset, if there is one.
+
+    How it is proved:
+        Invariant `partitions`: on two gloo ranks both ranks read every sample; with the sampler
+        passed to the loader they share them.
+
+    References:
+        - torch/utils/data/distributed.py, `DistributedSampler`
+        - https://github.com/FAIR-Chem/fairchem/pull/131
+    """
+
+    code = "SMP503"
+    name = "sampler-not-used"
+    invariant = "partitions"
+    fixable = "never"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look at each distributed sampler that gets a name."""
+        for obj in model.constructions():
+            if obj.site is None or model.is_a(obj, DISTRIBUTED_SAMPLER) is not True:
+                continue
+            target = target_of(obj)
+            scope = obj.site.scope
+            if target is None or _is_expected_to_fail(obj) or uses_names_by_string(scope):
+                continue
+            loader = _loader_beside(model, obj)
+            if isinstance(target, Attr) and loader is None:
+                continue  # code outside the tree may read a public attribute
+            if not is_handed_on(model, obj, target):
+                yield _suspect(model, obj, target, loader)
+
+
+def _is_expected_to_fail(obj: Obj) -> bool:
+    """Whether the sampler is built in a test only to see that or how it is built."""
+    assert obj.site is not None
+    stmt = obj.site.stmt
+    scope: Scope | None = obj.site.scope
+    while scope is not None:
+        if isinstance(scope, Function) and scope.name.startswith("test_"):
+            return True
+        scope = scope.outer
+    return stmt is not None and any(
+        isinstance(item, Call) and "aises" in (last_name(item.func) or "")
+        for around in stmt.ancestors()
+        if isinstance(around, With)
+        for item, _ in around.items
+    )
+
+
+def _loader_beside(model: Model, obj: Obj) -> Obj | None:
+    """A loader over the same dataset that is built in the same function without a sampler."""
+    dataset = model.flow.argument(obj, "dataset")
+    if dataset is None or obj.site is None:
+        return None
+    for loader in model.loaders:
+        if loader.site is None or loader.site.scope is not obj.site.scope:
+            continue
+        over = model.flow.argument(loader, "dataset")
+        if over is None or not same(over, dataset):
+            continue
+        if not any(
+            model.flow.argument(loader, name) is not None or model.flow.may_be_passed(loader, name)
+            for name in ("sampler", "batch_sampler")
+        ):
+            return loader
+    return None
+
+
+def _suspect(model: Model, obj: Obj, target: Name | Attr, loader: Obj | None) -> Suspect:
+    assert obj.site is not None
+    name = unparse(target)
+    if loader is None or loader.site is None:
+        rest = (
+            "no loader is sharded by it, and one over this dataset reads all of it on every rank; "
+            f"pass `sampler={name}` to the loader"
+        )
+        why: tuple[str, ...] = ()
+    else:
+        rest = (
+            f"the `{loader.name}` over the same dataset (line {loader.site.row}) reads all of it "
+            f"on every rank; pass it `sampler={name}`"
+        )
+        why = (f"{model.place_of(loader)}: this loader gets no sampler",)
+    message = f"`{name}` is a `{obj.name}` that is never handed to a loader: {rest}"
+    return Suspect(model.module_of(obj.site.scope), obj.site, message, why=why)

@@ -33,6 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("rounds", "fixing", "rules", "model", "suppressions", "discovery", "config"),
         *("source", "findings"),
     },
+    "explain": {"engine", "rules", "model", "discovery", "source", "findings"},
     # The proof knows invariants, not rules; verify.py looks up which rule names which.
     "harness": set(),
     "harness.verify": {"engine", "rules", "findings"},

@@ -65,6 +65,7 @@ def _check_parser() -> argparse.ArgumentParser:
         usage="%(prog)s [check] [options] [PATH ...]",
         description="Find, mend and prove data-sampler bugs in distributed PyTorch training.",
         epilog="Other commands: sampler-lint rule CODE (explain a rule), sampler-lint rule --all, "
+        "sampler-lint explain PATH:LINE (what is known there, and why a rule is silent), "
         "sampler-lint verify DIR (run a fixture's script before and after its fix). A path with a "
         "command's name is given as ./rule.",
         allow_abbrev=False,
@@ -319,6 +320,33 @@ def _rule_page(rule: Rule) -> str:
     return f"{title}\n\n{state}\n\n{data['explanation']}\n\n{data['url']}"
 
 
+# --- explain ------------------------------------------------------------------------------
+
+
+def _explain(argv: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="sampler-lint explain",
+        description="Say what is known about a line, and why each rule spoke or kept silent.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("place", metavar="PATH:LINE")
+    arguments = parser.parse_args(argv)
+    path, _, row = arguments.place.rpartition(":")
+    if not path or not row.isdecimal():
+        parser.error(f"{arguments.place}: give a file and a line, as in train.py:31")
+    from sampler_lint.explain import explain
+    from sampler_lint.reporters.text import visible
+    from sampler_lint.source import SourceError
+
+    try:
+        lines = explain(path, int(row))
+    except SourceError as error:
+        _complain(str(error.error))
+        return FAILED
+    print("\n".join(map(visible, lines)))
+    return CLEAN
+
+
 # --- verify -------------------------------------------------------------------------------
 
 
@@ -396,6 +424,7 @@ def _complain(text: str) -> None:
 
 _COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "check": _check,
+    "explain": _explain,
     "rule": _rule,
     "verify": _verify,
 }

@@ -11,6 +11,7 @@ import gc
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sampler_lint.discovery import find_files, project_root
@@ -86,7 +87,6 @@ class _Tree:
         files = {os.path.abspath(path): _short(path) for path in find_files([root], exclude).files}
         files.update(shown)
         self.project: Project = Project(root, files, overlay)
-        self._model: Model | None = None
         self._found: dict[str, list[tuple[str, Finding]]] = {}
 
     def fits(self, overlay: Mapping[str, bytes], shown: Mapping[str, str]) -> bool:
@@ -100,16 +100,19 @@ class _Tree:
             )
         )
 
+    @cached_property
+    def model(self) -> Model:
+        """The linked model of the tree."""
+        from sampler_lint.model.linked import Model
+
+        return Model(self.project)
+
     def findings(self, rules: Sequence[Rule]) -> dict[str, list[Finding]]:
         """The findings of ``rules`` by absolute path."""
-        if self._model is None:
-            from sampler_lint.model.linked import Model
-
-            self._model = Model(self.project)
         by_path: dict[str, list[Finding]] = {}
         for rule in rules:
             if rule.code not in self._found:
-                self._found[rule.code] = list(self._run(rule, self._model))
+                self._found[rule.code] = list(self._run(rule, self.model))
             for path, finding in self._found[rule.code]:
                 by_path.setdefault(path, []).append(finding)
         return by_path

@@ -60,8 +60,10 @@ class EpochLoop:
 
 
 def passes(model: Model) -> Iterator[Pass]:
-    """Every place in the candidate files where a known loader is iterated."""
+    """Every place where a known loader is iterated, in programs that shard by an epoch."""
     for module in model.modules:
+        if model.project.program_of(module) not in model.sharding_programs:
+            continue
         for scope in module.facts.scopes:
             for stmt in statements(scope.body):
                 for source in _iterated(stmt):

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, TypeAlias, TypeGuard
 
 from sampler_lint.model import catalog
@@ -221,8 +222,10 @@ _SPAWNERS = {
     "launch": ("main_func", 0),
 }
 _DEEPEST_CALLS = 3
+_MOST_CALLERS = 150
+"""A name that is called in more places than this (``forward``, ``view``) is not followed back."""
 _MOST_VALUES = 48
-_MOST_STEPS = 60_000
+_MOST_STEPS = 30_000
 
 
 class _Var:
@@ -246,6 +249,8 @@ class Flow:
         self._late: deque[Callable[[], None]] = deque()
         """What is asked once nothing else is left to do: has anybody called this function?"""
         self._steps = 0
+        self._before = 0
+        """How many variables earlier questions had made."""
         self._solving = False
         self._nested = 0
         self._mros: dict[Class, tuple[Base, ...]] = {}
@@ -261,6 +266,7 @@ class Flow:
         if not self._solving:
             self._solving = True
             self._steps = 0
+            self._before = len(self._vars) - 1
             try:
                 self._run()
             finally:
@@ -279,11 +285,11 @@ class Flow:
             else:
                 self._starts.popleft()()
             if self._steps > _MOST_STEPS:
-                # Give up on this question; what was found so far is not all there is.
+                # Give up on this question: what it was still finding out is not all there is.
                 self._starts.clear()
                 self._queue.clear()
                 self._late.clear()
-                for open_var in self._vars.values():
+                for open_var in islice(self._vars.values(), self._before, None):
                     open_var.values.setdefault(Unknown("too much to follow"))
                 return
 
@@ -810,7 +816,7 @@ class Flow:
             if isinstance(base, Class):
                 found |= self._own_attribute(base, name, obj, var)
         relatives = {base for base in hierarchy if isinstance(base, Class)}
-        for store in self.project.stores_of(name):
+        for store in self.project.stores_near(name, cls):
             if _is_self_store(store.target, store.scope):
                 continue
             if store.value is not None and store.how == "assign":
@@ -1233,13 +1239,15 @@ class Flow:
 
     def call_candidates(self, function: Function) -> Iterator[Call]:
         """The calls whose spelling could mean ``function``."""
-        if function.name == "__init__" and function.cls is not None:
-            for cls in [function.cls, *self.subclasses(function.cls)]:
-                yield from self.project.calls_named(cls.name)
-        elif function.name == "__call__":
+        names = [function.name]
+        if function.name == "__call__":
             return
-        else:
-            yield from self.project.calls_named(function.name)
+        if function.name == "__init__" and function.cls is not None:
+            names = [cls.name for cls in (function.cls, *self.subclasses(function.cls))]
+        for name in dict.fromkeys(names):
+            calls = self.project.calls_near(name, function)
+            if len(calls) <= _MOST_CALLERS:
+                yield from calls
 
     def callers(self, function: Function) -> list[Call]:
         """Every call of ``function`` that could be resolved."""

@@ -62,8 +62,21 @@ class Attributes:
     """Why there may be others (an unknown base, ``setattr``…); None if these are all."""
 
 
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Why a rule looked at a place and said nothing; kept only when somebody asks."""
+
+    code: str
+    scope: Scope
+    node: Node
+    reason: str
+
+
 class Model:
     """One tree, linked."""
+
+    silences: list[Silence] | None = None
+    """Filled by rules while it is a list (``sampler-lint explain``)."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
@@ -71,6 +84,11 @@ class Model:
         for module in project.candidates:
             for cls in module.facts.classes:
                 self.flow.mro(cls)
+
+    def silent(self, code: str, scope: Scope, node: Node, reason: str) -> None:
+        """Note why a rule says nothing about ``node``."""
+        if self.silences is not None:
+            self.silences.append(Silence(code, scope, node, reason))
 
     @property
     def modules(self) -> list[Module]:
@@ -248,6 +266,15 @@ class Model:
             if self.flow.is_a(value.cls, name):
                 return role
         return None
+
+    @cached_property
+    def sharding_programs(self) -> frozenset[str]:
+        """The programs that build a distributed sampler (see ``Project.program_of``)."""
+        return frozenset(
+            self.project.program_of(self.module_of(obj.site.scope))
+            for obj in self._constructions
+            if obj.site is not None and self.is_distributed_sampler(obj)
+        )
 
     @cached_property
     def loaders(self) -> list[Obj]:

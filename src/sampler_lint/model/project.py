@@ -286,6 +286,21 @@ class Project:
         """Every call in the candidate files whose function is spelled ``name`` or ``….name``."""
         return self._calls.get(name, [])
 
+    def calls_near(self, name: str, scope: Scope) -> list[Call]:
+        """:meth:`calls_named`, in the program that ``scope`` belongs to."""
+        return [call for call in self.calls_named(name) if self._together(call.scope, scope)]
+
+    def stores_near(self, attribute: str, scope: Scope) -> list[Store]:
+        """:meth:`stores_of`, in the program that ``scope`` belongs to."""
+        return [s for s in self.stores_of(attribute) if self._together(s.scope, scope)]
+
+    def _together(self, one: Scope, other: Scope) -> bool:
+        if one.module is other.module:
+            return True
+        programs = {self.program_of(self.module_of(scope)) for scope in (one, other)}
+        # A file that says no sampler word belongs to no program: it may be anybody's helper.
+        return len(programs) == 1 or "" in programs
+
     def stores_of(self, attribute: str) -> list[Store]:
         """Every assignment to ``….attribute`` in the candidate files."""
         return self._stores.get(attribute, [])

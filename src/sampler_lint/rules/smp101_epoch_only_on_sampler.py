@@ -12,7 +12,6 @@ from sampler_lint.model.facts import (
     Attr,
     Call,
     Choice,
-    Class,
     Const,
     Expr,
     If,
@@ -42,7 +41,6 @@ from sampler_lint.rules._mend import (
     text_of,
 )
 from sampler_lint.rules._region import Region, delete_lines
-
 
 _ASIDE = re.compile(r"tests?$|test_|examples?|benchmarks?$|docs?$|tutorials?$")
 
@@ -106,6 +104,7 @@ class EpochOnlyOnSampler(Rule):
             if same(origin.loader, loader)
         }
         if ("batch_sampler",) in reached:
+            model.silent(self.code, call.scope, call, "the batch sampler's epoch is set here too")
             return None
         return self._judge(model, module, call, own[0], reached)
 
@@ -130,6 +129,8 @@ class EpochOnlyOnSampler(Rule):
         )
         for other in model.epoch_setters:
             if other is not call and _reaches_batch_sampler(model, other, call, loader):
+                place = model.place(other.scope, other)
+                model.silent(self.code, call.scope, call, f"{place} sets the batch sampler's epoch")
                 return None
         missed = [
             (obj, path)
@@ -163,6 +164,13 @@ class EpochOnlyOnSampler(Rule):
 
             return Suspect(module, call, message, why=why, mend=mend)
         if loaders or not library or not _is_guarded(call, origin):
+            if loaders:
+                reason = "no loader that reaches it has a batch sampler that carries an epoch"
+            elif not library:
+                reason = "the loader is not known, and this is no library code for anybody's loader"
+            else:
+                reason = "without a guard, a loader with a batch sampler raises: nothing is silent"
+            model.silent(self.code, call.scope, call, reason)
             return None
         if reached == {("sampler",)}:
             if any(read.name == "batch_sampler" for read in call.scope.reads):

@@ -71,9 +71,12 @@ class EpochNeverSet(Rule):
         for found in epoch_loops(model):
             for reached in _samplers(model, found.inner.loader):
                 key = (found.loop, reached.sampler.site)
-                if key in seen or not model.shuffles(reached.sampler, found.inner.loader.through):
+                if key in seen:
                     continue
-                if not trains(model, found) or _may_be_set(model, found, reached):
+                reason = _right(model, found, reached)
+                if reason is not None:
+                    model.silent(self.code, found.loop.scope, found.loop, reason)
+                    model.silent(self.code, found.inner.scope, found.inner.stmt, reason)
                     continue
                 seen.add(key)
                 yield _suspect(model, found, reached)
@@ -113,8 +116,22 @@ def _samplers(model: Model, loader: Obj) -> Iterator[_Reached]:
 # --------------------------------------------------------------------------- who sets the epoch
 
 
-def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> bool:
-    """Whether some call may set the epoch of the sampler."""
+def _right(model: Model, found: EpochLoop, reached: _Reached) -> str | None:
+    """Why the loop is (or may be) right; None when it certainly is not."""
+    sampler = f"the {reached.sampler.name} of {model.place_of(reached.sampler)}"
+    shuffles = model.shuffles(reached.sampler, found.inner.loader.through)
+    if shuffles is None:
+        return f"whether {sampler} shuffles is not known"
+    if not shuffles:
+        return f"{sampler} does not shuffle"
+    if not trains(model, found):
+        return "no optimizer step is seen in this pass: it may only evaluate"
+    setter = _may_be_set(model, found, reached)
+    return None if setter is None else f"{setter} sets (or may set) the epoch of {sampler}"
+
+
+def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> str | None:
+    """What may set the epoch of the sampler."""
     ours = {
         (obj.cls, obj.site)
         for obj in (
@@ -125,22 +142,24 @@ def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> bool:
         )
         if isinstance(obj, Obj)
     }
-    if any(isinstance(cls, Class) and _sets_epoch_itself(cls) for cls, _ in ours):
-        return True
+    for cls, _ in ours:
+        if isinstance(cls, Class) and _sets_epoch_itself(cls):
+            return f"{cls.name} itself"
     near = {scope.module for scope in found.scopes}
     near.update(site.scope.module for _, site in ours if site is not None)
     for call in model.epoch_setters:
         assert isinstance(call.func, Attr)
         values = model.flow.values(call.func.value)
+        place = model.place(call.scope, call)
         if any(isinstance(v, Obj) and (v.cls, v.site) in ours for v in values):
-            return True
+            return place
         forwards = isinstance(call.scope, Function) and "set_epoch" in call.scope.name
         if not forwards and call.scope.module in near:
             if not values or any(not isinstance(v, (Obj, Lit)) for v in values):
-                return True
+                return place
             if any(isinstance(v, Obj) and v.site is None for v in values):
-                return True
-    return False
+                return place
+    return None
 
 
 def _sets_epoch_itself(cls: Class) -> bool:

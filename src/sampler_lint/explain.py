@@ -1,0 +1,171 @@
+"""What the model knows about one line: the tool's own debugger, and its users'."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+
+from sampler_lint.discovery import project_root
+from sampler_lint.engine import Options, Session
+from sampler_lint.findings import FileError, Finding
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Class,
+    Expr,
+    For,
+    Name,
+    Scope,
+    Stmt,
+    While,
+    expressions,
+    statements,
+    unparse,
+    walk,
+)
+from sampler_lint.model.flow import Ext, ExtObj, FuncRef, Lit, Obj, Unknown, Value
+from sampler_lint.model.linked import Model
+from sampler_lint.model.project import Module
+from sampler_lint.source import SourceError
+
+
+def explain(path: str, row: int, overlay: Mapping[str, bytes] | None = None) -> list[str]:
+    """Lines of text that say what is known at ``path:row`` and what each rule made of it.
+
+    Raises:
+        SourceError: the file cannot be read or parsed.
+    """
+    contents = {os.path.abspath(name): data for name, data in (overlay or {}).items()}
+    root = os.path.abspath(project_root(path))
+    absolute = os.path.abspath(path)
+    tree = Session().tree(root, (), contents, {absolute: path})
+    module = tree.project.module_at(absolute)
+    if module is None:
+        errors = tree.project.problems({absolute: path})
+        raise SourceError(errors[0] if errors else FileError(path, "no such file or directory"))
+    model = tree.model
+    model.silences = []
+    from sampler_lint.rules import selected
+
+    found = tree.findings(selected(("ALL",), ())).get(absolute, [])
+    out = [f"{path}:{row}: {module.source.line(row).strip()}"]
+    here = list(_statements_at(module, row))
+    out += _names(model, here, row)
+    out += _loops(model, here)
+    out += _rules(model, module, here, row, found)
+    return out
+
+
+def _statements_at(module: Module, row: int) -> Iterator[Stmt]:
+    for scope in module.facts.scopes:
+        for stmt in statements(scope.body):
+            if stmt.row <= row <= stmt.end_row:
+                yield stmt
+
+
+def _names(model: Model, here: list[Stmt], row: int) -> list[str]:
+    """What each name, attribute and call on the line may be."""
+    said: dict[str, str] = {}
+    for stmt in here:
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                if isinstance(node, (Name, Attr, Call)) and node.row == row:
+                    spelled = unparse(node)
+                    if "…" not in spelled.split("(")[0] and spelled not in said:
+                        said[spelled] = describe(model, node)
+    width = max((len(spelled) for spelled in said), default=0)
+    return [f"  {spelled:{width}}  {what}" for spelled, what in said.items()]
+
+
+def describe(model: Model, expr: Expr) -> str:
+    """The values of an expression in words; what is not known comes last, with its reason."""
+    values = sorted(model.flow.values(expr), key=lambda v: (isinstance(v, Unknown), str(type(v))))
+    if not values:
+        return "nothing reaches it"
+    return "; or ".join(dict.fromkeys(_value(model, value) for value in values))
+
+
+def _value(model: Model, value: Value) -> str:
+    if isinstance(value, Unknown):
+        return f"not known: {value.reason}"
+    if isinstance(value, Obj):
+        text = value.name
+        if value.site is None:
+            return f"{text} (or a subclass), the object itself"
+        text += f" built at {model.place_of(value)}"
+        parts = [
+            f"{name}={inner.name} built at {model.place_of(inner)}"
+            for name in ("sampler", "batch_sampler")
+            if model.role(value)
+            for inner in sorted(model.passed_to(value, name), key=str)
+            if isinstance(inner, Obj)
+        ]
+        if parts:
+            text += f" with {', '.join(parts)}"
+        if value.through is not None:
+            text += f", returned to {model.place(value.through.scope, value.through)}"
+        return text
+    if isinstance(value, Lit):
+        return repr(value.value)
+    if isinstance(value, (Ext, ExtObj)):
+        made = "made by " if isinstance(value, ExtObj) else ""
+        return f"{made}{value.dotted}, outside the tree"
+    if isinstance(value, FuncRef):
+        function = value.function
+        if function.outer is None:
+            return f"the dict method {function.name}"
+        return f"function {function.qualname} at {model.place(function, function)}"
+    cls = getattr(value, "cls", None)
+    if isinstance(cls, Class):
+        return f"class {cls.name} at {model.place(cls, cls)}"
+    return {"Pack": "a tuple or list", "Table": "a dict", "Gen": "a generator"}.get(
+        type(value).__name__, type(value).__name__.lower()
+    )
+
+
+def _loops(model: Model, here: list[Stmt]) -> list[str]:
+    """The epoch loops around the line."""
+    from sampler_lint.model.epochs import epoch_loops
+
+    around = {
+        ancestor
+        for stmt in here
+        for ancestor in (stmt, *stmt.ancestors())
+        if isinstance(ancestor, (For, While))
+    }
+    out: dict[str, None] = {}
+    for found in epoch_loops(model):
+        if found.loop in around or any(found.inner.stmt is stmt for stmt in here):
+            loader = found.inner.loader
+            out[
+                f"  epoch loop at {model.place(found.loop.scope, found.loop)}: each turn iterates "
+                f"the {loader.name} of {model.place_of(loader)} at "
+                f"{model.place(found.inner.scope, found.inner.stmt)}"
+            ] = None
+    return list(out)
+
+
+def _rules(
+    model: Model, module: Module, here: list[Stmt], row: int, found: list[Finding]
+) -> list[str]:
+    """Who spoke here, and who kept silent for a reason worth saying."""
+    out = []
+    spoke = {f.code: f for f in found if f.start.row <= row <= f.end.row}
+    for code, finding in sorted(spoke.items()):
+        out.append(f"  {code} spoke: {finding.message}")
+        out += [f"    because of {why}" for why in finding.why]
+    scopes: set[Scope] = {stmt.scope for stmt in here}
+    rows = {r for stmt in here for r in (stmt.row, row)}
+    for silence in model.silences or ():
+        if silence.scope.module is not module.facts or silence.code in spoke:
+            continue
+        if silence.node.row in rows or (silence.node in scopes):
+            line = f"  {silence.code} is silent: {silence.reason}"
+            if line not in out:
+                out.append(line)
+    if not any(line.lstrip().startswith("SMP") for line in out):
+        out.append("  no rule has anything to say here")
+    return out
+
+
+__all__ = ["Options", "describe", "explain"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,19 @@ from sampler_lint.model import epochs
 from sampler_lint.model.facts import For, While, unparse
 from trees import TORCH, Tree
 
+#: Only programs in which something is sharded are looked at.
+SHARDED = TORCH + "DistributedSampler(everything)\n"
+
+
+def tree_of(folder: Path, source: str) -> Tree:
+    return Tree(folder, {"main.py": SHARDED + textwrap.dedent(source)})
+
+
+def test_programs_without_shards_are_not_looked_at(tmp_path: Path) -> None:
+    source = "loader = DataLoader(a)\nfor epoch in range(3):\n    for batch in loader: pass\n"
+    assert found(tmp_path / "with", source)
+    assert not loops(Tree(tmp_path / "without", source))
+
 
 def loops(tree: Tree) -> list[epochs.EpochLoop]:
     return list(epochs.epoch_loops(tree.model))
@@ -17,7 +31,7 @@ def loops(tree: Tree) -> list[epochs.EpochLoop]:
 
 def found(folder: Path, source: str) -> list[tuple[str, str]]:
     """Each epoch loop by its head, with the loader that its turns read."""
-    tree = Tree(folder, source)
+    tree = tree_of(folder, source)
     return [(head(each.loop), tree.words(each.inner.loader)) for each in loops(tree)]
 
 
@@ -50,7 +64,7 @@ def head(loop: For | While) -> str:
 )
 def test_loops_that_repeat(tmp_path: Path, line: str, repeats: bool, number: str | None) -> None:
     source = f"loader = DataLoader(a)\n{line}\n    for batch in loader:\n        pass\n"
-    tree = Tree(tmp_path, {"main.py": TORCH + source})
+    tree = Tree(tmp_path, {"main.py": SHARDED + source})
     loop = next(s for s in tree.module("main.py").facts.body if isinstance(s, (For, While)))
     assert epochs.repeats(loop) is repeats
     assert len(loops(tree)) == repeats
@@ -79,7 +93,7 @@ def test_loops_that_repeat(tmp_path: Path, line: str, repeats: bool, number: str
 )
 def test_ways_to_read_a_loader(tmp_path: Path, body: str) -> None:
     source = f"loader = DataLoader(a)\nfor epoch in range(3):\n    {body}\n"
-    tree = Tree(tmp_path, {"main.py": TORCH + source})
+    tree = Tree(tmp_path, {"main.py": SHARDED + source})
     assert [(head(o.loop), tree.words(o.inner.loader)) for o in loops(tree)] == [
         ("epoch", "DataLoader(a)")
     ]
@@ -91,7 +105,7 @@ def test_ways_to_read_a_loader(tmp_path: Path, body: str) -> None:
 )
 def test_what_does_not_read_a_loader(tmp_path: Path, body: str) -> None:
     source = f"loader = DataLoader(a)\nfor epoch in range(3):\n    {body}\n"
-    assert not loops(Tree(tmp_path, {"main.py": TORCH + source}))
+    assert not loops(Tree(tmp_path, {"main.py": SHARDED + source}))
 
 
 # across functions and files
@@ -106,7 +120,7 @@ def test_a_function_called_in_the_loop(tmp_path: Path) -> None:
             for epoch in range(3):
                 train_one(loader)
     """
-    tree = Tree(tmp_path, source)
+    tree = tree_of(tmp_path, source)
     (loop,) = loops(tree)
     assert [tree.text(call) for call in loop.calls] == ["train_one(loader)"]
     assert loop.scopes == {tree.function("main"), tree.function("train_one")}
@@ -122,7 +136,7 @@ def test_two_calls_deep(tmp_path: Path) -> None:
         for epoch in range(3):
             train_one(loader)
     """
-    tree = Tree(tmp_path, source)
+    tree = tree_of(tmp_path, source)
     (loop,) = loops(tree)
     assert [tree.text(call) for call in loop.calls] == ["train_one(loader)", "read(loader)"]
 
@@ -145,7 +159,7 @@ def test_across_files(tmp_path: Path) -> None:
     files = {
         "train.py": "from data import build\nfrom loop import run\n"
         "loader = build()\nfor epoch in range(3):\n    run(loader)\n",
-        "data.py": TORCH + "def build():\n    return DataLoader(a)\n",
+        "data.py": SHARDED + "def build():\n    return DataLoader(a)\n",
         "loop.py": "def run(loader):\n    for batch in loader: pass\n",
     }
     tree = Tree(tmp_path, files)
@@ -238,7 +252,7 @@ def test_training(tmp_path: Path, body: str, trains: bool) -> None:
             for batch in loader:
                 {body}
     """
-    tree = Tree(tmp_path, source)
+    tree = tree_of(tmp_path, source)
     (loop,) = loops(tree)
     assert epochs.trains(tree.model, loop) is trains
 
@@ -252,6 +266,6 @@ def test_a_step_outside_the_pass_is_not_its_training(tmp_path: Path) -> None:
             for batch in test:
                 model(batch)
     """
-    tree = Tree(tmp_path, source)
+    tree = tree_of(tmp_path, source)
     answers = {tree.words(o.inner.loader): epochs.trains(tree.model, o) for o in loops(tree)}
     assert answers == {"DataLoader(a)": True, "DataLoader(b)": False}

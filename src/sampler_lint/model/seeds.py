@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -28,7 +27,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import Ext, FuncRef, Lit, ModRef, Obj, Unknown, passed, self_class
-from sampler_lint.model.linked import Model
+from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.model.project import Module
 from sampler_lint.model.ranks import parameter_differs
 from sampler_lint.source import SourceError
@@ -68,6 +67,7 @@ _SEEDERS = frozenset(
 _SEEDING_WORDS = re.compile(rb"manual_seed|random\.seed|seed_everything|set_seed|set_random_seed")
 _LIBRARY = re.compile(r"^(?:torch|numpy\.random|random|cupy\.random)\.")
 _TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[^/]*_test\.py$)")
+_LOADER_WORKER = re.compile(r"worker_?(?:init|seed)|(?:init|seed)_?worker|init_fn")
 _DEEPEST = 6
 
 
@@ -123,25 +123,45 @@ class _Seeds:
                     found.append(Seeding(module, call, setting))
 
     def _files(self) -> Iterator[tuple[str, Module]]:
-        """The candidate files, and those they import in which something is seeded."""
+        """The candidate files, those they import in which something is seeded, and scripts."""
         project = self.model.project
         todo = [(project.program_of(module), module) for module in self.model.modules]
-        seen = {module.path for _, module in todo}
+        programs = {module.path: program for program, module in todo}
         while todo:
             program, module = todo.pop(0)
             yield program, module
-            for path in _imported_paths(self.model, module):
-                self._importers.setdefault(path, set()).add(module.path)
-                if path in seen:
-                    continue
-                seen.add(path)
-                with contextlib.suppress(SourceError):
-                    if path.endswith("__init__.py") or _SEEDING_WORDS.search(
-                        project.bytes_of(path)
-                    ):
-                        other = project.module_at(path)
-                        if other is not None:
-                            todo.append((program, other))
+            for path in self._imports(module):
+                if path not in programs:
+                    programs[path] = program
+                    other = self._seeding_module(path)
+                    if other is not None:
+                        todo.append((program, other))
+        # A script that says no sampler word itself, but starts what does.
+        for path in project.files:
+            if path not in programs:
+                script = self._seeding_module(path)
+                if script is not None and not is_test(script):
+                    started = {programs[found] for found in self._imports(script, programs)}
+                    for program in sorted(started):
+                        yield program, script
+
+    def _imports(self, module: Module, among: Container[str] | None = None) -> list[str]:
+        paths = [
+            path for path in _imported_paths(self.model, module) if among is None or path in among
+        ]
+        for path in paths:
+            self._importers.setdefault(path, set()).add(module.path)
+        return paths
+
+    def _seeding_module(self, path: str) -> Module | None:
+        """The file, if it is a package's own or seeds something."""
+        project = self.model.project
+        try:
+            if path.endswith("__init__.py") or _SEEDING_WORDS.search(project.bytes_of(path)):
+                return project.module_at(path)
+        except SourceError:
+            pass
+        return None
 
     def run_together(self, one: Module, other: Module) -> bool:
         """Whether some file leads to both by its imports, or they are in one package."""
@@ -208,6 +228,34 @@ def constructions(model: Model) -> Iterator[Obj]:
                     yield Obj(cls, call)
 
 
+def takes_seed(model: Model, cls: Class) -> bool:
+    """Whether whoever builds the class can give it a seed."""
+    init = model.flow.method(cls, "__init__")
+    if isinstance(init, Function):
+        return any(is_seed_name(param.name) for param in init.params)
+    return init is None and DISTRIBUTED_SAMPLER in model.flow.mro(cls)
+
+
+def epoch_carries_seed(model: Model, module: Module) -> bool:
+    """Whether the program hands a seed over with the epoch (``set_epoch(seed + epoch)``)."""
+    program = model.project.program_of(module)
+    return any(
+        is_mentioned(arg.value)
+        for call in model.project.calls_named("set_epoch")
+        if model.project.program_of(model.module_of(call.scope)) == program
+        for arg in call.args
+    )
+
+
+def is_mentioned(expr: Expr) -> bool:
+    """Whether the expression says ``seed``."""
+    return any(
+        "seed" in (node.id if isinstance(node, Name) else node.name).lower()
+        for node in walk(expr)
+        if isinstance(node, (Name, Attr))
+    )
+
+
 def seed_given(model: Model, call: Call) -> Expr | None:
     """What ``call`` seeds the program's global generators with, if it does."""
     name = last_name(call.func)
@@ -215,7 +263,9 @@ def seed_given(model: Model, call: Call) -> Expr | None:
         return None
     scope: Scope | None = call.scope
     while scope is not None:
-        if "worker" in scope.name or (isinstance(scope, Class) and model.is_sampler_class(scope)):
+        if _LOADER_WORKER.search(scope.name) or (
+            isinstance(scope, Class) and model.is_sampler_class(scope)
+        ):
             return None
         scope = scope.outer
     given = call.positional[:1] or [arg.value for arg in call.args if arg.keyword == "seed"]
@@ -258,7 +308,7 @@ def setting_of(model: Model, expr: Expr, depth: int = 0) -> str | None:
         return _name_setting(model, expr, depth)
     if isinstance(expr, Call) and last_name(expr.func) in {"get", "getattr", "getenv"}:
         key = next((arg for arg in expr.positional if _is_seed_key(arg)), None)
-        return f"{unparse(key)} of {unparse(expr.func)}" if key is not None else None
+        return str(key.value) if isinstance(key, Const) else None
     for child in children(expr):
         if not isinstance(expr, Call) or child is not expr.func:
             found = setting_of(model, child, depth + 1)

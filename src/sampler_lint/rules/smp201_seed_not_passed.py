@@ -29,11 +29,14 @@ from sampler_lint.model.seeds import (
     Seed,
     Seeding,
     constructions,
+    epoch_carries_seed,
     in_scope,
     is_seed_name,
     is_test,
     seeding,
+    takes_seed,
 )
+from sampler_lint.model.shuffles import ignores_seed
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import fix, is_library, text_of
 from sampler_lint.rules._seed_mend import (
@@ -43,7 +46,6 @@ from sampler_lint.rules._seed_mend import (
     seed_edit,
     spelled,
 )
-
 
 #: The seed of a new generator (torch: c10/core/GeneratorImpl.h, ``default_rng_seed_val``).
 _BARE = "67280421310721 (that of a new `torch.Generator()`)"
@@ -55,8 +57,10 @@ class SeedNotPassed(Rule):
     What it does:
         Reports a shuffling `DistributedSampler` (or a subclass that takes `seed`) built with a
         literal seed or none, in a program that seeds its generators from a setting
-        (`torch.manual_seed(args.seed)`, `seed_everything(cfg.seed)`...). Silent with
-        `shuffle=False`, and where the seed is set later or enters through `set_epoch`.
+        (`torch.manual_seed(args.seed)`, `seed_everything(cfg.seed)`...). A sampler of the tree
+        with a `seed` parameter of its own counts too, and a factory whose `seed` cannot reach
+        the sampler it builds. Silent with `shuffle=False`, for samplers of validation and test
+        data, in tests, and where the seed is set later or enters through `set_epoch`.
 
     Why is this bad?
         `DistributedSampler` shuffles with a generator of its own, seeded with `seed + epoch`;
@@ -93,6 +97,11 @@ class SeedNotPassed(Rule):
             module = model.module_of(site.scope)
             if is_test(module):
                 continue
+            unheard = _unheard(model, sampler)
+            if unheard is not None:
+                seen.add(site)
+                yield unheard
+                continue
             fixed = _fixed_seed(model, sampler)
             if fixed is None or not _may_shuffle(model, sampler) or _evaluates(sampler):
                 continue
@@ -101,6 +110,39 @@ class SeedNotPassed(Rule):
                 continue
             seen.add(site)
             yield _suspect(model, module, sampler, fixed, source)
+
+
+def _unheard(model: Model, sampler: Obj) -> Suspect | None:
+    """A factory with a ``seed`` builds a sampler that takes none and shuffles by the epoch."""
+    site = sampler.site
+    assert site is not None
+    function = site.scope
+    if not isinstance(sampler.cls, Class) or not isinstance(function, Function):
+        return None
+    if function.cls is not None or function.param("seed") is None or _evaluates(sampler):
+        return None
+    module = model.module_of(function)
+    init = model.flow.method(sampler.cls, "__init__")
+    if (
+        not isinstance(init, Function)
+        or init.cls is not sampler.cls
+        or takes_seed(model, sampler.cls)
+    ):
+        return None
+    shuffle = next(ignores_seed(model, sampler.cls), None)
+    if shuffle is None or epoch_carries_seed(model, module):
+        return None
+    given = model.flow.argument(sampler, "shuffle")
+    constants = model.flow.constants(given, sampler.through) if given is not None else {True}
+    if constants is not None and not any(constants):
+        return None
+    message = (
+        f"`{function.name}` takes a `seed` that does not reach `{sampler.name}`: its shuffle is "
+        f"seeded with `{unparse(shuffle.seed)}` alone, so every seed reads the same order; give "
+        f"`{sampler.name}` a `seed` parameter and pass `seed=seed`"
+    )
+    why = (f"{model.place(shuffle.call.scope, shuffle.call)}: the shuffle is seeded here",)
+    return Suspect(module, site, message, why=why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,83 @@
+"""How a sampler of the tree seeds its own shuffle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.model.draws import Seeded, draws, ingredients, seeded
+from sampler_lint.model.facts import Attr, Call, Class, Const, Expr, Function, Name
+from sampler_lint.model.flow import self_class
+from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.model.seeds import is_seed_name
+
+
+def ignores_seed(model: Model, cls: Class) -> Iterator[Seeded]:
+    """The generators that the class's own methods seed with the epoch and nothing else."""
+    drawing = {scope for scope in scopes_inside(cls) if draws(scope)}
+    if not drawing:
+        return
+    for scope in scopes_inside(cls):
+        if not isinstance(scope, Function):
+            continue
+        for found in seeded(model, scope):
+            if not is_epoch_alone(found.seed):
+                continue
+            # One that the method itself makes is drawn from there; one that is kept, anywhere.
+            kept = found.generator is None or scope.name in {"set_epoch", "__init__"}
+            if scope in drawing or kept or _hands_on(scope, found):
+                yield found
+
+
+def is_epoch_alone(seed: Expr) -> bool:
+    """Whether a seed is made of the epoch and numbers, and of no seed."""
+    parts = list(ingredients(seed))
+    named = [part for part in parts if not isinstance(part, Const)]
+    return bool(named) and all(_is_epoch(part) for part in named)
+
+
+def _is_epoch(part: Expr) -> bool:
+    if not isinstance(part, (Name, Attr)):
+        return False
+    name = (part.id if isinstance(part, Name) else part.name).lower()
+    return "epoch" in name and "seed" not in name and "per" not in name.split("_")
+
+
+def _hands_on(scope: Function, found: Seeded) -> bool:
+    """Whether the generator is given to another method."""
+    return any(
+        isinstance(arg.value, (Name, Attr))
+        and (arg.value.id if isinstance(arg.value, Name) else arg.value.name) == found.generator
+        for call in scope.calls
+        if isinstance(call, Call)
+        for arg in call.args
+    )
+
+
+def own_seed(model: Model, cls: Class) -> str | None:
+    """The attribute in which instances keep a seed, if they certainly have one that can be set."""
+    for base in model.flow.mro(cls):
+        if not isinstance(base, Class):
+            continue
+        for scope in scopes_inside(base):
+            for store in scope.stores:
+                target = store.target
+                if (
+                    isinstance(target, Attr)
+                    and is_seed_name(target.name.lstrip("_"))
+                    and self_class(target.value) is base
+                ):
+                    return target.name
+    if DISTRIBUTED_SAMPLER not in model.flow.mro(cls):
+        return None
+    init = model.flow.method(cls, "__init__")
+    if init is None:
+        return "seed"
+    if isinstance(init, Function) and (
+        init.param("seed") is not None or any(param.kind == "kwarg" for param in init.params)
+    ):
+        passes = any(
+            call.keyword("seed") is not None or call.has_double_star
+            for call in (model.flow.base_init_calls(init.cls) if init.cls is not None else ())
+        )
+        return "seed" if passes else None
+    return None

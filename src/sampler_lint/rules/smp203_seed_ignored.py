@@ -1,0 +1,198 @@
+"""SMP203: a sampler's own shuffle is seeded with the epoch alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.model.draws import Seeded
+from sampler_lint.model.facts import (
+    Assign,
+    Attr,
+    Bin,
+    Call,
+    Class,
+    Expr,
+    Function,
+    Name,
+    Scope,
+    Stmt,
+    last_name,
+    unparse,
+)
+from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.model.project import Module
+from sampler_lint.model.seeds import epoch_carries_seed, is_test, seeding, takes_seed
+from sampler_lint.model.shuffles import ignores_seed, own_seed
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._mend import add_keyword, fix, is_library, text_of
+from sampler_lint.rules._region import Region, insert_lines, line_indent
+from sampler_lint.rules._seed_mend import docstring_edit, parameter_edit, pass_in
+
+
+class SeedIgnored(Rule):
+    """A sampler of the tree seeds its shuffle with the epoch alone, so no seed changes the order.
+
+    What it does:
+        Reports `g.manual_seed(self.epoch)`, `random.seed(self.epoch)`,
+        `np.random.RandomState(self.epoch)` and the like in a sampler, when the class takes a
+        seed that it does not use there, or when the program seeds its generators from a setting
+        (`torch.manual_seed(args.seed)`...). Silent where the seed arrives with the epoch
+        (`sampler.set_epoch(args.seed + epoch)`).
+
+    Why is this bad?
+        Epoch `k` has the same order in every run, whatever the seed. Runs that differ in seed
+        differ less than they claim, and an order that happens to be bad cannot be escaped.
+        torch's own `DistributedSampler` seeds with `seed + epoch` since 1.6.
+
+    Fix safety:
+        Safe where the class has a seed already: the default seed 0 leaves every order as it
+        was. Safe too where the class gets a parameter `seed=0` and every place of the tree that
+        builds it can pass the program's seed. Otherwise unsafe: the seed can then be set, but
+        somebody has to.
+
+    How it is proved:
+        Invariant `seed-matters`: two runs with different seeds give one order before the fix
+        and different orders after it.
+
+    References:
+        - torch/utils/data/distributed.py, `DistributedSampler.__iter__`
+        - https://github.com/open-mmlab/mmpose/pull/493
+    """
+
+    code = "SMP203"
+    name = "seed-ignored"
+    invariant = "seed-matters"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look at every generator that a sampler of the tree seeds."""
+        for module, cls in model.classes():
+            if is_test(module) or not model.is_sampler_class(cls):
+                continue
+            found = list(ignores_seed(model, cls))
+            if not found or epoch_carries_seed(model, module):
+                continue
+            reason = _setting(model, module, cls)
+            if reason is not None:
+                for seeded in found:
+                    yield _suspect(model, module, cls, seeded, *reason)
+
+
+def _setting(model: Model, module: Module, cls: Class) -> tuple[str, tuple[str, ...]] | None:
+    """The seed that does not reach the sampler, in words, and the place it stands at."""
+    source = seeding(model, module)
+    if source is not None:
+        place = f"{source.module.display}:{source.call.row}"
+        return f"`{source.setting}`", (f"{place}: the program is seeded here",)
+    if takes_seed(model, cls):
+        return "the `seed` that it is given", ()
+    for sampler in model.constructions():
+        site = sampler.site
+        if sampler.cls is cls and site is not None and _offers_seed(site.scope):
+            place = model.place(site.scope, site)
+            return f"the `seed` of `{site.scope.name}`", (f"{place}: it is built here",)
+    return None
+
+
+def _offers_seed(scope: Scope) -> bool:
+    return isinstance(scope, Function) and scope.param("seed") is not None
+
+
+def _suspect(
+    model: Model, module: Module, cls: Class, seeded: Seeded, setting: str, why: tuple[str, ...]
+) -> Suspect:
+    given = unparse(seeded.seed)
+    attribute = own_seed(model, cls)
+    message = (
+        f"`{cls.name}` seeds its shuffle with `{given}` alone: {setting} never changes the order, "
+        f"so every run reads the data alike; "
+    )
+    mend: Callable[[], Fix | None]
+    if attribute is not None:
+        message += f"seed with `self.{attribute} + {given}`"
+        mend = lambda: _use_seed(module, seeded, attribute)  # noqa: E731
+    else:
+        message += f"give `{cls.name}` a `seed` parameter and seed with `self.seed + {given}`"
+        mend = lambda: _take_seed(model, module, cls, seeded)  # noqa: E731
+    return Suspect(module, seeded.call, message, why=why, mend=mend)
+
+
+# --------------------------------------------------------------------------- fixes
+
+
+def _use_seed(module: Module, seeded: Seeded, attribute: str) -> Fix | None:
+    edit = _sum_edit(module, seeded, attribute)
+    if edit is None:
+        return None
+    return fix(f"Seed with `self.{attribute}` too", Applicability.SAFE, [edit], module.source)
+
+
+def _sum_edit(module: Module, seeded: Seeded, attribute: str) -> Edit | None:
+    """The edit that adds the seed to what a generator is seeded with."""
+    import libcst as cst
+
+    scope, seed = seeded.call.scope, seeded.seed
+    if not isinstance(scope, Function) or scope.self_name is None:
+        return None
+    text = text_of(module.source, seed)
+    if isinstance(seed, Bin) and seed.op not in {"Add", "Sub", "Mult"}:
+        text = f"({text})"
+    elif not isinstance(seed, (Name, Attr, Bin, Call)):
+        return None
+    region = Region(module, seeded.call.stmt or scope)
+    node = region.find(seed, cst.BaseExpression)  # type: ignore[type-abstract]
+    return region.replace(node, f"{scope.self_name}.{attribute} + {text}")
+
+
+def _take_seed(model: Model, module: Module, cls: Class, seeded: Seeded) -> Fix | None:
+    """Add ``seed`` to the constructor, keep it, seed with it, and pass it where it is built."""
+    init = cls.method("__init__")
+    total = _sum_edit(module, seeded, "seed")
+    if init is None or init.define is None or total is None or "seed" in init.bindings:
+        return None
+    kept = _keep_edit(model, module, cls, init)
+    if kept is None:
+        return None
+    edits = [total, parameter_edit(module, init, "0"), kept]
+    documented = docstring_edit(module, init)
+    if documented is not None:
+        edits.append(documented)
+    calls = [call for call in model.flow.callers(init) if last_name(call.func) != "__init__"]
+    passed, everywhere = pass_in(model, calls, "seed")
+    safe = bool(calls) and everywhere and not is_library(module, init)
+    return fix(
+        f"Give `{cls.name}` a `seed` parameter",
+        Applicability.SAFE if safe else Applicability.UNSAFE,
+        [*edits, *passed],
+        module.source,
+    )
+
+
+def _keep_edit(model: Model, module: Module, cls: Class, init: Function) -> Edit | None:
+    """The edit that keeps the parameter: handed to torch's ``__init__``, or as an attribute."""
+    source = module.source
+    base_call = next(iter(model.flow.base_init_calls(cls)), None)
+    if base_call is not None and DISTRIBUTED_SAMPLER in model.flow.mro(cls)[1:2]:
+        if base_call.has_double_star or base_call.keyword("seed") is not None:
+            return None
+        return add_keyword(Region(module, base_call.stmt or init), base_call, "seed", "seed")
+    after = _after(init, base_call)
+    if after is None or init.self_name is None or after.end_row == init.row:
+        return None
+    line = f"{line_indent(source, after.row)}{init.self_name}.seed = seed"
+    return insert_lines(source, after.end_row + 1, [line])
+
+
+def _after(init: Function, base_call: Call | None) -> Stmt | None:
+    """The statement below which the seed is kept: that of the epoch, or the base's ``__init__``."""
+    for stmt in init.body:
+        if isinstance(stmt, Assign) and any(_is_epoch(target) for target in stmt.targets):
+            return stmt
+    if base_call is not None and base_call.stmt in init.body:
+        return base_call.stmt
+    stores = [stmt for stmt in init.body if isinstance(stmt, Assign)]
+    return stores[-1] if stores else None
+
+
+def _is_epoch(target: Expr) -> bool:
+    return isinstance(target, Attr) and target.name == "epoch"

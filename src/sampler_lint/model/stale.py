@@ -1,0 +1,104 @@
+"""Orders that are made before ``set_epoch`` can be called for the pass they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.model.epoch_state import EpochState, epoch_state, in_stop, reach
+from sampler_lint.model.facts import Attr, Call, Class, Const, Expr, Function, Store, last_name
+from sampler_lint.model.flow import Obj, self_class
+from sampler_lint.model.linked import DATA_LOADER, Model
+
+
+def kept_iterator(model: Model, cls: Class) -> Store | None:
+    """Where a loader class makes the one iterator that all its passes draw from.
+
+    None unless ``__init__`` makes it, ``__iter__`` takes from it, and no pass makes it anew.
+    """
+    if model.flow.is_a(cls, DATA_LOADER) is not True:
+        return None
+    init, iteration = cls.method("__init__"), cls.method("__iter__")
+    if init is None or iteration is None:
+        return None
+    for store in init.stores:
+        target = store.target
+        if (
+            not isinstance(target, Attr)
+            or self_class(target.value) is not cls
+            or not _makes_iterator(store.value)
+        ):
+            continue
+        found = reach(model, cls, "__iter__")
+        if any(read.name == target.name for read in found.self_reads()) and not any(
+            (isinstance(other.target, Attr) and other.target.name == target.name)
+            or _makes_iterator(other.value)
+            for function in found.functions
+            for other in function.stores
+        ):
+            return store
+    return None
+
+
+def _makes_iterator(value: Expr | None) -> bool:
+    if not isinstance(value, Call):
+        return False
+    name = last_name(value.func)
+    if name == "__iter__":
+        return True
+    return name == "iter" and bool(value.positional)
+
+
+def has_workers(model: Model, loader: Obj) -> bool:
+    """Whether a loader may fetch ahead in worker processes."""
+    given = model.flow.argument(loader, "num_workers")
+    if given is None:
+        return model.flow.may_be_passed(loader, "num_workers")
+    constants = model.flow.constants(given)
+    return constants is None or any(value != 0 for value in constants)
+
+
+def made_ahead(model: Model, cls: Class) -> EpochState | None:
+    """A sampler class that reads its epoch only while built and at the end of the pass before."""
+    method = cls.method("__next__")
+    if method is None:
+        return None
+    state = epoch_state(model, cls)
+    if state.setter is None or state.iteration.opaque or not state.reads(state.iteration):
+        return None
+    if state.reads(reach(model, cls, "__iter__")) or not state.reads(state.construction):
+        return None
+    read_in = {read.scope for read in state.reads(state.iteration)}
+    if method in read_in:
+        return None
+    for call in method.calls:
+        if not isinstance(call.func, Attr) or self_class(call.func.value) is None:
+            continue
+        below = reach(model, cls, call.func.name)
+        if state.reads(below) and (call.stmt is None or not in_stop(call.stmt)):
+            return None
+    # A method of another name may make the order again when it is asked to.
+    makers = {f.name for f in read_in if isinstance(f, Function)} | {"reset"}
+    for name in makers:
+        for call in model.project.calls_named(name):
+            owner = call.func.value if isinstance(call.func, Attr) else None
+            if owner is not None and self_class(owner) is None and _is_sampler(owner):
+                return None
+    return state
+
+
+def _is_sampler(expr: Expr) -> bool:
+    return "sampler" in (last_name(expr) or "").lower()
+
+
+def stores_on(model: Model, cls: Class, names: frozenset[str]) -> Iterator[Store]:
+    """Every ``obj.name = value`` from outside, for instances of the class."""
+    for name in sorted(names):
+        for store in model.project.stores_of(name):
+            target = store.target
+            assert isinstance(target, Attr)
+            if store.value is None or isinstance(store.value, Const):
+                continue
+            if self_class(target.value) is not None:
+                continue
+            if any(isinstance(v, Obj) and v.cls is cls for v in model.flow.values(target.value)):
+                yield store

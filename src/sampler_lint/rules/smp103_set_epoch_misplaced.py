@@ -1,0 +1,449 @@
+"""SMP103: ``set_epoch`` is called where, or with what, it cannot change the order of an epoch."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.model.epoch_calls import Carrier, calls_for, carriers, runs_in
+from sampler_lint.model.epochs import EpochLoop, epoch_expression, epoch_loops, trains
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Compare,
+    Const,
+    Expr,
+    ExprStmt,
+    For,
+    Function,
+    If,
+    Name,
+    Stmt,
+    While,
+    last_name,
+    same,
+    unparse,
+    walk,
+)
+from sampler_lint.model.flow import passed
+from sampler_lint.model.linked import Model
+from sampler_lint.model.project import Module
+from sampler_lint.model.ranks import rank_in
+from sampler_lint.model.stale import has_workers
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._epoch_receiver import operands, receivers
+from sampler_lint.rules._epoch_stale import late
+from sampler_lint.rules._mend import fix, insert_first, text_of
+from sampler_lint.rules._region import Region, delete_lines, insert_lines, line_indent
+
+
+class SetEpochMisplaced(Rule):
+    """`set_epoch` is called where, or with what, it cannot change the order of an epoch.
+
+    What it does:
+        Reports a `set_epoch` call
+
+        - that runs once before the epoch loop and not in it,
+        - that gets the same value in every turn of the loop, or the number of the batch,
+        - that comes after the loader was iterated, with the number of the epoch just read,
+        - whose receiver, a loader or a torch batch sampler, has no `set_epoch`, or whose guard
+          asks for a class that the sampler does not have,
+        - that comes too late because the loader keeps one iterator, or the sampler makes its
+          next order at the end of the pass before,
+        - that goes to `loader.batch_sampler` after `accelerator.prepare`, which hides it.
+
+        Silent where any other call may set the epoch in the loop, where the loader is made
+        anew for each epoch, and for samplers that do not shuffle.
+
+    Why is this bad?
+        A sampler reads its epoch when its `__iter__` starts, and only then. What is set later,
+        once, or to the same number gives every epoch (or two in a row) one order; a guard that
+        is never true gives none at all. Nothing raises.
+
+    Fix safety:
+        Safe where the call can be moved to the top of the loop, or given the loop's own
+        counter, or pointed at the sampler that carries the epoch. Without a plain counter, and
+        for loaders that keep their iterator, there is no fix.
+
+    How it is proved:
+        Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and
+        different orders after it.
+
+    References:
+        - torch/utils/data/distributed.py, `DistributedSampler.__iter__` and `set_epoch`
+        - torch/utils/data/dataloader.py, `_MultiProcessingDataLoaderIter._reset` (prefetches)
+        - accelerate/data_loader.py, `BatchSamplerShard` (has no `set_epoch`)
+    """
+
+    code = "SMP103"
+    name = "set-epoch-misplaced"
+    invariant = "reshuffles"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Ask of each epoch loop which calls set its epoch, then of each call what it meets."""
+        told: set[object] = set()
+        if model.epoch_setters:
+            for suspect in (*_in_loops(model), *receivers(model), *late(model)):
+                key = (suspect.module, suspect.start.row, suspect.start.col)
+                if key not in told:
+                    told.add(key)
+                    yield suspect
+        else:
+            yield from late(model)
+
+
+def _in_loops(model: Model) -> Iterator[Suspect]:
+    for found in epoch_loops(model):
+        wanted = list(carriers(model, found.inner.loader))
+        if not wanted or not trains(model, found):
+            continue
+        calls = calls_for(model, found, wanted)
+        plain = [call for call in calls.hits if _is_plain(call)]
+        if calls.unclear or not calls.hits or len(plain) != len(calls.hits):
+            continue
+        inside = [call for call in plain if _stands_in(found, call)]
+        others = [call for call in plain if call not in inside]
+        runs = {call: runs_in(model, found, call.scope) for call in others}
+        if None in runs.values():
+            continue
+        inside += [call for call in others if runs[call]]
+        if not inside:
+            yield from _once(model, found, wanted, others)
+            continue
+        for judge in (_constant, _late_in_turn, _one_rank):
+            suspects = [judge(model, found, call) for call in inside]
+            if all(suspect is not None for suspect in suspects):
+                yield from (suspect for suspect in suspects if suspect is not None)
+                break
+
+
+def _is_plain(call: Call) -> bool:
+    return isinstance(call.func, Attr) and call.func.name == "set_epoch" and call.stmt is not None
+
+
+def _stands_in(found: EpochLoop, call: Call) -> bool:
+    return call.stmt is not None and found.loop.encloses(call.stmt)
+
+
+def _around(model: Model, found: EpochLoop, carrier: Carrier) -> tuple[str, ...]:
+    return (
+        f"{model.place(found.loop.scope, found.loop)}: the epoch loop",
+        f"{model.place_of(carrier.sampler)}: sampler built here",
+    )
+
+
+# --------------------------------------------------------------------------- once
+
+
+def _once(
+    model: Model, found: EpochLoop, wanted: list[Carrier], calls: list[Call]
+) -> Iterator[Suspect]:
+    """Calls that run before the loop starts, while nothing in the loop sets the epoch."""
+    loop = found.loop
+    sites = {carrier.sampler.site.scope for carrier in wanted if carrier.sampler.site is not None}
+    for call in calls:
+        assert call.stmt is not None
+        before = call.scope is loop.scope and call.stmt.order < loop.order
+        if not before and call.scope not in sites:
+            return
+        if any(isinstance(s, (For, While)) for s in call.stmt.ancestors()) and not all(
+            s.encloses(loop) for s in call.stmt.ancestors() if isinstance(s, (For, While))
+        ):
+            return
+    for call in calls:
+        epoch = epoch_expression(loop)
+        counter = unparse(epoch) if epoch is not None else "epoch"
+        message = (
+            f"`{unparse(call)}` runs once, before the epoch loop: every epoch after it repeats "
+            f"one order of `{wanted[0].sampler.name}`; call "
+            f"`{unparse(call.func)}({counter})` first in the loop"
+        )
+        module = model.module_of(call.scope)
+
+        mend = None
+        if len(calls) == 1 and call.scope is loop.scope:
+            mend = functools.partial(_to_top, module, found, call, epoch)
+        why = _around(model, found, wanted[0])
+        yield Suspect(module, call, message, why=why, mend=mend)
+
+
+def _movable(call: Call) -> Stmt | None:
+    """The statement to move: the call's own, with the ``if`` around it when it holds no more."""
+    stmt = call.stmt
+    if not isinstance(stmt, ExprStmt) or stmt.value is not call:
+        return None
+    whole: Stmt = stmt
+    for parent in stmt.ancestors():
+        if not isinstance(parent, If) or len(whole.block) != 1 or parent.orelse:
+            break
+        if whole.block is not parent.body:
+            break
+        if parent.row == whole.row:
+            return None
+        whole = parent
+    if len(whole.block) == 1 and whole.parent is not None:
+        return None  # nothing would be left of the block
+    alone = all(
+        other is whole or other.row > whole.end_row or other.end_row < whole.row
+        for other in whole.block
+    )
+    return whole if alone else None
+
+
+def _lines(module: Module, whole: Stmt, call: Call, argument: str) -> list[str]:
+    """The statement's lines without their indentation, the call given ``argument``."""
+    source = module.source
+    indent = line_indent(source, whole.row)
+    start, end = _argument_span(module, call)
+    first = source.line_starts[whole.row - 1]
+    last = (
+        source.line_starts[whole.end_row]
+        if whole.end_row < len(source.line_starts)
+        else len(source.text)
+    )
+    text = source.text[first:start] + argument + source.text[end:last]
+    return [line.removeprefix(indent) for line in text.splitlines()]
+
+
+def _argument_span(module: Module, call: Call) -> tuple[int, int]:
+    source = module.source
+    node = call.positional[0]
+    return source.offset(node.row, node.col), source.offset(node.end_row, node.end_col)
+
+
+# --------------------------------------------------------------------------- the value
+
+
+def _constant(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
+    """A call in the loop whose value is the same in every turn, or the number of the batch."""
+    if len(call.args) != 1:
+        return None
+    argument = call.args[0].value
+    loop = found.loop
+    module = model.module_of(call.scope)
+    epoch = epoch_expression(loop)
+    batches = _batch_number(call, argument)
+    if batches is not None:
+        message = (
+            f"`{unparse(call.func)}({unparse(argument)})` sets the number of the batch while the "
+            f"pass is running: every epoch ends with the same number, so the next one repeats "
+            f"the order; call it with the epoch's number before the batches"
+        )
+        return Suspect(module, call, message, mend=lambda: _to_top(module, found, call, epoch))
+    if not _same_in_every_turn(model, found, argument):
+        return None
+    if call.scope is not loop.scope:
+        epoch = None
+    message = (
+        f"`{unparse(call.func)}({unparse(argument)})` gets the same value in every turn of the "
+        f"epoch loop: every epoch repeats one order"
+    )
+    if epoch is not None:
+        message += f"; pass `{unparse(epoch)}`"
+
+    def mend() -> Fix | None:
+        import libcst as cst
+
+        if epoch is None or call.stmt is None:
+            return None
+        region = Region(module, call.stmt)
+        node = region.find(argument, cst.BaseExpression)  # type: ignore[type-abstract]
+        text = text_of(module.source, epoch)
+        return fix(
+            f"Pass `{text}`", Applicability.SAFE, [region.replace(node, text)], module.source
+        )
+
+    return Suspect(module, call, message, mend=mend)
+
+
+def _batch_number(call: Call, argument: Expr) -> For | None:
+    """The loop over batches whose ``enumerate`` counter is the argument."""
+    if call.stmt is None or not isinstance(argument, Name):
+        return None
+    for stmt in call.stmt.ancestors():
+        if (
+            isinstance(stmt, For)
+            and isinstance(stmt.iter, Call)
+            and last_name(stmt.iter.func) == "enumerate"
+        ):
+            target = stmt.target
+            first = next((n for n in walk(target) if isinstance(n, Name)), None)
+            if first is not None and first.id == argument.id:
+                return stmt
+    return None
+
+
+def _same_in_every_turn(model: Model, found: EpochLoop, argument: Expr) -> bool:
+    loop = found.loop
+    if isinstance(argument, Const):
+        return True
+    if isinstance(argument, Name):
+        bindings = argument.scope.bindings.get(argument.id, [])
+        return (
+            argument.scope is loop.scope
+            and bool(bindings)
+            and not _is_global(argument)
+            and all(
+                b.how in {"assign", "param"} and (b.stmt is None or not loop.encloses(b.stmt))
+                for b in bindings
+            )
+        )
+    if isinstance(argument, Attr) and isinstance(argument.value, Name):
+        root = argument.value
+        # args.epochs, cfg.seed: nothing in the program ever sets it.
+        return (
+            root.id in {"args", "opt", "opts", "cfg", "config", "hparams", "flags", "FLAGS"}
+            and not model.project.stores_of(argument.name)
+            and not any(
+                binding.stmt is not None and loop.encloses(binding.stmt)
+                for binding in root.scope.bindings.get(root.id, ())
+            )
+        )
+    return False
+
+
+def _is_global(name: Name) -> bool:
+    """Whether another function may change the name."""
+    scope = name.scope
+    if isinstance(scope, Function):
+        return name.id in scope.declared_global
+    return any(name.id in function.declared_global for function in scope.module.functions)
+
+
+# --------------------------------------------------------------------------- after the pass
+
+
+def _late_in_turn(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
+    """A call after (or inside) the pass it is for, with the number of that very pass."""
+    loop, stmt = found.loop, call.stmt
+    turn = _turn(found, call)
+    if stmt is None or turn is None or not isinstance(loop, For) or len(call.args) != 1:
+        return None
+    anchor, epoch = turn
+    if not same(call.args[0].value, epoch) or not _starts_at_zero(model, loop):
+        return None
+    if stmt.order <= anchor.order:
+        return None
+    if any(isinstance(s, (For, While)) and s is not loop for s in anchor.ancestors()):
+        return None
+    if _only_makes_iterator(anchor):
+        if not has_workers(model, found.inner.loader):
+            return None
+        when = "after the iterator was made, whose workers already fetch by the epoch before"
+    elif anchor.encloses(stmt):
+        when = "while the pass is running, whose order is made already"
+    else:
+        when = "after the pass it is for"
+    module = model.module_of(call.scope)
+    counter = unparse(epoch)
+    message = (
+        f"`{unparse(call.func)}({counter})` comes {when}: each epoch is read with the number of "
+        f"the one before, so the first two share one order; call it before the batches"
+    )
+    return Suspect(module, call, message, mend=lambda: _to_top(module, found, call, epoch))
+
+
+def _turn(found: EpochLoop, call: Call) -> tuple[Stmt, Expr] | None:
+    """In the call's own function: the statement that makes the pass, and the epoch's number."""
+    loop = found.loop
+    epoch = epoch_expression(loop)
+    if epoch is None:
+        return None
+    if call.scope is loop.scope:
+        anchor = found.calls[0].stmt if found.calls else found.inner.stmt
+        return None if anchor is None else (anchor, epoch)
+    function = call.scope
+    if function is not found.inner.scope or len(found.calls) != 1:
+        return None
+    argument = call.args[0].value if call.args else None
+    if not isinstance(function, Function) or not isinstance(argument, Name):
+        return None
+    param = function.param(argument.id)
+    if param is None or len(function.bindings[argument.id]) != 1:
+        return None
+    bound = function.cls is not None and not function.is_static
+    given = passed(function, param, found.calls[0], is_bound=bound)
+    if not isinstance(given, Expr) or not same(given, epoch):
+        return None
+    return found.inner.stmt, argument
+
+
+def _only_makes_iterator(anchor: Stmt) -> bool:
+    return not isinstance(anchor, (For, While)) and not isinstance(anchor, ExprStmt)
+
+
+def _starts_at_zero(model: Model, loop: For) -> bool:
+    """Whether the loop's first number is (or may be) 0, which is what a sampler starts with."""
+    for node in walk(loop.iter):
+        if isinstance(node, Call) and last_name(node.func) in {"range", "trange"}:
+            if len(node.positional) < 2:
+                return True
+            starts = model.flow.constants(node.positional[0])
+            return starts is None or 0 in starts
+    return False
+
+
+def _to_top(module: Module, found: EpochLoop, call: Call, epoch: Expr | None) -> Fix | None:
+    """Move the call to the top of the loop (or before the pass), with the loop's counter."""
+    if epoch is None or not call.positional:
+        return None
+    source = module.source
+    whole = _movable(call)
+    if whole is None:
+        return None
+    argument = text_of(source, epoch)
+    lines = _lines(module, whole, call, argument)
+    edit: Edit | None
+    if call.scope is found.loop.scope:
+        edit = insert_first(source, found.loop.body, found.loop, lines)
+    else:
+        anchor = found.inner.stmt
+        indent = line_indent(source, anchor.row)
+        edit = insert_lines(source, anchor.row, [indent + line for line in lines])
+    if edit is None:
+        return None
+    edits: list[Edit] = [delete_lines(source, whole), edit]
+    name = f"{text_of(source, call.func)}({argument})"
+    return fix(f"Call `{name}` first in the loop", Applicability.SAFE, edits, source)
+
+
+# --------------------------------------------------------------------------- one rank only
+
+_MAIN = frozenset(
+    {
+        "is_main_process", "is_master", "is_main", "is_rank_zero", "is_rank_0", "is_global_zero",
+        "is_local_main_process", "is_world_process_zero", "is_first_rank",
+    }
+)  # fmt: skip
+
+
+def _one_rank(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
+    """A call that only one rank makes, while the others keep shuffling by epoch 0."""
+    inner = call.stmt
+    assert inner is not None
+    for parent in inner.ancestors():
+        if isinstance(parent, If) and inner.block is parent.body:
+            for node in operands(parent.test):
+                if _is_first_rank(node):
+                    message = (
+                        f"`{unparse(call)}` runs on one rank only: the others keep the order of "
+                        f"epoch 0, so the ranks' shards overlap and samples are left out; call it "
+                        f"on every rank"
+                    )
+                    why = (f"{model.place(call.scope, parent)}: only one rank gets here",)
+                    return Suspect(model.module_of(call.scope), call, message, why=why)
+        inner = parent
+    return None
+
+
+def _is_first_rank(test: Expr) -> bool:
+    if isinstance(test, Call):
+        return last_name(test.func) in _MAIN
+    if isinstance(test, (Name, Attr)):
+        return last_name(test) in _MAIN
+    if not isinstance(test, Compare) or test.ops != ["Eq"]:
+        return False
+    sides = (test.left, test.rights[0])
+    numbers = [side for side in sides if isinstance(side, Const) and side.value == 0]
+    return bool(numbers) and any(rank_in(side) is not None for side in sides)

@@ -1,0 +1,690 @@
+"""SMP104: ``set_epoch`` of a sampler or wrapper does not reach what makes the order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.model.epoch_state import (
+    EpochState,
+    draws,
+    epoch_state,
+    is_closed,
+    is_fixed,
+    iterates,
+    lookup,
+    own_classes,
+    read_elsewhere,
+    seed_argument,
+    seedings,
+    seeds_everything,
+    uses_epoch,
+)
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    Function,
+    Name,
+    Scope,
+    Simple,
+    Store,
+    last_name,
+    unparse,
+    walk,
+)
+from sampler_lint.model.flow import Obj, self_class
+from sampler_lint.model.linked import Model, scopes_inside
+from sampler_lint.model.project import Module
+from sampler_lint.model.wrapping import Inner, inners, says_sampler
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._mend import fix, is_library, name_of, text_of
+from sampler_lint.rules._region import Region, insert_lines, line_indent
+
+_RANDOM_MODULES = frozenset({"torch", "random", "np.random", "numpy.random"})
+
+
+class EpochNotForwarded(Rule):
+    """`set_epoch` of a sampler or wrapper does not reach what makes the order.
+
+    What it does:
+        Reports a sampler, batch sampler or iterable dataset whose `set_epoch`
+
+        - keeps the epoch to itself although what it wraps and iterates has a `set_epoch` of
+          its own and shuffles by it,
+        - stores the epoch where no pass reads it: the generator is seeded without it, the
+          order was made in `__init__`, or `__iter__` reads another attribute,
+        - is missing, although `__iter__` seeds its generator with an epoch that nothing ever
+          changes.
+
+        Silent where the wrapped object's epoch is set directly, where the wrapper hands the
+        epoch on in `__iter__` or seeds the process's generator with it, and where the order
+        comes from the process's generator, which moves on by itself.
+
+    Why is this bad?
+        The training loop does the right thing and calls `set_epoch`, but the call ends in an
+        attribute. Every epoch then repeats one order (or, with a generator that runs on,
+        resuming at epoch `k` replays epoch 0). Nothing raises.
+
+    Fix safety:
+        Safe where everything that the wrapper holds is known and has a `set_epoch`, and where
+        one plain seed is extended by the epoch. Unsafe, with a `hasattr` guard, where it may
+        be another object, and where a method is added that nobody calls yet.
+
+    How it is proved:
+        Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and
+        different orders after it.
+
+    References:
+        - torch/utils/data/distributed.py, `DistributedSampler.set_epoch` (stores, no more)
+        - https://github.com/Lightning-AI/pytorch-lightning/issues/21454
+    """
+
+    code = "SMP104"
+    name = "epoch-not-forwarded"
+    invariant = "reshuffles"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look at every class of the tree whose passes give an order."""
+        told = set()
+        for module, cls in model.classes():
+            if not iterates(model, cls) or not is_closed(model, cls):
+                continue
+            state = epoch_state(model, cls)
+            if state.iteration.opaque or not state.iteration.functions | state.iteration.outside:
+                continue
+            found = list(_not_forwarded(model, state))
+            if not found:
+                found = [s for s in (_unread(model, module, state),) if s is not None]
+            if not found and state.setter is None:
+                found = [s for s in (_missing(model, module, state),) if s is not None]
+            for suspect in found:
+                place = (suspect.module, suspect.start.row, suspect.start.col)
+                if place not in told:
+                    told.add(place)
+                    yield suspect
+
+
+# --------------------------------------------------------------------------- wrappers
+
+
+@dataclass(frozen=True, slots=True)
+class _Carrier:
+    """A wrapped object that shuffles by an epoch of its own."""
+
+    obj: Obj
+    path: tuple[str, ...]
+    """How its ``set_epoch`` is reached from it."""
+
+
+def _not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
+    setter = state.setter
+    if _seeds_process(state):
+        return
+    mentioned = _handed_on(model, state)
+    for inner in inners(model, state):
+        if inner.path[0] in mentioned or _replaced_in_pass(state, inner):
+            continue
+        owner = inner.owner
+        module = model.module_of(owner)
+        carriers = list(_carriers(model, inner, frozenset({state.cls})))
+        carriers = [c for c in carriers if not _set_directly(model, c)]
+        if setter is None:
+            call = _asked(model, state.cls) if carriers and len(inner.path) == 1 else None
+            if call is None:
+                continue
+            yield _suspect(model, module, state, inner, carriers, call)
+        elif carriers:
+            if not setter.inert and not setter.functions:
+                continue
+            yield _suspect(model, module, state, inner, carriers, None)
+        elif (
+            setter.inert
+            and inner.open
+            and not inner.objects
+            and inner.param is not None
+            and says_sampler(inner.param)
+            and is_library(module, owner)
+            and not owner.name.startswith("_")
+            and model.is_sampler_class(state.cls)
+            and not _reached_by_name(model, inner)
+        ):
+            yield _suspect(model, module, state, inner, [], None)
+
+
+def _carriers(model: Model, inner: Inner, seen: frozenset[Class]) -> Iterator[_Carrier]:
+    for obj in inner.objects:
+        if _never_shuffles(model, obj):
+            continue
+        if isinstance(obj.cls, Class):
+            if obj.cls not in seen and _carries(model, obj.cls, seen | {obj.cls}):
+                yield _Carrier(obj, ())
+            continue
+        path = model.epoch_path(obj)
+        if isinstance(path, tuple):
+            target = obj
+            for name in path:
+                known = [v for v in model.flow.ask_field(target, name) if isinstance(v, Obj)]
+                if len(known) != 1:
+                    break
+                target = known[0]
+            else:
+                if not _never_shuffles(model, target) and not isinstance(target.cls, Class):
+                    yield _Carrier(obj, path)
+
+
+def _carries(model: Model, cls: Class, seen: frozenset[Class]) -> bool:
+    """Whether an instance shuffles by the epoch that its ``set_epoch`` is given (or wraps one)."""
+    if uses_epoch(model, cls):
+        return True
+    state = epoch_state(model, cls)
+    return state.setter is not None and any(
+        next(_carriers(model, inner, seen), None) is not None for inner in inners(model, state)
+    )
+
+
+def _never_shuffles(model: Model, obj: Obj) -> bool:
+    given = model.flow.argument(obj, "shuffle")
+    if given is None:
+        return False
+    constants = model.flow.constants(given, obj.through)
+    return constants is not None and not any(constants)
+
+
+def _handed_on(model: Model, state: EpochState) -> set[str]:
+    """The attributes that some method of the class may pass the epoch to."""
+    names: set[str] = set()
+    for cls in own_classes(model, state.cls):
+        for scope in scopes_inside(cls):
+            if not isinstance(scope, Function):
+                continue
+            is_setter = "set_epoch" in scope.name
+            sets = [c for c in scope.calls if "epoch" in (last_name(c.func) or "")]
+            sets = [c for c in sets if not _on_super(c)]
+            stores = [s for s in scope.stores if _stores_epoch(s)]
+            tells = [c for c in scope.calls if any(_reads_stored(state, a.value) for a in c.args)]
+            if is_setter or sets or stores or tells:
+                names |= {
+                    read.name
+                    for read in scope.reads
+                    if self_class(read.value) is not None
+                    and (is_setter or sets or stores or _within(read, tells))
+                }
+    return names
+
+
+def _on_super(call: Call) -> bool:
+    func = call.func
+    return (
+        isinstance(func, Attr)
+        and isinstance(func.value, Call)
+        and last_name(func.value.func) == "super"
+    )
+
+
+def _stores_epoch(store: Store) -> bool:
+    target = store.target
+    return isinstance(target, Attr) and "epoch" in target.name and self_class(target.value) is None
+
+
+def _reads_stored(state: EpochState, expr: Expr) -> bool:
+    return any(
+        isinstance(node, Attr) and node.name in state.stored and self_class(node.value) is not None
+        for node in walk(expr)
+    )
+
+
+def _within(read: Attr, calls: list[Call]) -> bool:
+    return any(node is read for call in calls for node in walk(call.func))
+
+
+def _seeds_process(state: EpochState) -> bool:
+    """Whether a pass seeds the process's generators, so that what it wraps follows the epoch."""
+    return bool(state.reads(state.iteration)) and any(
+        seeds_everything(call) for call in seedings(state.iteration)
+    )
+
+
+def _replaced_in_pass(state: EpochState, inner: Inner) -> bool:
+    return any(
+        isinstance(store.target, Attr)
+        and store.target.name == inner.path[0]
+        and self_class(store.target.value) is not None
+        for function in state.iteration.functions
+        for store in function.stores
+        if len(inner.path) == 1
+    )
+
+
+def _set_directly(model: Model, carrier: _Carrier) -> bool:
+    """Whether code outside calls ``set_epoch`` on the wrapped object itself."""
+    wanted = (carrier.obj.cls, carrier.obj.site)
+    targets = {wanted}
+    if carrier.path:
+        targets |= {
+            (value.cls, value.site)
+            for value in model.flow.ask_field(carrier.obj, carrier.path[0])
+            if isinstance(value, Obj)
+        }
+    for call in model.epoch_setters:
+        assert isinstance(call.func, Attr)
+        for value in model.flow.values(call.func.value):
+            if isinstance(value, Obj) and (value.cls, value.site) in targets:
+                return True
+    return False
+
+
+def _reached_by_name(model: Model, inner: Inner) -> bool:
+    """Whether some code calls ``x_sampler.<attribute>.set_epoch``."""
+    for call in model.epoch_setters:
+        assert isinstance(call.func, Attr)
+        target = call.func.value
+        if (
+            isinstance(target, Attr)
+            and target.name == inner.path[-1]
+            and "sampler" in (last_name(target.value) or "")
+        ):
+            return True
+    return False
+
+
+def _asked(model: Model, cls: Class) -> Call | None:
+    """A ``set_epoch`` call whose receiver may be an instance of the class."""
+    for call in model.epoch_setters:
+        assert isinstance(call.func, Attr)
+        values = model.flow.values(call.func.value)
+        if call.func.name == "set_epoch" and any(
+            isinstance(value, Obj) and value.cls is cls and value.site is not None
+            for value in values
+        ):
+            return call
+    return None
+
+
+def _suspect(
+    model: Model,
+    module: Module,
+    state: EpochState,
+    inner: Inner,
+    carriers: list[_Carrier],
+    call: Call | None,
+) -> Suspect:
+    owner, setter = inner.owner, state.setter
+    own = _own_setter(owner, setter.functions if setter is not None else ())
+    held = "self." + ".".join(inner.path)
+    what = " or ".join(sorted({f"`{c.obj.name}`" for c in carriers})[:2])
+    if carriers:
+        who = f"the samplers in `{held}` ({what})" if inner.many else f"`{held}` ({what})"
+        result = "whose own epoch stays as it was: every epoch repeats one order of it"
+    else:
+        assert inner.param is not None
+        who = f"the `{inner.param.name}` it wraps"
+        result = (
+            "which may shuffle by an epoch of its own: that epoch never changes and every epoch "
+            "repeats one order"
+        )
+    if setter is None:
+        does = f"`{owner.name}` has no `set_epoch` that passes the epoch on to {who}"
+    elif own is not None:
+        does = f"`{owner.name}.set_epoch` does not pass the epoch on to {who}"
+    else:
+        source = setter.functions[0].cls if setter.functions else None
+        base = source.name if source is not None else (setter.inherited or "").rpartition(".")[2]
+        does = f"`{owner.name}` inherits `set_epoch` from `{base}`, which does not reach {who}"
+    advice = "forward it" if setter is not None else "add one"
+    message = f"{does}, {result}; {advice}"
+    why = [f"{model.place_of(c.obj)}: `{c.obj.name}` built here" for c in carriers[:2]]
+    if call is not None:
+        why.append(f"{model.place(call.scope, call)}: `set_epoch` is called here")
+    start = name_of(module, own if own is not None else owner)
+    mend = (
+        (lambda: _forward(model, module, state, inner, carriers, own))
+        if len(inner.path) == 1
+        else None
+    )
+    return Suspect(module, start, message, why=tuple(why), mend=mend)
+
+
+def _own_setter(owner: Class, functions: tuple[Function, ...]) -> Function | None:
+    return next((function for function in functions if function.cls is owner), None)
+
+
+def _forward(
+    model: Model,
+    module: Module,
+    state: EpochState,
+    inner: Inner,
+    carriers: list[_Carrier],
+    own: Function | None,
+) -> Fix | None:
+    """Pass the epoch on, in the setter that is there or in one that is added."""
+    source = module.source
+    name = inner.path[0]
+    paths = {carrier.path for carrier in carriers}
+    if len(paths) > 1:
+        return None
+    path = next(iter(paths), ())
+    certain = bool(carriers) and not inner.open and len(carriers) == len(inner.objects)
+    param = "epoch"
+    this = "self"
+    if own is not None:
+        if len(own.params) < 2 or own.self_name is None:
+            return None
+        this, param = own.self_name, own.params[1].name
+    lines = _forwarding(source.indent, f"{this}.{name}", path, inner, param, source.quote, certain)
+    if own is not None:
+        edit = _append(module, own, lines)
+    else:
+        base = state.setter is not None
+        if base:
+            lines = [f"super().set_epoch({param})", *lines]
+        edit = _add_method(module, inner.owner, lines, param)
+    if edit is None:
+        return None
+    safe = Applicability.SAFE if certain else Applicability.UNSAFE
+    return fix(f"Pass the epoch on to `{this}.{name}`", safe, edit, source)
+
+
+def _forwarding(
+    indent: str,
+    held: str,
+    path: tuple[str, ...],
+    inner: Inner,
+    param: str,
+    quote: str,
+    certain: bool,
+) -> list[str]:
+    one = "sampler" if inner.many else held
+    target = ".".join((one, *path))
+    lines = [f"{target}.set_epoch({param})"]
+    if not certain:
+        lines = [f"if hasattr({target}, {quote}set_epoch{quote}):", indent + lines[0]]
+    if inner.many:
+        lines = [f"for sampler in {held}:", *(indent + line for line in lines)]
+    return lines
+
+
+def _append(module: Module, function: Function, lines: list[str]) -> list[Edit] | None:
+    """The edit that adds lines at the end of a method; a lone ``pass`` gives way."""
+    source = module.source
+    last = function.body[-1]
+    if last.row == function.row or not function.body:
+        return None
+    indent = line_indent(source, last.row)
+    text = [indent + line for line in lines]
+    if isinstance(last, Simple) and last.kind == "pass" and len(function.body) == 1:
+        start = source.line_starts[last.row - 1]
+        end = (
+            source.line_starts[last.end_row]
+            if last.end_row < len(source.line_starts)
+            else len(source.text)
+        )
+        return [Edit(source.path, start, end, "".join(line + source.newline for line in text))]
+    return [insert_lines(source, last.end_row + 1, text)]
+
+
+def _add_method(module: Module, cls: Class, lines: list[str], param: str) -> list[Edit] | None:
+    """The edit that adds ``set_epoch`` after the constructor (or the class's last method)."""
+    source = module.source
+    after = cls.method("__init__")
+    methods = cls.methods
+    if after is None and methods:
+        after = methods[-1]
+    if after is None or after.define is None or after.body[-1].row == after.row:
+        return None
+    indent = line_indent(source, after.row)
+    annotated = any(p.annotation is not None for method in methods for p in method.params)
+    signature = f"def set_epoch(self, {param}):"
+    if annotated:
+        signature = f"def set_epoch(self, {param}: int) -> None:"
+    inner = indent + source.indent
+    text = ["", indent + signature, *(inner + line for line in lines)]
+    return [insert_lines(source, after.body[-1].end_row + 1, text)]
+
+
+# --------------------------------------------------------------------------- stored, never read
+
+
+def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
+    setter = state.setter
+    if setter is None or not setter.inert or state.reads(state.iteration):
+        return None
+    own = _own_setter(state.cls, setter.functions)
+    if own is None and (setter.functions or setter.inherited is None):
+        return None
+    if setter.inherited and any(name == "__iter__" for _, name in state.iteration.outside):
+        return None
+    if read_elsewhere(model, state, (state.iteration, state.construction)):
+        return None
+    attributes = ", ".join(f"`self.{name}`" for name in sorted(setter.stored)) or "nothing"
+    start = name_of(module, own if own is not None else state.cls)
+    stores = (
+        f"`{state.cls.name}.set_epoch` only stores {attributes}"
+        if own is not None
+        else f"`{state.cls.name}` inherits `set_epoch`, which stores {attributes}"
+    )
+    other = _other_attribute(model, state)
+    if other is not None and own is not None:
+        message = (
+            f"{stores}, but `__iter__` reads `self.{other.name}`, which nothing changes: every "
+            f"epoch repeats one order; store `self.{other.name}`"
+        )
+        return Suspect(
+            module, start, message, mend=lambda: _rename_store(module, own, setter.stored, other)
+        )
+    found = seedings(state.iteration)
+    if found and draws(state.iteration):
+        arguments = [argument for call in found if (argument := seed_argument(call)) is not None]
+        if all(is_fixed(model, state.cls, argument) for argument in arguments):
+            spelled = unparse(arguments[0])
+            message = (
+                f"{stores}, and the pass seeds its generator with `{spelled}` alone: every epoch "
+                f"repeats one order; seed it with `{spelled} + self.epoch`"
+            )
+            why = tuple(f"{model.place(call.scope, call)}: seeded here" for call in found)
+            return Suspect(
+                module,
+                start,
+                message,
+                why=why,
+                mend=lambda: _seed_with_epoch(model, state, found),
+            )
+        return None
+    if own is None:
+        return None
+    if draws(state.iteration):
+        if seedings(state.construction) and all(_draws_own(c) for c in draws(state.iteration)):
+            message = (
+                f"{stores}, which nothing reads: the order depends only on how often the "
+                f"generator made in `__init__` has been drawn from, so resuming at a later epoch "
+                f"replays the first one; seed it with the epoch in `__iter__`"
+            )
+            return Suspect(module, start, message)
+        return None
+    if state.reads(state.construction) and draws(state.construction):
+        message = (
+            f"{stores}, which only `__init__` reads: the order is made once and every epoch "
+            f"repeats it; make it in `__iter__` (or again in `set_epoch`)"
+        )
+        why = tuple(
+            f"{model.place(read.scope, read)}: read here, before any `set_epoch`"
+            for read in state.reads(state.construction)[:2]
+        )
+        return Suspect(module, start, message, why=why)
+    return None
+
+
+def _draws_own(call: Call) -> bool:
+    """Whether a draw uses a generator that the object holds."""
+    generator = call.keyword("generator")
+    if generator is not None:
+        return isinstance(generator, Attr) and self_class(generator.value) is not None
+    owner = call.func.value if isinstance(call.func, Attr) else None
+    return isinstance(owner, Attr) and self_class(owner.value) is not None
+
+
+def _other_attribute(model: Model, state: EpochState) -> Attr | None:
+    """An epoch that the pass seeds with and that stays what ``__init__`` made it."""
+    for call in seedings(state.iteration):
+        argument = seed_argument(call)
+        if argument is None:
+            continue
+        for node in _spread(argument):
+            if (
+                isinstance(node, Attr)
+                and "epoch" in node.name.lower()
+                and node.name not in state.stored
+                and self_class(node.value) is not None
+                and _starts_constant(model, state, node.name)
+            ):
+                return node
+    return None
+
+
+def _spread(expr: Expr) -> Iterator[Expr]:
+    """The parts of an expression and of what its local names were assigned once."""
+    for node in walk(expr):
+        yield node
+        if isinstance(node, Name):
+            bindings = node.scope.bindings.get(node.id, [])
+            if len(bindings) == 1 and bindings[0].how == "assign" and bindings[0].value is not None:
+                yield from walk(bindings[0].value)
+
+
+def _starts_constant(model: Model, state: EpochState, name: str) -> bool:
+    """Whether the attribute is set to a literal by the constructor and never again."""
+    family = own_classes(model, state.cls)
+    literal = any(
+        binding.how == "assign" and isinstance(binding.value, Const)
+        for cls in family
+        for binding in cls.bindings.get(name, ())
+    )
+    for store in model.project.stores_of(name):
+        target = store.target
+        assert isinstance(target, Attr)
+        owner = self_class(target.value)
+        if owner is None:
+            if any(
+                word in (last_name(target.value) or "").lower()
+                for word in ("sampler", "dataset", "loader", "pipe")
+            ):
+                return False
+        elif owner in family or state.cls in model.flow.mro(owner):
+            scope: Scope = store.scope
+            if not (
+                isinstance(scope, Function)
+                and scope.name == "__init__"
+                and store.how == "assign"
+                and isinstance(store.value, Const)
+            ):
+                return False
+            literal = True
+    return literal
+
+
+def _rename_store(
+    module: Module, setter: Function, stored: frozenset[str], other: Attr
+) -> Fix | None:
+    """Store the epoch in the attribute that the pass reads."""
+    import libcst as cst
+
+    targets = [
+        store.target
+        for store in setter.stores
+        if isinstance(store.target, Attr) and store.target.name in stored
+    ]
+    if len(targets) != 1:
+        return None
+    region = Region(module, setter)
+    target = region.find(targets[0], cst.Attribute)
+    spelled = f"{text_of(module.source, targets[0].value)}.{other.name}"
+    edits = [region.replace(target, spelled)]
+    return fix(f"Store the epoch in `{spelled}`", Applicability.SAFE, edits, module.source)
+
+
+def _seed_with_epoch(model: Model, state: EpochState, found: list[Call]) -> Fix | None:
+    """Add the epoch to the one seed of the pass."""
+    import libcst as cst
+
+    setter = state.setter
+    if len(found) != 1 or setter is None or len(setter.stored) != 1:
+        return None
+    argument = seed_argument(found[0])
+    if not isinstance(argument, (Attr, Name, Const)) or (
+        isinstance(argument, Const) and not (isinstance(argument.value, int))
+    ):
+        return None
+    attribute = next(iter(setter.stored))
+    if setter.inherited is None and not _starts_constant_or_param(model, state, attribute):
+        return None
+    function = found[0].scope
+    this = _self_name(function)
+    if this is None:
+        return None
+    module = model.module_of(function)
+    region = Region(module, found[0].stmt or function)
+    node = region.find(argument, cst.BaseExpression)  # type: ignore[type-abstract]
+    text = f"{text_of(module.source, argument)} + {this}.{attribute}"
+    edits = [region.replace(node, text)]
+    return fix(f"Seed with `{text}`", Applicability.SAFE, edits, module.source)
+
+
+def _starts_constant_or_param(model: Model, state: EpochState, name: str) -> bool:
+    """Whether the attribute exists before the first ``set_epoch``."""
+    return any(
+        self_class(store.target.value) in own_classes(model, state.cls)
+        and isinstance(store.scope, Function)
+        and store.scope.name == "__init__"
+        for store in model.project.stores_of(name)
+        if isinstance(store.target, Attr)
+    ) or any(name in cls.bindings for cls in own_classes(model, state.cls))
+
+
+def _self_name(scope: Scope | None) -> str | None:
+    while scope is not None:
+        if isinstance(scope, Function) and scope.self_name is not None:
+            return scope.self_name
+        scope = scope.outer
+    return None
+
+
+# --------------------------------------------------------------------------- missing
+
+
+def _missing(model: Model, module: Module, state: EpochState) -> Suspect | None:
+    if lookup(model, state.cls, "set_epoch", None) is not None:
+        return None
+    read = _other_attribute(model, state)
+    if read is None:
+        return None
+    if any(
+        last_name(call.func) == "setattr"
+        for cls in own_classes(model, state.cls)
+        for scope in scopes_inside(cls)
+        for call in scope.calls
+    ):
+        return None
+    if any(derived.method("set_epoch") for derived in model.flow.subclasses(state.cls)):
+        return None
+    call = _asked(model, state.cls)
+    name = read.name
+    message = (
+        f"`{state.cls.name}` seeds its order with `self.{name}`, which nothing ever changes, and "
+        f"has no `set_epoch`: every epoch repeats one order; add "
+        f"`set_epoch(epoch)` and call it in each epoch"
+    )
+    why = [f"{model.place(read.scope, read)}: the epoch is read here"]
+    if call is not None:
+        why.append(f"{model.place(call.scope, call)}: `set_epoch` is called here")
+
+    def mend() -> Fix | None:
+        edits = _add_method(module, state.cls, [f"self.{name} = epoch"], "epoch")
+        if edits is None:
+            return None
+        safe = Applicability.SAFE if call is not None else Applicability.UNSAFE
+        return fix("Add `set_epoch`", safe, edits, module.source)
+
+    return Suspect(module, name_of(module, state.cls), message, why=tuple(why), mend=mend)

@@ -1,272 +1,268 @@
-"""Which values differ between the ranks of a program, and where the rank enters them."""
+"""Ranks and processes: which numbers are local to a node, and which programs run as several."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 
 from sampler_lint.model.facts import (
     Attr,
-    AugAssign,
-    Bin,
-    Binding,
     Call,
-    Choice,
+    Class,
+    Compare,
     Const,
     Expr,
     Function,
+    If,
     Index,
     Name,
-    Param,
     Scope,
-    Store,
-    dotted,
     last_name,
     walk,
 )
-from sampler_lint.model.flow import MISSING, passed, self_class
+from sampler_lint.model.flow import Ext, ExtObj, Lit, Obj, Value
 from sampler_lint.model.linked import Model
+from sampler_lint.model.project import Module
 
-#: ``rank`` and what is put before it; the ranks of tensor, pipeline or expert parallelism share
-#: their data, so they are not meant here.
-_RANK_NAME = re.compile(
-    r"^_?(?:(?:global|local|world|node|dist|ddp|dp|fsdp|data_parallel|process|proc|gpu|my|cur"
-    r"|current|cuda|self|worker|trainer|distributed)_?)*rank(?:_id|_idx)?$"
-    r"|^(?:process|proc|replica)_?(?:index|idx|id)$",
+#: Words that stand where code knows of other processes.
+RANK_WORDS = re.compile(
+    r"rank|world_?size|shard|replica|split_by|is_?dist|distributed|process_index|num_processes"
+    r"|\bddp|hvd|\bdp_",
     re.IGNORECASE,
 )
-_RANK_CALLS = frozenset(
-    {"get_rank", "get_local_rank", "get_global_rank", "local_rank", "global_rank", "rank"}
+
+_LOCAL_RANKS = frozenset(
+    {
+        "torch.distributed.get_node_local_rank",
+        "horovod.torch.local_rank",
+        "deepspeed.comm.get_local_rank",
+    }
 )
-_RANK_VARIABLES = frozenset({"RANK", "LOCAL_RANK", "SLURM_PROCID", "SLURM_LOCALID"})
-#: What makes a value the same on every rank, or may.
-_AGREE = re.compile(r"broadcast|all_?reduce|all_?gather|sync|shared|scatter", re.IGNORECASE)
-#: Sums and the like differ when one operand does; quotients and remainders may not.
-_KEEPS = frozenset({"Add", "Sub", "Mult", "BitXor", "BitOr", "LShift"})
-_TRANSPARENT = frozenset({"int", "abs", "str", "float", "hash", "np.uint32", "numpy.uint32"})
-_DEEPEST = 10
+_RANKS = frozenset({"torch.distributed.get_rank", "horovod.torch.rank"})
+_WORLD_SIZES = frozenset({"torch.distributed.get_world_size", "horovod.torch.size"})
+_STARTS = frozenset({"torch.distributed.init_process_group"})
+_WRAPPERS = frozenset({"DistributedDataParallel", "FullyShardedDataParallel"})
+_MOST_SCOPES = 400
 
 
-@dataclass(frozen=True, slots=True)
-class RankTerm:
-    """Where the rank enters a value."""
+def kinds(model: Model, expr: Expr) -> set[str]:
+    """What kinds of number an expression may be.
 
-    scope: Scope
-    term: Expr
-    """The rank itself (``dist.get_rank()``)."""
-    whole: Expr
-    """The expression it enters (``args.seed + dist.get_rank()``)."""
-    hops: int
-    """How many assignments, parameters and attributes lie between it and the value asked for."""
+    ``local rank``, ``rank``, ``world size``, ``device count``, ``none`` or ``unknown``.
+    """
+    if isinstance(expr, Attr) and expr.name == "local_rank" and _is_launcher_option(model, expr):
+        return {"local rank"}
+    values = model.flow.values(expr)
+    return {_kind(model, value) for value in values} or {"unknown"}
 
 
-def rank_in(expr: Expr) -> Expr | None:
-    """The rank, when ``expr`` is one by its name."""
-    if isinstance(expr, (Name, Attr)):
-        name = expr.id if isinstance(expr, Name) else expr.name
-        return expr if _RANK_NAME.match(name) else None
-    if isinstance(expr, Call):
-        name = last_name(expr.func) or ""
-        if name in _RANK_CALLS and not expr.positional:
-            return expr
-        if name in _TRANSPARENT and len(expr.positional) == 1:
-            return rank_in(expr.positional[0])
-        if name in {"get", "getenv"} and _is_rank_key(next(iter(expr.positional), None)):
-            return expr
-    if isinstance(expr, Index) and _is_rank_key(expr.key):
-        return expr
+def _kind(model: Model, value: Value) -> str:
+    if isinstance(value, Lit):
+        return "none" if value.value is None else "unknown"
+    if not isinstance(value, ExtObj):
+        return "unknown"
+    if value.dotted == "int" and value.site.positional:
+        return _environment_kind(model, value.site.positional[0])
+    if value.dotted in _LOCAL_RANKS:
+        return "local rank"
+    if value.dotted == "torch.cuda.device_count":
+        return "device count"
+    # With a group, the answer is about the group.
+    if not value.site.args:
+        if value.dotted in _RANKS:
+            return "rank"
+        if value.dotted in _WORLD_SIZES:
+            return "world size"
+    return "unknown"
+
+
+_GETTERS = frozenset({"os.getenv", "os.environ.get"})
+_VARIABLES = {"LOCAL_RANK": "local rank", "RANK": "rank", "WORLD_SIZE": "world size"}
+
+
+def _environment_kind(model: Model, expr: Expr) -> str:
+    """The kind of ``os.environ["LOCAL_RANK"]`` and its other spellings."""
+    key: Expr | None = None
+    if isinstance(expr, Index) and _is_external(model, expr.value, {"os.environ"}):
+        key = expr.key
+    elif isinstance(expr, Call) and _is_external(model, expr.func, _GETTERS):
+        key = next(iter(expr.positional), None)
+    if isinstance(key, Const) and isinstance(key.value, str):
+        return _VARIABLES.get(key.value, "unknown")
+    return "unknown"
+
+
+def _is_external(model: Model, expr: Expr, names: Iterable[str]) -> bool:
+    values = model.flow.values(expr)
+    return bool(values) and all(isinstance(v, Ext) and v.dotted in names for v in values)
+
+
+def _is_launcher_option(model: Model, expr: Attr) -> bool:
+    """Whether ``args.local_rank`` is the option that torch's launcher fills, and nothing else."""
+    program = model.project.program_of(model.module_of(expr.scope))
+    declared = any(
+        isinstance(flag, Const) and flag.value in {"--local_rank", "--local-rank"}
+        for call in model.project.calls_named("add_argument")
+        if model.project.program_of(model.module_of(call.scope)) == program
+        for flag in call.positional
+    )
+    return declared and all(
+        store.value is not None and kinds(model, store.value) == {"local rank"}
+        for store in model.project.stores_of("local_rank")
+        if model.project.program_of(model.module_of(store.scope)) == program
+    )
+
+
+def starts(model: Model, module: Module) -> Iterator[Call]:
+    """The ``init_process_group`` calls of the program of ``module``."""
+    program = model.project.program_of(module)
+    for call in model.project.calls_named("init_process_group"):
+        if model.project.program_of(model.module_of(call.scope)) == program:
+            yield call
+
+
+# --------------------------------------------------------------------------- reaching
+
+
+def reached(model: Model, scope: Scope) -> set[Scope]:
+    """The scope and every function of the tree that running it may call."""
+    seen: dict[Scope, None] = {scope: None}
+    todo = [scope]
+    while todo and len(seen) < _MOST_SCOPES:
+        current = todo.pop()
+        for call in current.calls:
+            for callee in model.flow.callees(call):
+                if callee not in seen:
+                    seen[callee] = None
+                    todo.append(callee)
+    return set(seen)
+
+
+def chains(model: Model, scope: Scope) -> Iterator[tuple[Scope, tuple[Call, ...]]]:
+    """Every scope that leads to ``scope``, nearest first, with the calls that lead there."""
+    seen = {scope}
+    todo: list[tuple[Scope, tuple[Call, ...]]] = [(scope, ())]
+    while todo:
+        current, calls = todo.pop(0)
+        yield current, calls
+        if isinstance(current, Function) and len(calls) < 5:
+            for call in model.flow.callers(current):
+                if call.scope not in seen:
+                    seen.add(call.scope)
+                    todo.append((call.scope, (call, *calls)))
+
+
+def runs_as_several(model: Model, scopes: Iterable[Scope]) -> Call | None:
+    """The call that joins a process group or wraps the model for several processes."""
+    for scope in scopes:
+        for call in scope.calls:
+            name = last_name(call.func)
+            if name == "init_process_group" and _is_external(model, call.func, _STARTS):
+                return call
+            if name in _WRAPPERS or name in {"DDP", "FSDP"}:
+                values = model.flow.values(call.func)
+                if values and all(
+                    isinstance(v, Ext)
+                    and v.dotted.startswith("torch.")
+                    and v.dotted.rpartition(".")[2] in _WRAPPERS
+                    for v in values
+                ):
+                    return call
     return None
 
 
-def _is_rank_key(expr: Expr | None) -> bool:
-    return isinstance(expr, Const) and expr.value in _RANK_VARIABLES
+def mentions_ranks(expr: Expr) -> bool:
+    """Whether a name in the expression is about ranks or processes."""
+    return any(
+        RANK_WORDS.search(node.id if isinstance(node, Name) else node.name)
+        for node in walk(expr)
+        if isinstance(node, (Name, Attr))
+    )
 
 
-def differs(model: Model, expr: Expr, scope: Scope) -> RankTerm | None:
-    """Where the rank enters ``expr``, if its value certainly differs between ranks.
-
-    For a value that depends on a setting (``seed + rank if args.diff_seed else seed``) that is
-    certain under that setting.
-    """
-    return _Slice(model).of(expr, scope, expr, 0)
-
-
-def parameter_differs(model: Model, function: Function, param: Param) -> RankTerm | None:
-    """The same for what the tree passes for a parameter."""
-    return _Slice(model).parameter(function, param, 0)
+def is_guarded(call: Call) -> bool:
+    """Whether the call stands below a condition about ranks or processes."""
+    if call.stmt is None:
+        return False
+    return any(
+        isinstance(around, If) and (mentions_ranks(around.test) or _counts_devices(around.test))
+        for around in call.stmt.ancestors()
+    )
 
 
-class _Slice:
-    """One question: a walk backwards from a value to a rank."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        self._seen: set[object] = set()
-
-    def of(self, expr: Expr, scope: Scope, whole: Expr, hops: int) -> RankTerm | None:
-        term = rank_in(expr)
-        if term is not None:
-            return RankTerm(scope, term, whole, hops)
-        if hops > _DEEPEST or id(expr) in self._seen:
-            return None
-        self._seen.add(id(expr))
-        if isinstance(expr, Bin):
-            if expr.op not in _KEEPS:
-                return None
-            return self.of(expr.left, scope, whole, hops) or self.of(expr.right, scope, whole, hops)
-        if isinstance(expr, Choice):
-            return self._first(self.of(option, scope, whole, hops) for option in expr.options)
-        if isinstance(expr, Name):
-            return self._name(expr, hops + 1)
-        if isinstance(expr, Attr):
-            return self._attribute(expr.value, expr.name, scope, hops + 1)
-        if isinstance(expr, Index) and isinstance(expr.key, Const):
-            return self._attribute(expr.value, str(expr.key.value), scope, hops + 1)
-        if isinstance(expr, Call):
-            return self._call(expr, scope, whole, hops)
-        return None
-
-    @staticmethod
-    def _first(found: Iterator[RankTerm | None]) -> RankTerm | None:
-        return next((term for term in found if term is not None), None)
-
-    def _name(self, name: Name, hops: int) -> RankTerm | None:
-        owner: Scope | None = name.scope
-        while owner is not None and name.id not in owner.bindings:
-            owner = owner.outer
-        if owner is None:
-            return None
-        bindings = owner.bindings[name.id]
-        if owner is name.scope and name.stmt is not None:
-            bindings = _before(bindings, name)
-        return self._first(self._binding(binding, owner, hops) for binding in reversed(bindings))
-
-    def _binding(self, binding: Binding, owner: Scope, hops: int) -> RankTerm | None:
-        if binding.how == "param" and isinstance(owner, Function):
-            return self.parameter(owner, binding.payload, hops)
-        if binding.value is None or binding.path:
-            return None
-        if binding.how == "aug":
-            if not isinstance(binding.stmt, AugAssign) or binding.stmt.op not in _KEEPS:
-                return None
-            return self.of(binding.value, owner, binding.value, hops)
-        if binding.how == "assign":
-            return self.of(binding.value, owner, binding.value, hops)
-        return None
-
-    def parameter(self, function: Function, param: Param, hops: int) -> RankTerm | None:
-        key = (function, param.name)
-        if hops > _DEEPEST or key in self._seen:
-            return None
-        self._seen.add(key)
-        return self._first(
-            self.of(given, call.scope, given, hops + 1)
-            for call in self.model.flow.callers(function)
-            for given in self._given(function, param, call)
-        )
-
-    def _given(self, function: Function, param: Param, call: Call) -> Iterator[Expr]:
-        bound = function.cls is not None and not function.is_static
-        given = passed(function, param, call, is_bound=bound)
-        if isinstance(given, Expr):
-            yield given
-        elif given is not MISSING:
-            for arg in call.args:
-                if arg.stars == 2:
-                    yield from entries(self.model, arg.value, param.name)
-
-    def _attribute(self, owner: Expr, name: str, scope: Scope, hops: int) -> RankTerm | None:
-        """``args.seed``: what is stored in an attribute of that name of that thing."""
-        program = self.model.project.program_of(self.model.module_of(scope))
-        return self._first(
-            self._store(store, hops)
-            for store in self.model.project.stores_of(name)
-            if self.model.project.program_of(self.model.module_of(store.scope)) == program
-            and self._is_same_owner(store, owner, scope)
-        )
-
-    def _store(self, store: Store, hops: int) -> RankTerm | None:
-        if store.value is None or store.path:
-            return None
-        if store.how == "aug" and (
-            not isinstance(store.stmt, AugAssign) or store.stmt.op not in _KEEPS
-        ):
-            return None
-        return self.of(store.value, store.scope, store.value, hops)
-
-    def _is_same_owner(self, store: Store, owner: Expr, scope: Scope) -> bool:
-        assert isinstance(store.target, Attr)
-        target = store.target.value
-        cls, stored = self_class(owner), self_class(target)
-        if cls is not None or stored is not None:
-            return cls is not None and stored is not None and stored in self.model.flow.mro(cls)
-        return last_name(owner) is not None and last_name(owner) == last_name(target)
-
-    def _call(self, call: Call, scope: Scope, whole: Expr, hops: int) -> RankTerm | None:
-        name = last_name(call.func) or ""
-        if _AGREE.search(name):
-            return None
-        if dotted(call.func) in _TRANSPARENT and len(call.positional) == 1:
-            return self.of(call.positional[0], scope, whole, hops)
-        if name == "get" and isinstance(call.func, Attr) and call.positional:
-            key = call.positional[0]
-            if isinstance(key, Const) and isinstance(key.value, str):
-                return self._attribute(call.func.value, key.value, scope, hops + 1)
-            return None
-        for function in self.model.flow.callees(call):
-            if function.name == "__init__" or agrees(function):
-                continue
-            for stmt in function.returns:
-                if stmt.value is not None:
-                    found = self.of(stmt.value, function, stmt.value, hops + 1)
-                    if found is not None:
-                        return found
-        return None
+def _counts_devices(test: Expr) -> bool:
+    """Whether a condition compares a number of devices (``ngpus > 1``)."""
+    return isinstance(test, Compare) and any(
+        re.search(r"gpu|device", node.id if isinstance(node, Name) else node.name, re.IGNORECASE)
+        for node in walk(test)
+        if isinstance(node, (Name, Attr))
+    )
 
 
-def agrees(scope: Scope) -> bool:
-    """Whether the function talks to the other ranks, so that they may agree on a value."""
-    return any(_AGREE.search(last_name(call.func) or "") for call in scope.calls)
+def text_of_scope(model: Model, scope: Scope) -> str:
+    """The lines a class or function stands on."""
+    source = model.module_of(scope).source
+    starts_ = source.line_starts
+    end = starts_[scope.end_row] if scope.end_row < len(starts_) else len(source.text)
+    return source.text[starts_[scope.row - 1] : end]
 
 
-def entries(model: Model, expr: Expr, key: str) -> Iterator[Expr]:
-    """What ``expr`` (a dict that is followed) holds under ``key``, as expressions."""
-    from sampler_lint.model.facts import Map
-    from sampler_lint.model.flow import Table
+def knows_ranks(model: Model, cls: Class) -> bool | None:
+    """Whether a class of the tree mentions ranks, in itself or a base; None if one is unknown."""
+    answer: bool | None = False
+    for base in model.flow.mro(cls):
+        if isinstance(base, Class):
+            if RANK_WORDS.search(text_of_scope(model, base)):
+                return True
+        elif not (isinstance(base, str) and base.startswith("torch.")):
+            answer = None
+    return answer
 
-    for value in model.flow.values(expr):
-        if not isinstance(value, Table):
+
+def feeds(model: Model, expr: Expr, depth: int = 4) -> Iterator[Expr]:
+    """The expression and those its value is made from, through names, parameters and callees."""
+    seen: set[int] = set()
+    todo: list[tuple[Expr, int]] = [(expr, depth)]
+    while todo:
+        current, left = todo.pop()
+        if id(current) in seen:
             continue
-        node = value.node
-        if isinstance(node, Map):
-            for entry, item in node.items:
-                if entry is None:
-                    yield from entries(model, item, key)
-                elif isinstance(entry, Const) and entry.value == key:
-                    yield item
+        seen.add(id(current))
+        yield current
+        for node in walk(current):
+            if isinstance(node, Name):
+                todo += [(value, left) for value in _sources(model, node, left)]
+            elif isinstance(node, Call) and left > 0:
+                for callee in model.flow.callees(node):
+                    todo += [
+                        (stmt.value, left - 1) for stmt in callee.returns if stmt.value is not None
+                    ]
+
+
+def _sources(model: Model, name: Name, left: int) -> Iterator[Expr]:
+    scope: Scope | None = name.scope
+    while scope is not None and name.id not in scope.bindings:
+        scope = scope.outer
+    if scope is None:
+        return
+    for binding in scope.bindings[name.id]:
+        if binding.value is not None:
+            yield binding.value
+        elif binding.how == "param" and left > 0 and isinstance(scope, Function):
+            for call in model.flow.callers(scope):
+                for arg in call.args:
+                    if arg.keyword in {None, name.id}:
+                        yield arg.value
+
+
+def built_classes(model: Model, expr: Expr) -> set[Class | str] | None:
+    """The classes of the objects an expression may be; None if it may be anything else."""
+    out: set[Class | str] = set()
+    for value in model.flow.values(expr):
+        if isinstance(value, Obj):
+            out.add(value.cls)
+        elif isinstance(value, ExtObj) and value.dotted.rpartition(".")[2][:1].isupper():
+            out.add(value.dotted)
         else:
-            given = node.keyword(key)
-            if given is not None:
-                yield given
-
-
-def _before(bindings: list[Binding], name: Name) -> list[Binding]:
-    """The bindings that can hold where ``name`` is read, in reading order.
-
-    An assignment in the same block (or one around it) hides those before it.
-    """
-    assert name.stmt is not None
-    out: list[Binding] = []
-    around = {id(name.stmt.block), *(id(stmt.block) for stmt in name.stmt.ancestors())}
-    for binding in bindings:
-        if binding.stmt is None:
-            out.append(binding)
-        elif binding.stmt.order < name.stmt.order:
-            reads_itself = binding.value is not None and any(
-                isinstance(node, Name) and node.id == name.id for node in walk(binding.value)
-            )
-            if binding.how == "assign" and id(binding.stmt.block) in around and not reads_itself:
-                out.clear()
-            out.append(binding)
-    return out
+            return None
+    return out or None

@@ -1,0 +1,268 @@
+"""SMP502: a distributed program trains from a loader that no one shards, or shards it wrongly."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sampler_lint.model.facts import Attr, Call, Class, Expr, Scope, last_name, unparse
+from sampler_lint.model.flow import Obj
+from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.model.project import Module
+from sampler_lint.model.ranks import (
+    RANK_WORDS,
+    built_classes,
+    chains,
+    feeds,
+    is_guarded,
+    kinds,
+    knows_ranks,
+    mentions_ranks,
+    reached,
+    runs_as_several,
+    starts,
+    text_of_scope,
+)
+from sampler_lint.rules._base import Rule, Suspect
+
+
+class LoaderNotSharded(Rule):
+    """A distributed program trains from a loader that no one shards, or shards by a local number.
+
+    What it does:
+        Reports a shuffling loader over a map-style dataset that has no sampler, or one that
+        knows nothing of ranks, where the code that builds it also joins a process group (or
+        wraps the model in `DistributedDataParallel`) and trains. Silent as soon as a framework
+        that shards by itself is imported, a sampler, dataset or file list knows ranks, generators
+        are seeded by rank, or the loader is built under a condition about ranks. Also reports a
+        distributed sampler whose `rank` is the rank within the node, or whose `num_replicas` is
+        the number of this machine's devices.
+
+    Why is this bad?
+        Every process reads the whole dataset: an epoch takes as many steps as on one device,
+        and with the same seed all processes train on the same batches. With a local rank the
+        nodes read the same shards and never the others.
+
+    Fix safety:
+        No fix is offered: whether the program is meant to be distributed, and on how many nodes,
+        is for a person to say.
+
+    How it is proved:
+        Invariant `partitions`: on two gloo ranks both ranks read every sample; with a
+        `DistributedSampler` they share them.
+
+    References:
+        - torch/utils/data/distributed.py, `DistributedSampler`
+        - torchrun's environment variables: `RANK`, `LOCAL_RANK`, `WORLD_SIZE`
+        - https://github.com/Shark-NLP/DiffuSeq/issues/37
+        - https://github.com/clovaai/voxceleb_trainer/issues/98
+    """
+
+    code = "SMP502"
+    name = "loader-not-sharded"
+    invariant = "partitions"
+    fixable = "never"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look at the numbers that samplers shard by, and at loaders without such a sampler."""
+        for obj in model.constructions():
+            if obj.site is not None and model.is_a(obj, DISTRIBUTED_SAMPLER) is True:
+                yield from _check_numbers(model, obj)
+        for loader in model.loaders:
+            suspect = _check_loader(model, loader)
+            if suspect is not None:
+                yield suspect
+
+
+# --------------------------------------------------------------------------- rank and world size
+
+
+def _check_numbers(model: Model, sampler: Obj) -> Iterator[Suspect]:
+    assert sampler.site is not None
+    module = model.module_of(sampler.site.scope)
+    rank, size = (model.flow.argument(sampler, name) for name in ("rank", "num_replicas"))
+    given = {
+        name: kinds(model, value) if value is not None else {"none"}
+        for name, value in (("rank", rank), ("num_replicas", size))
+    }
+    if any(model.flow.may_be_passed(sampler, name) for name in given):
+        return
+    joins = list(starts(model, module))
+    if any(_tells(call) for call in joins) or _spawns(model, module):
+        return  # the program numbers its processes itself
+    if rank is not None and given["rank"] == {"local rank"}:
+        if given["num_replicas"] <= {"none", "world size"}:
+            yield Suspect(
+                module,
+                rank,
+                f"`rank={unparse(rank)}` is the rank within the node, and the samples are shared "
+                f"out over all processes: on several nodes the same shards are read once per "
+                f"node and the others by no one; pass the global rank, or leave `rank` out",
+            )
+    elif (
+        size is not None
+        and given["num_replicas"] == {"device count"}
+        and given["rank"] <= {"none", "rank"}
+    ):
+        yield Suspect(
+            module,
+            size,
+            f"`num_replicas={unparse(size)}` counts this machine's devices and not the "
+            f"processes: with fewer processes samples are read by no one, with more "
+            f"`{sampler.name}` raises `ValueError`; pass `dist.get_world_size()`, or leave "
+            f"`num_replicas` out",
+        )
+
+
+def _tells(call: Call) -> bool:
+    """Whether ``init_process_group`` is told its numbers instead of reading the environment."""
+    return any(arg.stars or arg.keyword in {"rank", "world_size"} for arg in call.args)
+
+
+def _spawns(model: Model, module: Module) -> bool:
+    program = model.project.program_of(module)
+    return any(
+        model.project.program_of(model.module_of(call.scope)) == program
+        for name in ("spawn", "start_processes", "Process")
+        for call in model.project.calls_named(name)
+    )
+
+
+# --------------------------------------------------------------------------- no sampler
+
+
+#: Packages that shard by themselves, or read data in a way of their own.
+_SHARDING = frozenset(
+    {
+        "accelerate", "catalyst", "colossalai", "composer", "deepspeed", "detectron2", "fairseq",
+        "fastai", "ffcv", "horovod", "ignite", "lightning", "lightning_fabric", "lightly",
+        "litdata", "megatron", "mmcv", "mmdet", "mmengine", "monai", "nemo", "nvidia", "oslo",
+        "petastorm", "pytorch_lightning", "ray", "sagemaker", "smdistributed", "streaming", "torch_xla",
+        "torchdata", "torchpack", "torchrec", "webdataset", "wids",
+    }
+)  # fmt: skip
+_SHARDING_NAMES = re.compile(
+    r"Distributed\w*Sampler|num_replicas|num_shards|split_(?:dataset_)?by_node|\.shard\(|Accelerator"
+    r"|\b(?:Seq2Seq|SFT|DPO|Base)?Trainer\b.*\bfrom transformers|from transformers.*Trainer"
+    r"|local_sgd|\bMPI\b"
+)
+_SEEDERS = re.compile(r"(?:manual_|set_|setup_|init_|fix_|random_|everything|^)seeds?")
+_SHUFFLES = re.compile(r"shuffle|permut|randperm|random|sample\(")
+_MAP_STYLE = ("torchvision.datasets.", "torch.utils.data.TensorDataset")
+
+
+def _check_loader(model: Model, loader: Obj) -> Suspect | None:
+    site = loader.site
+    if site is None or is_guarded(site) or not _is_unsharded(model, loader):
+        return None
+    for entry, calls in chains(model, site.scope):
+        if any(is_guarded(call) for call in calls):
+            continue
+        scopes = reached(model, entry)
+        joins = runs_as_several(model, scopes)
+        if joins is None or not _trains(scopes):
+            continue
+        if _is_sharded_elsewhere(model, scopes, calls, site):
+            return None
+        return _suspect(model, loader, joins)
+    return None
+
+
+def _is_unsharded(model: Model, loader: Obj) -> bool:
+    """Whether the loader shuffles a map-style dataset, and nothing it is given knows ranks."""
+    assert loader.site is not None
+    dataset = model.flow.argument(loader, "dataset")
+    if dataset is None or loader.site.has_star or loader.site.has_double_star:
+        return False
+    classes = built_classes(model, dataset)
+    if classes is None or not all(_is_whole(model, cls) for cls in classes):
+        return False
+    samplers = [
+        value
+        for name in ("sampler", "batch_sampler")
+        if (value := model.flow.argument(loader, name)) is not None
+    ]
+    if samplers:
+        if not all(_is_blind(model, value) for value in samplers):
+            return False
+    elif not _may_shuffle(model, loader):
+        return False
+    return not any(mentions_ranks(expr) for expr in feeds(model, dataset))
+
+
+def _is_whole(model: Model, cls: Class | str) -> bool:
+    """Whether a dataset certainly is map-style and does not know ranks."""
+    if isinstance(cls, str):
+        return cls.startswith(_MAP_STYLE)
+    return model.flow.method(cls, "__getitem__") is not None and knows_ranks(model, cls) is False
+
+
+def _is_blind(model: Model, sampler: Expr) -> bool:
+    """Whether a sampler certainly is one that shuffles and does not know ranks."""
+    classes = built_classes(model, sampler)
+    if classes is None:
+        return False
+    return all(
+        isinstance(cls, Class)
+        and knows_ranks(model, cls) is False
+        and bool(_SHUFFLES.search(text_of_scope(model, cls)))
+        if isinstance(cls, Class)
+        else cls.rpartition(".")[2] in {"RandomSampler", "WeightedRandomSampler"}
+        for cls in classes
+    ) and not any(mentions_ranks(expr) for expr in feeds(model, sampler))
+
+
+def _may_shuffle(model: Model, loader: Obj) -> bool:
+    shuffle = model.flow.argument(loader, "shuffle")
+    if shuffle is None:
+        return False
+    constants = model.flow.constants(shuffle, loader.through)
+    return constants is None or any(constants)
+
+
+def _trains(scopes: set[Scope]) -> bool:
+    return any(
+        isinstance(call.func, Attr) and call.func.name == "backward"
+        for scope in scopes
+        for call in scope.calls
+    )
+
+
+def _is_sharded_elsewhere(
+    model: Model, scopes: set[Scope], calls: tuple[Call, ...], site: Call
+) -> bool:
+    """Whether anything the program does may give the ranks different samples."""
+    modules = {model.module_of(scope) for scope in scopes}
+    modules.update(model.module_of(call.scope) for call in calls)
+    if any(model.project.imports_of(module) & _SHARDING for module in modules):
+        return True
+    if any(_SHARDING_NAMES.search(module.source.text) for module in modules):
+        return True
+    if RANK_WORDS.search(text_of_scope(model, site.scope)):
+        return True
+    return any(
+        _SEEDERS.search(last_name(call.func) or "")
+        and any(mentions_ranks(a.value) for a in call.args)
+        for scope in scopes
+        for call in scope.calls
+    )
+
+
+def _suspect(model: Model, loader: Obj, joins: Call) -> Suspect:
+    assert loader.site is not None
+    module = model.module_of(loader.site.scope)
+    sampler = next(
+        (
+            value
+            for name in ("sampler", "batch_sampler")
+            if (value := model.flow.argument(loader, name)) is not None
+        ),
+        None,
+    )
+    given = f"its sampler `{unparse(sampler)}` knows no ranks" if sampler else "it has no sampler"
+    message = (
+        f"this `{loader.name}` trains in several processes and nobody shards it ({given}): every "
+        f"process reads the whole dataset in each epoch; give it a `DistributedSampler`"
+    )
+    why = (f"{model.place(joins.scope, joins)}: the program runs as several processes",)
+    return Suspect(module, loader.site.func, message, why=why)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from sampler_lint.model.facts import (
     Attr,
     Call,
-    Comp,
     Compare,
     Const,
     Expr,
@@ -19,10 +18,7 @@ from sampler_lint.model.facts import (
     Scope,
     Stmt,
     While,
-    Yield,
-    expressions,
     last_name,
-    statements,
     walk,
 )
 from sampler_lint.model.flow import Ext, ExtObj, Obj, Unknown
@@ -65,22 +61,8 @@ def passes(model: Model) -> Iterator[Pass]:
         if model.project.program_of(module) not in model.sharding_programs:
             continue
         for scope in module.facts.scopes:
-            for stmt in statements(scope.body):
-                for source in _iterated(stmt):
-                    yield from _passes_over(model, scope, stmt, source, 0)
-
-
-def _iterated(stmt: Stmt) -> Iterator[Expr]:
-    if isinstance(stmt, For):
-        yield stmt.iter
-    for expr in expressions(stmt):
-        for node in walk(expr):
-            if isinstance(node, Comp):
-                yield from node.iters
-            elif isinstance(node, Yield) and node.delegates and node.value is not None:
-                yield node.value
-            elif isinstance(node, Call) and last_name(node.func) == "iter" and node.positional:
-                yield node.positional[0]
+            for source, stmt in scope.iterated:
+                yield from _passes_over(model, scope, stmt, source, 0)
 
 
 def _passes_over(
@@ -104,10 +86,15 @@ def _passes_over(
             yield Pass(scope, stmt, source, value)
 
 
-def epoch_loops(model: Model) -> Iterator[EpochLoop]:
+def epoch_loops(model: Model) -> list[EpochLoop]:
     """Every epoch loop, with each pass that a turn of it makes."""
-    for inner in passes(model):
-        yield from _loops_around(model, inner, inner.scope, inner.stmt, (), 0)
+    if model.kept_epoch_loops is None:
+        model.kept_epoch_loops = [
+            found
+            for inner in passes(model)
+            for found in _loops_around(model, inner, inner.scope, inner.stmt, (), 0)
+        ]
+    return model.kept_epoch_loops
 
 
 def _loops_around(

@@ -198,9 +198,10 @@ class _Extractor:
     def _open(self, scope: Scope, name: str, outer: Scope | None) -> None:
         scope.name, scope.outer, scope.module = name, outer, self.facts
         scope.define = None
-        scope.bindings, scope.declared_global = {}, set()
+        scope.bindings, scope.declared = {}, {}
         scope.stores, scope.calls, scope.reads = [], [], []
         scope.returns, scope.yields, scope.loops = [], [], []
+        scope.iterated = []
         scope.body = []
 
     def _inside(self, scope: Scope, body: Callable[[], None]) -> None:
@@ -275,9 +276,7 @@ class _Extractor:
         return cls
 
     def bind(self, binding: Binding) -> None:
-        scope: Scope = self.scope
-        if binding.name in scope.declared_global:
-            scope = self.facts
+        scope = self.scope.declared.get(binding.name, self.scope)
         scope.bindings.setdefault(binding.name, []).append(binding)
 
     # -- statements
@@ -381,19 +380,29 @@ class _Extractor:
         stmt.names = list(getattr(node, "names", ()))
         stmt.parts = []
         if isinstance(node, (ast.Global, ast.Nonlocal)):
-            if isinstance(node, ast.Global):
-                self.scope.declared_global.update(node.names)
+            owner: Scope = self.facts
+            if isinstance(node, ast.Nonlocal):
+                owner = self._around(self.scope)
+            self.scope.declared.update(dict.fromkeys(node.names, owner))
         elif isinstance(node, ast.Delete):
             stmt.parts = [self.expr(target, store=True) for target in node.targets]
         elif isinstance(node, ast.Assert):
             stmt.parts = [self.expr(node.test)]
         return stmt
 
+    def _around(self, scope: Scope) -> Scope:
+        """The function around a function."""
+        outer = scope.outer
+        while outer is not None and not isinstance(outer, Function):
+            outer = outer.outer
+        return outer or self.facts
+
     def for_(self, node: ast.For | ast.AsyncFor, block: list[Stmt], parent: Stmt | None) -> Stmt:
         stmt: For = self._new(For, node, block, parent)
         stmt.iter = self.expr(node.iter)
         stmt.target = self.target(node.target, stmt.iter, "element")
         self.scope.loops.append(stmt)
+        self.scope.iterated.append((stmt.iter, stmt))
         stmt.body = self.block(node.body, stmt)
         stmt.orelse = self.block(node.orelse, stmt)
         return stmt
@@ -554,6 +563,8 @@ class _Extractor:
         for keyword in node.keywords:
             stars = 0 if keyword.arg else 2
             call.args.append(Arg(self.expr(keyword.value), keyword.arg, stars))
+        if self.stmt is not None and isinstance(call.func, Name) and call.func.id == "iter":
+            self.scope.iterated += [(arg.value, self.stmt) for arg in call.args[:1]]
         return call
 
     def seq(self, node: ast.Tuple | ast.List | ast.Set) -> Expr:
@@ -632,6 +643,7 @@ class _Extractor:
             source = self.expr(generator.iter)
             comp.iters.append(source)
             if self.stmt is not None:
+                self.scope.iterated.append((source, self.stmt))
                 self.target(generator.target, source, "element")
             comp.tests.extend(self.expr(test) for test in generator.ifs)
         if isinstance(node, ast.DictComp):
@@ -644,6 +656,8 @@ class _Extractor:
         out = _at(Yield(), node)
         out.value = self.expr(node.value) if node.value is not None else None
         out.delegates = isinstance(node, ast.YieldFrom)
+        if out.delegates and out.value is not None and self.stmt is not None:
+            self.scope.iterated.append((out.value, self.stmt))
         self.scope.yields.append(out)
         return out
 

@@ -411,8 +411,9 @@ class Scope(Node):
         "bindings",
         "body",
         "calls",
-        "declared_global",
+        "declared",
         "define",
+        "iterated",
         "loops",
         "module",
         "name",
@@ -429,7 +430,8 @@ class Scope(Node):
     define: Define | None
     body: list[Stmt]
     bindings: dict[str, list[Binding]]
-    declared_global: set[str]
+    declared: dict[str, Scope]
+    """Names that ``global`` and ``nonlocal`` give to another scope."""
     stores: list[Store]
     calls: list[Call]
     reads: list[Attr]
@@ -437,6 +439,8 @@ class Scope(Node):
     returns: list[Return]
     yields: list[Yield]
     loops: list[Loop]
+    iterated: list[tuple[Expr, Stmt]]
+    """What ``for``, comprehensions, ``yield from`` and ``iter()`` iterate over, and where."""
 
     @property
     def qualname(self) -> str:

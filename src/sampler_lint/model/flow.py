@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeGuard
 
 from sampler_lint.model import catalog
 from sampler_lint.model.facts import (
@@ -34,174 +34,40 @@ from sampler_lint.model.facts import (
     Const,
     Declare,
     Expr,
-    For,
     Function,
     Index,
     Lambda,
     Map,
+    ModuleFacts,
     Name,
     Param,
     Scope,
     Seq,
-    Stmt,
     Store,
     Unary,
-    While,
     last_name,
 )
 from sampler_lint.model.project import Project
-
-# --------------------------------------------------------------------------- abstract values
-
-
-@dataclass(frozen=True, slots=True)
-class Unknown:
-    """Nothing certain can be said; ``reason`` says why."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Lit:
-    """A literal (None, bool, int, float, str)."""
-
-    value: Any
-    kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ext:
-    """A module, class, function or constant outside the tree, by canonical dotted name."""
-
-    dotted: str
-
-
-@dataclass(frozen=True, slots=True)
-class ExtObj:
-    """What calling something outside the tree gave."""
-
-    dotted: str
-    site: Call
-
-
-@dataclass(frozen=True, slots=True)
-class ModRef:
-    """A module (or namespace folder) of the tree."""
-
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class ClassRef:
-    """A class of the tree."""
-
-    cls: Class
-
-
-@dataclass(frozen=True, slots=True)
-class FuncRef:
-    """A function of the tree, perhaps bound to the object it was read from."""
-
-    function: Function
-    bound: Value | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Obj:
-    """An instance: of a class of the tree, or of one the catalog knows (a dotted name).
-
-    ``site`` is the call that built it; None for the ``self`` of a method, which may be of any
-    subclass. ``through`` is the call of the factory that returned it.
-    """
-
-    cls: Class | str
-    site: Call | None = None
-    through: Call | None = None
-
-    @property
-    def name(self) -> str:
-        """The class's own name, for messages."""
-        return self.cls.name if isinstance(self.cls, Class) else self.cls.rpartition(".")[2]
-
-
-@dataclass(frozen=True, slots=True)
-class Super:
-    """``super()`` in a method: attributes are looked up above ``cls``."""
-
-    cls: Class
-    receiver: Value | None
-
-
-_Frame: TypeAlias = "tuple[Function, Call]"
-"""A function and the call of it that is looked at."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pack:
-    """A tuple, list or set display, or a comprehension.
-
-    ``frames`` are the calls that it was returned through, innermost first.
-    """
-
-    node: Seq | Comp
-    frames: tuple[_Frame, ...] = ()
-
-    @property
-    def items(self) -> list[Expr]:
-        """The expressions of its elements."""
-        return self.node.items if isinstance(self.node, Seq) else self.node.elements
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A dict display, or a ``dict(…)`` call; ``frames`` as in :class:`Pack`."""
-
-    node: Map | Call
-    frames: tuple[_Frame, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """``.items()`` or ``.values()`` of a table."""
-
-    table: Table
-    items: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Gen:
-    """A generator made by calling ``function`` at ``site``."""
-
-    function: Function
-    site: Call
-
-
-@dataclass(frozen=True, slots=True)
-class Partial:
-    """``functools.partial(…)`` built at ``site``."""
-
-    site: Call
-
-
-Value: TypeAlias = (
-    Unknown
-    | Lit
-    | Ext
-    | ExtObj
-    | ModRef
-    | ClassRef
-    | FuncRef
-    | Obj
-    | Super
-    | Pack
-    | Table
-    | View
-    | Gen
-    | Partial
+from sampler_lint.model.reaching import reaching
+from sampler_lint.model.values import (
+    Base,
+    ClassRef,
+    Ext,
+    ExtObj,
+    Frame,
+    FuncRef,
+    Gen,
+    Lit,
+    ModRef,
+    Obj,
+    Pack,
+    Partial,
+    Super,
+    Table,
+    Unknown,
+    Value,
+    View,
 )
-
-Base: TypeAlias = "Class | str | Unknown"
-"""An entry of a linearised hierarchy: a class of the tree, a dotted name, or a gap."""
 
 _TRANSPARENT_CALLS = frozenset(
     {
@@ -358,7 +224,7 @@ class Flow:
 
     def _read(self, name: Name) -> _Var:
         scope = name.scope
-        bindings = _reaching(name)
+        bindings = reaching(name)
         if bindings is None:
             return self._variable(scope, name.id)
         key = ("read", scope, name.id, tuple(id(binding) for binding in bindings))
@@ -392,28 +258,12 @@ class Flow:
 
     def _start_global(self, facts: Scope, name: str, var: _Var) -> None:
         """A name bound nowhere in its file: from a star import, or a builtin."""
+        owner = self._star_source(facts.module, name, set())
+        if owner is not None:
+            self._flow(self._own_variable(owner, name), var)
+            return
         module = self.project.module_of(facts)
-        for target, level in facts.module.star_imports:
-            path = self.project.find(target, module, level)
-            if path is None:
-                continue
-            other = self.project.module_at(path)
-            if other is not None and other is not module:
-                if name in other.facts.bindings:
-                    self._flow(self._variable(other.facts, name), var)
-                    return
-                if other.facts.star_imports:
-                    before = dict(var.values)
-                    self._flow(
-                        self._get(
-                            ("global", other.facts, name),
-                            lambda v, f=other.facts: self._start_global(f, name, v),  # type: ignore[misc]
-                        ),
-                        var,
-                    )
-                    if var.values != before:
-                        return
-        for target, level in facts.module.star_imports:
+        for target, level in reversed(facts.module.star_imports):
             if not level and self.project.find(target, module, level) is None:
                 star = catalog.canonical(f"{target}.{name}")
                 if star in catalog.CLASSES:
@@ -423,6 +273,26 @@ class Flow:
             self._add(var, Unknown(f"`{name}` comes from a star import"))
         else:
             self._add(var, Ext(name))
+
+    def _star_source(
+        self, facts: ModuleFacts, name: str, seen: set[ModuleFacts]
+    ) -> ModuleFacts | None:
+        """The file whose variable ``name`` a star import brings; the last import wins."""
+        seen.add(facts)
+        module = self.project.module_of(facts)
+        for target, level in reversed(facts.star_imports):
+            path = self.project.find(target, module, level)
+            other = self.project.module_at(path) if path is not None else None
+            if other is None or other.facts in seen:
+                continue
+            if not _is_exported(other.facts, name):
+                continue
+            if name in other.facts.bindings:
+                return other.facts
+            deeper = self._star_source(other.facts, name, seen)
+            if deeper is not None:
+                return deeper
+        return None
 
     def _binding(self, binding: Binding, scope: Scope) -> _Var:
         return self._get(binding, lambda var: self._start_binding(binding, scope, var))
@@ -434,7 +304,7 @@ class Flow:
         elif how == "element" and binding.value is not None:
             self._flow(self._part(self._elements(self._expr(binding.value)), binding.path), var)
         elif how == "enter" and binding.value is not None:
-            self._flow(self._part(self._expr(binding.value), binding.path), var)
+            self._flow(self._part(self._entered(self._expr(binding.value)), binding.path), var)
         elif how == "def":
             self._add(var, FuncRef(binding.payload))
         elif how == "class":
@@ -532,6 +402,25 @@ class Flow:
 
         return self._get(("elements", source), start)
 
+    def _entered(self, source: _Var) -> _Var:
+        """What ``with value as name`` binds: what ``__enter__`` returns, or a generator yields."""
+
+        def sink(value: Value, var: _Var) -> None:
+            if isinstance(value, Gen):
+                self._iterate(value, var)
+                return
+            enter = None
+            if isinstance(value, Obj) and isinstance(value.cls, Class):
+                enter = self.method(value.cls, "__enter__")
+            if isinstance(enter, Function):
+                self._flow(self._returned(enter), var)
+            else:
+                self._add(var, value)
+
+        return self._get(
+            ("entered", source), lambda var: self._on(source, lambda value: sink(value, var))
+        )
+
     def _iterate(self, value: Value, var: _Var) -> None:
         if isinstance(value, Pack):
             for item in value.items:
@@ -546,8 +435,10 @@ class Flow:
                 self._table_values(value.table, None, var)
         elif isinstance(value, Gen):
             for produced in value.function.yields:
-                if produced.value is not None and not produced.delegates:
-                    self._flow(self._expr(produced.value), var)
+                if produced.value is None:
+                    continue
+                source = self._expr(produced.value)
+                self._flow(self._elements(source) if produced.delegates else source, var)
         else:
             self._add(var, value if isinstance(value, Unknown) else Unknown("an element"))
 
@@ -584,7 +475,7 @@ class Flow:
             self._flow(self._expr(item), var)
 
     def _flow_in_call(
-        self, expr: Expr, function: Function, call: Call, var: _Var, *outer: _Frame
+        self, expr: Expr, function: Function, call: Call, var: _Var, *outer: Frame
     ) -> None:
         """Let flow the values of an expression of ``function``, as one call of it sees them.
 
@@ -598,7 +489,7 @@ class Flow:
             var,
         )
 
-    def _start_in_call(self, expr: Expr, frames: tuple[_Frame, ...], var: _Var) -> None:
+    def _start_in_call(self, expr: Expr, frames: tuple[Frame, ...], var: _Var) -> None:
         (function, call), *outer = frames
         if isinstance(expr, Choice):
             for option in expr.options:
@@ -617,7 +508,12 @@ class Flow:
         )
         if isinstance(expr, Call) and by_name and len(outer) < _DEEPEST_CALLS:
             self._on(self._expr(expr.func), lambda v: self._call_in_call(v, expr, frames, var))
-            return
+        else:
+            self._flow_out(self._expr(expr), frames, var)
+
+    def _flow_out(self, source: _Var, frames: tuple[Frame, ...], var: _Var) -> None:
+        """Let values leave a function: what was built in it remembers by which call."""
+        function, call = frames[0]
 
         def sink(value: Value) -> None:
             origin = _origin(value)
@@ -627,13 +523,12 @@ class Flow:
                 value = replace(value, frames=frames)
             self._add(var, value)
 
-        self._on(self._expr(expr), sink)
+        self._on(source, sink)
 
-    def _call_in_call(
-        self, value: Value, call: Call, frames: tuple[_Frame, ...], var: _Var
-    ) -> None:
+    def _call_in_call(self, value: Value, call: Call, frames: tuple[Frame, ...], var: _Var) -> None:
         if not self._is_plain_call(value):
-            self._apply(value, call, var)
+            applied = self._get(("applied", value, call), lambda v: self._apply(value, call, v))
+            self._flow_out(applied, frames, var)
         elif all(function is not value.function for function, _ in frames):
             # A recursive call adds nothing that the outer one does not.
             self._register(value.function, call, value.bound, value.function)
@@ -812,9 +707,13 @@ class Flow:
         hierarchy: list[Base] = list(self.mro(cls))
         if obj.site is None:
             hierarchy += self.subclasses(cls)
-        for base in hierarchy:
+        overridden = False
+        for number, base in enumerate(hierarchy):
             if isinstance(base, Class):
-                found |= self._own_attribute(base, name, obj, var)
+                # A subclass may override what the hierarchy above it defines.
+                hidden = overridden and number < len(self.mro(cls))
+                found |= self._own_attribute(base, name, obj, var, hidden=hidden)
+                overridden |= name in base.bindings
         relatives = {base for base in hierarchy if isinstance(base, Class)}
         for store in self.project.stores_near(name, cls):
             if _is_self_store(store.target, store.scope):
@@ -871,10 +770,13 @@ class Flow:
             if isinstance(call.func, Attr) and call.func.name == "__init__"
         ]
 
-    def _own_attribute(self, cls: Class, name: str, obj: Value, var: _Var) -> bool:
-        """What the class body and its methods' ``self.name = …`` give; whether there was any."""
+    def _own_attribute(self, cls: Class, name: str, obj: Value, var: _Var, *, hidden: bool) -> bool:
+        """What the class body and its methods' ``self.name = …`` give; whether there was any.
+
+        ``hidden`` leaves out the class body: a class before it in the order defines the name.
+        """
         found = False
-        for binding in cls.bindings.get(name, ()):
+        for binding in () if hidden else cls.bindings.get(name, ()):
             found = True
             if binding.how == "def":
                 method: Function = binding.payload
@@ -892,7 +794,7 @@ class Flow:
                 if store.how == "assign":
                     self._flow(self._part(self._expr(store.value), store.path), var)
                 elif store.how == "enter":
-                    self._flow(self._expr(store.value), var)
+                    self._flow(self._entered(self._expr(store.value)), var)
                 else:
                     self._add(var, Unknown(f"`{name}` is changed in place"))
         return found
@@ -933,30 +835,24 @@ class Flow:
     def mro(self, cls: Class) -> tuple[Base, ...]:
         """The linearised hierarchy, the class first; a base that is not known is Unknown.
 
-        Depth first, each class once: exact for what is asked here (who defines a name first
-        among bases of one project), without the errors C3 raises on broken code.
+        Python's own order (C3); where that has no answer, depth first, each class once.
         """
         cached = self._mros.get(cls)
         if cached is not None:
             return cached
         self._mros[cls] = (cls,)  # a class among its own bases stops here
-        out: dict[Base, None] = {cls: None}
+        orders: list[list[Base]] = []
         for expr in cls.bases:
             for base in self._bases(expr):
                 if isinstance(base, Class):
-                    for ancestor in self.mro(base):
-                        if isinstance(ancestor, str):
-                            out.pop(ancestor, None)
-                        out[ancestor] = None
-                elif isinstance(base, str) and base != "object":
-                    for known in catalog.known_mro(base):
-                        out.pop(known.name, None)
-                        out[known.name] = None
-                    if catalog.known(base) is None:
-                        out[base] = None
-                elif isinstance(base, Unknown):
-                    out[base] = None
-        result = tuple(out)
+                    orders.append(list(self.mro(base)))
+                elif isinstance(base, str):
+                    known = [entry.name for entry in catalog.known_mro(base)]
+                    orders.append(list(known or [base]))
+                else:
+                    orders.append([base])
+        orders.append([order[0] for order in orders])
+        result = (cls, *_merge(orders))
         self._mros[cls] = result
         return result
 
@@ -1243,7 +1139,10 @@ class Flow:
         if function.name == "__call__":
             return
         if function.name == "__init__" and function.cls is not None:
-            names = [cls.name for cls in (function.cls, *self.subclasses(function.cls))]
+            derived = self.subclasses(function.cls)
+            names = [cls.name for cls in (function.cls, *derived)]
+            for cls in derived:
+                yield from self.base_init_calls(cls)
         for name in dict.fromkeys(names):
             calls = self.project.calls_near(name, function)
             if len(calls) <= _MOST_CALLERS:
@@ -1506,6 +1405,30 @@ def _origin(value: Value) -> Scope | None:
     return None
 
 
+def _is_exported(facts: ModuleFacts, name: str) -> bool:
+    """Whether ``from module import *`` may bring the name."""
+    for binding in facts.bindings.get("__all__", ()):
+        if isinstance(binding.value, Seq):
+            return any(isinstance(i, Const) and i.value == name for i in binding.value.items)
+        return True
+    return not name.startswith("_")
+
+
+def _merge(orders: list[list[Base]]) -> list[Base]:
+    """C3: the first head that is in no other's tail, again and again."""
+    out: list[Base] = []
+    orders = [order for order in orders if order]
+    while orders:
+        head = next(
+            (order[0] for order in orders if not any(order[0] in other[1:] for other in orders)),
+            orders[0][0],
+        )
+        out.append(head)
+        rest = ([base for base in order if base != head] for order in orders)
+        orders = [order for order in rest if order]
+    return out
+
+
 def _given(call: Call, params: tuple[str, ...], name: str) -> Expr | None:
     given = call.keyword(name)
     if given is not None:
@@ -1564,83 +1487,26 @@ def self_class(expr: Expr) -> Class | None:
     return None
 
 
-def _reaching(name: Name) -> list[Binding] | None:
-    """The bindings of a local name that can reach this read; None if order says nothing."""
-    scope, stmt = name.scope, name.stmt
-    bindings = scope.bindings.get(name.id)
-    if not bindings or stmt is None or isinstance(scope, Class):
-        return None
-    if stmt.scope is not scope:
-        return None
-    if len(bindings) == 1:
-        return None
-    dominating: Binding | None = None
-    for binding in bindings:
-        if binding.how == "param":
-            if dominating is None:
-                dominating = binding
-            continue
-        if binding.stmt is None or binding.stmt.scope is not scope:
-            return None
-        later = (
-            dominating is None
-            or dominating.stmt is None
-            or binding.stmt.order > dominating.stmt.order
-        )
-        if later and _before(binding, stmt) and _dominates(binding.stmt, stmt):
-            dominating = binding
-    first = dominating.stmt.order if dominating is not None and dominating.stmt is not None else 0
-    out = []
-    for binding in bindings:
-        if binding is dominating:
-            out.append(binding)
-        elif binding.stmt is None:
-            if dominating is None:
-                out.append(binding)
-        elif binding.stmt.order >= first and (
-            _before(binding, stmt) or _loops_back(binding.stmt, stmt, dominating)
-        ):
-            out.append(binding)
-    return out
-
-
-def _before(binding: Binding, stmt: Stmt) -> bool:
-    """Whether the binding is made before ``stmt`` is reached in reading order."""
-    bound = binding.stmt
-    assert bound is not None
-    if bound is stmt:
-        # `for x in x:` and `x = f(x)` read first; the loop body sees the loop's own binding.
-        return False
-    return bound.order < stmt.order
-
-
-def _dominates(bound: Stmt, stmt: Stmt) -> bool:
-    """Whether every way to ``stmt`` leads through ``bound`` (an earlier one)."""
-    if isinstance(bound, For):
-        return bound.encloses(stmt) and any(s is bound for s in stmt.ancestors())
-    parent = bound.parent
-    if parent is None:
-        return True
-    if not any(ancestor is parent for ancestor in stmt.ancestors()):
-        return False
-    inner: Stmt = stmt
-    for ancestor in stmt.ancestors():
-        if ancestor is parent:
-            break
-        inner = ancestor
-    return inner.block is bound.block
-
-
-def _loops_back(bound: Stmt, stmt: Stmt, dominating: Binding | None) -> bool:
-    """Whether a loop around both brings a later binding to ``stmt``."""
-    for ancestor in stmt.ancestors():
-        if isinstance(ancestor, (For, While)) and ancestor.encloses(bound):
-            if (
-                dominating is not None
-                and dominating.stmt is not None
-                and ancestor.encloses(dominating.stmt)
-                and ancestor is not dominating.stmt
-            ):
-                continue
-            return True
-    return False
+__all__ = [
+    "MISSING",
+    "Base",
+    "ClassRef",
+    "Ext",
+    "ExtObj",
+    "Flow",
+    "Frame",
+    "FuncRef",
+    "Gen",
+    "Lit",
+    "ModRef",
+    "Obj",
+    "Pack",
+    "Partial",
+    "Super",
+    "Table",
+    "Unknown",
+    "Value",
+    "View",
+    "passed",
+    "self_class",
+]

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from sampler_lint.model import catalog
 from sampler_lint.model.catalog import TORCH_DATA
@@ -29,6 +30,9 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Ext, Flow, Lit, Obj, Unknown, Value, self_class
 from sampler_lint.model.project import Module, Project
+
+if TYPE_CHECKING:
+    from sampler_lint.model.epochs import EpochLoop
 
 SAMPLER = TORCH_DATA + "Sampler"
 BATCH_SAMPLER = TORCH_DATA + "BatchSampler"
@@ -77,6 +81,8 @@ class Model:
 
     silences: list[Silence] | None = None
     """Filled by rules while it is a list (``sampler-lint explain``)."""
+    kept_epoch_loops: list[EpochLoop] | None = None
+    """What :func:`sampler_lint.model.epochs.epoch_loops` found, for the next rule that asks."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
@@ -227,14 +233,21 @@ class Model:
     @cached_property
     def _constructions(self) -> list[Obj]:
         out: list[Obj] = []
+        known = {
+            cls.name
+            for _, cls in self.classes()
+            if self.flow.is_a(cls, SAMPLER) or self.flow.is_a(cls, DATA_LOADER)
+        }
         for module in self.modules:
-            names = {
+            names = known | {
                 name
                 for scope in module.facts.scopes
                 for name, bindings in scope.bindings.items()
                 if _CONSTRUCTION_WORDS.search(name)
                 or any(
-                    b.how == "import" and b.payload[1] and _CONSTRUCTION_WORDS.search(b.payload[1])
+                    b.how == "import"
+                    and b.payload[1]
+                    and (b.payload[1] in known or _CONSTRUCTION_WORDS.search(b.payload[1]))
                     for b in bindings
                 )
             }

@@ -77,7 +77,7 @@ def is_handed_on(model: Model, obj: Obj, target: Name | Attr) -> bool:
 
 def _name_is_handed_on(model: Model, obj: Obj, target: Name) -> bool:
     owner = target.scope
-    if isinstance(owner, Class) or target.id in owner.declared_global:
+    if isinstance(owner, Class) or target.id in owner.declared:
         return True
     if owner.outer is None and _is_imported(model, target.id):
         return True

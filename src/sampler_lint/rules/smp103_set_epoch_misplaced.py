@@ -307,8 +307,8 @@ def _is_global(name: Name) -> bool:
     """Whether another function may change the name."""
     scope = name.scope
     if isinstance(scope, Function):
-        return name.id in scope.declared_global
-    return any(name.id in function.declared_global for function in scope.module.functions)
+        return scope.declared.get(name.id) is scope.module
+    return any(name.id in function.declared for function in scope.module.functions)
 
 
 # --------------------------------------------------------------------------- after the pass

@@ -1174,6 +1174,8 @@ class Flow:
         self, function: Function, param: Param, call: Call, bound: Value | None, var: _Var
     ) -> None:
         given = passed(function, param, call, is_bound=bound is not None)
+        if given is MISSING and function.self_name == param.name:
+            return  # the object itself: see _start_parameter
         if given is MISSING:
             if param.default is not None:
                 self._flow(self._expr(param.default), var)

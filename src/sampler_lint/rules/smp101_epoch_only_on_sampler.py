@@ -14,6 +14,7 @@ from sampler_lint.model.facts import (
     Choice,
     Const,
     Expr,
+    Function,
     If,
     Index,
     Map,
@@ -148,13 +149,13 @@ class EpochOnlyOnSampler(Rule):
                 f"`{spelled}.sampler.set_epoch()` does not reach the sampler that carries the "
                 f"epoch: the loader is built with `batch_sampler={batch_sampler.name}`, so its "
                 f"`.sampler` is a SequentialSampler that nothing reads and every epoch repeats "
-                f"one order; call `{target}.set_epoch()`"
+                f"one order; set the epoch of `{target}`"
             )
             why = (f"{model.place_of(obj)}: loader built here with `batch_sampler=`",)
             certain = not any(isinstance(v, Unknown) for v in values)
             paths = {found for _, found in missed}
             only = len(missed) == len(loaders) and len(paths) == 1
-            direct = only and certain and not library
+            direct = only and certain and not library and not _is_handed_in(loader, loaders)
 
             def mend() -> Fix | None:
                 if direct and isinstance(receiver, Attr):
@@ -284,6 +285,19 @@ def _items(scope: Scope, container: Expr | None) -> list[Expr]:
         ):
             out += call.positional[:1]
     return out
+
+
+def _is_handed_in(loader: Expr, loaders: list[Obj]) -> bool:
+    """Whether other files build the loader and hand it to this function: others may too."""
+    root: Expr = loader
+    while isinstance(root, Attr):
+        root = root.value
+    if not isinstance(root, Name) or not isinstance(root.scope, Function):
+        return False
+    facts = root.scope.module
+    return root.scope.param(root.id) is not None and all(
+        obj.site is not None and obj.site.scope.module is not facts for obj in loaders
+    )
 
 
 def _in_tests(model: Model, loader: Obj) -> bool:

@@ -29,7 +29,7 @@ from sampler_lint.model.facts import (
 from sampler_lint.model.flow import Ext, FuncRef, Lit, ModRef, Obj, Unknown, passed, self_class
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.model.project import Module
-from sampler_lint.model.ranks import parameter_differs
+from sampler_lint.model.rank_terms import parameter_differs
 from sampler_lint.source import SourceError
 
 #: A setting by one of these names is the program's seed; ``split_seed`` and the like are not.
@@ -90,6 +90,16 @@ class Seeding:
     """The setting as it is spelled there (``args.seed``)."""
 
 
+def program_files(model: Model) -> list[tuple[str, Module]]:
+    """The files that say a sampler word or seed something, each with its program."""
+    return _seeds_of(model).files
+
+
+def run_together(model: Model, one: Module, other: Module) -> bool:
+    """Whether some file leads to both by its imports, or they are in one package."""
+    return _seeds_of(model).run_together(one, other)
+
+
 def seeding(model: Model, module: Module) -> Seeding | None:
     """Where the program of ``module`` seeds its generators with a value that can be set."""
     seeds = _seeds_of(model)
@@ -112,9 +122,8 @@ class _Seeds:
         self._importers: dict[str, set[str]] = {}
         self._around: dict[str, set[str]] = {}
         self.by_program: dict[str, list[Seeding]] = {}
-        for program, module in self._files():
-            if is_test(module):
-                continue
+        self.files = [(program, m) for program, m in self._files() if not is_test(m)]
+        for program, module in self.files:
             for call in module.facts.all_calls:
                 given = seed_given(model, call)
                 setting = setting_of(model, given) if given is not None else None

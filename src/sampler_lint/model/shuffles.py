@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sampler_lint.model.draws import Seeded, draws, ingredients, seeded
 from sampler_lint.model.facts import Attr, Call, Class, Const, Expr, Function, Name
-from sampler_lint.model.flow import self_class
+from sampler_lint.model.flow import Obj, self_class
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.model.seeds import is_seed_name
 
@@ -81,3 +81,22 @@ def own_seed(model: Model, cls: Class) -> str | None:
         )
         return "seed" if passes else None
     return None
+
+
+def may_shuffle(model: Model, sampler: Obj) -> bool:
+    """Whether it shuffles, or does under a setting that is not known here."""
+    if isinstance(sampler.cls, Class):
+        init = model.flow.method(sampler.cls, "__init__")
+        own = init.param("shuffle") if isinstance(init, Function) else None
+        iterate = model.flow.method(sampler.cls, "__iter__")
+        if own is None and isinstance(init, Function) and isinstance(iterate, Function):
+            return model.shuffles(sampler) is not False
+        default = own.default if own is not None else None
+        default_on = not (isinstance(default, Const) and default.value is False)
+    else:
+        default_on = True
+    given = model.flow.argument(sampler, "shuffle")
+    if given is None:
+        return default_on
+    constants = model.flow.constants(given, sampler.through)
+    return constants is None or any(constants)

@@ -29,7 +29,7 @@ from sampler_lint.model.facts import (
 from sampler_lint.model.flow import passed
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
-from sampler_lint.model.ranks import rank_in
+from sampler_lint.model.rank_terms import rank_in
 from sampler_lint.model.stale import has_workers
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._epoch_receiver import operands, receivers
@@ -446,4 +446,11 @@ def _is_first_rank(test: Expr) -> bool:
         return False
     sides = (test.left, test.rights[0])
     numbers = [side for side in sides if isinstance(side, Const) and side.value == 0]
-    return bool(numbers) and any(rank_in(side) is not None for side in sides)
+    return bool(numbers) and any(_is_rank(side) for side in sides)
+
+
+def _is_rank(expr: Expr) -> bool:
+    """Whether an expression is this process's rank, by its name."""
+    if isinstance(expr, Call):
+        return last_name(expr.func) in {"get_rank", "get_global_rank", "get_local_rank"}
+    return (last_name(expr) or "").lower() in {"rank", "local_rank", "global_rank", "world_rank"}

@@ -36,7 +36,7 @@ from sampler_lint.model.seeds import (
     seeding,
     takes_seed,
 )
-from sampler_lint.model.shuffles import ignores_seed
+from sampler_lint.model.shuffles import ignores_seed, may_shuffle
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import fix, is_library, text_of
 from sampler_lint.rules._seed_mend import (
@@ -103,7 +103,7 @@ class SeedNotPassed(Rule):
                 yield unheard
                 continue
             fixed = _fixed_seed(model, sampler)
-            if fixed is None or not _may_shuffle(model, sampler) or _evaluates(sampler):
+            if fixed is None or not may_shuffle(model, sampler) or _evaluates(sampler):
                 continue
             source = seeding(model, module)
             if source is None or _seeded_later(model, module, sampler):
@@ -260,25 +260,6 @@ def _never_passed(model: Model, sampler: Obj, parameter: str) -> bool:
         and len(call.positional) + bound <= len(takes)
         for call in calls
     )
-
-
-def _may_shuffle(model: Model, sampler: Obj) -> bool:
-    """Whether it shuffles, or does under a setting that is not known here."""
-    if isinstance(sampler.cls, Class):
-        init = model.flow.method(sampler.cls, "__init__")
-        own = init.param("shuffle") if isinstance(init, Function) else None
-        iterate = model.flow.method(sampler.cls, "__iter__")
-        if own is None and isinstance(init, Function) and isinstance(iterate, Function):
-            return model.shuffles(sampler) is not False
-        default = own.default if own is not None else None
-        default_on = not (isinstance(default, Const) and default.value is False)
-    else:
-        default_on = True
-    given = model.flow.argument(sampler, "shuffle")
-    if given is None:
-        return default_on
-    constants = model.flow.constants(given, sampler.through)
-    return constants is None or any(constants)
 
 
 _EVALUATION = re.compile(

@@ -1,0 +1,232 @@
+"""SMP202: the ranks shuffle with different seeds before each takes its share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.findings import Applicability, Fix
+from sampler_lint.model.facts import Attr, Bin, Call, Class, Expr, Function, Store, unparse, walk
+from sampler_lint.model.flow import Obj, self_class
+from sampler_lint.model.linked import Model
+from sampler_lint.model.project import Module
+from sampler_lint.model.rank_terms import RankTerm, agrees, differs
+from sampler_lint.model.seeds import constructions, is_seed_name, is_test
+from sampler_lint.model.shards import (
+    GlobalDraw,
+    OwnShuffle,
+    RankSeeding,
+    global_draws,
+    own_shuffles,
+    rank_seedings,
+)
+from sampler_lint.model.shuffles import may_shuffle
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._mend import fix, text_of
+from sampler_lint.rules._region import Region
+
+
+class SeedDiffersByRank(Rule):
+    """The ranks shuffle with different seeds before each takes its share.
+
+    What it does:
+        Reports a rank that enters, however far away,
+
+        - the `seed` of a distributed sampler (`DistributedSampler(data, seed=args.seed + rank)`),
+        - the generator with which a sampler of the tree orders the data before it slices out
+          the rank's part (`g.manual_seed(self.seed + self.rank)`),
+        - a global generator (`torch.manual_seed(args.seed + rank)`) from which `random_split`
+          or the constructor of a dataset then draws.
+
+        Silent where the ranks may agree on the seed (a broadcast or the like), where a rank
+        shuffles only what is its own already, and for draws with replacement.
+
+    Why is this bad?
+        A share is a slice by position. If every rank slices a different permutation, some
+        samples are read by several ranks and others by none; with a split, one rank trains on
+        what another validates on. Nothing raises and the loss looks fine.
+
+    Fix safety:
+        Safe: the rank is dropped from the sum, which all ranks then share. Without a fix where
+        the rank is added elsewhere: there it may be wanted for augmentation.
+
+    How it is proved:
+        Invariant `partitions`: on two gloo ranks the shares overlap before the fix, and are
+        disjoint and complete after it.
+
+    References:
+        - torch/utils/data/distributed.py: `seed` "should be identical across all processes in
+          the distributed group"
+        - https://github.com/open-mmlab/mmpose/pull/1257
+    """
+
+    code = "SMP202"
+    name = "seed-differs-by-rank"
+    invariant = "partitions"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look at the seeds of samplers, then at the generators of the process."""
+        seen: set[Expr] = set()
+        for sampler in constructions(model):
+            suspect = _seed_argument(model, sampler)
+            if suspect is not None and suspect.start not in seen:
+                seen.add(suspect.start)  # type: ignore[arg-type]
+                yield suspect
+        for module, cls in model.classes():
+            if is_test(module) or not model.is_sampler_class(cls):
+                continue
+            for shuffle in own_shuffles(model, cls):
+                if shuffle.term.whole not in seen:
+                    seen.add(shuffle.term.whole)
+                    yield _own_shuffle(model, cls, shuffle)
+        yield from _global_draws(model)
+
+
+# --------------------------------------------------------------------------- samplers
+
+
+def _seed_argument(model: Model, sampler: Obj) -> Suspect | None:
+    site = sampler.site
+    if site is None or model.role(sampler) == "loader":
+        return None
+    module = model.module_of(site.scope)
+    if is_test(module) or not model.is_distributed_sampler(sampler):
+        return None
+    given = model.flow.argument(sampler, "seed")
+    term = differs(model, given, site.scope) if given is not None else None
+    if given is None or term is None or not may_shuffle(model, sampler):
+        return None
+    keeps = _keeps_seed(model, sampler)
+    if keeps is not None and agrees(keeps.scope):
+        return None
+    message = (
+        f"`{sampler.name}` gets a seed that contains `{unparse(term.term)}`: every rank shuffles "
+        f"differently before it takes its share, so some samples are read by several ranks and "
+        f"others by none; "
+    )
+    why: tuple[str, ...] = (f"{model.place(term.scope, term.whole)}: the rank enters here",)
+    if term.scope is not site.scope and keeps is not None and keeps.value is not None:
+        message += "use the seed of rank 0 on every rank (broadcast it here)"
+        why = (*why, f"{model.place(site.scope, site)}: the sampler is built here")
+        return Suspect(model.module_of(keeps.scope), keeps.target, message, keeps.value, why)
+    message += "pass a seed that is the same on every rank"
+    if term.scope is site.scope and term.whole is given:
+        mend = lambda: _drop_rank(module, site, term)  # noqa: E731
+        return Suspect(module, given, message, why=why, mend=mend)
+    return Suspect(module, given, message, why=why)
+
+
+def _keeps_seed(model: Model, sampler: Obj) -> Store | None:
+    """Where the constructor of a class of the tree keeps the seed."""
+    if not isinstance(sampler.cls, Class):
+        return None
+    init = model.flow.method(sampler.cls, "__init__")
+    if not isinstance(init, Function):
+        return None
+    for store in init.stores:
+        target = store.target
+        if (
+            isinstance(target, Attr)
+            and is_seed_name(target.name.lstrip("_"))
+            and self_class(target.value) is not None
+        ):
+            return store
+    return None
+
+
+def _own_shuffle(model: Model, cls: Class, shuffle: OwnShuffle) -> Suspect:
+    term = shuffle.term
+    module = model.module_of(term.scope)
+    message = (
+        f"`{cls.name}` seeds its shuffle with `{unparse(term.term)}` in it and then takes the "
+        f"rank's slice: every rank slices another permutation, so some samples are read by "
+        f"several ranks and others by none; leave the rank out of the seed"
+    )
+    scope = shuffle.seeded.call.scope
+    why = (f"{model.place(scope, shuffle.share)}: the rank's share is taken here",)
+    site = shuffle.seeded.call if term.scope is scope else None
+    mend = lambda: _drop_rank(module, site, term)  # noqa: E731
+    return Suspect(module, term.whole, message, why=why, mend=mend)
+
+
+def _drop_rank(module: Module, site: Call | None, term: RankTerm) -> Fix | None:
+    """Leave the rank out of a sum."""
+    import libcst as cst
+
+    for node in walk(term.whole):
+        if isinstance(node, Bin) and node.op == "Add" and term.term in {node.left, node.right}:
+            rest = node.left if node.right is term.term else node.right
+            stmt = site.stmt if site is not None else getattr(term.term, "stmt", None)
+            region = Region(module, stmt or term.scope)
+            found = region.find(node, cst.BinaryOperation)
+            edit = region.replace(found, text_of(module.source, rest))
+            message = f"Drop `{text_of(module.source, term.term)}` from the seed"
+            return fix(message, Applicability.SAFE, [edit], module.source)
+    return None
+
+
+# --------------------------------------------------------------------------- global generators
+
+
+def _global_draws(model: Model) -> Iterator[Suspect]:
+    told: set[tuple[str, object]] = set()
+    for seeding in rank_seedings(model):
+        if not _is_distributed(model, seeding):
+            continue
+        draws = list(global_draws(model, seeding))
+        if not draws:
+            continue
+        if _is_local(seeding):
+            key = (seeding.program, seeding.call.scope)
+            if key not in told:
+                told.add(key)
+                yield _at_seeding(model, seeding, draws)
+            continue
+        for draw in draws:
+            if (seeding.program, draw.call) not in told:
+                told.add((seeding.program, draw.call))
+                yield _at_draw(model, seeding, draw)
+
+
+def _is_distributed(model: Model, seeding: RankSeeding) -> bool:
+    """Whether the program divides its data among ranks."""
+    if model.frameworks(seeding.module) & {"accelerate", "lightning"}:
+        return True
+    return any(
+        sampler.site is not None
+        and model.is_distributed_sampler(sampler)
+        and model.project.program_of(model.module_of(sampler.site.scope)) == seeding.program
+        for sampler in model.constructions()
+    )
+
+
+def _is_local(seeding: RankSeeding) -> bool:
+    """Whether the script itself adds its rank, so that this is the place to change."""
+    scope = seeding.call.scope
+    takes = isinstance(scope, Function) and any(is_seed_name(p.name) for p in scope.params)
+    return seeding.term.scope is scope and not takes
+
+
+def _at_seeding(model: Model, seeding: RankSeeding, draws: list[GlobalDraw]) -> Suspect:
+    what = draws[0].what
+    message = (
+        f"`{unparse(seeding.call.func)}` seeds every rank differently and {what} is then drawn "
+        f"from that generator: the ranks divide different permutations of the data, so some "
+        f"samples are read by several ranks and others by none; seed all ranks alike until the "
+        f"data is built, or draw with a generator of its own"
+    )
+    why = tuple(f"{model.place(draw.call.scope, draw.call)}: drawn here" for draw in draws)
+    return Suspect(seeding.module, seeding.call, message, why=why)
+
+
+def _at_draw(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> Suspect:
+    message = (
+        f"{draw.what} is drawn from {draw.library}'s global generator, which every rank seeds "
+        f"differently (`{unparse(seeding.term.term)}`): the ranks divide different data, so what "
+        f"one trains on another may validate on; draw with a generator that all ranks seed alike"
+    )
+    why = (
+        f"{model.place(seeding.term.scope, seeding.term.whole)}: the rank enters here",
+        f"{model.place(seeding.call.scope, seeding.call)}: the generator is seeded here",
+    )
+    message = message[0].upper() + message[1:] if message[0].isalpha() else message
+    return Suspect(draw.module, draw.call, message, why=why)

@@ -40,8 +40,7 @@ _LOCAL_RANKS = frozenset(
 )
 _RANKS = frozenset({"torch.distributed.get_rank", "horovod.torch.rank"})
 _WORLD_SIZES = frozenset({"torch.distributed.get_world_size", "horovod.torch.size"})
-_STARTS = frozenset({"torch.distributed.init_process_group"})
-_WRAPPERS = frozenset({"DistributedDataParallel", "FullyShardedDataParallel"})
+_WRAPPERS = frozenset({"DistributedDataParallel", "DDP", "FullyShardedDataParallel", "FSDP"})
 _MOST_SCOPES = 400
 
 
@@ -152,22 +151,20 @@ def chains(model: Model, scope: Scope) -> Iterator[tuple[Scope, tuple[Call, ...]
                     todo.append((call.scope, (call, *calls)))
 
 
-def runs_as_several(model: Model, scopes: Iterable[Scope]) -> Call | None:
-    """The call that joins a process group or wraps the model for several processes."""
+def data_parallel(model: Model, scopes: Iterable[Scope]) -> Call | None:
+    """The call that wraps a model so that several processes train it on different data."""
     for scope in scopes:
         for call in scope.calls:
-            name = last_name(call.func)
-            if name == "init_process_group" and _is_external(model, call.func, _STARTS):
+            if last_name(call.func) not in _WRAPPERS:
+                continue
+            values = model.flow.values(call.func)
+            if values and all(
+                isinstance(value, Ext)
+                and value.dotted.startswith(("torch.nn.parallel.", "torch.distributed.fsdp."))
+                and value.dotted.rpartition(".")[2] in _WRAPPERS
+                for value in values
+            ):
                 return call
-            if name in _WRAPPERS or name in {"DDP", "FSDP"}:
-                values = model.flow.values(call.func)
-                if values and all(
-                    isinstance(v, Ext)
-                    and v.dotted.startswith("torch.")
-                    and v.dotted.rpartition(".")[2] in _WRAPPERS
-                    for v in values
-                ):
-                    return call
     return None
 
 

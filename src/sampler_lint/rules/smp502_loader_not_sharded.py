@@ -5,21 +5,34 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from sampler_lint.model.facts import Attr, Call, Class, Expr, Scope, last_name, unparse
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Class,
+    Expr,
+    If,
+    Return,
+    Scope,
+    Stmt,
+    expressions,
+    last_name,
+    statements,
+    unparse,
+    walk,
+)
 from sampler_lint.model.flow import Obj
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.model.project import Module
 from sampler_lint.model.ranks import (
-    RANK_WORDS,
     built_classes,
     chains,
+    data_parallel,
     feeds,
     is_guarded,
     kinds,
     knows_ranks,
     mentions_ranks,
     reached,
-    runs_as_several,
     starts,
     text_of_scope,
 )
@@ -31,12 +44,13 @@ class LoaderNotSharded(Rule):
 
     What it does:
         Reports a shuffling loader over a map-style dataset that has no sampler, or one that
-        knows nothing of ranks, where the code that builds it also joins a process group (or
-        wraps the model in `DistributedDataParallel`) and trains. Silent as soon as a framework
-        that shards by itself is imported, a sampler, dataset or file list knows ranks, generators
-        are seeded by rank, or the loader is built under a condition about ranks. Also reports a
-        distributed sampler whose `rank` is the rank within the node, or whose `num_replicas` is
-        the number of this machine's devices.
+        knows nothing of ranks, where the code that builds it also wraps the model in
+        `DistributedDataParallel` (or FSDP) and trains it. Silent as soon as a framework that
+        shards by itself is imported, a sampler, dataset or file list knows ranks, generators are
+        seeded by rank, the loader is built under a condition about ranks, or ranks may share
+        samples on purpose (tensor or pipeline parallelism). Also reports a distributed sampler
+        whose `rank` is the rank within the node, or whose `num_replicas` is the number of this
+        machine's devices.
 
     Why is this bad?
         Every process reads the whole dataset: an epoch takes as many steps as on one device,
@@ -137,17 +151,22 @@ _SHARDING = frozenset(
         "accelerate", "catalyst", "colossalai", "composer", "deepspeed", "detectron2", "fairseq",
         "fastai", "ffcv", "horovod", "ignite", "lightning", "lightning_fabric", "lightly",
         "litdata", "megatron", "mmcv", "mmdet", "mmengine", "monai", "nemo", "nvidia", "oslo",
-        "petastorm", "pytorch_lightning", "ray", "sagemaker", "smdistributed", "streaming", "torch_xla",
+        "petastorm", "pytorch_lightning",
+        "ray", "sagemaker", "smdistributed", "streaming", "torch_xla",
         "torchdata", "torchpack", "torchrec", "webdataset", "wids",
     }
 )  # fmt: skip
 _SHARDING_NAMES = re.compile(
     r"Distributed\w*Sampler|num_replicas|num_shards|split_(?:dataset_)?by_node|\.shard\(|Accelerator"
     r"|\b(?:Seq2Seq|SFT|DPO|Base)?Trainer\b.*\bfrom transformers|from transformers.*Trainer"
-    r"|local_sgd|\bMPI\b"
+    r"|local_sgd|\bMPI\b|\.scatter\(|broadcast_object|[Tt]ensor_?[Pp]arallel|[Pp]ipeline_?[Pp]arallel"
+    r"|[Dd]evice_?[Mm]esh|[Ss]equence_?[Pp]arallel|[Cc]ontext_?[Pp]arallel"
+    # files[rank::world_size], and step % world_size != rank
+    r"|\[[^\]\n]*rank[^\]\n]*:|%\s*\(?(?:\w+\.)*(?:get_)?(?:world_?size|n(?:um)?_?gpus)"
 )
 _SEEDERS = re.compile(r"(?:manual_|set_|setup_|init_|fix_|random_|everything|^)seeds?")
 _SHUFFLES = re.compile(r"shuffle|permut|randperm|random|sample\(")
+_DATA_WORDS = re.compile(r"loader|sampler|dataset|subset|split", re.IGNORECASE)
 _MAP_STYLE = ("torchvision.datasets.", "torch.utils.data.TensorDataset")
 
 
@@ -159,7 +178,7 @@ def _check_loader(model: Model, loader: Obj) -> Suspect | None:
         if any(is_guarded(call) for call in calls):
             continue
         scopes = reached(model, entry)
-        joins = runs_as_several(model, scopes)
+        joins = data_parallel(model, scopes)
         if joins is None or not _trains(scopes):
             continue
         if _is_sharded_elsewhere(model, scopes, calls, site):
@@ -238,13 +257,31 @@ def _is_sharded_elsewhere(
         return True
     if any(_SHARDING_NAMES.search(module.source.text) for module in modules):
         return True
-    if RANK_WORDS.search(text_of_scope(model, site.scope)):
+    if _chooses_by_rank(site.scope):
         return True
     return any(
         _SEEDERS.search(last_name(call.func) or "")
         and any(mentions_ranks(a.value) for a in call.args)
         for scope in scopes
         for call in scope.calls
+    )
+
+
+def _chooses_by_rank(scope: Scope) -> bool:
+    """Whether a condition about ranks in the scope decides on loaders, or on what is returned."""
+    return any(
+        isinstance(stmt, If)
+        and mentions_ranks(stmt.test)
+        and any(isinstance(inner, Return) or _builds(inner) for inner in statements([stmt]))
+        for stmt in statements(scope.body)
+    )
+
+
+def _builds(stmt: Stmt) -> bool:
+    return any(
+        isinstance(node, Call) and _DATA_WORDS.search(last_name(node.func) or "")
+        for expr in expressions(stmt)
+        for node in walk(expr)
     )
 
 

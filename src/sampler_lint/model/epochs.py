@@ -180,6 +180,11 @@ def trains(model: Model, found: EpochLoop) -> bool:
     loop = found.loop
     if isinstance(loop, While) and loop.scope.yields and isinstance(loop.test, Const):
         return True  # a generator that starts the loader again for ever
+    return pass_trains(model, inner)
+
+
+def pass_trains(model: Model, inner: Pass) -> bool:
+    """Whether a pass, in whatever loop, steps an optimizer in its body or what that calls."""
     body: Stmt = inner.stmt
     if not isinstance(body, (For, While)):
         enclosing = [s for s in body.ancestors() if isinstance(s, (For, While))]

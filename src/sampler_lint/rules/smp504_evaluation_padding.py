@@ -1,0 +1,166 @@
+"""SMP504: evaluation metrics count the samples that a distributed sampler repeats or drops."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sampler_lint.model.epochs import pass_trains, passes
+from sampler_lint.model.facts import (
+    Attr,
+    AugAssign,
+    Call,
+    Class,
+    Function,
+    Scope,
+    Stmt,
+    last_name,
+    statements,
+    unparse,
+)
+from sampler_lint.model.flow import ClassRef, Ext, Obj
+from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.model.ranks import text_of_scope
+from sampler_lint.rules._base import Rule, Suspect
+
+
+class EvaluationPadding(Rule):
+    """An evaluation counts the samples that a `DistributedSampler` repeats, or misses some.
+
+    What it does:
+        Reports an evaluation pass (one that trains nothing and sums up metrics) over a loader
+        whose samples torch's `DistributedSampler` shares out, and an evaluation function that
+        expects such a loader, where nothing takes the repeated samples out again. Off by default:
+        many projects accept the error.
+
+    Why is this bad?
+        The sampler makes all ranks equally long: it repeats up to `num_replicas - 1` samples, or
+        leaves some out with `drop_last=True`. Metrics over all ranks then count these samples
+        twice or not at all, and change with the number of processes.
+
+    Fix safety:
+        No fix is offered: cut the gathered results to `len(dataset)`, count unique sample ids, or
+        evaluate with a sampler that does not pad.
+
+    How it is proved:
+        Invariant `runs`: the fixture checks its own count, and stops where two gloo ranks have
+        counted more samples than there are; it runs to its end where the surplus is taken out.
+
+    References:
+        - torch/utils/data/distributed.py, `DistributedSampler.__iter__`: "add extra samples to
+          make it evenly divisible"
+        - https://github.com/mosaicml/composer/pull/2218
+    """
+
+    code = "SMP504"
+    name = "evaluation-padding"
+    invariant = "runs"
+    default = False
+    fixable = "never"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look at evaluation passes over known loaders, and at functions made for such loaders."""
+        seen = set()
+        for found in passes(model):
+            sampler = _padding_sampler(model, found.loader)
+            if sampler is None or (found.scope, found.stmt) in seen:
+                continue
+            if not _evaluates(model, found.scope, found.stmt) or pass_trains(model, found):
+                continue
+            seen.add((found.scope, found.stmt))
+            why = (f"{model.place_of(sampler)}: sampler built here",)
+            source = unparse(found.source)
+            message = (
+                f"this evaluation over `{source}` counts what its `{sampler.name}` hands out: the "
+                f"samples it {_surplus(model, sampler)} to make the ranks equally long change the "
+                f"metrics; {_ADVICE}"
+            )
+            yield Suspect(model.module_of(found.scope), found.source, message, why=why)
+        for module in model.modules:
+            for function in module.facts.functions:
+                test = _expects_sharding(model, function)
+                if test is not None and _evaluates(model, function, None) and not _steps(function):
+                    message = (
+                        f"`{function.name}` expects loaders with a distributed sampler and counts "
+                        f"every sample they give, also those repeated to make the ranks equally "
+                        f"long; {_ADVICE}"
+                    )
+                    yield Suspect(module, test, message)
+
+
+_ADVICE = (
+    "take the surplus out before the metrics see it, or evaluate with a sampler that pads none"
+)
+_NAMES = re.compile(r"eval|valid|(?:^|_)val(?:_|$)|test|metric", re.IGNORECASE)
+_COUNTING = frozenset(
+    {
+        "add_batch", "all_gather", "all_gather_object", "all_reduce", "gather", "reduce", "update",
+        "update_metric", "update_metrics",
+    }
+)  # fmt: skip
+_CORRECTING = re.compile(
+    r"total_size|gather_for_metrics|duplicat|dedup|uniq|drop_last|surplus|padd(?:ed|ing)"
+    r"|\[\s*:\s*(?:len|num|n_|total|dataset|size)",
+    re.IGNORECASE,
+)
+
+
+def _padding_sampler(model: Model, loader: Obj) -> Obj | None:
+    """The sampler of torch's own making that shares out the loader's samples."""
+    for value in model.passed_to(loader, "sampler"):
+        if (
+            isinstance(value, Obj)
+            and value.site is not None
+            and model.is_a(value, DISTRIBUTED_SAMPLER) is True
+            and model.flow.method(value.cls, "__iter__") == DISTRIBUTED_SAMPLER
+        ):
+            return value
+    return None
+
+
+def _surplus(model: Model, sampler: Obj) -> str:
+    drop_last = model.flow.argument(sampler, "drop_last")
+    truths = model.flow.constants(drop_last) if drop_last is not None else {False}
+    return {frozenset({False}): "repeats", frozenset({True}): "drops"}.get(
+        frozenset(truths) if truths is not None else frozenset(), "repeats or drops"
+    )
+
+
+def _evaluates(model: Model, scope: Scope, within: Stmt | None) -> bool:
+    """Whether code in the scope sums up metrics and takes no sample out again."""
+    if not isinstance(scope, Function) or _corrects(model, scope):
+        return False
+    counts = any(last_name(call.func) in _COUNTING for call in scope.calls) or any(
+        isinstance(stmt, AugAssign) and (within is None or within.encloses(stmt))
+        for stmt in statements(scope.body)
+    )
+    return counts and _NAMES.search(scope.name) is not None
+
+
+def _corrects(model: Model, scope: Scope) -> bool:
+    """Whether the scope's code (comments are not code) has to do with repeated samples."""
+    code = re.sub(r"#.*", "", text_of_scope(model, scope))
+    return _CORRECTING.search(code) is not None
+
+
+def _steps(function: Function) -> bool:
+    return any(last_name(call.func) in {"backward", "step", "zero_grad"} for call in function.calls)
+
+
+def _expects_sharding(model: Model, function: Function) -> Call | None:
+    """A test ``isinstance(loader.sampler, DistributedSampler)`` in the function."""
+    for call in function.calls:
+        if last_name(call.func) != "isinstance" or len(call.positional) != 2:
+            continue
+        what, kind = call.positional
+        if not isinstance(what, Attr) or what.name != "sampler":
+            continue
+        for value in model.flow.values(kind):
+            cls: Class | str | None = None
+            if isinstance(value, ClassRef):
+                cls = value.cls
+            elif isinstance(value, Ext):
+                cls = value.dotted
+            if cls is not None and model.flow.is_a(cls, DISTRIBUTED_SAMPLER) is True:
+                return call
+    return None

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 
 from sampler_lint.findings import FileError
-from sampler_lint.model.extract import FactsError, extract, parse
+from sampler_lint.model.extract import FactsError, check_syntax, extract, parse
 from sampler_lint.model.facts import Attr, Call, Class, ModuleFacts, Scope, Store, last_name
 from sampler_lint.source import SourceError, SourceFile, is_candidate, read_bytes
 
@@ -118,7 +118,7 @@ class Project:
         for path, display in paths.items():
             if path not in self._modules:
                 try:
-                    parse(SourceFile(display, self.bytes_of(path)).text)
+                    check_syntax(SourceFile(display, self.bytes_of(path)).text)
                 except SourceError as error:
                     self.errors[path] = error.error
                 except FactsError as error:

@@ -27,6 +27,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import MISSING, passed, self_class
 from sampler_lint.model.linked import Model
+from sampler_lint.model.program_files import files_around
 
 #: ``rank`` and what is put before it; the ranks of tensor, pipeline or expert parallelism share
 #: their data, so they are not meant here.
@@ -178,12 +179,15 @@ class _Slice:
 
     def _attribute(self, owner: Expr, name: str, scope: Scope, hops: int) -> RankTerm | None:
         """``args.seed``: what is stored in an attribute of that name of that thing."""
-        program = self.model.project.program_of(self.model.module_of(scope))
+        here = self.model.module_of(scope)
         return self._first(
             self._store(store, hops)
-            for store in self.model.project.stores_of(name)
-            if self.model.project.program_of(self.model.module_of(store.scope)) == program
-            and self._is_same_owner(store, owner, scope)
+            for module in files_around(self.model, here)
+            for found in module.facts.scopes
+            for store in found.stores
+            if isinstance(store.target, Attr)
+            and store.target.name == name
+            and self._is_same_owner(store, owner)
         )
 
     def _store(self, store: Store, hops: int) -> RankTerm | None:
@@ -195,7 +199,7 @@ class _Slice:
             return None
         return self.of(store.value, store.scope, store.value, hops)
 
-    def _is_same_owner(self, store: Store, owner: Expr, scope: Scope) -> bool:
+    def _is_same_owner(self, store: Store, owner: Expr) -> bool:
         assert isinstance(store.target, Attr)
         target = store.target.value
         cls, stored = self_class(owner), self_class(target)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -28,9 +28,9 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Ext, FuncRef, Lit, ModRef, Obj, Unknown, passed, self_class
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.model.program_files import is_test, program_files
 from sampler_lint.model.project import Module
 from sampler_lint.model.rank_terms import parameter_differs
-from sampler_lint.source import SourceError
 
 #: A setting by one of these names is the program's seed; ``split_seed`` and the like are not.
 _SEED_NAME = re.compile(
@@ -63,10 +63,7 @@ _SEEDERS = frozenset(
         "seed",
     }
 )
-#: The same as bytes, to see whether a file that says no sampler word is worth reading.
-_SEEDING_WORDS = re.compile(rb"manual_seed|random\.seed|seed_everything|set_seed|set_random_seed")
 _LIBRARY = re.compile(r"^(?:torch|numpy\.random|random|cupy\.random)\.")
-_TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[^/]*_test\.py$)")
 _LOADER_WORKER = re.compile(r"worker_?(?:init|seed)|(?:init|seed)_?worker|init_fn")
 _DEEPEST = 6
 
@@ -90,23 +87,12 @@ class Seeding:
     """The setting as it is spelled there (``args.seed``)."""
 
 
-def program_files(model: Model) -> list[tuple[str, Module]]:
-    """The files that say a sampler word or seed something, each with its program."""
-    return _seeds_of(model).files
-
-
-def run_together(model: Model, one: Module, other: Module) -> bool:
-    """Whether some file leads to both by its imports, or they are in one package."""
-    return _seeds_of(model).run_together(one, other)
-
-
 def seeding(model: Model, module: Module) -> Seeding | None:
     """Where the program of ``module`` seeds its generators with a value that can be set."""
-    seeds = _seeds_of(model)
     found = [
         item
-        for item in seeds.by_program.get(model.project.program_of(module), ())
-        if seeds.run_together(item.module, module)
+        for item in _seedings(model).get(model.project.program_of(module), ())
+        if program_files(model).run_together(item.module, module)
     ]
     near = [item for item in found if item.module is module]
     # torch's own generator is the one a reader thinks of.
@@ -114,114 +100,21 @@ def seeding(model: Model, module: Module) -> Seeding | None:
     return next(iter(torch_first), None)
 
 
-class _Seeds:
-    """Every call of the tree that seeds a global generator from a setting."""
+_found: WeakKeyDictionary[Model, dict[str, list[Seeding]]] = WeakKeyDictionary()
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        self._importers: dict[str, set[str]] = {}
-        self._around: dict[str, set[str]] = {}
-        self.by_program: dict[str, list[Seeding]] = {}
-        self.files = [(program, m) for program, m in self._files() if not is_test(m)]
-        for program, module in self.files:
+
+def _seedings(model: Model) -> dict[str, list[Seeding]]:
+    """By program, every call that seeds a global generator from a setting."""
+    known = _found.get(model)
+    if known is None:
+        known = _found[model] = {}
+        for program, module in program_files(model).files:
             for call in module.facts.all_calls:
                 given = seed_given(model, call)
                 setting = setting_of(model, given) if given is not None else None
                 if setting is not None:
-                    found = self.by_program.setdefault(program, [])
-                    found.append(Seeding(module, call, setting))
-
-    def _files(self) -> Iterator[tuple[str, Module]]:
-        """The candidate files, those they import in which something is seeded, and scripts."""
-        project = self.model.project
-        todo = [(project.program_of(module), module) for module in self.model.modules]
-        programs = {module.path: program for program, module in todo}
-        while todo:
-            program, module = todo.pop(0)
-            yield program, module
-            for path in self._imports(module):
-                if path not in programs:
-                    programs[path] = program
-                    other = self._seeding_module(path)
-                    if other is not None:
-                        todo.append((program, other))
-        # A script that says no sampler word itself, but starts what does.
-        for path in project.files:
-            if path not in programs:
-                script = self._seeding_module(path)
-                if script is not None and not is_test(script):
-                    started = {programs[found] for found in self._imports(script, programs)}
-                    for program in sorted(started):
-                        yield program, script
-
-    def _imports(self, module: Module, among: Container[str] | None = None) -> list[str]:
-        paths = [
-            path for path in _imported_paths(self.model, module) if among is None or path in among
-        ]
-        for path in paths:
-            self._importers.setdefault(path, set()).add(module.path)
-        return paths
-
-    def _seeding_module(self, path: str) -> Module | None:
-        """The file, if it is a package's own or seeds something."""
-        project = self.model.project
-        try:
-            if path.endswith("__init__.py") or _SEEDING_WORDS.search(project.bytes_of(path)):
-                return project.module_at(path)
-        except SourceError:
-            pass
-        return None
-
-    def run_together(self, one: Module, other: Module) -> bool:
-        """Whether some file leads to both by its imports, or they are in one package."""
-        if "." in one.name and one.name.split(".")[0] == other.name.split(".")[0]:
-            return True
-        return not self._leading_to(one.path).isdisjoint(self._leading_to(other.path))
-
-    def _leading_to(self, path: str) -> set[str]:
-        known = self._around.get(path)
-        if known is None:
-            known = self._around[path] = {path}
-            todo = [path]
-            while todo:
-                for importer in self._importers.get(todo.pop(), ()):
-                    if importer not in known:
-                        known.add(importer)
-                        todo.append(importer)
-        return known
-
-
-_found: WeakKeyDictionary[Model, _Seeds] = WeakKeyDictionary()
-
-
-def _seeds_of(model: Model) -> _Seeds:
-    known = _found.get(model)
-    if known is None:
-        known = _found[model] = _Seeds(model)
+                    known.setdefault(program, []).append(Seeding(module, call, setting))
     return known
-
-
-def _imported_paths(model: Model, module: Module) -> Iterator[str]:
-    """The files of the tree that a file imports."""
-    project = model.project
-    wanted: list[tuple[str, int]] = list(module.facts.star_imports)
-    for scope in module.facts.scopes:
-        for bindings in scope.bindings.values():
-            for binding in bindings:
-                if binding.how == "import":
-                    name, attribute, level = binding.payload
-                    wanted.append((name, level))
-                    if attribute is not None:
-                        wanted.append((f"{name}.{attribute}".lstrip("."), level))
-    for name, level in wanted:
-        path = project.find(name or "", module, level)
-        if path is not None and path in project.files:
-            yield path
-
-
-def is_test(module: Module) -> bool:
-    """Whether the file holds tests, where fixed seeds are meant."""
-    return _TEST_PATH.search(module.display.replace("\\", "/")) is not None
 
 
 def constructions(model: Model) -> Iterator[Obj]:
@@ -420,7 +313,7 @@ def _spellings(model: Model, module: Module) -> Iterator[tuple[str, Attr]]:
     seen = set()
     seeding_exprs = [
         node
-        for found in _seeds_of(model).by_program.get(program, ())
+        for found in _seedings(model).get(program, ())
         for arg in found.call.args
         for node in walk(arg.value)
         if isinstance(node, Attr)

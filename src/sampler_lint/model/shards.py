@@ -22,11 +22,12 @@ from sampler_lint.model.facts import (
     statements,
     walk,
 )
-from sampler_lint.model.flow import Ext, self_class
+from sampler_lint.model.flow import Ext, FuncRef, self_class
 from sampler_lint.model.linked import Model, scopes_inside
+from sampler_lint.model.program_files import program_files
 from sampler_lint.model.project import Module
 from sampler_lint.model.rank_terms import RankTerm, differs, rank_in
-from sampler_lint.model.seeds import program_files, run_together, seed_given
+from sampler_lint.model.seeds import seed_given
 
 #: Draws that order or divide the data; draws with replacement overlap between ranks anyway.
 _ORDERS = frozenset({"randperm", "shuffle", "permutation", "permuted", "sample"})
@@ -168,11 +169,11 @@ def rank_seedings(model: Model) -> list[RankSeeding]:
     """Every seeding of a global generator that differs between ranks, and is the only one."""
     same: list[tuple[Module, str | None]] = []
     found: list[RankSeeding] = []
-    for program, module in program_files(model):
+    for program, module in program_files(model).files:
         for call in module.facts.all_calls:
             given = seed_given(model, call)
-            if given is None:
-                continue
+            if given is None or any(isinstance(v, FuncRef) for v in model.flow.values(call.func)):
+                continue  # what a function of the tree seeds is looked at there
             library = _library_of(model, call)
             term = differs(model, given, call.scope)
             if term is None:
@@ -192,8 +193,9 @@ def _also_alike(model: Model, item: RankSeeding, same: list[tuple[Module, str | 
 
 def global_draws(model: Model, seeding: RankSeeding) -> Iterator[GlobalDraw]:
     """The draws of the program that divide or order its data with that generator."""
-    for program, module in program_files(model):
-        if program != seeding.program or not run_together(model, module, seeding.module):
+    files = program_files(model)
+    for module in files.of(seeding.program):
+        if not files.run_together(module, seeding.module):
             continue
         for call in module.facts.all_calls:
             split = _split(model, call)
@@ -223,7 +225,7 @@ def _dataset_draws(
 ) -> Iterator[GlobalDraw]:
     """Draws in a map-style dataset's ``__init__`` that its items are then read by."""
     init, getter = cls.method("__init__"), cls.method("__getitem__")
-    if init is None or getter is None or not model.flow.callers(init):
+    if init is None or getter is None:
         return
     if any(rank_in(node) is not None for node in _all(init)):
         return

@@ -24,6 +24,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Obj
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.model.program_files import is_test
 from sampler_lint.model.project import Module
 from sampler_lint.model.seeds import (
     Seed,
@@ -32,7 +33,6 @@ from sampler_lint.model.seeds import (
     epoch_carries_seed,
     in_scope,
     is_seed_name,
-    is_test,
     seeding,
     takes_seed,
 )

@@ -21,8 +21,9 @@ from sampler_lint.model.facts import (
     unparse,
 )
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.model.program_files import is_test
 from sampler_lint.model.project import Module
-from sampler_lint.model.seeds import epoch_carries_seed, is_test, seeding, takes_seed
+from sampler_lint.model.seeds import epoch_carries_seed, seeding, takes_seed
 from sampler_lint.model.shuffles import ignores_seed, own_seed
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import add_keyword, fix, is_library, text_of

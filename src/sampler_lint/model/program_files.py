@@ -1,0 +1,132 @@
+"""The files of each program that seed or draw, those without a sampler word too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterator
+from weakref import WeakKeyDictionary
+
+from sampler_lint.model.linked import Model
+from sampler_lint.model.project import Module
+from sampler_lint.source import SourceError
+
+#: What makes a file without a sampler word worth reading.
+_WORDS = re.compile(
+    rb"manual_seed|random\.seed|seed_everything|set_seed|set_random_seed"
+    rb"|random_split|train_test_split|randperm|permutation|shuffle\("
+)
+_TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[^/]*_test\.py$)")
+
+
+class ProgramFiles:
+    """Every file that says a sampler word, and those its program seeds or draws in."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self._importers: dict[str, set[str]] = {}
+        self._leading: dict[str, set[str]] = {}
+        self.files = [(program, m) for program, m in self._find() if not is_test(m)]
+        """Each file with its program; a script may start several."""
+
+    def _find(self) -> Iterator[tuple[str, Module]]:
+        project = self.model.project
+        todo = [(project.program_of(module), module) for module in self.model.modules]
+        programs = {module.path: program for program, module in todo}
+        while todo:
+            program, module = todo.pop(0)
+            yield program, module
+            for path in self._imports(module):
+                if path not in programs:
+                    programs[path] = program
+                    other = self._module(path)
+                    if other is not None:
+                        todo.append((program, other))
+        # A script that says no sampler word itself, but starts what does.
+        for path in project.files:
+            if path not in programs:
+                script = self._module(path)
+                if script is not None and not is_test(script):
+                    started = {programs[found] for found in self._imports(script, programs)}
+                    for program in sorted(started):
+                        yield program, script
+
+    def _imports(self, module: Module, among: Container[str] | None = None) -> list[str]:
+        paths = [
+            path for path in _imported_paths(self.model, module) if among is None or path in among
+        ]
+        for path in paths:
+            self._importers.setdefault(path, set()).add(module.path)
+        return paths
+
+    def _module(self, path: str) -> Module | None:
+        """The file, if it is a package's own or seeds or draws something."""
+        project = self.model.project
+        try:
+            if path.endswith("__init__.py") or _WORDS.search(project.bytes_of(path)):
+                return project.module_at(path)
+        except SourceError:
+            pass
+        return None
+
+    def of(self, program: str) -> list[Module]:
+        """The files of one program."""
+        return [module for found, module in self.files if found == program]
+
+    def run_together(self, one: Module, other: Module) -> bool:
+        """Whether some file leads to both by its imports, or they are in one package."""
+        if "." in one.name and one.name.split(".")[0] == other.name.split(".")[0]:
+            return True
+        return not self._leading_to(one.path).isdisjoint(self._leading_to(other.path))
+
+    def _leading_to(self, path: str) -> set[str]:
+        known = self._leading.get(path)
+        if known is None:
+            known = self._leading[path] = {path}
+            todo = [path]
+            while todo:
+                for importer in self._importers.get(todo.pop(), ()):
+                    if importer not in known:
+                        known.add(importer)
+                        todo.append(importer)
+        return known
+
+
+_known: WeakKeyDictionary[Model, ProgramFiles] = WeakKeyDictionary()
+
+
+def program_files(model: Model) -> ProgramFiles:
+    """The files of the tree's programs; found once."""
+    known = _known.get(model)
+    if known is None:
+        known = _known[model] = ProgramFiles(model)
+    return known
+
+
+def files_around(model: Model, module: Module) -> list[Module]:
+    """The files of the programs that a file belongs to."""
+    known = program_files(model)
+    programs = {program for program, found in known.files if found is module}
+    return [found for program, found in known.files if program in programs] or [module]
+
+
+def is_test(module: Module) -> bool:
+    """Whether the file holds tests, where fixed seeds are meant."""
+    return _TEST_PATH.search(module.display.replace("\\", "/")) is not None
+
+
+def _imported_paths(model: Model, module: Module) -> Iterator[str]:
+    """The files of the tree that a file imports."""
+    project = model.project
+    wanted: list[tuple[str, int]] = list(module.facts.star_imports)
+    for scope in module.facts.scopes:
+        for bindings in scope.bindings.values():
+            for binding in bindings:
+                if binding.how == "import":
+                    name, attribute, level = binding.payload
+                    wanted.append((name, level))
+                    if attribute is not None:
+                        wanted.append((f"{name}.{attribute}".lstrip("."), level))
+    for name, level in wanted:
+        path = project.find(name or "", module, level)
+        if path is not None and path in project.files:
+            yield path

@@ -332,6 +332,14 @@ def is_closed(model: Model, cls: Class) -> bool:
     )
 
 
+def same_program(model: Model, one: Scope, other: Scope) -> bool:
+    """Whether two scopes are part of one program."""
+    project = model.project
+    return project.program_of(project.module_of(one)) == project.program_of(
+        project.module_of(other)
+    )
+
+
 def iterates(model: Model, cls: Class) -> bool:
     """Whether the class is a sampler or an iterable dataset, so that its passes give an order."""
     return model.is_sampler_class(cls) or any(
@@ -373,6 +381,8 @@ def read_elsewhere(model: Model, state: EpochState, known: Iterable[Reach]) -> b
                 return True
     names = set(family)
     for module in model.modules:
+        if not same_program(model, module.facts, state.cls):
+            continue
         for scope in module.facts.scopes:
             for read in scope.reads:
                 if read.name not in state.stored or self_class(read.value) in names:
@@ -439,6 +449,8 @@ def _changes(model: Model, store: Store, cls: Class) -> bool:
         if owner is not cls and owner not in model.flow.mro(cls):
             return False
         return not (isinstance(store.scope, Function) and store.scope.name == "__init__")
+    if not same_program(model, store.scope, cls):
+        return False
     named = last_name(store.target.value) or ""
     return "sampler" in named.lower() or "dataset" in named.lower()
 

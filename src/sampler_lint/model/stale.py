@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.model.epoch_state import EpochState, epoch_state, in_stop, reach
+from sampler_lint.model.epoch_state import EpochState, epoch_state, in_stop, reach, same_program
 from sampler_lint.model.facts import Attr, Call, Class, Const, Expr, Function, Store, last_name
 from sampler_lint.model.flow import Obj, self_class
 from sampler_lint.model.linked import DATA_LOADER, Model
@@ -81,7 +81,12 @@ def made_ahead(model: Model, cls: Class) -> EpochState | None:
     for name in makers:
         for call in model.project.calls_named(name):
             owner = call.func.value if isinstance(call.func, Attr) else None
-            if owner is not None and self_class(owner) is None and _is_sampler(owner):
+            if (
+                owner is not None
+                and self_class(owner) is None
+                and _is_sampler(owner)
+                and same_program(model, call.scope, cls)
+            ):
                 return None
     return state
 

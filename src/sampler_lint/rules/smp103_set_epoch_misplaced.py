@@ -29,7 +29,6 @@ from sampler_lint.model.facts import (
 from sampler_lint.model.flow import passed
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
-from sampler_lint.model.rank_terms import rank_in
 from sampler_lint.model.stale import has_workers
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._epoch_receiver import operands, receivers

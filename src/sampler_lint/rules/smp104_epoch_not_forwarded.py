@@ -16,6 +16,7 @@ from sampler_lint.model.epoch_state import (
     lookup,
     own_classes,
     read_elsewhere,
+    same_program,
     seed_argument,
     seedings,
     seeds_everything,
@@ -285,6 +286,7 @@ def _reached_by_name(model: Model, inner: Inner) -> bool:
         if (
             isinstance(target, Attr)
             and target.name == inner.path[-1]
+            and same_program(model, call.scope, inner.owner)
             and "sampler" in (last_name(target.value) or "")
         ):
             return True
@@ -567,7 +569,7 @@ def _starts_constant(model: Model, state: EpochState, name: str) -> bool:
         assert isinstance(target, Attr)
         owner = self_class(target.value)
         if owner is None:
-            if any(
+            if same_program(model, store.scope, state.cls) and any(
                 word in (last_name(target.value) or "").lower()
                 for word in ("sampler", "dataset", "loader", "pipe")
             ):

@@ -13,7 +13,16 @@ from functools import cached_property
 
 from sampler_lint.findings import FileError
 from sampler_lint.model.extract import FactsError, check_syntax, extract, parse
-from sampler_lint.model.facts import Attr, Call, Class, ModuleFacts, Scope, Store, last_name
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Class,
+    Function,
+    ModuleFacts,
+    Scope,
+    Store,
+    last_name,
+)
 from sampler_lint.source import SourceError, SourceFile, is_candidate, read_bytes
 
 #: Packages that are never taken from the tree: their facts are in the catalog, and a folder of
@@ -33,6 +42,23 @@ class Module:
         self.folder, file = os.path.split(path)
         self.is_package = file == "__init__.py"
         self.name = project.dotted_name(path)
+
+    def is_library(self, scope: Scope) -> bool:
+        """Whether code outside the tree may call a scope of this file.
+
+        So it is with the functions of a package, unless they are in another function or in a
+        private class.
+        """
+        if "." not in self.name:
+            return False
+        current: Scope | None = scope
+        while current is not None and current.outer is not None:
+            if isinstance(current, Function) and isinstance(current.outer, Function):
+                return False
+            if isinstance(current, Class) and current.name.startswith("_"):
+                return False
+            current = current.outer
+        return True
 
     @property
     def display(self) -> str:

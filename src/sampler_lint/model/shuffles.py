@@ -98,5 +98,17 @@ def may_shuffle(model: Model, sampler: Obj) -> bool:
     given = model.flow.argument(sampler, "shuffle")
     if given is None:
         return default_on
+    if _is_anybodys(model, sampler, given):
+        return True
     constants = model.flow.constants(given, sampler.through)
     return constants is None or any(constants)
+
+
+def _is_anybodys(model: Model, sampler: Obj, given: Expr) -> bool:
+    """Whether an argument is what the callers of a library's public function choose."""
+    if sampler.site is None or sampler.through is not None or not isinstance(given, Name):
+        return False
+    scope = sampler.site.scope
+    if not isinstance(scope, Function) or scope.name.startswith("_"):
+        return False
+    return scope.param(given.id) is not None and model.module_of(scope).is_library(scope)

@@ -200,17 +200,8 @@ def enclosing_function(scope: Scope) -> Function | None:
 
 
 def is_library(module: Module, scope: Scope) -> bool:
-    """Whether code outside the tree may call the scope: a public function of a package."""
-    if "." not in module.name:
-        return False
-    current: Scope | None = scope
-    while current is not None and current.outer is not None:
-        if isinstance(current, Function) and isinstance(current.outer, Function):
-            return False
-        if isinstance(current, Class) and current.name.startswith("_"):
-            return False
-        current = current.outer
-    return True
+    """Whether code outside the tree may call the scope: a function of a package."""
+    return module.is_library(scope)
 
 
 def future_annotations(module: Module) -> bool:

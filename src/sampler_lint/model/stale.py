@@ -5,7 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.model.epoch_state import EpochState, epoch_state, in_stop, reach, same_program
-from sampler_lint.model.facts import Attr, Call, Class, Const, Expr, Function, Store, last_name
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    For,
+    Function,
+    Stmt,
+    Store,
+    While,
+    Yield,
+    expressions,
+    last_name,
+    statements,
+    walk,
+)
 from sampler_lint.model.flow import Obj, self_class
 from sampler_lint.model.linked import DATA_LOADER, Model
 
@@ -59,23 +75,25 @@ def has_workers(model: Model, loader: Obj) -> bool:
 
 def made_ahead(model: Model, cls: Class) -> EpochState | None:
     """A sampler class that reads its epoch only while built and at the end of the pass before."""
-    method = cls.method("__next__")
-    if method is None:
+    stepping, passing = cls.method("__next__"), cls.method("__iter__")
+    if passing is None:
         return None
     state = epoch_state(model, cls)
     if state.setter is None or state.iteration.opaque or not state.reads(state.iteration):
         return None
-    if state.reads(reach(model, cls, "__iter__")) or not state.reads(state.construction):
+    if not state.reads(state.construction):
         return None
     read_in = {read.scope for read in state.reads(state.iteration)}
-    if method in read_in:
+    if stepping in read_in or passing in read_in:
         return None
-    for call in method.calls:
-        if not isinstance(call.func, Attr) or self_class(call.func.value) is None:
-            continue
-        below = reach(model, cls, call.func.name)
-        if state.reads(below) and (call.stmt is None or not in_stop(call.stmt)):
-            return None
+    ends = {stepping: in_stop, passing: _after_yields}
+    for method, ends_pass in ends.items():
+        for call in method.calls if method is not None else ():
+            if not isinstance(call.func, Attr) or self_class(call.func.value) is None:
+                continue
+            below = reach(model, cls, call.func.name)
+            if state.reads(below) and (call.stmt is None or not ends_pass(call.stmt)):
+                return None
     # A method of another name may make the order again when it is asked to.
     makers = {f.name for f in read_in if isinstance(f, Function)} | {"reset"}
     for name in makers:
@@ -89,6 +107,22 @@ def made_ahead(model: Model, cls: Class) -> EpochState | None:
             ):
                 return None
     return state
+
+
+def _after_yields(stmt: Stmt) -> bool:
+    """Whether a statement of a generator runs when everything has been handed out."""
+    yields = [
+        other
+        for other in statements(stmt.scope.body)
+        if any(isinstance(node, Yield) for expr in expressions(other) for node in walk(expr))
+    ]
+    return bool(yields) and all(
+        stmt.order > other.last_order
+        and not any(
+            isinstance(loop, (For, While)) and loop.encloses(stmt) for loop in other.ancestors()
+        )
+        for other in yields
+    )
 
 
 def _is_sampler(expr: Expr) -> bool:

@@ -1,30 +1,28 @@
-"""SMP103: calls that come too late for the pass, and calls that a framework's order undoes."""
+"""SMP103: calls that come too late for the pass, reach a copy, or are no calls."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from sampler_lint.model.epoch_calls import carriers
-from sampler_lint.model.epoch_state import EpochState
+from sampler_lint.model.epoch_state import EpochState, epoch_state, reach
 from sampler_lint.model.facts import (
     Assign,
     Attr,
     Call,
     Class,
+    Const,
     Expr,
+    ExprStmt,
     For,
     Function,
-    Name,
-    Seq,
     Store,
-    While,
-    dotted,
+    Try,
     last_name,
     same,
     unparse,
-    walk,
 )
-from sampler_lint.model.flow import ExtObj, Obj, Unknown, self_class
+from sampler_lint.model.flow import Lit, Obj, Unknown, self_class
 from sampler_lint.model.linked import Model
 from sampler_lint.model.stale import has_workers, kept_iterator, made_ahead, stores_on
 from sampler_lint.rules._base import Suspect
@@ -43,8 +41,9 @@ def late(model: Model) -> Iterator[Suspect]:
     """Every call (or assignment) that reaches a sampler too late or not at all."""
     yield from _kept_iterators(model)
     yield from _made_ahead(model)
-    yield from _hidden_by_prepare(model)
-    yield from _before_run(model)
+    yield from _persistent_workers(model)
+    yield from _after_iterator(model)
+    yield from _never_called(model)
 
 
 def _kept_iterators(model: Model) -> Iterator[Suspect]:
@@ -166,158 +165,139 @@ def _by_use(model: Model, state: EpochState) -> Iterator[Store]:
                 yield store
 
 
-# --------------------------------------------------------------------------- accelerate
+# --------------------------------------------------------------------------- worker processes
 
 
-def _hidden_by_prepare(model: Model) -> Iterator[Suspect]:
-    prepared = [
-        call for call in model.project.calls_named("prepare") if _is_accelerate(model, call)
-    ]
-    for call in model.epoch_setters if prepared else ():
+def _persistent_workers(model: Model) -> Iterator[Suspect]:
+    """``dataset.set_epoch`` in the main process, while the workers keep their own copies."""
+    keeping: dict[tuple[Class, Call | None], Obj] = {}
+    for loader in model.loaders:
+        given = model.flow.argument(loader, "persistent_workers")
+        if given is None or not has_workers(model, loader):
+            continue
+        if model.flow.constants(given) != {True}:
+            continue
+        for dataset in model.passed_to(loader, "dataset"):
+            if isinstance(dataset, Obj) and isinstance(dataset.cls, Class):
+                keeping[dataset.cls, dataset.site] = loader
+    for call in model.epoch_setters if keeping else ():
         func = call.func
         if not isinstance(func, Attr) or func.name != "set_epoch":
             continue
-        target = func.value
-        if not isinstance(target, Attr) or target.name != "batch_sampler":
-            continue
-        loader = target.value
-        for prepare in prepared:
-            given = _given_for(prepare, loader)
-            if given is None:
+        for dataset in model.flow.values(func.value):
+            if not isinstance(dataset, Obj) or not isinstance(dataset.cls, Class):
                 continue
-            hidden = next(_own_epochs(model, given), None)
-            if hidden is None or _set_otherwise(model, call, hidden):
+            kept = keeping.get((dataset.cls, dataset.site))
+            if kept is None or not _read_by_workers(model, dataset.cls):
                 continue
             message = (
-                f"`{unparse(func)}` does not reach `{hidden.name}` with more than one process: "
-                f"`{unparse(prepare.func)}` puts it inside a BatchSamplerShard, which has no "
-                f"`set_epoch`, so every epoch repeats one order; keep a reference to the batch "
-                f"sampler that was passed in and call `set_epoch` on that"
+                f"`{unparse(func)}` changes the main process's `{dataset.name}` only: with "
+                f"`persistent_workers=True` the workers keep the copies they were started with, "
+                f"so every epoch repeats one order; share the epoch "
+                f"(`multiprocessing.Value`) or drop `persistent_workers`"
             )
-            why = (
-                f"{model.place(prepare.scope, prepare)}: the loader is prepared here",
-                f"{model.place_of(hidden)}: batch sampler built here",
-            )
+            why = (f"{model.place_of(kept)}: loader built here",)
             yield Suspect(model.module_of(call.scope), call, message, why=why)
             break
 
 
-def _is_accelerate(model: Model, call: Call) -> bool:
-    if not isinstance(call.func, Attr):
+def _read_by_workers(model: Model, cls: Class) -> bool:
+    """Whether samples depend on a plain attribute that ``set_epoch`` stores."""
+    state = epoch_state(model, cls)
+    if state.setter is None or not state.setter.inert or not state.setter.functions:
         return False
-    return any(
-        isinstance(v, ExtObj)
-        and v.dotted in {"accelerate.Accelerator", "accelerate.accelerator.Accelerator"}
-        for v in model.flow.values(call.func.value)
+    found = reach(model, cls, "__iter__", "__getitem__", "__getitems__")
+    if not state.reads(found):
+        return False
+    # A value in shared memory is filled in place, never replaced.
+    return all(
+        isinstance(store.value, Const)
+        for store in (s for name in state.stored for s in model.project.stores_of(name))
+        if isinstance(store.target, Attr)
+        and self_class(store.target.value) in model.flow.mro(cls)
+        and isinstance(store.scope, Function)
+        and store.scope.name == "__init__"
     )
 
 
-def _given_for(prepare: Call, loader: Expr) -> Expr | None:
-    """What was passed to ``prepare`` at the place that ``loader`` is assigned from."""
-    stmt = prepare.stmt
-    if not isinstance(stmt, Assign) or stmt.value is not prepare or prepare.has_star:
-        return None
-    for target in stmt.targets:
-        if isinstance(target, Seq):
-            for index, item in enumerate(target.items):
-                if _means(item, loader) and index < len(prepare.positional):
-                    return prepare.positional[index]
-        elif _means(target, loader) and len(prepare.positional) == 1:
-            return prepare.positional[0]
-    return None
-
-
-def _means(target: Expr, loader: Expr) -> bool:
-    """Whether the assigned target and the expression read later are the same thing."""
-    if isinstance(target, Name) and isinstance(loader, Name):
-        return target.id == loader.id and target.scope is loader.scope
-    return (
-        isinstance(target, Attr)
-        and isinstance(loader, Attr)
-        and target.name == loader.name
-        and self_class(target.value) is not None
-        and self_class(target.value) is self_class(loader.value)
-    )
-
-
-def _own_epochs(model: Model, given: Expr) -> Iterator[Obj]:
-    """Batch samplers of the tree, in the loaders of an expression, with an epoch of their own."""
-    for loader in model.flow.values(given):
-        if not isinstance(loader, Obj) or model.role(loader) != "loader":
-            continue
-        for found in carriers(model, loader):
-            if found.path == ("batch_sampler",) and isinstance(found.sampler.cls, Class):
-                yield found.sampler
-
-
-def _set_otherwise(model: Model, call: Call, sampler: Obj) -> bool:
-    for other in model.epoch_setters:
-        assert isinstance(other.func, Attr)
-        if other is call:
-            continue
-        values = model.flow.values(other.func.value)
-        if any(
-            isinstance(v, Obj) and (v.cls, v.site) == (sampler.cls, sampler.site) for v in values
-        ):
-            return True
-        # prepared.batch_sampler.batch_sampler is the one that was passed in.
-        inner = other.func.value
-        if dotted(inner) is not None and unparse(inner).endswith(".batch_sampler.batch_sampler"):
-            return True
-    return False
-
-
-# --------------------------------------------------------------------------- ignite
-
-
-def _before_run(model: Model) -> Iterator[Suspect]:
-    """``set_epoch(trainer.state.epoch)`` once, before ``trainer.run``: the number is still 0."""
+def _after_iterator(model: Model) -> Iterator[Suspect]:
+    """``it = iter(loader)`` and then ``set_epoch`` for the same pass, in one block."""
     for call in model.epoch_setters:
         stmt = call.stmt
-        if stmt is None or len(call.args) != 1 or last_name(call.func) != "set_epoch":
+        if stmt is None or last_name(call.func) != "set_epoch" or not isinstance(stmt, ExprStmt):
             continue
-        if any(isinstance(s, (For, While)) for s in stmt.ancestors()):
-            continue
-        module = model.module_of(call.scope)
-        if "ignite" not in model.frameworks(module):
-            continue
-        engine = _engine_of(call.args[0].value)
-        if engine is None:
-            continue
-        runs = [
-            other
-            for other in call.scope.calls
-            if isinstance(other.func, Attr)
-            and other.func.name == "run"
-            and same(other.func.value, engine)
-            and other.stmt is not None
-            and other.stmt.order > stmt.order
-        ]
-        if not runs or _is_handler(call):
-            continue
-        name = unparse(engine)
-        message = (
-            f"`{unparse(call.func)}` is called once, before `{name}.run()`: "
-            f"`{name}.state.epoch` does not count yet, and every epoch repeats one order; call it "
-            f"in a handler of `Events.EPOCH_STARTED`"
-        )
-        why = (f"{model.place(call.scope, runs[0])}: `{name}` runs here",)
-        yield Suspect(module, call, message, why=why)
-
-
-def _engine_of(argument: Expr) -> Expr | None:
-    """``T`` in an expression over ``T.state.epoch``."""
-    for node in walk(argument):
-        if (
-            isinstance(node, Attr)
-            and node.name == "epoch"
-            and isinstance(node.value, Attr)
-            and node.value.name == "state"
+        if any(isinstance(loop, For) for loop in stmt.ancestors()) and not any(
+            isinstance(parent, Try) for parent in stmt.ancestors()
         ):
-            return node.value.value
+            continue  # epoch loops are looked at as a whole
+        made = _iterator_before(model, stmt, call)
+        if made is None:
+            continue
+        loader, place = made
+        message = (
+            f"`{unparse(call)}` comes after `{unparse(place.value)}` made the iterator, whose "
+            f"workers already fetch by the epoch before: the call acts one pass late and the "
+            f"first two share one order; call it before"
+        )
+        why = (
+            f"{model.place(place.scope, place)}: the iterator is made here",
+            f"{model.place_of(loader)}: loader built here",
+        )
+        yield Suspect(model.module_of(call.scope), call, message, why=why)
+
+
+def _iterator_before(model: Model, stmt: ExprStmt, call: Call) -> tuple[Obj, Assign] | None:
+    """The assignment of ``iter(loader)`` above a call that sets the loader's epoch."""
+    assert isinstance(call.func, Attr)
+    values = frozenset(model.flow.values(call.func.value))
+    for other in stmt.block:
+        if other.order >= stmt.order:
+            return None
+        value = other.value if isinstance(other, ExprStmt) else None
+        if isinstance(value, Call) and last_name(value.func) == "set_epoch":
+            return None
+        if not isinstance(other, Assign) or not isinstance(other.value, Call):
+            continue
+        if last_name(other.value.func) != "iter" or not other.value.positional:
+            continue
+        loaders = model.flow.values(other.value.positional[0])
+        for loader in loaders:
+            if (
+                isinstance(loader, Obj)
+                and model.role(loader) == "loader"
+                and has_workers(model, loader)
+                and any(carrier.is_one_of(values) for carrier in carriers(model, loader))
+            ):
+                return loader, other
     return None
 
 
-def _is_handler(call: Call) -> bool:
-    """Whether the call's function is one that an engine calls by event."""
-    return isinstance(call.scope, Function) and bool(call.scope.decorators)
+# --------------------------------------------------------------------------- not called at all
+
+
+def _never_called(model: Model) -> Iterator[Suspect]:
+    """``sampler.set_epoch`` without a call, and ``sampler.set_epoch = epoch``."""
+    for store in model.project.stores_of("set_epoch"):
+        target = store.target
+        if not isinstance(target, Attr) or store.how != "assign" or store.value is None:
+            continue
+        if self_class(target.value) is not None or "epoch" not in (last_name(store.value) or ""):
+            continue
+        if not all(isinstance(v, (Lit, Unknown)) for v in model.flow.values(store.value)):
+            continue
+        message = (
+            f"`{unparse(target)} = {unparse(store.value)}` replaces the method instead of calling "
+            f"it: the epoch is never set and every epoch repeats one order; call "
+            f"`{unparse(target)}({unparse(store.value)})`"
+        )
+        yield Suspect(model.module_of(store.scope), target, message)
+    for module in model.modules:
+        for scope in module.facts.scopes:
+            for read in scope.reads:
+                stmt = read.stmt
+                if read.name == "set_epoch" and isinstance(stmt, ExprStmt) and stmt.value is read:
+                    message = (
+                        f"`{unparse(read)}` is not called: the epoch is never set and every "
+                        f"epoch repeats one order; call it with the epoch's number"
+                    )
+                    yield Suspect(module, read, message)

@@ -7,10 +7,12 @@ from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model.epoch_calls import Carrier, calls_for, carriers, runs_in
+from sampler_lint.model.epoch_state import same_program
 from sampler_lint.model.epochs import EpochLoop, epoch_expression, epoch_loops, trains
 from sampler_lint.model.facts import (
     Attr,
     Call,
+    Class,
     Compare,
     Const,
     Expr,
@@ -26,11 +28,12 @@ from sampler_lint.model.facts import (
     unparse,
     walk,
 )
-from sampler_lint.model.flow import passed
+from sampler_lint.model.flow import passed, self_class
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 from sampler_lint.model.stale import has_workers
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._epoch_frameworks import framework_calls
 from sampler_lint.rules._epoch_receiver import operands, receivers
 from sampler_lint.rules._epoch_stale import late
 from sampler_lint.rules._mend import fix, insert_first, text_of
@@ -50,7 +53,9 @@ class SetEpochMisplaced(Rule):
           asks for a class that the sampler does not have,
         - that comes too late because the loader keeps one iterator, or the sampler makes its
           next order at the end of the pass before,
-        - that goes to `loader.batch_sampler` after `accelerator.prepare`, which hides it.
+        - that changes a dataset in the main process while persistent workers keep their copies,
+        - that goes to `loader.batch_sampler` after `accelerator.prepare`, which hides it,
+        - that only one rank makes, or that is no call at all (`sampler.set_epoch = epoch`).
 
         Silent where any other call may set the epoch in the loop, where the loader is made
         anew for each epoch, and for samplers that do not shuffle.
@@ -83,7 +88,12 @@ class SetEpochMisplaced(Rule):
         """Ask of each epoch loop which calls set its epoch, then of each call what it meets."""
         told: set[object] = set()
         if model.epoch_setters:
-            for suspect in (*_in_loops(model), *receivers(model), *late(model)):
+            for suspect in (
+                *_in_loops(model),
+                *receivers(model),
+                *framework_calls(model),
+                *late(model),
+            ):
                 key = (suspect.module, suspect.start.row, suspect.start.col)
                 if key not in told:
                     told.add(key)
@@ -288,6 +298,8 @@ def _same_in_every_turn(model: Model, found: EpochLoop, argument: Expr) -> bool:
                 for b in bindings
             )
         )
+    if isinstance(argument, Attr) and self_class(argument.value) is not None:
+        return _never_moves(model, argument)
     if isinstance(argument, Attr) and isinstance(argument.value, Name):
         root = argument.value
         # args.epochs, cfg.seed: nothing in the program ever sets it.
@@ -300,6 +312,25 @@ def _same_in_every_turn(model: Model, found: EpochLoop, argument: Expr) -> bool:
             )
         )
     return False
+
+
+def _never_moves(model: Model, attribute: Attr) -> bool:
+    """Whether ``self.epoch`` is a literal that the constructor sets and nothing changes."""
+    cls = self_class(attribute.value)
+    if cls is None or not all(isinstance(base, Class) for base in model.flow.mro(cls)):
+        return False
+    if model.attributes(cls).open is not None:
+        return False
+    stores = model.project.stores_of(attribute.name)
+    own = [s for s in stores if isinstance(s.target, Attr) and self_class(s.target.value) is cls]
+    return bool(own) and all(
+        store in own
+        and isinstance(store.scope, Function)
+        and store.scope.name == "__init__"
+        and isinstance(store.value, Const)
+        for store in stores
+        if same_program(model, store.scope, cls)
+    )
 
 
 def _is_global(name: Name) -> bool:

@@ -38,7 +38,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import Obj, self_class
-from sampler_lint.model.linked import Model, scopes_inside
+from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.model.wrapping import Inner, inners, says_sampler
 from sampler_lint.rules._base import Rule, Suspect
@@ -457,8 +457,8 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
     own = _own_setter(state.cls, setter.functions)
     if own is None and (setter.functions or setter.inherited is None):
         return None
-    if setter.inherited and any(name == "__iter__" for _, name in state.iteration.outside):
-        return None
+    if any(name == "__iter__" for _, name in state.iteration.outside):
+        return None if own is None else _hides_base(model, module, state, own)
     if read_elsewhere(model, state, (state.iteration, state.construction)):
         return None
     attributes = ", ".join(f"`self.{name}`" for name in sorted(setter.stored)) or "nothing"
@@ -468,6 +468,8 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
         if own is not None
         else f"`{state.cls.name}` inherits `set_epoch`, which stores {attributes}"
     )
+    if own is not None and not setter.stored:
+        stores = f"`{state.cls.name}.set_epoch` does nothing"
     other = _other_attribute(model, state)
     if other is not None and own is not None:
         message = (
@@ -517,6 +519,36 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
         )
         return Suspect(module, start, message, why=why)
     return None
+
+
+def _hides_base(model: Model, module: Module, state: EpochState, own: Function) -> Suspect | None:
+    """A ``set_epoch`` that overrides torch's, whose ``__iter__`` reads another attribute."""
+    if (DISTRIBUTED_SAMPLER, "__iter__") not in state.iteration.outside or "epoch" in state.stored:
+        return None
+    family = own_classes(model, state.cls)
+    if any("epoch" in cls.bindings for cls in family) or any(
+        isinstance(store.target, Attr)
+        and (self_class(store.target.value) in family or self_class(store.target.value) is None)
+        and same_program(model, store.scope, state.cls)
+        for store in model.project.stores_of("epoch")
+    ):
+        return None
+    if len(own.params) != 2 or own.self_name is None or own.body[0].row == own.row:
+        return None
+    param = own.params[1].name
+    message = (
+        f"`{state.cls.name}.set_epoch` replaces the one of `DistributedSampler`, whose `__iter__` "
+        f"shuffles by `self.epoch`, and never sets that: every epoch repeats one order; call "
+        f"`super().set_epoch({param})`"
+    )
+
+    def mend() -> Fix | None:
+        edits = _append(module, own, [f"super().set_epoch({param})"])
+        if edits is None:
+            return None
+        return fix("Set the base's epoch too", Applicability.SAFE, edits, module.source)
+
+    return Suspect(module, name_of(module, own), message, mend=mend)
 
 
 def _draws_own(call: Call) -> bool:

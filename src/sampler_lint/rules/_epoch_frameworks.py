@@ -1,0 +1,190 @@
+"""SMP103: calls that a framework hides from the sampler, or that its order of events undoes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.model.epoch_calls import carriers
+from sampler_lint.model.facts import (
+    Assign,
+    Attr,
+    Call,
+    Class,
+    Expr,
+    For,
+    Function,
+    Name,
+    Seq,
+    While,
+    dotted,
+    last_name,
+    same,
+    unparse,
+    walk,
+)
+from sampler_lint.model.flow import ExtObj, Obj, self_class
+from sampler_lint.model.linked import Model
+from sampler_lint.rules._base import Suspect
+
+
+def framework_calls(model: Model) -> Iterator[Suspect]:
+    """Every call that Accelerate or Ignite leaves without effect."""
+    yield from _hidden_by_prepare(model)
+    yield from _before_run(model)
+
+
+# --------------------------------------------------------------------------- accelerate
+
+
+def _hidden_by_prepare(model: Model) -> Iterator[Suspect]:
+    prepared = [
+        call for call in model.project.calls_named("prepare") if _is_accelerate(model, call)
+    ]
+    for call in model.epoch_setters if prepared else ():
+        func = call.func
+        if not isinstance(func, Attr) or func.name != "set_epoch":
+            continue
+        target = func.value
+        if not isinstance(target, Attr) or target.name != "batch_sampler":
+            continue
+        loader = target.value
+        for prepare in prepared:
+            given = _given_for(prepare, loader)
+            if given is None:
+                continue
+            hidden = next(_own_epochs(model, given), None)
+            if hidden is None or _set_otherwise(model, call, hidden):
+                continue
+            message = (
+                f"`{unparse(func)}` does not reach `{hidden.name}` with more than one process: "
+                f"`{unparse(prepare.func)}` puts it inside a BatchSamplerShard, which has no "
+                f"`set_epoch`, so every epoch repeats one order; keep a reference to the batch "
+                f"sampler that was passed in and call `set_epoch` on that"
+            )
+            why = (
+                f"{model.place(prepare.scope, prepare)}: the loader is prepared here",
+                f"{model.place_of(hidden)}: batch sampler built here",
+            )
+            yield Suspect(model.module_of(call.scope), call, message, why=why)
+            break
+
+
+def _is_accelerate(model: Model, call: Call) -> bool:
+    if not isinstance(call.func, Attr):
+        return False
+    return any(
+        isinstance(v, ExtObj)
+        and v.dotted in {"accelerate.Accelerator", "accelerate.accelerator.Accelerator"}
+        for v in model.flow.values(call.func.value)
+    )
+
+
+def _given_for(prepare: Call, loader: Expr) -> Expr | None:
+    """What was passed to ``prepare`` at the place that ``loader`` is assigned from."""
+    stmt = prepare.stmt
+    if not isinstance(stmt, Assign) or stmt.value is not prepare or prepare.has_star:
+        return None
+    for target in stmt.targets:
+        if isinstance(target, Seq):
+            for index, item in enumerate(target.items):
+                if _means(item, loader) and index < len(prepare.positional):
+                    return prepare.positional[index]
+        elif _means(target, loader) and len(prepare.positional) == 1:
+            return prepare.positional[0]
+    return None
+
+
+def _means(target: Expr, loader: Expr) -> bool:
+    """Whether the assigned target and the expression read later are the same thing."""
+    if isinstance(target, Name) and isinstance(loader, Name):
+        return target.id == loader.id and target.scope is loader.scope
+    return (
+        isinstance(target, Attr)
+        and isinstance(loader, Attr)
+        and target.name == loader.name
+        and self_class(target.value) is not None
+        and self_class(target.value) is self_class(loader.value)
+    )
+
+
+def _own_epochs(model: Model, given: Expr) -> Iterator[Obj]:
+    """Batch samplers of the tree, in the loaders of an expression, with an epoch of their own."""
+    for loader in model.flow.values(given):
+        if not isinstance(loader, Obj) or model.role(loader) != "loader":
+            continue
+        for found in carriers(model, loader):
+            if found.path == ("batch_sampler",) and isinstance(found.sampler.cls, Class):
+                yield found.sampler
+
+
+def _set_otherwise(model: Model, call: Call, sampler: Obj) -> bool:
+    for other in model.epoch_setters:
+        assert isinstance(other.func, Attr)
+        if other is call:
+            continue
+        values = model.flow.values(other.func.value)
+        if any(
+            isinstance(v, Obj) and (v.cls, v.site) == (sampler.cls, sampler.site) for v in values
+        ):
+            return True
+        # prepared.batch_sampler.batch_sampler is the one that was passed in.
+        inner = other.func.value
+        if dotted(inner) is not None and unparse(inner).endswith(".batch_sampler.batch_sampler"):
+            return True
+    return False
+
+
+# --------------------------------------------------------------------------- ignite
+
+
+def _before_run(model: Model) -> Iterator[Suspect]:
+    """``set_epoch(trainer.state.epoch)`` once, before ``trainer.run``: the number is still 0."""
+    for call in model.epoch_setters:
+        stmt = call.stmt
+        if stmt is None or len(call.args) != 1 or last_name(call.func) != "set_epoch":
+            continue
+        if any(isinstance(s, (For, While)) for s in stmt.ancestors()):
+            continue
+        module = model.module_of(call.scope)
+        if "ignite" not in model.frameworks(module):
+            continue
+        engine = _engine_of(call.args[0].value)
+        if engine is None:
+            continue
+        runs = [
+            other
+            for other in call.scope.calls
+            if isinstance(other.func, Attr)
+            and other.func.name == "run"
+            and same(other.func.value, engine)
+            and other.stmt is not None
+            and other.stmt.order > stmt.order
+        ]
+        if not runs or _is_handler(call):
+            continue
+        name = unparse(engine)
+        message = (
+            f"`{unparse(call.func)}` is called once, before `{name}.run()`: "
+            f"`{name}.state.epoch` does not count yet, and every epoch repeats one order; call it "
+            f"in a handler of `Events.EPOCH_STARTED`"
+        )
+        why = (f"{model.place(call.scope, runs[0])}: `{name}` runs here",)
+        yield Suspect(module, call, message, why=why)
+
+
+def _engine_of(argument: Expr) -> Expr | None:
+    """``T`` in an expression over ``T.state.epoch``."""
+    for node in walk(argument):
+        if (
+            isinstance(node, Attr)
+            and node.name == "epoch"
+            and isinstance(node.value, Attr)
+            and node.value.name == "state"
+        ):
+            return node.value.value
+    return None
+
+
+def _is_handler(call: Call) -> bool:
+    """Whether the call's function is one that an engine calls by event."""
+    return isinstance(call.scope, Function) and bool(call.scope.decorators)

@@ -135,8 +135,12 @@ def _attribute_is_handed_on(model: Model, target: Attr) -> bool:
     spelled = re.compile(rf"['\"]{re.escape(target.name)}['\"]")
 
     def is_it(expr: Expr) -> bool:
-        return isinstance(expr, Attr) and expr.name == target.name
+        if not isinstance(expr, Attr) or expr.name != target.name:
+            return False
+        reader = self_class(expr.value)
+        return reader is None or cls in model.flow.mro(reader) or reader in model.flow.mro(cls)
 
+    program = model.project.program_of(model.module_of(cls))
     return any(
         spelled.search(module.source.text)
         or any(
@@ -145,6 +149,7 @@ def _attribute_is_handed_on(model: Model, target: Attr) -> bool:
             if any(read.name == target.name for read in scope.reads)
         )
         for module in model.modules
+        if model.project.program_of(module) == program
     )
 
 

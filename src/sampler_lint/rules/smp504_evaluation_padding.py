@@ -100,7 +100,7 @@ _COUNTING = frozenset(
 )  # fmt: skip
 _CORRECTING = re.compile(
     r"total_size|gather_for_metrics|duplicat|dedup|uniq|drop_last|surplus|padd(?:ed|ing)"
-    r"|\[\s*:\s*(?:len|num|n_|total|dataset|size)",
+    r"|\[\s*:\s*(?:len|num|n_|total|dataset|size)|len\([\w.]*(?:dataset|sampler)\)",
     re.IGNORECASE,
 )
 
@@ -138,7 +138,9 @@ def _evaluates(model: Model, scope: Scope, within: Stmt | None) -> bool:
 
 
 def _corrects(model: Model, scope: Scope) -> bool:
-    """Whether the scope's code (comments are not code) has to do with repeated samples."""
+    """Whether code in the scope or around it has to do with repeated samples."""
+    while isinstance(scope.outer, Function):
+        scope = scope.outer
     code = re.sub(r"#.*", "", text_of_scope(model, scope))
     return _CORRECTING.search(code) is not None
 

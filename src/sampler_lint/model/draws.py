@@ -70,9 +70,9 @@ def is_draw(call: Call) -> bool:
 def seeded(model: Model, scope: Scope) -> Iterator[Seeded]:
     """Every call of the scope that seeds a generator, with what it is seeded with."""
     for call in scope.calls:
-        if not call.positional:
+        given = call.positional[0] if call.positional else call.keyword("seed")
+        if given is None:
             continue
-        given = call.positional[0]
         if any(_names(model, call.func, _GENERATORS)):
             yield Seeded(call, given, _assigned_to(call))
         elif any(_names(model, call.func, _GLOBAL_SEEDERS)):

@@ -182,7 +182,7 @@ def _is_global(model: Model, call: Call, name: str) -> bool:
             isinstance(value, Ext) and "()" not in value.dotted and _LIBRARY.match(value.dotted)
             for value in values
         )
-    if isinstance(call.func, Name):
+    if isinstance(call.func, Name) or name == "seed_everything":
         return True
     return any(
         (isinstance(value, Ext) and "()" not in value.dotted)

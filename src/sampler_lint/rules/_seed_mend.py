@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from sampler_lint.findings import Edit
-from sampler_lint.model.facts import Call, Expr, Function, last_name
+from sampler_lint.model.facts import Call, Class, Expr, Function, last_name
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 from sampler_lint.model.seeds import Seed, in_scope
@@ -98,13 +98,24 @@ _ENTRY = r"^([ \t]+){name}( ?\([^)\n]*\))?:"
 
 
 def docstring_edit(module: Module, function: Function) -> Edit | None:
-    """An entry for ``seed`` below the last parameter's in a Google-style docstring."""
-    import libcst as cst
+    """An entry for ``seed`` below the last parameter's in a Google-style docstring.
 
-    assert function.define is not None
+    Of a constructor, the docstring may be the class's.
+    """
     if not function.params:
         return None
-    region = Region(module, function.define)
+    own = _entry_edit(module, function, function.params[-1].name)
+    if own is None and function.name == "__init__" and function.cls is not None:
+        return _entry_edit(module, function.cls, function.params[-1].name)
+    return own
+
+
+def _entry_edit(module: Module, scope: Function | Class, after: str) -> Edit | None:
+    import libcst as cst
+
+    if scope.define is None:
+        return None
+    region = Region(module, scope.define)
     source = module.source
     docstring = next(
         (node for node in region.nodes(cst.SimpleString) if node.quote.startswith(('"""', "'''"))),
@@ -114,9 +125,9 @@ def docstring_edit(module: Module, function: Function) -> Edit | None:
         return None
     start, stop = region.span(docstring)
     first, last = source.position(start).row, source.position(stop).row
-    if function.body and function.body[0].row < first:
+    if scope.body and scope.body[0].row < first:
         return None  # a string of the body
-    pattern = re.compile(_ENTRY.format(name=re.escape(function.params[-1].name)))
+    pattern = re.compile(_ENTRY.format(name=re.escape(after)))
     for row in range(first, last):
         match = pattern.match(source.line(row))
         if match is None:

@@ -28,7 +28,6 @@ from sampler_lint.model.program_files import is_test
 from sampler_lint.model.project import Module
 from sampler_lint.model.seeds import (
     Seed,
-    Seeding,
     constructions,
     epoch_carries_seed,
     in_scope,
@@ -105,11 +104,43 @@ class SeedNotPassed(Rule):
             fixed = _fixed_seed(model, sampler)
             if fixed is None or not may_shuffle(model, sampler) or _evaluates(sampler):
                 continue
-            source = seeding(model, module)
+            source = _source(model, module, site)
             if source is None or _seeded_later(model, module, sampler):
                 continue
             seen.add(site)
             yield _suspect(model, module, sampler, fixed, source)
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """The seed that does not reach the sampler."""
+
+    setting: str
+    reason: str
+    """Why it does not."""
+    why: str
+
+
+def _source(model: Model, module: Module, site: Call) -> _Source | None:
+    """What seeds the program, else the ``seed`` of the factory itself."""
+    source = seeding(model, module)
+    if source is not None:
+        place = f"{source.module.display}:{source.call.row}"
+        return _Source(
+            source.setting,
+            f"`{unparse(source.call.func)}` does not reach the sampler's own generator",
+            f"{place}: the program is seeded here",
+        )
+    function = site.scope
+    param = function.param("seed") if isinstance(function, Function) else None
+    if param is None or function.name == "__init__":
+        return None
+    place = f"{module.display}:{function.row}"
+    return _Source(
+        param.name,
+        f"`{function.name}` takes a seed and does not pass it on",
+        f"{place}: the seed is taken here",
+    )
 
 
 def _unheard(model: Model, sampler: Obj) -> Suspect | None:
@@ -322,15 +353,14 @@ def _suspect(
     module: Module,
     sampler: Obj,
     fixed: _Fixed,
-    source: Seeding,
+    source: _Source,
 ) -> Suspect:
     site = sampler.site
     assert site is not None
     keyword = fixed.parameter
     message = (
         f"`{sampler.name}` shuffles with {fixed.value} whatever `{source.setting}` is: "
-        f"`{unparse(source.call.func)}` does not reach the sampler's own generator, so every seed "
-        f"reads the same order"
+        f"{source.reason}, so every seed reads the same order"
     )
     seed = in_scope(model, module, site.scope, site)
     if seed is not None:
@@ -344,8 +374,7 @@ def _suspect(
         else:
             message += f"; pass the program's seed as `{keyword}=`"
             mend = lambda: None  # noqa: E731
-    why = (f"{source.module.display}:{source.call.row}: the program is seeded here",)
-    return Suspect(module, site, message, why=why, mend=mend)
+    return Suspect(module, site, message, why=(source.why,), mend=mend)
 
 
 # --------------------------------------------------------------------------- fixes

@@ -78,6 +78,8 @@ class EvaluationPadding(Rule):
             yield Suspect(model.module_of(found.scope), found.source, message, why=why)
         for module in model.modules:
             for function in module.facts.functions:
+                if any(scope is function for scope, _ in seen):
+                    continue
                 test = _expects_sharding(model, function)
                 if test is not None and _evaluates(model, function, None) and not _steps(function):
                     message = (

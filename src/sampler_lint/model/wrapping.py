@@ -80,7 +80,13 @@ def inners(model: Model, state: EpochState) -> Iterator[Inner]:
             methods = {method.name for method in helper.cls.methods}
             for inner in sorted(iterated_attributes(reach(model, helper.cls, *methods))):
                 values = _flat(model, model.flow.ask_field(helper, inner))
-                param = _passed_on(model, helper)
+                kept = _kept_too(helper)
+                if kept is not None:
+                    values = _flat(model, _held(model, cls, kept))
+                    param = _param(model, cls, kept)
+                    yield Inner(_owner(model, cls, kept), (kept,), values, many=False, param=param)
+                    continue
+                param = _passed_on(helper)
                 yield Inner(
                     _owner(model, cls, name), (name, inner), values, many=False, param=param
                 )
@@ -199,7 +205,15 @@ def _is_helper(model: Model, value: Value) -> bool:
     )
 
 
-def _passed_on(model: Model, helper: Obj) -> Param | None:
+def _kept_too(helper: Obj) -> str | None:
+    """The ``self`` attribute that the helper is built from: the wrapper holds the inner itself."""
+    for arg in helper.site.positional if helper.site is not None else ():
+        if isinstance(arg, Attr) and self_class(arg.value) is not None:
+            return arg.name
+    return None
+
+
+def _passed_on(helper: Obj) -> Param | None:
     """The parameter of the wrapper's own constructor that it hands to its helper."""
     if helper.site is None:
         return None

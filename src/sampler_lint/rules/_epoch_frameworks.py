@@ -1,10 +1,11 @@
-"""SMP103: calls that a framework hides from the sampler, or that its order of events undoes."""
+"""SMP103, SMP104: calls that a framework never makes, hides from the sampler, or that its order of events undoes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from sampler_lint.model.epoch_calls import carriers
+from sampler_lint.model.epoch_state import epoch_state, same_program
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -188,3 +189,66 @@ def _engine_of(argument: Expr) -> Expr | None:
 def _is_handler(call: Call) -> bool:
     """Whether the call's function is one that an engine calls by event."""
     return isinstance(call.scope, Function) and bool(call.scope.decorators)
+
+
+# --------------------------------------------------------------------------- Lightning
+
+
+def unreached_by_lightning(model: Model) -> Iterator[Suspect]:
+    """Batch samplers that shuffle by their own epoch, in the loader of a Lightning hook.
+
+    The package ``pytorch_lightning`` is left out: its versions 1.7 to 1.9 did call them.
+    """
+    for _, cls in model.classes():
+        hook = cls.method("train_dataloader")
+        if hook is None or not any(
+            isinstance(base, str) and base.partition(".")[0] == "lightning"
+            for base in model.flow.mro(cls)
+        ):
+            continue
+        for returned in hook.returns:
+            for loader in model.flow.values(returned.value) if returned.value is not None else ():
+                if not isinstance(loader, Obj) or model.role(loader) != "loader":
+                    continue
+                site = loader.site
+                for carrier in carriers(model, loader):
+                    sampler = carrier.sampler
+                    if (
+                        site is not None
+                        and carrier.path == ("batch_sampler",)
+                        and isinstance(sampler.cls, Class)
+                        and model.attributes(sampler.cls).open is None
+                        and "sampler" not in model.attributes(sampler.cls).names
+                        and not _moves_by_itself(model, sampler.cls)
+                        and not _may_be_set(model, sampler, cls)
+                    ):
+                        message = (
+                            f"nothing calls `{sampler.name}.set_epoch`: Lightning (2.0 and later) "
+                            f"sets the epoch of `loader.sampler` and of "
+                            f"`loader.batch_sampler.sampler` only, so every epoch repeats one order; call it in "
+                            f"`on_train_epoch_start`"
+                        )
+                        why = (f"{model.place(hook, hook)}: Lightning gets the loader here",)
+                        yield Suspect(model.module_of(site.scope), site, message, why=why)
+
+
+def _moves_by_itself(model: Model, cls: Class) -> bool:
+    """Whether a pass changes an attribute that says epoch."""
+    return any(
+        isinstance(store.target, Attr) and "epoch" in store.target.name
+        for function in epoch_state(model, cls).iteration.functions
+        for store in function.stores
+    )
+
+
+def _may_be_set(model: Model, sampler: Obj, near: Class) -> bool:
+    """Whether some call in the program sets (or may set) the sampler's epoch."""
+    for call in model.epoch_setters:
+        assert isinstance(call.func, Attr)
+        values = model.flow.values(call.func.value)
+        if any(isinstance(v, Obj) and v.cls is sampler.cls for v in values):
+            return True
+        unclear = not values or any(not isinstance(v, Obj) for v in values)
+        if unclear and same_program(model, call.scope, near):
+            return True
+    return False

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sampler_lint.findings import Applicability, Edit, Fix
-from sampler_lint.model.epoch_calls import carriers
 from sampler_lint.model.epoch_state import (
     EpochState,
     draws,
@@ -43,6 +42,7 @@ from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.model.wrapping import Inner, inners, says_sampler
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._epoch_frameworks import unreached_by_lightning
 from sampler_lint.rules._mend import fix, is_library, name_of, text_of
 from sampler_lint.rules._region import Region, insert_lines, line_indent
 
@@ -95,7 +95,7 @@ class EpochNotForwarded(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at every class of the tree whose passes give an order."""
-        yield from _unreached_by_lightning(model)
+        yield from unreached_by_lightning(model)
         told = set()
         for module, cls in model.classes():
             if not iterates(model, cls) or not is_closed(model, cls):
@@ -728,65 +728,3 @@ def _missing(model: Model, module: Module, state: EpochState) -> Suspect | None:
         return fix("Add `set_epoch`", safe, edits, module.source)
 
     return Suspect(module, name_of(module, state.cls), message, why=tuple(why), mend=mend)
-
-
-# --------------------------------------------------------------------------- Lightning
-
-_LIGHTNING = frozenset({"lightning", "pytorch_lightning"})
-
-
-def _unreached_by_lightning(model: Model) -> Iterator[Suspect]:
-    """Batch samplers that shuffle by their own epoch, in the loader of a Lightning hook."""
-    for _, cls in model.classes():
-        hook = cls.method("train_dataloader")
-        if hook is None or not any(
-            isinstance(base, str) and base.partition(".")[0] in _LIGHTNING
-            for base in model.flow.mro(cls)
-        ):
-            continue
-        for returned in hook.returns:
-            for loader in model.flow.values(returned.value) if returned.value is not None else ():
-                if not isinstance(loader, Obj) or model.role(loader) != "loader":
-                    continue
-                site = loader.site
-                for carrier in carriers(model, loader):
-                    sampler = carrier.sampler
-                    if (
-                        site is not None
-                        and carrier.path == ("batch_sampler",)
-                        and isinstance(sampler.cls, Class)
-                        and model.attributes(sampler.cls).open is None
-                        and "sampler" not in model.attributes(sampler.cls).names
-                        and not _moves_by_itself(model, sampler.cls)
-                        and not _may_be_set(model, sampler, cls)
-                    ):
-                        message = (
-                            f"nothing calls `{sampler.name}.set_epoch`: Lightning (2.0 and later) "
-                            f"sets the epoch of `loader.sampler` and `loader.batch_sampler.sampler` "
-                            f"only, so every epoch repeats one order; call it in "
-                            f"`on_train_epoch_start`"
-                        )
-                        why = (f"{model.place(hook, hook)}: Lightning gets the loader here",)
-                        yield Suspect(model.module_of(site.scope), site, message, why=why)
-
-
-def _moves_by_itself(model: Model, cls: Class) -> bool:
-    """Whether a pass changes an attribute that says epoch."""
-    return any(
-        isinstance(store.target, Attr) and "epoch" in store.target.name
-        for function in epoch_state(model, cls).iteration.functions
-        for store in function.stores
-    )
-
-
-def _may_be_set(model: Model, sampler: Obj, near: Class) -> bool:
-    """Whether some call in the program sets (or may set) the sampler's epoch."""
-    for call in model.epoch_setters:
-        assert isinstance(call.func, Attr)
-        values = model.flow.values(call.func.value)
-        if any(isinstance(v, Obj) and v.cls is sampler.cls for v in values):
-            return True
-        unclear = not values or any(not isinstance(v, Obj) for v in values)
-        if unclear and same_program(model, call.scope, near):
-            return True
-    return False

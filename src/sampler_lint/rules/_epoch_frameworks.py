@@ -1,4 +1,4 @@
-"""SMP103, SMP104: calls that a framework never makes, hides from the sampler, or that its order of events undoes."""
+"""SMP103, SMP104: calls that a framework hides, never makes, or makes useless by its order."""
 
 from __future__ import annotations
 
@@ -225,8 +225,8 @@ def unreached_by_lightning(model: Model) -> Iterator[Suspect]:
                         message = (
                             f"nothing calls `{sampler.name}.set_epoch`: Lightning (2.0 and later) "
                             f"sets the epoch of `loader.sampler` and of "
-                            f"`loader.batch_sampler.sampler` only, so every epoch repeats one order; call it in "
-                            f"`on_train_epoch_start`"
+                            f"`loader.batch_sampler.sampler` only, so every epoch repeats one "
+                            f"order; call it in `on_train_epoch_start`"
                         )
                         why = (f"{model.place(hook, hook)}: Lightning gets the loader here",)
                         yield Suspect(model.module_of(site.scope), site, message, why=why)

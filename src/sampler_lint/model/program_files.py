@@ -6,6 +6,7 @@ import re
 from collections.abc import Container, Iterator
 from weakref import WeakKeyDictionary
 
+from sampler_lint.model.facts import If, Name, walk
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 from sampler_lint.source import SourceError
@@ -73,9 +74,14 @@ class ProgramFiles:
         return [module for found, module in self.files if found == program]
 
     def run_together(self, one: Module, other: Module) -> bool:
-        """Whether some file leads to both by its imports, or they are in one package."""
-        if "." in one.name and one.name.split(".")[0] == other.name.split(".")[0]:
+        """Whether some file leads to both by its imports, or they are in one library."""
+        library = not (is_script(one) or is_script(other))
+        if library and "." in one.name and one.name.split(".")[0] == other.name.split(".")[0]:
             return True
+        return self.share_importer(one, other)
+
+    def share_importer(self, one: Module, other: Module) -> bool:
+        """Whether some file leads to both by its imports."""
         return not self._leading_to(one.path).isdisjoint(self._leading_to(other.path))
 
     def _leading_to(self, path: str) -> set[str]:
@@ -107,6 +113,15 @@ def files_around(model: Model, module: Module) -> list[Module]:
     known = program_files(model)
     programs = {program for program, found in known.files if found is module}
     return [found for program, found in known.files if program in programs] or [module]
+
+
+def is_script(module: Module) -> bool:
+    """Whether the file runs something when it is started."""
+    return any(
+        isinstance(stmt, If)
+        and any(isinstance(node, Name) and node.id == "__name__" for node in walk(stmt.test))
+        for stmt in module.facts.body
+    )
 
 
 def is_test(module: Module) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from sampler_lint.model.facts import (
@@ -28,7 +29,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Ext, FuncRef, Lit, ModRef, Obj, Unknown, passed, self_class
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
-from sampler_lint.model.program_files import is_test, program_files
+from sampler_lint.model.program_files import is_script, is_test, program_files
 from sampler_lint.model.project import Module
 from sampler_lint.model.rank_terms import parameter_differs
 
@@ -85,14 +86,18 @@ class Seeding:
     call: Call
     setting: str
     """The setting as it is spelled there (``args.seed``)."""
+    by_caller: bool
+    """Whether it is the parameter of a public function that nothing in the tree calls."""
 
 
 def seeding(model: Model, module: Module) -> Seeding | None:
     """Where the program of ``module`` seeds its generators with a value that can be set."""
+    script = is_script(module)
     found = [
         item
         for item in _seedings(model).get(model.project.program_of(module), ())
         if program_files(model).run_together(item.module, module)
+        and not (script and item.by_caller)
     ]
     near = [item for item in found if item.module is module]
     # torch's own generator is the one a reader thinks of.
@@ -113,7 +118,8 @@ def _seedings(model: Model) -> dict[str, list[Seeding]]:
                 given = seed_given(model, call)
                 setting = setting_of(model, given) if given is not None else None
                 if setting is not None:
-                    known.setdefault(program, []).append(Seeding(module, call, setting))
+                    found = known.setdefault(program, [])
+                    found.append(Seeding(module, call, setting.code, setting.by_caller))
     return known
 
 
@@ -194,8 +200,17 @@ def _is_global(model: Model, call: Call, name: str) -> bool:
     )
 
 
-def setting_of(model: Model, expr: Expr, depth: int = 0) -> str | None:
-    """The setting that a seed comes from, as it is spelled; None for literals and what is drawn.
+class Setting(NamedTuple):
+    """Where a seed is set."""
+
+    code: str
+    """As it is spelled (``args.seed``)."""
+    by_caller: bool = False
+    """Whether it is the parameter of a public function that nothing in the tree calls."""
+
+
+def setting_of(model: Model, expr: Expr, depth: int = 0) -> Setting | None:
+    """The setting that a seed comes from; None for literals and what is drawn.
 
     A setting is an attribute or an entry called ``seed`` of a configuration, the parameter of a
     public function that nothing in the tree calls, or of a command.
@@ -205,12 +220,12 @@ def setting_of(model: Model, expr: Expr, depth: int = 0) -> str | None:
     if isinstance(expr, Attr):
         return _attribute_setting(model, expr, depth)
     if isinstance(expr, Index):
-        return unparse(expr) if _is_seed_key(expr.key) else None
+        return Setting(unparse(expr)) if _is_seed_key(expr.key) else None
     if isinstance(expr, Name):
         return _name_setting(model, expr, depth)
     if isinstance(expr, Call) and last_name(expr.func) in {"get", "getattr", "getenv"}:
         key = next((arg for arg in expr.positional if _is_seed_key(arg)), None)
-        return str(key.value) if isinstance(key, Const) else None
+        return Setting(str(key.value)) if isinstance(key, Const) else None
     for child in children(expr):
         if not isinstance(expr, Call) or child is not expr.func:
             found = setting_of(model, child, depth + 1)
@@ -227,12 +242,13 @@ def _is_seed_key(expr: Expr) -> bool:
     )
 
 
-def _attribute_setting(model: Model, expr: Attr, depth: int) -> str | None:
+def _attribute_setting(model: Model, expr: Attr, depth: int) -> Setting | None:
     if not _SEED_NAME.match(expr.name) or _is_module(model, expr):
         return None
     cls = self_class(expr.value)
     if cls is None:
-        return dotted(expr) or unparse(expr)
+        whole = unparse(expr)
+        return None if isinstance(expr.value, Call) or "worker" in whole else Setting(whole)
     bases = model.flow.mro(cls)
     for store in model.project.stores_of(expr.name):
         assert isinstance(store.target, Attr)
@@ -243,7 +259,7 @@ def _attribute_setting(model: Model, expr: Attr, depth: int) -> str | None:
     return None
 
 
-def _name_setting(model: Model, name: Name, depth: int) -> str | None:
+def _name_setting(model: Model, name: Name, depth: int) -> Setting | None:
     owner: Scope | None = name.scope
     while owner is not None and name.id not in owner.bindings:
         owner = owner.outer
@@ -258,7 +274,9 @@ def _name_setting(model: Model, name: Name, depth: int) -> str | None:
     return None
 
 
-def _parameter_setting(model: Model, function: Function, param: Param, depth: int) -> str | None:
+def _parameter_setting(
+    model: Model, function: Function, param: Param, depth: int
+) -> Setting | None:
     if depth > _DEEPEST:
         return None
     calls = [
@@ -268,7 +286,7 @@ def _parameter_setting(model: Model, function: Function, param: Param, depth: in
     for call in calls:
         given = passed(function, param, call, is_bound=bound)
         if given is None and _SEED_NAME.match(param.name):
-            return param.name
+            return Setting(param.name)
         if isinstance(given, Expr):
             found = setting_of(model, given, depth + 1)
             if found is not None:
@@ -277,7 +295,7 @@ def _parameter_setting(model: Model, function: Function, param: Param, depth: in
         return None
     public = "." in model.module_of(function).name and not function.name.startswith("_")
     is_command = bool(function.decorators) or function.name == "main"
-    return param.name if public or is_command else None
+    return Setting(param.name, not is_command) if public or is_command else None
 
 
 def in_scope(model: Model, module: Module, scope: Scope, site: Call) -> Seed | None:

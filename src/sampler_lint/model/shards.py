@@ -195,7 +195,7 @@ def global_draws(model: Model, seeding: RankSeeding) -> Iterator[GlobalDraw]:
     """The draws of the program that divide or order its data with that generator."""
     files = program_files(model)
     for module in files.of(seeding.program):
-        if not files.run_together(module, seeding.module):
+        if not files.share_importer(module, seeding.module):
             continue
         for call in module.facts.all_calls:
             split = _split(model, call)

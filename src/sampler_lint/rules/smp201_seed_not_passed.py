@@ -24,7 +24,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Obj
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
-from sampler_lint.model.program_files import is_test
+from sampler_lint.model.program_files import is_script, is_test
 from sampler_lint.model.project import Module
 from sampler_lint.model.seeds import (
     Seed,
@@ -102,7 +102,7 @@ class SeedNotPassed(Rule):
                 yield unheard
                 continue
             fixed = _fixed_seed(model, sampler)
-            if fixed is None or not may_shuffle(model, sampler) or _evaluates(sampler):
+            if fixed is None or not may_shuffle(model, sampler) or _evaluates(sampler, module):
                 continue
             source = _source(model, module, site)
             if source is None or _seeded_later(model, module, sampler):
@@ -150,9 +150,11 @@ def _unheard(model: Model, sampler: Obj) -> Suspect | None:
     function = site.scope
     if not isinstance(sampler.cls, Class) or not isinstance(function, Function):
         return None
-    if function.cls is not None or function.param("seed") is None or _evaluates(sampler):
+    if function.cls is not None or function.param("seed") is None:
         return None
     module = model.module_of(function)
+    if _evaluates(sampler, module):
+        return None
     init = model.flow.method(sampler.cls, "__init__")
     if (
         not isinstance(init, Function)
@@ -295,15 +297,15 @@ def _never_passed(model: Model, sampler: Obj, parameter: str) -> bool:
 
 _EVALUATION = re.compile(
     r"(?:^|[_.])(?:val|valid|validate|validation|eval|evals|evaluate|evaluation|test|tests|testing"
-    r"|dev|infer|inference|predict|prediction|extract|calib|calibration|query|gallery)(?:[_.\d]|set|$)"
+    r"|dev|infer|inference|predict|prediction|extract|bench|benchmark|calib|calibration|query|gallery)(?:[_.\d]|set|$)"
 )
 
 
-def _evaluates(sampler: Obj) -> bool:
+def _evaluates(sampler: Obj, module: Module) -> bool:
     """Whether the order matters to nobody: the sampler of a validation or inference pass."""
     site = sampler.site
     assert site is not None
-    names = [site.scope.name]
+    names = [site.scope.name, module.name.rpartition(".")[2] if is_script(module) else ""]
     if isinstance(site.stmt, Assign):
         names += [unparse(target) for target in site.stmt.targets]
     data = site.positional[:1] or [a.value for a in site.args if a.keyword and "data" in a.keyword]

@@ -156,9 +156,11 @@ _SHARDING = frozenset(
         "torchdata", "torchpack", "torchrec", "webdataset", "wids",
     }
 )  # fmt: skip
+#: An import that nothing uses shards nothing.
+_IMPORTS = re.compile(r"^[ \t]*(?:from|import) .*", re.MULTILINE)
+_TRAINERS = re.compile(r"from transformers\b.*Trainer")
 _SHARDING_NAMES = re.compile(
     r"Distributed\w*Sampler|num_replicas|num_shards|split_(?:dataset_)?by_node|\.shard\(|Accelerator"
-    r"|\b(?:Seq2Seq|SFT|DPO|Base)?Trainer\b.*\bfrom transformers|from transformers.*Trainer"
     r"|local_sgd|\bMPI\b|\.scatter\(|broadcast_object|[Tt]ensor_?[Pp]arallel|[Pp]ipeline_?[Pp]arallel"
     r"|[Dd]evice_?[Mm]esh|[Ss]equence_?[Pp]arallel|[Cc]ontext_?[Pp]arallel"
     # files[rank::world_size], and step % world_size != rank
@@ -255,7 +257,7 @@ def _is_sharded_elsewhere(
     modules.update(model.module_of(call.scope) for call in calls)
     if any(model.project.imports_of(module) & _SHARDING for module in modules):
         return True
-    if any(_SHARDING_NAMES.search(module.source.text) for module in modules):
+    if any(_shards_by_itself(module.source.text) for module in modules):
         return True
     if _chooses_by_rank(site.scope):
         return True
@@ -265,6 +267,12 @@ def _is_sharded_elsewhere(
         for scope in scopes
         for call in scope.calls
     )
+
+
+def _shards_by_itself(text: str) -> bool:
+    """Whether a file uses anything that gives the ranks different samples."""
+    used = _IMPORTS.sub("", text)
+    return _TRAINERS.search(text) is not None or _SHARDING_NAMES.search(used) is not None
 
 
 def _chooses_by_rank(scope: Scope) -> bool:

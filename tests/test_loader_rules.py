@@ -1,0 +1,255 @@
+"""What SMP501, SMP502 and SMP503 say about small programs: a line that ends in ``# !`` is wrong."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from sampler_lint import engine
+from sampler_lint.engine import Options
+
+IMPORTS = """\
+import os
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import BatchSampler, DataLoader, Dataset, DistributedSampler
+from torch.utils.data import IterableDataset, RandomSampler, SequentialSampler
+
+class Map(Dataset):
+    def __getitem__(self, index): return index
+    def __len__(self): return 9
+
+class Endless(IterableDataset):
+    def __iter__(self): yield 1
+
+"""
+
+
+def check(folder: Path, code: str, source: str) -> tuple[list[int], list[int]]:
+    """The rows that are reported, and those that should be."""
+    text = IMPORTS + textwrap.dedent(source)
+    (folder / "pyproject.toml").touch()
+    (folder / "main.py").write_text(text, encoding="utf-8")
+    found = engine.check([str(folder)], Options(select=(code,))).findings
+    wanted = [row for row, line in enumerate(text.splitlines(), 1) if line.endswith("# !")]
+    return sorted({finding.start.row for finding in found}), wanted
+
+
+def indented(lines: str) -> str:
+    return textwrap.indent(textwrap.dedent(lines).strip("\n"), "    ")
+
+
+# SMP501
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return DataLoader(d, sampler=DistributedSampler(d), shuffle=True)  # !",
+        "return DataLoader(d, sampler=DistributedSampler(d), shuffle=False)",
+        "return DataLoader(d, 4, True, DistributedSampler(d))  # !",
+        "return DataLoader(d, 4, False, DistributedSampler(d))",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "return DataLoader(d, sampler=s, shuffle=True)  # !",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "return DataLoader(d, sampler=s, shuffle=s is None)",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "return DataLoader(d, sampler=s, shuffle=s is not None)  # !",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "return DataLoader(d, sampler=s, shuffle=a.shuffle and not s)",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "return DataLoader(d, sampler=s, shuffle=not a.on)",
+        # Two conditions that may well be one.
+        "s = DistributedSampler(d) if a.on else None\n"
+        "return DataLoader(d, sampler=s, shuffle=a.world_size == 1)",
+        "s, shuffle = None, True\nreturn DataLoader(d, sampler=s, shuffle=shuffle)",
+        "shuffle = True\nif a.on:\n    s, shuffle = DistributedSampler(d), False\n"
+        "else:\n    s = None\nreturn DataLoader(d, sampler=s, shuffle=shuffle)",
+        "if a.shuffle:\n    s = RandomSampler(d)\nelse:\n    s = SequentialSampler(d)\n"
+        "return DataLoader(d, sampler=s, shuffle=a.shuffle)  # !",
+        # What a loop or a handler assigns is not known after it.
+        "shuffle = True\nfor x in a:\n    if x:\n        shuffle = False\n        break\n"
+        "s = DistributedSampler(d) if a.on else None\n"
+        "return DataLoader(d, sampler=s, shuffle=shuffle)",
+        "try:\n    s = DistributedSampler(d)\nexcept ValueError:\n    s = None\n"
+        "return DataLoader(d, sampler=s, shuffle=not s)",
+        # Ways that end before the loader do not count.
+        "s = DistributedSampler(d)\nif a.shuffle:\n    raise ValueError\n"
+        "return DataLoader(d, sampler=s, shuffle=a.shuffle)",
+        "assert not a.shuffle\n"
+        "return DataLoader(d, sampler=DistributedSampler(d), shuffle=a.shuffle)",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "return DataLoader(d, shuffle=True) if s is None else DataLoader(d, sampler=s)",
+        "b = BatchSampler(RandomSampler(d), 4, False)\n"
+        "return DataLoader(d, batch_sampler=b, batch_size=a.size)  # !",
+        "b = BatchSampler(RandomSampler(d), 4, False)\n"
+        "return DataLoader(d, batch_sampler=b, batch_size=1, drop_last=False, shuffle=None)",
+        "b = BatchSampler(RandomSampler(d), 4, False)\n"
+        "return DataLoader(d, batch_sampler=b, drop_last=a.drop_last)  # !",
+        "b = BatchSampler(RandomSampler(d), 4, False) if a.buckets else None\n"
+        "return DataLoader(d, batch_sampler=b, batch_size=1 if a.buckets else a.size)",
+        "return DataLoader(d, batch_size=None, drop_last=True)  # !",
+        "return DataLoader(d, batch_size=a.size, drop_last=True)",
+        "return DataLoader(Endless(), shuffle=True)  # !",
+        "return DataLoader(Endless(), shuffle=False)",
+        "more = dict(\n    shuffle=True,  # !\n)\n"
+        "return DataLoader(d, sampler=DistributedSampler(d), **more)",
+        'more = dict(shuffle=True)\nmore["shuffle"] = False\n'
+        "return DataLoader(d, sampler=DistributedSampler(d), **more)",
+        "return DataLoader(d, sampler=DistributedSampler(d), **a.options)",
+        "return DataLoader(d, sampler=a.sampler, shuffle=True)",
+    ],
+)
+def test_arguments_that_exclude_each_other(tmp_path: Path, body: str) -> None:
+    found, wanted = check(tmp_path, "SMP501", f"def build(d, a):\n{indented(body)}\n")
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("calls", "wrong"),
+    [
+        ("build(1, DistributedSampler([1]), True)", True),
+        ("build(1, shuffle=True)", False),
+        ("build(1, DistributedSampler([1]))", False),
+        ("build(1, DistributedSampler([1]))\nbuild(1, shuffle=True)", False),
+    ],
+)
+def test_each_caller_of_a_helper_by_itself(tmp_path: Path, calls: str, wrong: bool) -> None:
+    source = (
+        "def build(d, sampler=None, shuffle=False):\n"
+        "    return DataLoader(d, sampler=sampler, shuffle=shuffle)\n"
+    )
+    found, _ = check(tmp_path, "SMP501", source + calls + "\n")
+    assert bool(found) == wrong
+
+
+# SMP502
+
+
+RANKS = """
+local = int(os.environ["LOCAL_RANK"])
+DistributedSampler(Map(), rank=local)  # !
+DistributedSampler(Map(), rank=local, num_replicas=dist.get_world_size())  # !
+DistributedSampler(Map(), rank=int(os.environ.get("LOCAL_RANK", 0)))  # !
+DistributedSampler(Map(), num_replicas=torch.cuda.device_count())  # !
+DistributedSampler(Map(), num_replicas=torch.cuda.device_count(), rank=local)
+DistributedSampler(Map(), num_replicas=int(os.environ["WORLD_SIZE"]), rank=int(os.environ["RANK"]))
+DistributedSampler(Map(), rank=mesh.get_local_rank(), num_replicas=mesh.size())
+local_rank = dist.get_rank()
+DistributedSampler(Map(), rank=local_rank)
+"""
+
+
+def test_numbers_of_one_node(tmp_path: Path) -> None:
+    found, wanted = check(tmp_path, "SMP502", RANKS)
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        'dist.init_process_group("nccl", rank=local, world_size=8)',
+        "torch.multiprocessing.spawn(main, nprocs=8)",
+    ],
+)
+def test_programs_that_number_their_processes(tmp_path: Path, start: str) -> None:
+    found, _ = check(tmp_path, "SMP502", RANKS + start + "\n")
+    assert found == []
+
+
+PROGRAM = """
+def main(args):
+    dist.init_process_group("gloo")
+    torch.manual_seed(args.seed)
+    files = list_files()
+    model = DDP(torch.nn.Linear(1, 1))
+    loader = DataLoader(Map(), shuffle=True)  # !
+    for batch in loader:
+        model(batch).backward()
+"""
+
+
+def test_loader_that_no_one_shards(tmp_path: Path) -> None:
+    found, wanted = check(tmp_path, "SMP502", PROGRAM)
+    assert wanted
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("DDP(torch.nn.Linear(1, 1))", "torch.nn.Linear(1, 1)"),
+        ("args.seed", "args.seed + dist.get_rank()"),
+        ("DataLoader(Map(), shuffle=True)", "DataLoader(Map())"),
+        ("DataLoader(Map(), shuffle=True)", "DataLoader(Endless(), shuffle=False)"),
+        ("DataLoader(Map(), shuffle=True)", "DataLoader(unknown(), shuffle=True)"),
+        ("DataLoader(Map(), shuffle=True)", "wrap(DataLoader(Map(), **options))"),
+        ("list_files()", "list_files()[dist.get_rank()::dist.get_world_size()]"),
+        ("    loader =", "    if not args.distributed:\n        loader ="),
+        ("    for batch", "    loader = Accelerator().prepare(loader)\n    for batch"),
+        (".backward()", ".sum()"),
+    ],
+)
+def test_reasons_to_be_silent(tmp_path: Path, old: str, new: str) -> None:
+    assert old in PROGRAM
+    found, _ = check(tmp_path, "SMP502", PROGRAM.replace(old, new))
+    assert found == []
+
+
+@pytest.mark.parametrize("package", ["lightning", "accelerate", "ray", "horovod.torch", "mmengine"])
+def test_frameworks_that_shard_by_themselves(tmp_path: Path, package: str) -> None:
+    found, _ = check(tmp_path, "SMP502", f"import {package}\n{PROGRAM}")
+    assert found == []
+
+
+# SMP503
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "s = DistributedSampler(d)  # !\nreturn DataLoader(d)",
+        "s = DistributedSampler(d)  # !\ns.set_epoch(0)\nreturn DataLoader(d, shuffle=s is None)",
+        "s = DistributedSampler(d)  # !\nif s is not None:\n    s.epoch = 3\nreturn DataLoader(d)",
+        "s = DistributedSampler(d)  # !\ns = None\nreturn DataLoader(d, sampler=s)",
+        "s = DistributedSampler(d)\nreturn DataLoader(d, sampler=s)",
+        "s = DistributedSampler(d)\nreturn lambda: DataLoader(d, sampler=s)",
+        's = DistributedSampler(d)\nmore = {"sampler": s}\nreturn DataLoader(d, **more)',
+        "s = DistributedSampler(d)\nreturn s",
+        "s = DistributedSampler(d)\nfor index in s: print(index)",
+        "s = DistributedSampler(d)\nreturn DataLoader(d, **locals())",
+        "global s\ns = DistributedSampler(d)",
+        "with pytest.raises(ValueError):\n    s = DistributedSampler(d, rank=9)",
+    ],
+)
+def test_samplers_that_no_loader_gets(tmp_path: Path, body: str) -> None:
+    found, wanted = check(tmp_path, "SMP503", f"def build(d):\n{indented(body)}\n")
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("base", "more", "wrong"),
+    [
+        ("object", "", True),
+        ("torch.nn.Module", "", True),
+        ("unknown.Trainer", "", False),
+        ("object", "getattr(trainer, 'train_sampler')", False),
+        ("object", "use(trainer.train_sampler)", False),
+    ],
+)
+def test_attribute_that_nothing_reads(tmp_path: Path, base: str, more: str, wrong: bool) -> None:
+    source = f"""
+        import unknown
+
+        class Trainer({base}):
+            def __init__(self, d):
+                self.train_sampler = DistributedSampler(d)
+                self.loader = DataLoader(d)
+
+        {more}
+    """
+    found, _ = check(tmp_path, "SMP503", source)
+    assert bool(found) == wrong

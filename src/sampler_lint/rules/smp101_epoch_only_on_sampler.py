@@ -37,7 +37,6 @@ from sampler_lint.rules._mend import (
     fresh_name,
     future_annotations,
     imported_as,
-    is_library,
     reads_within,
     text_of,
 )
@@ -125,7 +124,8 @@ class EpochOnlyOnSampler(Rule):
             for v in values
             if isinstance(v, Obj) and model.role(v) == "loader" and not _in_tests(model, v)
         ]
-        library = is_library(module, call.scope) and not any(
+        # A package's private classes take its users' loaders too.
+        library = "." in module.name and not any(
             obj.site is not None and obj.site.scope.module is call.scope.module for obj in loaders
         )
         for other in model.epoch_setters:

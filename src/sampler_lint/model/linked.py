@@ -20,7 +20,6 @@ from sampler_lint.model.facts import (
     Call,
     Class,
     Const,
-    Expr,
     Function,
     Name,
     Node,
@@ -40,21 +39,6 @@ DISTRIBUTED_SAMPLER = TORCH_DATA + "DistributedSampler"
 DATA_LOADER = TORCH_DATA + "DataLoader"
 
 _CONSTRUCTION_WORDS = re.compile(r"[Ll]oader|[Ss]ampler")
-_SEEDERS = frozenset(
-    {
-        "manual_seed",
-        "manual_seed_all",
-        "seed_everything",
-        "seed_all",
-        "set_seed",
-        "set_random_seed",
-        "set_global_seed",
-        "fix_seed",
-        "setup_seed",
-        "init_seeds",
-        "seed",
-    }
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,21 +115,6 @@ class Model:
             for name in self.project.imports_of(module)
             if name in catalog.FRAMEWORK_PACKAGES
         )
-
-    @cached_property
-    def seeded_by(self) -> list[tuple[Module, Call, Expr]]:
-        """Where the program seeds a random generator with something that is no literal."""
-        out = []
-        for module in self.modules:
-            for call in module.facts.all_calls:
-                if last_name(call.func) not in _SEEDERS:
-                    continue
-                given = call.positional[:1] or [
-                    arg.value for arg in call.args if arg.keyword == "seed"
-                ]
-                if given and not isinstance(given[0], Const) and _mentions_seed(given[0]):
-                    out.append((module, call, given[0]))
-        return out
 
     # -- classes
 
@@ -433,14 +402,6 @@ def _stores_param(setter: Function) -> set[str]:
         and store.value is not None
         and any(isinstance(node, Name) and node.id in names for node in walk(store.value))
     }
-
-
-def _mentions_seed(expr: Expr) -> bool:
-    return any(
-        "seed" in (node.id if isinstance(node, Name) else node.name).lower()
-        for node in walk(expr)
-        if isinstance(node, (Name, Attr))
-    )
 
 
 def scopes_inside(cls: Class) -> Iterator[Scope]:

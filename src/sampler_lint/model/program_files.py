@@ -6,7 +6,7 @@ import re
 from collections.abc import Container, Iterator
 from weakref import WeakKeyDictionary
 
-from sampler_lint.model.facts import If, Name, walk
+from sampler_lint.model.facts import If, Name, last_name, walk
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 from sampler_lint.source import SourceError
@@ -116,12 +116,12 @@ def files_around(model: Model, module: Module) -> list[Module]:
 
 
 def is_script(module: Module) -> bool:
-    """Whether the file runs something when it is started."""
+    """Whether the file is made to be started: it has a main guard, or prints on its own."""
     return any(
         isinstance(stmt, If)
         and any(isinstance(node, Name) and node.id == "__name__" for node in walk(stmt.test))
         for stmt in module.facts.body
-    )
+    ) or any(last_name(call.func) == "print" for call in module.facts.calls)
 
 
 def is_test(module: Module) -> bool:

@@ -194,8 +194,11 @@ def _also_alike(model: Model, item: RankSeeding, same: list[tuple[Module, str | 
 def global_draws(model: Model, seeding: RankSeeding) -> Iterator[GlobalDraw]:
     """The draws of the program that divide or order its data with that generator."""
     files = program_files(model)
+    origin = model.module_of(seeding.term.scope)
     for module in files.of(seeding.program):
-        if not files.share_importer(module, seeding.module):
+        if not files.share_importer(module, seeding.module) or not files.share_importer(
+            module, origin
+        ):
             continue
         for call in module.facts.all_calls:
             split = _split(model, call)

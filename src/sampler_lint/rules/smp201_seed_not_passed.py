@@ -295,6 +295,8 @@ def _never_passed(model: Model, sampler: Obj, parameter: str) -> bool:
     )
 
 
+#: What a script is called that does not train.
+_NO_TRAINING = re.compile(r"^(?:bench|infer|predict|extract|generat|precompute)", re.IGNORECASE)
 _EVALUATION = re.compile(
     r"(?:^|[_.])(?:val|valid|validate|validation|eval|evals|evaluate|evaluation|test|tests|testing"
     r"|dev|infer|inference|predict|prediction|extract|bench|benchmark|calib|calibration|query|gallery)(?:[_.\d]|set|$)"
@@ -305,7 +307,9 @@ def _evaluates(sampler: Obj, module: Module) -> bool:
     """Whether the order matters to nobody: the sampler of a validation or inference pass."""
     site = sampler.site
     assert site is not None
-    names = [site.scope.name, module.name.rpartition(".")[2] if is_script(module) else ""]
+    if is_script(module) and _NO_TRAINING.search(module.name.rpartition(".")[2]):
+        return True
+    names = [site.scope.name]
     if isinstance(site.stmt, Assign):
         names += [unparse(target) for target in site.stmt.targets]
     data = site.positional[:1] or [a.value for a in site.args if a.keyword and "data" in a.keyword]

@@ -14,6 +14,7 @@ Two refinements keep real code apart:
 
 from __future__ import annotations
 
+import builtins
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -21,6 +22,7 @@ from itertools import islice
 from typing import Any, TypeGuard
 
 from sampler_lint.model import catalog
+from sampler_lint.model.arguments import MISSING, given_as, is_closed, passed, table_entry
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -704,6 +706,7 @@ class Flow:
 
     def _start_field(self, cls: Class, obj: Obj, name: str, var: _Var) -> None:
         found = False
+        unset = Unknown(f"`.{name}` is set nowhere in {cls.name}")
         hierarchy: list[Base] = list(self.mro(cls))
         if obj.site is None:
             hierarchy += self.subclasses(cls)
@@ -720,7 +723,6 @@ class Flow:
                 continue
             if store.value is not None and store.how == "assign":
                 self._store_from_outside(store, store.value, relatives, var)
-                found = True
         if not found:
             for base in hierarchy:
                 if isinstance(base, str) and catalog.known(base) is not None:
@@ -728,7 +730,8 @@ class Flow:
                     if any(name in e.methods or name in e.attributes for e in entries):
                         self._inherited_known(cls, base, obj, name, var)
                         return
-            self._add(var, Unknown(f"`.{name}` is set nowhere in {cls.name}"))
+            # Nothing in the class sets it; somebody outside may.
+            self._late.append(lambda: None if var.values else self._add(var, unset))
 
     def _store_from_outside(
         self, store: Store, value: Expr, classes: set[Class], var: _Var
@@ -748,12 +751,12 @@ class Flow:
         entry = next((e for e in catalog.known_mro(base) if e.params), None)
         if entry is not None and name in entry.params:
             for call in self.base_init_calls(cls):
-                given = _given(call, entry.params, name)
+                given = given_as(call, entry.params, name)
                 if given is not None:
                     self._flow(self._expr(given), var)
                     return
             if obj.site is not None and not self._finds_init(cls):
-                given = _given(obj.site, entry.params, name)
+                given = given_as(obj.site, entry.params, name)
                 if given is not None:
                     self._flow(self._expr(given), var)
                     return
@@ -1238,7 +1241,7 @@ class Flow:
             if arg.stars == 2:
                 for value in self.ask(arg.value):
                     if isinstance(value, Table):
-                        found = _table_entry(value, name)
+                        found = table_entry(value, name)
                         if found is not None:
                             return found
         return None
@@ -1260,7 +1263,7 @@ class Flow:
                 tables = self.ask(arg.value)
                 if not tables or not all(isinstance(value, Table) for value in tables):
                     return True
-                if any(not _is_closed(value) for value in tables if isinstance(value, Table)):
+                if any(not is_closed(value) for value in tables if isinstance(value, Table)):
                     return True
         return False
 
@@ -1345,10 +1348,7 @@ class Flow:
 
 # --------------------------------------------------------------------------- helpers
 
-MISSING = object()
-"""A parameter that a call does not fill (its default holds)."""
-
-_BUILTINS = frozenset(dir(__builtins__) if not isinstance(__builtins__, dict) else __builtins__)
+_BUILTINS = frozenset(dir(builtins))
 
 _NEUTRAL_BASES = frozenset(
     {
@@ -1376,26 +1376,6 @@ def _pseudo(name: str) -> Function:
 
 _TABLE_METHODS = {name: _pseudo(name) for name in ("items", "values", "get", "pop")}
 _TABLE_METHOD_NAMES = {id(function): name for name, function in _TABLE_METHODS.items()}
-
-
-def passed(function: Function, param: Param, call: Call, *, is_bound: bool) -> Any:
-    """What ``call`` passes for ``param``: an expression, :data:`MISSING`, or None if unclear."""
-    for arg in call.args:
-        if arg.keyword == param.name:
-            return arg.value
-    positional = [p for p in function.params if p.kind in {"positional", "positional_only"}]
-    if is_bound and positional:
-        positional = positional[1:]
-    if param in positional:
-        index = positional.index(param)
-        given = call.positional
-        if index < len(given):
-            return given[index]
-        if call.has_star:
-            return None
-    if call.has_double_star:
-        return None
-    return MISSING
 
 
 def _origin(value: Value) -> Scope | None:
@@ -1429,32 +1409,6 @@ def _merge(orders: list[list[Base]]) -> list[Base]:
         rest = ([base for base in order if base != head] for order in orders)
         orders = [order for order in rest if order]
     return out
-
-
-def _given(call: Call, params: tuple[str, ...], name: str) -> Expr | None:
-    given = call.keyword(name)
-    if given is not None:
-        return given
-    positional = call.positional
-    if isinstance(call.func, Attr) and not isinstance(call.func.value, Call):
-        positional = positional[1:]  # Base.__init__(self, …)
-    index = params.index(name)
-    return positional[index] if index < len(positional) else None
-
-
-def _table_entry(table: Table, name: str) -> Expr | None:
-    if isinstance(table.node, Call):
-        return table.node.keyword(name)
-    for key, value in table.node.items:
-        if isinstance(key, Const) and key.value == name:
-            return value
-    return None
-
-
-def _is_closed(table: Table) -> bool:
-    if isinstance(table.node, Call):
-        return not table.node.has_double_star
-    return all(isinstance(key, Const) for key, _ in table.node.items)
 
 
 def _is_self_store(target: Expr, scope: Scope) -> bool:

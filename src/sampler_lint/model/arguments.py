@@ -1,0 +1,60 @@
+"""What a call passes for which parameter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sampler_lint.model.facts import Attr, Call, Const, Expr, Function, Param
+from sampler_lint.model.values import Table
+
+MISSING = object()
+"""A parameter that a call does not fill (its default holds)."""
+
+
+def passed(function: Function, param: Param, call: Call, *, is_bound: bool) -> Any:
+    """What ``call`` passes for ``param``: an expression, :data:`MISSING`, or None if unclear."""
+    for arg in call.args:
+        if arg.keyword == param.name:
+            return arg.value
+    positional = [p for p in function.params if p.kind in {"positional", "positional_only"}]
+    if is_bound and positional:
+        positional = positional[1:]
+    if param in positional:
+        index = positional.index(param)
+        given = call.positional
+        if index < len(given):
+            return given[index]
+        if call.has_star:
+            return None
+    if call.has_double_star:
+        return None
+    return MISSING
+
+
+def given_as(call: Call, params: tuple[str, ...], name: str) -> Expr | None:
+    """What ``super().__init__(…)`` or ``Base.__init__(self, …)`` passes for a parameter."""
+    given = call.keyword(name)
+    if given is not None:
+        return given
+    positional = call.positional
+    if isinstance(call.func, Attr) and not isinstance(call.func.value, Call):
+        positional = positional[1:]  # Base.__init__(self, …)
+    index = params.index(name)
+    return positional[index] if index < len(positional) else None
+
+
+def table_entry(table: Table, name: str) -> Expr | None:
+    """The value that a dict display or ``dict(…)`` has for a key."""
+    if isinstance(table.node, Call):
+        return table.node.keyword(name)
+    for key, value in table.node.items:
+        if isinstance(key, Const) and key.value == name:
+            return value
+    return None
+
+
+def is_closed(table: Table) -> bool:
+    """Whether every key of a dict display or ``dict(…)`` is seen."""
+    if isinstance(table.node, Call):
+        return not table.node.has_double_star
+    return all(isinstance(key, Const) for key, _ in table.node.items)

@@ -43,7 +43,10 @@ MAY_IMPORT: dict[str, set[str]] = {
 FRONTS = {"cli", "flake8_plugin", "pytest_plugin", "dev", "__main__"}
 
 #: Within the model, from the bottom up.
-MODEL = ["facts", "catalog", "extract", "project", "reaching", "values", "arguments", "flow", "linked"]
+MODEL = [
+    *("facts", "catalog", "extract", "project", "reaching", "values"),
+    *("arguments", "flow", "linked"),
+]
 
 
 def parts_of(path: Path) -> list[str]:

@@ -347,8 +347,11 @@ def _spellings(model: Model, module: Module) -> Iterator[tuple[str, Attr]]:
 
 
 def _is_module(model: Model, node: Attr) -> bool:
-    """Whether the owner is a module (``random.seed``) or the attribute is called."""
-    return any(isinstance(v, (Ext, ModRef)) for v in model.flow.values(node.value))
+    """Whether the owner is a module (``random.seed``), not what some call gave (``load().train``)."""
+    return any(
+        isinstance(value, ModRef) or (isinstance(value, Ext) and "()" not in value.dotted)
+        for value in model.flow.values(node.value)
+    )
 
 
 def _can_name(model: Model, scope: Scope, site: Call, node: Attr) -> bool:

@@ -347,7 +347,7 @@ def _spellings(model: Model, module: Module) -> Iterator[tuple[str, Attr]]:
 
 
 def _is_module(model: Model, node: Attr) -> bool:
-    """Whether the owner is a module (``random.seed``), not what some call gave (``load().train``)."""
+    """Whether the owner is a module (``random.seed``), not what some call gave."""
     return any(
         isinstance(value, ModRef) or (isinstance(value, Ext) and "()" not in value.dotted)
         for value in model.flow.values(node.value)

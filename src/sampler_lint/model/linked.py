@@ -29,6 +29,8 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Ext, Flow, Lit, Obj, Unknown, Value, self_class
 from sampler_lint.model.project import Module, Project
+from sampler_lint.model.running.interpreter import Interpreter
+from sampler_lint.model.running.trials import Trials, try_out
 
 if TYPE_CHECKING:
     from sampler_lint.model.epochs import EpochLoop
@@ -71,6 +73,8 @@ class Model:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.flow = Flow(project)
+        self._interpreter = Interpreter(project)
+        self._trials: dict[Class, Trials] = {}
         for module in project.candidates:
             for cls in module.facts.classes:
                 self.flow.mro(cls)
@@ -192,6 +196,13 @@ class Model:
                 if isinstance(store.target, Attr) and self_class(store.target.value) is cls:
                     names.add(store.target.name)
         return names
+
+    def trials(self, cls: Class) -> Trials:
+        """What a sampler class does in a few small worlds (see :mod:`.running`)."""
+        known = self._trials.get(cls)
+        if known is None:
+            known = self._trials[cls] = try_out(self._interpreter, cls)
+        return known
 
     # -- samplers and loaders
 

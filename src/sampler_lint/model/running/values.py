@@ -1,0 +1,261 @@
+"""The values of the interpreter: plain Python ones, and these."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sampler_lint.model.running.interpreter import Names
+
+
+class CannotTellError(Exception):
+    """The program does something that this interpreter does not know, or asks for what no one
+    can know before the run."""
+
+
+class RaisedError(Exception):
+    """The program raises ``kind``; ``node`` is what does, in the module of ``names``."""
+
+    def __init__(self, kind: str, node: ast.AST | None = None, names: Names | None = None) -> None:
+        super().__init__(kind)
+        self.kind = kind
+        self.node = node
+        self.names = names
+
+
+class _Unknown:
+    """A value nobody knows: it may be kept and handed on, and nothing may depend on it."""
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN = _Unknown()
+
+#: Attributes of data sets that hold one entry a sample.
+_PER_SAMPLE = frozenset(
+    {
+        "data", "data_infos", "data_label", "data_list", "durations", "flag", "flags",
+        "group_flags", "img_ids", "imgs", "label", "labels", "length", "lengths", "samples",
+        "sizes", "targets",
+    }
+)  # fmt: skip
+
+
+#: The only column of a table, or entry of a sample.
+COLUMN = "text"
+
+
+class Data:
+    """Something read from the data: any positive number, always the same for the same ``key``.
+
+    It is never None: data is taken to be whole.
+    """
+
+    #: How often a number was asked for, by anyone: whether a result depends on data.
+    asked = 0
+
+    def __init__(self, key: str, length: int | None = None) -> None:
+        self.key = key
+        self.length = length
+
+    @property
+    def number(self) -> int:
+        """The number that stands for it."""
+        Data.asked += 1
+        return 1 + zlib.crc32(self.key.encode()) % 5
+
+    def part(self, what: str) -> Any:
+        """An attribute, item or result of it; a mapping has one column."""
+        if what == ".items()":
+            return [(COLUMN, Data(f"{self.key}.{COLUMN}"))]
+        if what in {".keys()", ".values()"}:
+            return [COLUMN if what == ".keys()" else Data(f"{self.key}.{COLUMN}")]
+        return Data(f"{self.key}{what}")
+
+    def items(self) -> list[Any]:
+        """Its elements.
+
+        Raises:
+            CannotTellError: it is not known to have one entry a sample.
+        """
+        if self.length is None:
+            raise CannotTellError("how many there are")
+        return [Data(f"{self.key}[{index}]").number for index in range(self.length)]
+
+
+class Source(Data):
+    """A data set of ``length`` samples, of which nothing else is known."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__("dataset", length)
+        self.size = length
+        self.changed: dict[str, Any] = {}
+
+    def attribute(self, name: str) -> Any:
+        """``dataset.name``."""
+        if name in self.changed:
+            return self.changed[name]
+        if name == "indices":
+            return list(range(self.size))
+        if name in {"remove_columns", "select_columns", "rename_columns", "with_format"}:
+            return Native(lambda *args, **keywords: self)
+        if name in {"column_names", "columns", "features"}:
+            return [COLUMN]
+        if name == "datasets":
+            return self.parts()
+        if name == "cumulative_sizes":
+            return list(itertools.accumulate(part.size for part in self.parts()))
+        return Data(f"dataset.{name}", self.size if name in _PER_SAMPLE else None)
+
+    def part(self, what: str) -> Any:
+        """A sample, a column, or the result of a method."""
+        if what.startswith(("['", '["')):
+            return Data(f"{self.key}{what}", self.size)
+        return super().part(what)
+
+    def parts(self) -> list[Source]:
+        """The data sets it is put together from, if it is a ``ConcatDataset``."""
+        half = (self.size + 1) // 2
+        return [Source(half), Source(self.size - half)]
+
+    def items(self) -> list[Any]:
+        """The samples."""
+        return [Data(f"dataset[{index}]") for index in range(self.size)]
+
+
+class Array:
+    """A tensor or numpy array of one dimension."""
+
+    def __init__(self, items: Iterable[Any]) -> None:
+        self.items = list(items)
+
+    def map(self, function: Callable[[Any], Any]) -> Array:
+        """Element by element."""
+        return Array(function(item) for item in self.items)
+
+
+@dataclass(eq=False)
+class Klass:
+    """A class of the tree, or of the prelude."""
+
+    name: str
+    node: ast.ClassDef
+    names: Names
+    bases: list[Any]
+    members: dict[str, Any] = field(default_factory=dict)
+
+    def mro(self) -> list[Any]:
+        """The linearised hierarchy; a base outside the tree stays as it is."""
+        out: dict[int, Any] = {id(self): self}
+        for base in self.bases:
+            for ancestor in base.mro() if isinstance(base, Klass) else [base]:
+                out.pop(id(ancestor), None)
+                out[id(ancestor)] = ancestor
+        return list(out.values())
+
+
+@dataclass(eq=False)
+class Instance:
+    """An object of such a class."""
+
+    klass: Klass
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Fn:
+    """A function or lambda, with the class it is defined in and the local names around it."""
+
+    node: ast.FunctionDef | ast.Lambda
+    names: Names
+    klass: Klass | None = None
+    closure: dict[str, Any] | None = None
+
+    @property
+    def decorators(self) -> set[str]:
+        """The last names of its decorators."""
+        if isinstance(self.node, ast.Lambda):
+            return set()
+        return {
+            d.attr if isinstance(d, ast.Attribute) else getattr(d, "id", "?")
+            for d in self.node.decorator_list
+        }
+
+
+@dataclass(eq=False)
+class Bound:
+    """A method and its object."""
+
+    function: Fn
+    receiver: Any
+
+
+@dataclass(eq=False)
+class Parent:
+    """``super()``: members are looked up above ``klass``."""
+
+    klass: Klass
+    receiver: Instance
+
+
+@dataclass(eq=False)
+class External:
+    """A module, class or function outside the tree, by dotted name."""
+
+    dotted: str
+
+
+@dataclass(eq=False)
+class Native:
+    """A function of the interpreter itself, such as ``list.append``."""
+
+    call: Callable[..., Any]
+
+
+def plain(value: Any) -> Any:
+    """The value as an operand: data becomes its number.
+
+    Raises:
+        CannotTellError: it is not known.
+    """
+    if isinstance(value, Source):
+        raise CannotTellError("a data set as a number")
+    if isinstance(value, Data):
+        return value.number
+    if value is UNKNOWN or isinstance(value, External):
+        raise CannotTellError("the value")
+    if isinstance(value, tuple):
+        return tuple(plain(item) for item in value)
+    return value
+
+
+def truth(value: Any) -> bool:
+    """Whether the value is true.
+
+    Raises:
+        CannotTellError: it is not known.
+    """
+    if value is None or isinstance(value, (bool, int, float, str, list, tuple, dict, set, range)):
+        return bool(value)
+    if isinstance(value, (Fn, Klass, Bound)):
+        return True
+    if isinstance(value, Array) and len(value.items) == 1:
+        return truth(value.items[0])
+    raise CannotTellError("whether it is true")
+
+
+def elements(value: Any) -> Iterator[Any] | None:
+    """The elements of a container, or None if it is none of the plain ones."""
+    if isinstance(value, (list, tuple, dict, set, range, str)):
+        return iter(value)
+    if isinstance(value, Array):
+        return iter(value.items)
+    if isinstance(value, Data):
+        return iter(value.items())
+    return value if isinstance(value, Iterator) else None

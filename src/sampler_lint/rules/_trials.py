@@ -1,0 +1,135 @@
+"""What the rules about counting share: which classes to judge, and where to point."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Class,
+    Expr,
+    Function,
+    Name,
+    Node,
+    expressions,
+    last_name,
+    statements,
+    walk,
+)
+from sampler_lint.model.linked import Model
+from sampler_lint.model.project import Module
+from sampler_lint.model.running.trials import Trial
+from sampler_lint.model.running.values import RaisedError
+
+_RANK = re.compile(r"(^|_)rank(_|$)|^process_index$|^shard_(id|idx|index)$")
+_ABSTRACT = frozenset({"abstractmethod", "abstractproperty"})
+
+
+def judged(model: Model) -> Iterator[tuple[Module, Class]]:
+    """The sampler classes of the tree that can be built as they are."""
+    for module, cls in model.classes():
+        if model.is_sampler_class(cls) and not any(
+            last_name(decorator) in _ABSTRACT
+            for method in cls.methods
+            for decorator in method.decorators
+        ):
+            yield module, cls
+
+
+def node_of(tree: ast.AST) -> Node:
+    """A place in the syntax tree as a place of the facts."""
+    node = Node()
+    node.row, node.col = getattr(tree, "lineno", 1), getattr(tree, "col_offset", 0)
+    node.end_row = getattr(tree, "end_lineno", node.row)
+    node.end_col = getattr(tree, "end_col_offset", node.col)
+    return node
+
+
+def defined_by(model: Model, cls: Class, name: str) -> Function | None:
+    """The method of the tree that instances of ``cls`` run as ``name``."""
+    method = model.flow.method(cls, name)
+    return method if isinstance(method, Function) else None
+
+
+def splitting_place(model: Model, cls: Class) -> tuple[Module, Node] | None:
+    """Where a class takes its rank's share: an expression that says the rank, best a slice."""
+    iterate = defined_by(model, cls, "__iter__")
+    methods = [m for base in model.flow.mro(cls) if isinstance(base, Class) for m in base.methods]
+    found: tuple[int, Function, Expr] | None = None
+    for function in ([] if iterate is None else [iterate]) + methods:
+        for stmt in statements(function.body):
+            for expr in expressions(stmt):
+                for node in walk(expr):
+                    if any(_says_rank(part) for part in walk(node)):
+                        weight = _weight(node)
+                        if function.name == "__init__":
+                            if not weight:
+                                continue  # the rank is only kept
+                            weight -= 10
+                        elif function is iterate:
+                            weight += 2
+                        if found is None or weight > found[0]:
+                            found = (weight, function, node)
+    if found is None:
+        return None
+    return model.module_of(found[1]), found[2]
+
+
+def _says_rank(node: Expr) -> bool:
+    if isinstance(node, Call):
+        return last_name(node.func) == "get_rank"
+    name = node.id if isinstance(node, Name) else node.name if isinstance(node, Attr) else ""
+    return _RANK.search(name) is not None
+
+
+def _weight(node: Expr) -> int:
+    """How much an expression looks like taking a share."""
+    kind = type(node).__name__
+    if kind == "Index" or (isinstance(node, Call) and last_name(node.func) in {"range", "islice"}):
+        return 5
+    return 1 if kind in {"Bin", "Compare", "Comp"} else 0
+
+
+def checks_length(error: RaisedError) -> bool:
+    """Whether what was raised is the code's own check of a length, not of its arguments.
+
+    Such a check compares ``len(…)`` of something it made with what it should be.
+    """
+    node = error.node
+    if isinstance(node, ast.Assert):
+        return _compares_length(node.test, ast.Eq)
+    if isinstance(node, ast.Raise) and error.names is not None:
+        return any(
+            node in parent.body and _compares_length(parent.test, ast.NotEq)
+            for parent in ast.walk(error.names.tree)
+            if isinstance(parent, ast.If)
+        )
+    return False
+
+
+def _compares_length(test: ast.expr, op: type[ast.cmpop]) -> bool:
+    if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], op)):
+        return False
+    return any(
+        isinstance(side, ast.Call)
+        and isinstance(side.func, ast.Name)
+        and side.func.id == "len"
+        and isinstance(side.args[0], ast.Name)
+        for side in (test.left, test.comparators[0])
+    )
+
+
+def counts(trial: Trial) -> str:
+    """How many each rank hands out, in words: ``rank 0 hands out 4, rank 1 3``."""
+    first = trial.turns[0]
+    other = next((turn for turn in trial.turns if turn.count != first.count), trial.turns[-1])
+    few, many = f"rank {first.rank} hands out {first.count}", f"rank {other.rank} {other.count}"
+    return f"{few}, {many}"
+
+
+def is_uneven(trial: Trial) -> bool:
+    """Whether the ranks of a world hand out different numbers."""
+    return trial.raised is None and len({turn.count for turn in trial.turns}) > 1

@@ -1,0 +1,363 @@
+"""SMP304: ``len()`` of a sampler is not what it hands out."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    For,
+    Function,
+    If,
+    Name,
+    Node,
+    Return,
+    Simple,
+    Stmt,
+    While,
+    blocks,
+    same,
+    statements,
+    walk,
+)
+from sampler_lint.model.flow import self_class
+from sampler_lint.model.linked import Model
+from sampler_lint.model.project import Module
+from sampler_lint.model.running.trials import Trial
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._mend import name_of
+from sampler_lint.rules._quotient import quotients, remainders
+from sampler_lint.rules._trials import defined_by, judged
+
+_NO_PROMISE = re.compile(
+    r"approx|estimat|at (least|most)|upper|lower|roughly|dummy|placeholder|infinite|unknown"
+    r"|not accurate|inaccurate|max_(steps|iter)",
+    re.IGNORECASE,
+)
+
+
+class LengthNotTrue(Rule):
+    """A sampler's `__len__` is not the number of items its `__iter__` hands out.
+
+    What it does:
+        Works through the class by hand, as it were: an interpreter of its own (nothing of yours
+        is imported or run) builds the sampler for a few small data sets, ranks and batch sizes,
+        counts what `__iter__` yields and compares it with `__len__`. Reports a class whose
+        length is wrong in one of them, with those numbers; a `__len__` that reads what only
+        `__iter__` sets, or that returns nothing; and a `__len__` inherited from torch under an
+        `__iter__` that skips samples. A class the interpreter cannot follow is left alone, and
+        so is a `__len__` that says it is an estimate.
+
+    Why is this bad?
+        `len(loader)` comes from `len(sampler)`. Trainers take the steps of an epoch and the
+        learning-rate schedule from it: too large, and the schedule never ends (Lightning and
+        Transformers wait for steps that do not come); too small, and the rest of the data is
+        never read. The usual causes: the length of the data set where each rank reads a share,
+        a floor where the last batch is kept, samples counted where batches are handed out, and
+        an inherited `__len__` under a new `__iter__`.
+
+    Fix safety:
+        There is no fix: whether `__len__` or `__iter__` is at fault is for the author to say.
+
+    How it is proved:
+        Invariant `length-is-true`: the recorder counts what a loader of the fixture hands out
+        and compares it with `len()` before, and with the right twin.
+
+    References:
+        - torch/utils/data/sampler.py, the notes on `__len__` above `class Sampler`
+        - torch/utils/data/dataloader.py, `DataLoader.__len__`
+    """
+
+    code = "SMP304"
+    name = "length-not-true"
+    invariant = "length-is-true"
+    fixable = "never"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Try each sampler class, and read what cannot be tried."""
+        for module, cls in judged(model):
+            suspect = (
+                _returns_nothing(module, cls)
+                or _at_most_one(model, cls)
+                or _set_too_late(model, cls)
+                or _miscounts(model, module, cls)
+                or _skips_under_inherited(model, module, cls)
+            )
+            if suspect is not None:
+                yield suspect
+
+
+# --------------------------------------------------------------------------- tried
+
+
+def _miscounts(model: Model, module: Module, cls: Class) -> Suspect | None:
+    length = defined_by(model, cls, "__len__")
+    iterate = defined_by(model, cls, "__iter__")
+    if iterate is None or _promises_nothing(model, length):
+        return None
+    trial = next((trial for trial in model.trials(cls).usual if _is_wrong(trial)), None)
+    if trial is None or _takes_wrong_remainder(model, cls):
+        return None
+    turn = next(turn for turn in trial.turns if turn.count not in (turn.length, turn.later))
+    who = f"rank {turn.rank} of " if trial.world.ranks > 1 and _differ(trial) else ""
+    story = trial.story if who or trial.world.ranks == 1 else _alone(trial)
+    example = f"with {story}, {who}`{cls.name}` hands out {turn.count} and `len()` says "
+    example += f"{turn.length}"
+    if trial.from_data:
+        example += " (for some data)"
+    message = (
+        f"{example}: trainers take the steps of an epoch and the learning-rate schedule from "
+        f"`len(loader)`; make `__len__` count what `__iter__` yields"
+    )
+    where, node = _place(model, module, cls, length, iterate, trial)
+    return Suspect(where, node, message, why=(f"{model.place(iterate, iterate)}: handed out here",))
+
+
+def _takes_wrong_remainder(model: Model, cls: Class) -> bool:
+    """Whether the class, or what it calls, has the slip that SMP402 reports as the cause."""
+    functions = [m for base in model.flow.mro(cls) if isinstance(base, Class) for m in base.methods]
+    functions += [f for m in functions for call in m.calls for f in model.flow.callees(call)]
+    return any(
+        same(remainder.operand, quotient.target) and same(remainder.node.right, quotient.parts)
+        for function in functions
+        for quotient in quotients(function)
+        for remainder in remainders(function)
+    )
+
+
+def _is_wrong(trial: Trial) -> bool:
+    if trial.raised is not None or (trial.from_data and trial.world.drop_last):
+        return False
+    counts = {turn.count for turn in trial.turns}
+    if counts == {0} or (len(counts) > 1 and counts & {turn.length for turn in trial.turns}):
+        # Nothing to count; or a true length once the ranks are even, which is another rule's.
+        return False
+    return any(
+        turn.length is not None
+        and turn.later is not None
+        and turn.count not in (turn.length, turn.later)
+        for turn in trial.turns
+    )
+
+
+def _differ(trial: Trial) -> bool:
+    """Whether the ranks do different things."""
+    return len({turn.indices for turn in trial.turns}) > 1
+
+
+def _alone(trial: Trial) -> str:
+    """The world in words for a class that knows nothing of ranks."""
+    return re.sub(r", \d+ ranks", "", trial.story)
+
+
+def _promises_nothing(model: Model, length: Function | None) -> bool:
+    """Whether ``__len__`` says, in words or by a literal, that it is no exact count."""
+    if length is None:
+        return False
+    if any(isinstance(returned.value, Const) for returned in length.returns):
+        return True
+    source = model.module_of(length).source
+    end = max([length.row, *(stmt.end_row for stmt in statements(length.body))])
+    return any(_NO_PROMISE.search(source.line(row)) for row in range(length.row, end + 1))
+
+
+def _place(
+    model: Model,
+    module: Module,
+    cls: Class,
+    length: Function | None,
+    iterate: Function,
+    trial: Trial,
+) -> tuple[Module, Node]:
+    """Where the fault is: the loop that stops early, ``__len__``, or who inherits it."""
+    turn = trial.turns[0]
+    if length is None:
+        size = defined_by(model, cls, "num_samples")
+        if size is not None and model.flow.method(cls, "__len__") == _DISTRIBUTED:
+            return model.module_of(size), _first_return(size) or name_of(module, size)
+        return module, name_of(module, cls)
+    usual = trial.world.counts(sharded=_differ(trial))
+    if turn.length in usual and turn.count not in usual:
+        loop = next((s for s in statements(iterate.body) if isinstance(s, While)), None)
+        if loop is not None:
+            return model.module_of(iterate), loop.test
+    where = model.module_of(length)
+    return where, _first_return(length) or name_of(where, length)
+
+
+_DISTRIBUTED = "torch.utils.data.DistributedSampler"
+
+
+def _first_return(function: Function) -> Node | None:
+    return next((stmt.value for stmt in function.returns if stmt.value is not None), None)
+
+
+# --------------------------------------------------------------------------- read
+
+
+def _returns_nothing(module: Module, cls: Class) -> Suspect | None:
+    length = cls.method("__len__")
+    if length is None or length.yields or length.decorators:
+        return None
+    if any(
+        stmt.value is not None and not (isinstance(stmt.value, Const) and stmt.value.value is None)
+        for stmt in length.returns
+    ):
+        return None
+    if not length.returns and not all(_does_nothing(stmt) for stmt in length.body):
+        return None  # it raises
+    message = (
+        f"`__len__` of `{cls.name}` returns None, so `len()` of the sampler and of its loader "
+        f"raises TypeError ('NoneType' object cannot be interpreted as an integer) although "
+        f"both have a length to look at; count what `__iter__` yields, or leave `__len__` out"
+    )
+    node = length.returns[0] if length.returns else name_of(module, length)
+    return Suspect(module, node, message)
+
+
+def _at_most_one(model: Model, cls: Class) -> Suspect | None:
+    """``return min(1, …)``, in ``__len__`` or the method it returns."""
+    length = defined_by(model, cls, "__len__")
+    todo = [] if length is None else [length]
+    todo += [
+        callee
+        for method in todo
+        for call in method.calls
+        for callee in _own_methods(model, cls, call)
+    ]
+    for method in todo:
+        for returned in method.returns:
+            value = returned.value
+            if (
+                isinstance(value, Call)
+                and isinstance(value.func, Name)
+                and value.func.id == "min"
+                and len(value.args) == 2
+                and any(_is_one(arg.value) for arg in value.args)
+            ):
+                message = (
+                    f"`min(1, …)` is never above 1, so `len()` of `{cls.name}`, and with it the "
+                    f"steps of an epoch and the learning-rate schedule, is one batch at most; "
+                    f"for a lower bound use `max(1, …)`"
+                )
+                return Suspect(model.module_of(method), value, message)
+    return None
+
+
+def _own_methods(model: Model, cls: Class, call: Call) -> list[Function]:
+    if not (isinstance(call.func, Attr) and self_class(call.func.value) is not None):
+        return []
+    method = defined_by(model, cls, call.func.name)
+    is_returned = method is not None and isinstance(call.stmt, Return)
+    return [method] if method is not None and is_returned else []
+
+
+def _is_one(expr: Expr) -> bool:
+    return isinstance(expr, Const) and type(expr.value) is int and expr.value == 1
+
+
+def _does_nothing(stmt: Stmt) -> bool:
+    return isinstance(stmt, Simple) and stmt.kind == "pass"
+
+
+def _set_too_late(model: Model, cls: Class) -> Suspect | None:
+    error = model.trials(cls).length_raised
+    length = defined_by(model, cls, "__len__")
+    if error is None or length is None or error.kind != "AttributeError":
+        return None
+    node = error.node
+    if not isinstance(node, ast.Attribute):
+        return None
+    setters = [
+        store.scope
+        for store in model.project.stores_of(node.attr)
+        if not isinstance(store.target, Attr) or self_class(store.target.value) in (cls, None)
+    ]
+    if not setters or not all(
+        isinstance(scope, Function) and scope.name == "__iter__" and scope.outer is cls
+        for scope in setters
+    ):
+        return None
+    read = next(
+        (r for r in length.reads if r.name == node.attr and self_class(r.value) is not None), None
+    )
+    if read is None:
+        return None
+    message = (
+        f"only `__iter__` sets `self.{node.attr}`, so `len()` of a new `{cls.name}`, or of its "
+        f"loader, raises AttributeError before the first epoch, and later tells the length of "
+        f"the epoch before; work it out in `__init__`"
+    )
+    why = (f"{model.place(setters[0], setters[0])}: set here",)
+    return Suspect(model.module_of(length), read, message, why=why)
+
+
+def _skips_under_inherited(model: Model, module: Module, cls: Class) -> Suspect | None:
+    """A length that counts every sample, above an ``__iter__`` that leaves some out."""
+    iterate = cls.method("__iter__")
+    owner = model.flow.method(cls, "__len__")
+    if iterate is None or not isinstance(owner, str) or model.trials(cls).usual:
+        return None
+    if any(
+        isinstance(call.func, Attr) and call.func.name in {"__iter__", "__len__"}
+        for call in iterate.calls
+    ):
+        return None
+    skip = next(filter(None, map(_skip, (s for s in statements(iterate.body)))), None)
+    if skip is None:
+        return None
+    base = owner.rpartition(".")[2]
+    message = (
+        f"`__iter__` of `{cls.name}` skips samples, and `__len__` is inherited from {base}, which "
+        f"counts every sample: `len()` is too large, and with it the steps of an epoch and the "
+        f"learning-rate schedule; define `__len__` for what is handed out"
+    )
+    why = (f"{module.display}:{skip.row}: samples skipped here",)
+    return Suspect(module, name_of(module, cls), message, why=why)
+
+
+def _skip(stmt: Stmt) -> Stmt | None:
+    """The ``continue`` under a condition that leaves a sample of the inner sampler out."""
+    if not isinstance(stmt, For) or not any(
+        isinstance(node, Attr) and node.name in {"sampler", "data_source", "dataset"}
+        for node in walk(stmt.iter)
+    ):
+        return None
+    for inner in _own(stmt.body):
+        test = inner.parent
+        if (
+            isinstance(inner, Simple)
+            and inner.kind == "continue"
+            and isinstance(test, If)
+            and test.body == [inner]
+            and not _mentions(test, {"drop_last", "rank"})
+        ):
+            return inner
+    return None
+
+
+def _own(body: list[Stmt]) -> Iterator[Stmt]:
+    """The statements of a loop's body that are not in another loop."""
+    for stmt in body:
+        yield stmt
+        if not isinstance(stmt, (For, While)):
+            for block in blocks(stmt):
+                yield from _own(block)
+
+
+def _mentions(test: If, names: set[str]) -> bool:
+    return any(
+        (node.id if isinstance(node, Name) else node.name) in names
+        for node in walk(test.test)
+        if isinstance(node, (Name, Attr))
+    ) or any(isinstance(node, Call) for node in walk(test.test) if _is_random(node))
+
+
+def _is_random(node: object) -> bool:
+    return isinstance(node, Call) and isinstance(node.func, Attr) and "rand" in node.func.name

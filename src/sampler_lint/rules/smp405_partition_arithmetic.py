@@ -1,0 +1,332 @@
+"""SMP405: the arithmetic that splits, pads or groups samples is wrong for some sizes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from sampler_lint.model.facts import (
+    Assign,
+    Attr,
+    Bin,
+    Binding,
+    Call,
+    Class,
+    Comp,
+    Compare,
+    Const,
+    Expr,
+    For,
+    Function,
+    Index,
+    Name,
+    Seq,
+    Simple,
+    Stmt,
+    expressions,
+    last_name,
+    same,
+    statements,
+    unparse,
+    walk,
+)
+from sampler_lint.model.linked import Model, scopes_inside
+from sampler_lint.model.project import Module
+from sampler_lint.model.running.trials import Trial
+from sampler_lint.model.running.values import RaisedError
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._mend import name_of
+from sampler_lint.rules._trials import (
+    checks_length,
+    counts,
+    is_uneven,
+    judged,
+    node_of,
+    splitting_place,
+)
+
+
+class PartitionArithmetic(Rule):
+    """The arithmetic with which a sampler splits, pads or groups samples is wrong for some sizes.
+
+    What it does:
+        Builds the sampler for a few small worlds in an interpreter of its own (nothing of yours
+        is imported or run) and reports, with the numbers: its own check of a length failing;
+        padding that is shorter than needed when there are fewer samples than ranks; and shards
+        so unequal that a rank gets two samples less than another, or none. Reports as well, in
+        sampler classes: a slice `[:-k]` whose `k` is a remainder and so may be 0; a loop
+        `range(len(x) - 1, 0, -1)` that removes items but never the first; and a list compared
+        with a batch size.
+
+    Why is this bad?
+        Each holds for the sizes it was tried with and breaks for others: an assertion fails
+        when the data set, or the number of ranks, changes; `x[:-0]` is empty; with shards of
+        `ceil(n / ranks)` samples the last ranks of 8 get none of 9 samples; a list never equals
+        an int, so no batch is ever complete.
+
+    Fix safety:
+        There is no fix: what to pad, drop or round is the author's choice.
+
+    How it is proved:
+        Invariant `partitions` for shards (the ranks share no sample and together read all) and
+        `runs` for the rest: the program fails, and its right twin finishes.
+
+    References:
+        - torch/utils/data/distributed.py, `DistributedSampler.__iter__`: padding since torch 1.7
+        - https://github.com/pytorch/pytorch/pull/45651
+    """
+
+    code = "SMP405"
+    name = "partition-arithmetic"
+    invariant = "runs"
+    fixable = "never"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Try each sampler class; then read the ones whose slips need no numbers."""
+        for module, cls in judged(model):
+            yield from _tried(model, module, cls)
+            for scope in scopes_inside(cls):
+                if isinstance(scope, Function):
+                    yield from _read(module, scope)
+
+
+# --------------------------------------------------------------------------- tried
+
+
+def _tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
+    trials = model.trials(cls)
+    for trial in (*trials.usual, *trials.tiny):
+        error = trial.raised
+        if error is not None and checks_length(error) and _only_sometimes(trials.usual, error):
+            suspect = _failing_check(model, cls, trial, error)
+            if suspect is not None:
+                yield suspect
+                return
+    if any(trial.from_data for trial in trials.usual) or not trials.sharded:
+        return
+    for trial in trials.usual:
+        if trial.raised is None and _is_starved(trial):
+            yield _starved(model, module, cls, trial)
+            return
+    if not any(is_uneven(trial) or trial.raised for trial in trials.usual):
+        for trial in trials.tiny:
+            if is_uneven(trial):
+                yield _short_padding(model, module, cls, trial)
+                return
+
+
+def _only_sometimes(usual: tuple[Trial, ...], error: RaisedError) -> bool:
+    """Whether the check holds in some world: else the arguments may be what is wrong."""
+    return not usual or any(trial.raised is None for trial in usual)
+
+
+def _failing_check(model: Model, cls: Class, trial: Trial, error: RaisedError) -> Suspect | None:
+    names = error.names
+    if names is None or names.module is None or error.node is None:
+        return None
+    what = "assertion" if isinstance(error.node, ast.Assert) else "check"
+    message = (
+        f"with {trial.story}, this {what} fails ({error.kind}): the indices of `{cls.name}` do "
+        f"not come to the length it works with; pad by repeating as often as needed, and cut to "
+        f"exactly that length"
+    )
+    return Suspect(names.module, node_of(error.node), message)
+
+
+def _is_starved(trial: Trial) -> bool:
+    handed = [turn.indices for turn in trial.turns]
+    if any(turn.in_batches or turn.indices is None for turn in trial.turns):
+        return False
+    sizes = [len(indices or ()) for indices in handed]
+    together = sorted(index for indices in handed for index in indices or ())
+    return max(sizes) - min(sizes) > 1 and together == list(range(trial.world.samples))
+
+
+def _starved(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
+    sizes = [turn.count for turn in trial.turns]
+    message = (
+        f"with {trial.story}, the ranks get {_listed(sizes)} samples: `{cls.name}` rounds every "
+        f"shard up, so that the last ranks go short or get none; give the first `n % ranks` "
+        f"ranks one sample more instead"
+    )
+    where, node = splitting_place(model, cls) or (module, name_of(module, cls))
+    return Suspect(where, node, message)
+
+
+def _short_padding(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
+    message = (
+        f"with {trial.story}, {counts(trial)}: the padding of `{cls.name}` is cut from the "
+        f"indices once, which is too short when there are fewer samples than half the ranks; "
+        f"repeat the indices as often as needed"
+    )
+    where, node = splitting_place(model, cls) or (module, name_of(module, cls))
+    return Suspect(where, node, message)
+
+
+def _listed(numbers: list[int]) -> str:
+    return f"{', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"
+
+
+# --------------------------------------------------------------------------- read
+
+
+def _read(module: Module, function: Function) -> Iterator[Suspect]:
+    for stmt in statements(function.body):
+        if isinstance(stmt, For):
+            yield from _first_never_removed(module, stmt)
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                if isinstance(node, Index):
+                    yield from _minus_zero(module, function, node, stmt)
+                elif isinstance(node, Compare):
+                    yield from _list_as_number(module, function, node)
+
+
+def _first_never_removed(module: Module, loop: For) -> Iterator[Suspect]:
+    """``for i in range(len(x) - 1, 0, -1)`` that takes ``x[i]`` out."""
+    call = loop.iter
+    if not (isinstance(call, Call) and last_name(call.func) == "range" and len(call.args) == 3):
+        return
+    start, stop, step = call.positional
+    if not (_is(stop, 0) and _is(step, -1) and isinstance(loop.target, Name)):
+        return
+    if not (isinstance(start, Bin) and start.op == "Sub" and _is(start.right, 1)):
+        return
+    size = start.left
+    if not (isinstance(size, Call) and last_name(size.func) == "len" and len(size.args) == 1):
+        return
+    items, index = size.args[0].value, loop.target.id
+    if any(_removes(stmt, items, index) for stmt in statements(loop.body)):
+        text = unparse(items)
+        message = (
+            f"this loop stops before index 0, so the first of `{text}` is never taken out, and "
+            f"what follows divides by its length or reads nothing; use "
+            f"`range(len({text}) - 1, -1, -1)`"
+        )
+        yield Suspect(module, call, message)
+
+
+def _removes(stmt: Stmt, items: Expr, index: str) -> bool:
+    if isinstance(stmt, Simple) and stmt.kind == "delete":
+        return any(
+            isinstance(part, Index) and same(part.value, items) and _is_name(part.key, index)
+            for part in stmt.parts
+        )
+    return any(
+        isinstance(node, Call)
+        and isinstance(node.func, Attr)
+        and node.func.name == "pop"
+        and same(node.func.value, items)
+        and bool(node.args)
+        and _is_name(node.args[0].value, index)
+        for expr in expressions(stmt)
+        for node in walk(expr)
+    )
+
+
+def _minus_zero(module: Module, function: Function, node: Index, stmt: Stmt) -> Iterator[Suspect]:
+    """``x[:-k]`` where ``k`` is a remainder that may be 0."""
+    key = _slice_of(module, node)
+    if key is None or key.lower is not None or key.step is not None:
+        return
+    upper = key.upper
+    if not (isinstance(upper, ast.UnaryOp) and isinstance(upper.op, ast.USub)):
+        return
+    count = upper.operand
+    if isinstance(count, ast.BinOp) and isinstance(count.op, ast.Mod):
+        yield _minus_zero_suspect(module, node, ast.unparse(count))
+    elif isinstance(count, ast.Name):
+        bindings = function.bindings.get(count.id, [])
+        if len(bindings) == 1 and _is_remainder(bindings[0]) and not _asks(function, count.id):
+            yield _minus_zero_suspect(module, node, count.id)
+
+
+def _minus_zero_suspect(module: Module, node: Index, count: str) -> Suspect:
+    message = (
+        f"`{count}` is a remainder and may be 0, and `[:-0]` is empty: whenever it divides "
+        f"evenly nothing at all is handed out; slice up to `len(…) - {count}`"
+    )
+    return Suspect(module, node, message)
+
+
+def _slice_of(module: Module, node: Index) -> ast.Slice | None:
+    """The slice as Python has it: the facts do not keep which part is which."""
+    source = module.source
+    start = source.offset(node.row, node.col)
+    end = source.offset(node.end_row, node.end_col)
+    try:
+        parsed = ast.parse(f"({source.text[start:end]})", mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+    if isinstance(parsed, ast.Subscript) and isinstance(parsed.slice, ast.Slice):
+        return parsed.slice
+    return None
+
+
+def _is_remainder(binding: Binding) -> bool:
+    value = binding.value
+    return (
+        binding.how == "assign"
+        and not binding.path
+        and isinstance(value, Bin)
+        and value.op == "Mod"
+    )
+
+
+def _asks(function: Function, name: str) -> bool:
+    """Whether any condition of the function looks at the name."""
+    for stmt in statements(function.body):
+        test = getattr(stmt, "test", None)
+        if test is not None and any(_is_name(node, name) for node in walk(test)):
+            return True
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                choice = getattr(node, "test", None)
+                if isinstance(choice, Expr) and any(_is_name(n, name) for n in walk(choice)):
+                    return True
+    return False
+
+
+def _list_as_number(module: Module, function: Function, node: Compare) -> Iterator[Suspect]:
+    """``batch == self.batch_size`` for a list."""
+    if len(node.ops) != 1 or node.ops[0] not in {"Eq", "GtE", "Gt"}:
+        return
+    left, right = node.left, node.rights[0]
+    if isinstance(left, Name) and _is_size(right) and _is_always_list(function, left.id):
+        text, size = unparse(left), unparse(right)
+        if node.ops[0] == "Eq":
+            result = "a list never equals a number, so no batch is ever complete"
+        else:
+            result = "comparing a list with a number raises TypeError"
+        yield Suspect(
+            module, node, f"`{text}` is a list: {result}; compare `len({text})` with `{size}`"
+        )
+
+
+def _is_size(expr: Expr) -> bool:
+    return last_name(expr) in {"batch_size", "num_samples", "total_size", "num_instances"}
+
+
+def _is_always_list(function: Function, name: str) -> bool:
+    bindings = function.bindings.get(name, [])
+    return bool(bindings) and all(
+        binding.how == "aug" or (binding.how == "assign" and not binding.path and _is_list(binding))
+        for binding in bindings
+    )
+
+
+def _is_list(binding: Binding) -> bool:
+    value = binding.value
+    return (
+        (isinstance(value, Seq) and value.kind == "list")
+        or (isinstance(value, Comp) and value.kind == "ListComp")
+        or (isinstance(value, Call) and isinstance(value.func, Name) and value.func.id == "list")
+    ) and isinstance(binding.stmt, Assign)
+
+
+def _is(expr: Expr, number: int) -> bool:
+    return isinstance(expr, Const) and type(expr.value) is int and expr.value == number
+
+
+def _is_name(expr: Expr, name: str) -> bool:
+    return isinstance(expr, Name) and expr.id == name

@@ -1,0 +1,218 @@
+"""The interpreter that tries samplers in small worlds: what it knows, and what it does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sampler_lint.discovery import find_files
+from sampler_lint.model.facts import Class
+from sampler_lint.model.linked import Model
+from sampler_lint.model.project import Project
+from sampler_lint.model.running.interpreter import Interpreter
+from sampler_lint.model.running.trials import Trials, World
+from sampler_lint.model.running.values import Data, RaisedError, Source
+
+HEAD = "import math, random\nimport torch\nfrom torch.utils.data import *\n"
+
+
+def model_of(tmp_path: Path, text: str, **more: str) -> Model:
+    for name, content in {"samplers": text, **more}.items():
+        (tmp_path / f"{name}.py").write_text(content)
+    files = {str(tmp_path / name): name for name in ["samplers.py", *(f"{m}.py" for m in more)]}
+    assert set(files) <= {str(Path(p)) for p in find_files([str(tmp_path)], ()).files}
+    return Model(Project(str(tmp_path), files))
+
+
+def class_of(model: Model, name: str = "S") -> Class:
+    return next(cls for _, cls in model.classes() if cls.name == name)
+
+
+def tried(tmp_path: Path, body: str, **more: str) -> Trials:
+    """Trials of a sampler class ``S`` with this body."""
+    head = "import math, random\nimport numpy as np\nimport torch\n"
+    head += "import torch.distributed as dist\nfrom torch.utils.data import Sampler\n"
+    model = model_of(tmp_path, f"{head}\nclass S(Sampler):\n{body}", **more)
+    return model.trials(class_of(model))
+
+
+def handed_out(trials: Trials, world: World) -> list[tuple[int, ...] | None]:
+    trial = next(trial for trial in trials.usual if trial.world == world)
+    return [turn.indices for turn in trial.turns]
+
+
+# what it computes
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("[i for i in range(10) if i % 3][1:-1]", [2, 4, 5, 7]),
+        ("[a + b for a, b in zip([1, 2], (3, 4))]", [4, 6]),
+        ("sorted([3, 1, 2], key=lambda x: -x)", [3, 2, 1]),
+        ("math.ceil(7 / 2) + -(-7 // 2) + int(2.9)", 10),
+        ("list(dict.fromkeys([2, 2, 1]))", [2, 1]),
+        ("sum(len(part) for part in np.array_split(range(7), 3))", 7),
+        ("(np.arange(6)[np.arange(6) % 2 == 0]).tolist()", [0, 2, 4]),
+        ("[*range(2), *[5]] * 2", [0, 1, 5, 0, 1, 5]),
+        ("max([(1, 2), (1, 3)])[1] if not [] else 0", 3),
+        ("torch.randperm(3).tolist() + torch.cat([torch.arange(2)]).tolist()", [0, 1, 2, 0, 1]),
+        ("list(map(lambda x, y=1: x + y, [1, 2]))", [2, 3]),
+        ("[x for row in [[1], [2, 3]] for x in row][::-1]", [3, 2, 1]),
+    ],
+)
+def test_expressions_have_pythons_value(tmp_path: Path, expression: str, value: object) -> None:
+    model = model_of(
+        tmp_path, f"import math\nimport numpy as np\nimport torch\nsampler = 0\nX = {expression}\n"
+    )
+    run = Interpreter(model.project)
+    assert run.names_of(model.modules[0]).get("X") == value
+
+
+def test_generators_run_only_as_far_as_they_are_asked(tmp_path: Path) -> None:
+    body = """
+    def __init__(self, size):
+        self.size, self.count = size, 0
+    def numbers(self):
+        while True:
+            self.count += 1
+            yield self.count
+    def __iter__(self):
+        for number in self.numbers():
+            if number > self.size:
+                return
+            yield number - 1
+    def __len__(self):
+        return self.size
+"""
+    assert handed_out(tried(tmp_path, body), World(7, 2, 2))[0] == tuple(range(7))
+
+
+def test_a_generator_that_lets_stop_iteration_out_dies(tmp_path: Path) -> None:
+    body = """
+    def __init__(self, size):
+        self.size = size
+    def __iter__(self):
+        inner = iter(range(8))
+        for _ in range(self.size):
+            yield next(inner)
+"""
+    trials = tried(tmp_path, body)
+    kinds = {t.world.samples: t.raised and t.raised.kind for t in trials.usual}
+    assert kinds[8] is None
+    assert kinds[13] == "RuntimeError"
+
+
+def test_bases_and_helpers_of_other_files_are_followed(tmp_path: Path) -> None:
+    body = """
+    def __init__(self, dataset):
+        import parts
+        self.mine = parts.share(dataset)
+    def __iter__(self):
+        return iter(self.mine)
+    def __len__(self):
+        return len(self.mine)
+"""
+    helper = """
+import torch.distributed as dist
+def share(dataset):
+    # sampler
+    return list(range(len(dataset)))[dist.get_rank() :: dist.get_world_size()]
+"""
+    assert handed_out(tried(tmp_path, body, parts=helper), World(7, 2, 2)) == [
+        (0, 2, 4, 6),
+        (1, 3, 5),
+    ]
+
+
+# what it does not know
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "    def __iter__(self):\n        while True:\n            yield 0\n",
+        "    def __iter__(self):\n        yield from open('indices')\n",
+        "    def __init__(self, config):\n        self.n = config.n\n"
+        "    def __iter__(self):\n        return iter(range(self.n))\n",
+        "    def __iter__(self):\n        exec('x = 1')\n        yield from unheard_of([1])\n",
+        "    def __init__(self, dataset):\n        dist.all_reduce(torch.zeros(1))\n"
+        "    def __iter__(self):\n        yield 0\n",
+        "    def __iter__(self):\n        return iter([0] * 10 ** 9)\n",
+        "    def __iter__(self):\n        yield (2 ** 10 ** 9) % 7\n",
+        "    def __iter__(self):\n        return self.__iter__()\n",
+    ],
+    ids=["endless", "file", "config", "exec", "collective", "memory", "power", "recursion"],
+)
+def test_what_is_not_known_is_not_judged(tmp_path: Path, body: str) -> None:
+    trials = tried(tmp_path, body)
+    assert trials.usual == ()
+    assert trials.unknown
+
+
+def test_nothing_of_the_program_is_run(tmp_path: Path) -> None:
+    mark = tmp_path / "ran"
+    body = f"""
+    def __init__(self, dataset):
+        open({str(mark)!r}, "w").write("x")
+        __import__("os").system("touch {mark}")
+    def __iter__(self):
+        yield 0
+"""
+    tried(tmp_path, body)
+    assert not mark.exists()
+
+
+def test_data_is_the_same_whenever_it_is_asked_for() -> None:
+    source = Source(5)
+    assert source.attribute("lengths").items() == Source(5).attribute("lengths").items()
+    assert all(0 < Data(f"x[{index}]").number < 10 for index in range(50))
+
+
+def test_a_refused_world_is_told_from_a_failing_sampler(tmp_path: Path) -> None:
+    body = """
+    def __init__(self, size, num_replicas, rank):
+        if size % num_replicas:
+            raise ValueError(size)
+        self.size = size
+    def __iter__(self):
+        return iter(range(self.size))
+    def __len__(self):
+        return self.size
+"""
+    trials = tried(tmp_path, body)
+    refused = {t.world.samples for t in trials.usual if t.refused is not None}
+    assert refused == {7, 9, 13, 11, 21}
+    assert all(isinstance(t.refused, RaisedError) for t in trials.usual if t.refused)
+
+
+# what torch does
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7, 8, 13])
+@pytest.mark.parametrize("drop_last", [False, True])
+def test_the_preludes_samplers_are_torchs(tmp_path: Path, n: int, drop_last: bool) -> None:
+    data = pytest.importorskip("torch.utils.data")
+    model = model_of(tmp_path, "sampler = None\n")
+    run = Interpreter(model.project)
+    base = run.build(run.known_class("SequentialSampler"), [Source(n)], {})
+    batches = run.build(run.known_class("BatchSampler"), [base, 3, drop_last], {})
+    real = data.BatchSampler(data.SequentialSampler(range(n)), 3, drop_last)
+    assert run.listed(batches) == list(real)
+    assert run.length(batches) == len(real)
+    for world in (1, 2, 3, 5):
+        for rank in range(world):
+            if drop_last and n < world:
+                continue
+            ours = run.build(
+                run.known_class("DistributedSampler"),
+                [Source(n), world, rank],
+                {"shuffle": False, "drop_last": drop_last},
+            )
+            real = data.DistributedSampler(
+                range(n), world, rank, shuffle=False, drop_last=drop_last
+            )
+            if n:
+                assert run.listed(ours) == list(real)
+            assert run.length(ours) == len(real)

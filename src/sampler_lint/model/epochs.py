@@ -101,13 +101,14 @@ def _passes_over(
 
 def epoch_loops(model: Model) -> list[EpochLoop]:
     """Every epoch loop, with each pass that a turn of it makes."""
-    if model.kept_epoch_loops is None:
-        model.kept_epoch_loops = [
+    kept: list[EpochLoop] | None = model.memo.get(epoch_loops)
+    if kept is None:
+        kept = model.memo[epoch_loops] = [
             found
             for inner in passes(model)
             for found in _loops_around(model, inner, inner.scope, inner.stmt, (), 0)
         ]
-    return model.kept_epoch_loops
+    return kept
 
 
 def _loops_around(

@@ -24,7 +24,9 @@ class KnownClass:
     base: str | None = None
     """Canonical name of its base, when that is known too."""
     params: tuple[str, ...] = ()
-    """Constructor parameters in positional order; those after ``*`` are keyword only."""
+    """Constructor parameters in positional order."""
+    keywords: frozenset[str] = frozenset()
+    """Keyword-only constructor parameters."""
     required: int = 0
     """How many of them must be given."""
     attributes: frozenset[str] = frozenset()
@@ -157,6 +159,9 @@ CLASSES = _known(
             "multiprocessing_context",
             "generator",
         ),
+        keywords=frozenset(
+            {"prefetch_factor", "persistent_workers", "pin_memory_device", "in_order"}
+        ),
         required=1,
         attributes=frozenset({"sampler", "batch_sampler", "dataset", "batch_size", "drop_last"}),
         methods=frozenset({"__iter__", "__len__"}),
@@ -215,9 +220,6 @@ BATCH_SIZE_READERS = {
         "(0.14 to 1.13 refuse to shard without)"
     ),
     "catalyst": "catalyst reads `loader.batch_sampler.batch_size` (22.x, core/misc.py)",
-    "deepspeed": (
-        "Lightning's and Accelerate's DeepSpeed strategies read `batch_sampler.batch_size`"
-    ),
     "mmengine": "mmengine's FlexibleRunner reads `batch_sampler.batch_size`",
     "ignite": (
         "Ignite's DeterministicEngine and batch-size schedulers expect a BatchSampler's attributes"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sampler_lint.model import catalog
 from sampler_lint.model.catalog import TORCH_DATA
@@ -20,6 +20,7 @@ from sampler_lint.model.facts import (
     Call,
     Class,
     Const,
+    Expr,
     Function,
     Name,
     Node,
@@ -31,6 +32,9 @@ from sampler_lint.model.flow import Ext, Flow, Lit, Obj, Unknown, Value, self_cl
 from sampler_lint.model.project import Module, Project
 from sampler_lint.model.running.interpreter import Interpreter
 from sampler_lint.model.running.trials import Trials, try_out
+
+if TYPE_CHECKING:
+    from sampler_lint.model.epochs import EpochLoop
 
 SAMPLER = TORCH_DATA + "Sampler"
 BATCH_SAMPLER = TORCH_DATA + "BatchSampler"
@@ -64,12 +68,12 @@ class Model:
 
     silences: list[Silence] | None = None
     """Filled by rules while it is a list (``sampler-lint explain``)."""
+    kept_epoch_loops: list[EpochLoop] | None = None
+    """What :func:`sampler_lint.model.epochs.epoch_loops` found, for the next rule that asks."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
         self.flow = Flow(project)
-        self.memo: dict[object, Any] = {}
-        """Answers that query modules keep for the next rule that asks."""
         self._interpreter = Interpreter(project)
         self._trials: dict[Class, Trials] = {}
         for module in project.candidates:
@@ -176,6 +180,7 @@ class Model:
             else:
                 names |= base.bindings.keys()
                 names |= self._stored_names(base)
+                names.update(self.flow.fields(base) if base.decorators else ())
                 reason = reason or _dynamic(base)
         return Attributes(frozenset(names), reason)
 
@@ -432,7 +437,7 @@ def _dynamic(cls: Class) -> str | None:
         arg.keyword == "metaclass" and last_name(arg.value) != "ABCMeta" for arg in cls.keywords
     ):
         return f"{cls.name} has a metaclass"
-    if any(last_name(d) not in {"dataclass", "final", "total_ordering"} for d in cls.decorators):
+    if not all(_is_plain(decorator) for decorator in cls.decorators):
         return f"{cls.name} is decorated"
     for scope in scopes_inside(cls):
         for call in scope.calls:
@@ -451,6 +456,14 @@ def _dynamic(cls: Class) -> str | None:
             if isinstance(store.target, Attr) and store.target.name == "__dict__":
                 return f"{cls.name} uses __dict__"
     return None
+
+
+def _is_plain(decorator: Expr) -> bool:
+    """Whether a class decorator adds no attributes: registries give the class back as it is."""
+    name = last_name(decorator.func if isinstance(decorator, Call) else decorator) or ""
+    return name in {"final", "total_ordering"} or name.lstrip("_").startswith(
+        ("register", "dataclass")
+    )
 
 
 def _is_unbound_init(call: Call) -> bool:

@@ -8,31 +8,28 @@ from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.model import catalog
+from sampler_lint.model.batches import is_abstract, is_batch_sampler
 from sampler_lint.model.facts import (
     Assign,
     Attr,
     Bin,
-    Call,
     Class,
-    Comp,
     Expr,
     Function,
     Name,
-    Seq,
     expressions,
-    last_name,
     statements,
     walk,
 )
 from sampler_lint.model.flow import self_class
-from sampler_lint.model.linked import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
+from sampler_lint.model.injection import Injection
+from sampler_lint.model.linked import BATCH_SAMPLER, Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import fix, name_of
 from sampler_lint.rules._region import Region, insert_lines, line_indent
 
 _BATCH_SIZE = re.compile(r"batch_?size|(^|_)bs$|^bsz$", re.IGNORECASE)
-_NAMED_SO = re.compile(r"Batch\w*Sampler$")
 _RANKS = re.compile(r"world|rank|replica|shard|gpu|device|worker", re.IGNORECASE)
 
 
@@ -42,8 +39,9 @@ class BatchSamplerWithoutBatchSize(Rule):
     What it does:
         Reports a class that is passed as `batch_sampler=`, derives from `BatchSampler`, or is a
         torch `Sampler` that yields lists, where nothing in its hierarchy defines `batch_size`
-        and the repository imports a framework that reads it (Lightning, catalyst, mmengine,
-        DeepSpeed; Accelerate when `drop_last` is missing too).
+        and the program trains with a framework that reads it (Lightning, which needs `drop_last`
+        too; catalyst, mmengine, Ignite's DeterministicEngine; Accelerate when both are missing).
+        Silent where Lightning is told `use_distributed_sampler=False`.
 
     Why is this bad?
         torch itself never reads the attribute, so single-GPU training works. Lightning reads
@@ -71,32 +69,38 @@ class BatchSamplerWithoutBatchSize(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Compare what each batch sampler defines with what the tree's frameworks read."""
+        injection = Injection(model)
         for module, cls in model.classes():
-            readers = sorted(model.frameworks(module) & catalog.BATCH_SIZE_READERS.keys())
-            if not readers:
+            trainers = injection.trainers(injection.program(module))
+            if not trainers & catalog.BATCH_SIZE_READERS.keys():
                 continue
-            if not _is_batch_sampler(model, cls):
+            if not is_batch_sampler(model, cls) or is_abstract(cls):
                 continue
             attributes = model.attributes(cls)
-            if attributes.open is not None or "batch_size" in attributes.names:
-                continue
-            if _is_abstract(cls):
-                continue
             missing = [n for n in ("batch_size", "drop_last") if n not in attributes.names]
-            if readers == ["accelerate"] and "drop_last" not in missing:
+            if attributes.open is not None or not missing:
                 continue
-            yield self._suspect(model, module, cls, missing, readers[0])
+            reader = next(
+                (
+                    reader
+                    for reader in sorted(trainers & catalog.BATCH_SIZE_READERS.keys())
+                    if _reads_missing(injection, module, cls, reader, missing)
+                ),
+                None,
+            )
+            if reader is not None:
+                yield self._suspect(model, module, cls, missing, reader)
 
     def _suspect(
         self, model: Model, module: Module, cls: Class, missing: list[str], reader: str
     ) -> Suspect:
-        size = _batch_size(cls)
+        size = _batch_size(cls) if "batch_size" in missing else ("", Applicability.SAFE)
         lacks = " and no ".join(f"`{name}`" for name in missing)
         message = (
             f"batch sampler `{cls.name}` has no {lacks}: {catalog.BATCH_SIZE_READERS[reader]}, and "
             f"fails with AttributeError or refuses to shard it"
         )
-        if size is not None:
+        if size is not None and size[0]:
             message += f"; set `self.batch_size = {size[0]}`"
         loader = model.used_as_batch_sampler.get(cls)
         why = (
@@ -106,47 +110,24 @@ class BatchSamplerWithoutBatchSize(Rule):
         return Suspect(module, name_of(module, cls), message, why=why, mend=mend)
 
 
-def _is_batch_sampler(model: Model, cls: Class) -> bool:
-    if cls in model.used_as_batch_sampler or model.is_a(cls, BATCH_SAMPLER) is True:
-        return True
-    if model.is_a(cls, SAMPLER) is not True:
-        return False
-    iterate = cls.method("__iter__")
-    return iterate is not None and (
-        _NAMED_SO.search(cls.name) is not None or _yields_lists(iterate)
-    )
-
-
-def _is_abstract(cls: Class) -> bool:
-    return any(
-        last_name(decorator) == "abstractmethod"
-        for method in cls.methods
-        for decorator in method.decorators
-    )
-
-
-def _yields_lists(function: Function) -> bool:
-    """Whether every yield certainly gives a list."""
-    values = [y.value for y in function.yields if not y.delegates]
-    return (
-        bool(values)
-        and len(values) == len(function.yields)
-        and all(value is not None and _is_list(function, value) for value in values)
-    )
-
-
-def _is_list(function: Function, value: Expr) -> bool:
-    if isinstance(value, Seq):
-        return value.kind == "list"
-    if isinstance(value, Bin) and value.op == "Add":
-        return _is_list(function, value.left) or _is_list(function, value.right)
-    if isinstance(value, Call):
-        return last_name(value.func) in {"list", "tolist"}
-    if isinstance(value, Name):
-        bindings = function.bindings.get(value.id, [])
-        assigned = [b for b in bindings if b.how == "assign" and not b.path and b.value is not None]
-        return bool(assigned) and all(_is_list(function, b.value) for b in assigned if b.value)
-    return isinstance(value, Comp) and value.kind == "ListComp"
+def _reads_missing(
+    injection: Injection, module: Module, cls: Class, reader: str, missing: list[str]
+) -> bool:
+    """Whether the framework reads one of the missing attributes of this class's objects."""
+    if reader == "lightning":
+        # A BatchSampler with a `sampler` parameter is rebuilt from its own arguments.
+        init = cls.method("__init__")
+        replayed = (
+            injection.model.is_a(cls, BATCH_SAMPLER) is True
+            and init is not None
+            and init.param("sampler") is not None
+        )
+        if "batch_size" not in missing and (replayed or not injection.in_hook(cls)):
+            return False  # may be made for a loop of one's own
+        return injection.lightning(module, cls)
+    if reader == "accelerate":
+        return len(missing) == 2
+    return "batch_size" in missing
 
 
 # --------------------------------------------------------------------------- the size

@@ -5,15 +5,30 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from sampler_lint.findings import Applicability, Fix
-from sampler_lint.model.facts import Attr, Class, Const, Function, Scope, Try, last_name, same
+from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.model import catalog
+from sampler_lint.model.facts import (
+    Attr,
+    Class,
+    Const,
+    Declare,
+    For,
+    Function,
+    Raise,
+    Scope,
+    Store,
+    Try,
+    While,
+    last_name,
+    same,
+)
 from sampler_lint.model.flow import self_class
 from sampler_lint.model.linked import Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import fix, text_of
 from sampler_lint.rules._quotient import quotients, remainders
-from sampler_lint.rules._region import Region
+from sampler_lint.rules._region import Region, offsets
 
 
 class UndefinedAttribute(Rule):
@@ -21,8 +36,9 @@ class UndefinedAttribute(Rule):
 
     What it does:
         Reports reads of `self.x` in a sampler class where neither the class, nor a base, nor a
-        subclass, nor an assignment from outside defines `x`. Silent when a base is not known,
-        and when the class can get attributes by name (`setattr`, `__getattr__`, `__dict__`).
+        subclass, nor an assignment from outside defines `x`, and reads in `__init__` before
+        anything can have set `x`. Silent when a base is not known, and when the class can get
+        attributes by name (`setattr`, `__getattr__`, `__dict__`).
 
     Why is this bad?
         The read raises `AttributeError`, often late: in a branch that one GPU never takes, on
@@ -32,7 +48,8 @@ class UndefinedAttribute(Rule):
         Safe for the remainder of a quotient: after `self.q = self.n // self.k`, a read of an
         undefined name in `self.<name> % self.k` can only mean `self.n`, since the remainder
         belongs to the divided count (the quotient is the nearer spelling at times, runs, and
-        is wrong: see SMP402). Unsafe for any other near name.
+        is wrong: see SMP402). Safe for the constructor's argument of the same name in an error
+        message that is raised before the attribute is set. Unsafe for any other near name.
 
     How it is proved:
         Invariant `runs`: before the fix the script dies with the AttributeError, after it every
@@ -64,10 +81,13 @@ class UndefinedAttribute(Rule):
                     asked.update(
                         arg.value for arg in call.positional[1:2] if isinstance(arg, Const)
                     )
+        yield from _too_early(model, module, cls, asked)
         subclasses: set[str] | None = None
         for scope in scopes_inside(cls):
             for read in scope.reads:
                 if self_class(read.value) is not cls or read.name in defined or read.name in asked:
+                    continue
+                if _is_declared(read):
                     continue
                 if read.name.startswith("__") or _is_forgiven(read):
                     continue
@@ -118,6 +138,84 @@ class UndefinedAttribute(Rule):
         return Suspect(module, read, message, mend=mend)
 
 
+def _too_early(model: Model, module: Module, cls: Class, asked: set[object]) -> Iterator[Suspect]:
+    """Reads of ``self.x`` in ``__init__`` before anything can have set it."""
+    init = cls.method("__init__")
+    if init is None:
+        return
+    derived = model.flow.subclasses(cls)
+    ready = asked | _ready(model, cls)
+    for read in init.reads:
+        if self_class(read.value) is not cls or read.stmt is None or read.name in ready:
+            continue
+        stores = {
+            owner: [s for s in model.project.stores_of(read.name) if _stores_on(s) is owner]
+            for owner in (cls, *derived)
+        }
+        own = [s for s in stores.pop(cls) if s.scope is init]
+        if (
+            not own
+            or any(stores.values())
+            or any(s.stmt.order <= read.stmt.order for s in own)
+            or _may_set_before(init, read)
+            or _is_forgiven(read)
+            or _is_declared(read)
+        ):
+            continue
+        yield _early_read(module, cls, init, read)
+
+
+def _stores_on(store: Store) -> Class | None:
+    return self_class(store.target.value) if isinstance(store.target, Attr) else None
+
+
+def _ready(model: Model, cls: Class) -> set[str]:
+    """What is there before ``__init__`` begins, or what a base may set."""
+    names = set(cls.bindings)
+    for base in model.flow.mro(cls)[1:]:
+        if isinstance(base, Class):
+            names |= model.attributes(base).names
+        elif isinstance(base, str):
+            entry = catalog.known(base)
+            names |= entry.methods | entry.attributes if entry is not None else set()
+    return names
+
+
+def _may_set_before(init: Function, read: Attr) -> bool:
+    """Whether a method, or a loop around, may have set the attribute by then."""
+    assert read.stmt is not None
+    for call in init.calls:
+        if call.stmt is None or call.stmt.order > read.stmt.order:
+            continue
+        takes_self = any(self_class(arg.value) is not None for arg in call.args)
+        on_self = isinstance(call.func, Attr) and self_class(call.func.value) is not None
+        if on_self or (takes_self and last_name(call.func) not in {"super", "isinstance"}):
+            return True
+    return any(isinstance(outer, (For, While)) for outer in read.stmt.ancestors())
+
+
+def _early_read(module: Module, cls: Class, init: Function, read: Attr) -> Suspect:
+    shown = text_of(module.source, read)
+    param = init.param(read.name)
+    rebound = len(init.bindings.get(read.name, ())) > 1
+    message = (
+        f"`{cls.name}.__init__` reads `{shown}` before it assigns it: AttributeError when the line "
+        f"runs"
+    )
+    if param is not None:
+        message += f"; did you mean the argument `{read.name}`?"
+    sure = isinstance(read.stmt, Raise) and not rebound
+
+    def mend() -> Fix | None:
+        if param is None:
+            return None
+        edit = Edit(module.source.path, *offsets(module.source, read), read.name)
+        applicability = Applicability.SAFE if sure else Applicability.UNSAFE
+        return fix(f"Read the argument `{read.name}`", applicability, [edit], module.source)
+
+    return Suspect(module, read, message, mend=mend)
+
+
 def _divided_count(cls: Class, scope: Scope, read: Attr) -> Attr | None:
     """``self.n`` for the operand of ``… % self.k`` after ``self.q = self.n // self.k``."""
     for remainder in remainders(scope):
@@ -149,6 +247,11 @@ def _near(name: str, defined: set[str]) -> list[str]:
     if alike:
         return alike
     return difflib.get_close_matches(name, own, n=2, cutoff=0.8)
+
+
+def _is_declared(read: Attr) -> bool:
+    """``self.x: int``, which reads nothing."""
+    return isinstance(read.stmt, Declare) and read.stmt.target is read
 
 
 def _is_forgiven(read: Attr) -> bool:

@@ -1,0 +1,182 @@
+"""What the training frameworks of a program do to a batch sampler that is handed to them.
+
+A framework that is only imported for a helper trains nothing: it counts when the program
+imports the part of it that takes the loader.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from sampler_lint.model import catalog
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Function,
+    Map,
+    Name,
+    Scope,
+    last_name,
+    walk,
+)
+from sampler_lint.model.flow import Ext
+from sampler_lint.model.linked import Model, scopes_inside
+from sampler_lint.model.project import Module
+
+#: The names of each framework that take the program's loaders; ``import pytorch_lightning as
+#: pl`` counts when one of them is read of it.
+_TRAINERS = {
+    "lightning": frozenset({"Trainer", "LightningModule", "LightningDataModule", "Fabric"}),
+    "accelerate": frozenset({"Accelerator"}),
+    "catalyst": frozenset({"dl", "Runner", "SupervisedRunner", "IRunner"}),
+    "ignite": frozenset({"DeterministicEngine", "BatchSizeScheduler", "ReproducibleBatchSampler"}),
+    "mmengine": frozenset({"Runner", "FlexibleRunner"}),
+}
+_SWITCHES = frozenset({"use_distributed_sampler", "replace_sampler_ddp"})
+_SHARDS = re.compile(r"world_?size|num_replicas|^rank$|get_rank|local_rank|num_shards|num_gpus")
+
+
+class Injection:
+    """The frameworks that meet the batch samplers of each program of a tree."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.trainers = cache(self._trainers)
+        self.switch = cache(self._switch)
+
+    def program(self, module: Module) -> str:
+        """The program of a file, as the other methods take it."""
+        return self.model.project.program_of(module)
+
+    def _modules(self, program: str) -> list[Module]:
+        project = self.model.project
+        return [module for module in self.model.modules if project.program_of(module) == program]
+
+    def _trainers(self, program: str) -> frozenset[str]:
+        found = set()
+        for module in self._modules(program):
+            whole: dict[str, str] = {}
+            for scope in module.facts.scopes:
+                for name, bindings in scope.bindings.items():
+                    for binding in bindings:
+                        if binding.how != "import" or binding.payload[2]:
+                            continue
+                        package = binding.payload[0].split(".")[0]
+                        framework = catalog.FRAMEWORK_PACKAGES.get(package)
+                        if framework not in _TRAINERS:
+                            continue
+                        if binding.payload[1] in _TRAINERS[framework]:
+                            found.add(framework)
+                        else:
+                            whole[name] = framework
+            for scope in module.facts.scopes:
+                for read in scope.reads:
+                    root = read.value
+                    while isinstance(root, Attr):
+                        root = root.value
+                    framework = whole.get(root.id) if isinstance(root, Name) else None
+                    if framework is not None and read.name in _TRAINERS[framework]:
+                        found.add(framework)
+        return frozenset(found)
+
+    def _switch(self, program: str) -> str:
+        """What the program's Trainers let Lightning do: see :class:`Switch`."""
+        trainers: list[Call] = []
+        for module in self._modules(program):
+            if any(_forbids(table) for table in _tables(module)):
+                return Switch.FORBIDDEN
+            for call in module.facts.all_calls:
+                if any(arg.keyword in _SWITCHES for arg in call.args) or any(
+                    isinstance(a, Const) and a.value in _SWITCHES for a in call.positional
+                ):
+                    return Switch.FORBIDDEN  # or left to the user, who is not known
+                if last_name(call.func) in {"Trainer", "Fabric"} and self._is_lightning(call):
+                    trainers.append(call)
+        if not trainers or any(call.has_star or call.has_double_star for call in trainers):
+            return Switch.UNKNOWN
+        if all(_is_one_device(call) for call in trainers):
+            return Switch.SINGLE
+        return Switch.OPEN
+
+    def lightning(self, module: Module, cls: Class) -> bool:
+        """Whether Lightning certainly reads what it needs to shard the batch sampler ``cls``.
+
+        Someone who shards by rank may have told the Trainer so in a configuration file; then
+        only Trainers that stand in the code count.
+        """
+        return self._lightning(module, cls, {Switch.OPEN, Switch.SINGLE})
+
+    def rebuilds(self, module: Module, cls: Class) -> bool:
+        """Whether Lightning certainly builds ``cls`` anew around a DistributedSampler."""
+        return self._lightning(module, cls, {Switch.OPEN})
+
+    def _is_lightning(self, call: Call) -> bool:
+        return any(
+            isinstance(value, Ext)
+            and catalog.FRAMEWORK_PACKAGES.get(value.dotted.split(".")[0]) == "lightning"
+            for value in self.model.flow.values(call.func)
+        )
+
+    def in_hook(self, cls: Class) -> bool:
+        """Whether a ``train_dataloader`` (or another such hook) hands ``cls`` to Lightning."""
+        loader = self.model.used_as_batch_sampler.get(cls)
+        scope: Scope | None = loader.site.scope if loader is not None and loader.site else None
+        while scope is not None:
+            if isinstance(scope, Function) and scope.name.endswith("_dataloader"):
+                return scope.cls is not None
+            scope = scope.outer
+        return False
+
+    def _lightning(self, module: Module, cls: Class, certain: set[str]) -> bool:
+        program = self.program(module)
+        if "lightning" not in self.trainers(program):
+            return False
+        switch = self.switch(program)
+        return switch in certain or (switch == Switch.UNKNOWN and not shards_itself(cls))
+
+
+class Switch:
+    """What a program's ``Trainer(...)`` calls say of ``use_distributed_sampler``."""
+
+    OPEN = "open"
+    """Left at its default, True, on what may be several devices."""
+    SINGLE = "single"
+    """Left at its default, on one device: nothing is sharded."""
+    FORBIDDEN = "forbidden"
+    """Switched off somewhere, or passed on from outside."""
+    UNKNOWN = "unknown"
+    """No Trainer stands in the code with all its arguments."""
+
+
+def _is_one_device(call: Call) -> bool:
+    devices = call.keyword("devices")
+    return isinstance(devices, Const) and devices.value in {1, "1"}
+
+
+def _tables(module: Module) -> Iterator[Map]:
+    """Every dict display that is assigned or passed."""
+    for scope in module.facts.scopes:
+        values = [b.value for bindings in scope.bindings.values() for b in bindings if b.value]
+        values += [arg.value for call in scope.calls for arg in call.args]
+        for value in values:
+            yield from (node for node in walk(value) if isinstance(node, Map))
+
+
+def _forbids(table: Map) -> bool:
+    return any(isinstance(key, Const) and key.value in _SWITCHES for key, _ in table.items)
+
+
+def shards_itself(cls: Class) -> bool:
+    """Whether the class speaks of ranks: it hands each its own part."""
+    for scope in scopes_inside(cls):
+        if isinstance(scope, Function) and any(_SHARDS.search(p.name) for p in scope.params):
+            return True
+        if any(_SHARDS.search(read.name) for read in scope.reads):
+            return True
+        if any(_SHARDS.search(last_name(call.func) or "") for call in scope.calls):
+            return True
+    return False

@@ -1,0 +1,179 @@
+"""SMP302: a framework of the program cannot build the batch sampler anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.model.batches import is_abstract, is_batch_sampler
+from sampler_lint.model.facts import Attr, Call, Class, Expr, Function, Name, Node, Try, last_name
+from sampler_lint.model.flow import self_class
+from sampler_lint.model.injection import Injection
+from sampler_lint.model.linked import BATCH_SAMPLER, Model, scopes_inside
+from sampler_lint.model.project import Module
+from sampler_lint.model.signatures import Signature, of_class
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._mend import name_of
+
+_REGISTRY = "DATA_SAMPLERS"
+
+
+class BatchSamplerNotRebuildable(Rule):
+    """A framework used by this program builds the batch sampler anew, and its constructor cannot.
+
+    What it does:
+        Reports batch samplers in programs that train with Lightning, where nothing switches
+        `use_distributed_sampler` off, whose constructor does not fit the call that Lightning
+        makes, `cls(sampler, batch_size=..., drop_last=...)`, and those that read `.data_source`
+        of the sampler they are given, which the injected `DistributedSampler` does not have.
+        In mmengine's `DATA_SAMPLERS` registry: batch samplers that take no `sampler` or no
+        `batch_size`, which mmengine passes by keyword.
+
+    Why is this bad?
+        Training on one GPU works, and the first run on two dies with a TypeError or an
+        AttributeError out of the framework, or the constructor takes the sampler for its dataset.
+        It happens to batch samplers that shard by themselves, too: Lightning looks at
+        `loader.sampler`, which torch fills in. Deriving from `BatchSampler` alone is not enough:
+        Lightning 1.7 and later then replays the constructor's own arguments, and replaces the
+        one called `sampler`.
+
+    Fix safety:
+        No fix is offered: either the constructor changes, and with it its callers, or the
+        Trainer gets `use_distributed_sampler=False` and the sampler shards by itself.
+
+    How it is proved:
+        Invariant `runs`: a trainer that rebuilds the batch sampler as Lightning does dies; with
+        a fitting constructor it finishes.
+
+    References:
+        - lightning/fabric/utilities/data.py, `_dataloader_init_kwargs_resolve_sampler`
+        - https://github.com/Lightning-AI/pytorch-lightning/issues/19048
+        - mmengine/runner/runner.py, `Runner.build_dataloader`
+    """
+
+    code = "SMP302"
+    name = "batch-sampler-not-rebuildable"
+    invariant = "runs"
+    fixable = "never"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Hold each batch sampler's constructor against the framework's call."""
+        injection = Injection(model)
+        told: set[object] = set()
+        for module, cls in model.classes():
+            if not is_batch_sampler(model, cls) or is_abstract(cls):
+                continue
+            signature = of_class(model, cls)
+            if signature is None or isinstance(signature.owner, str):
+                continue
+            trouble = None
+            if _is_registered(cls):
+                trouble = _mmengine_trouble(signature)
+            elif injection.rebuilds(module, cls):
+                trouble = _lightning_trouble(model, cls, signature)
+                read = _data_source(model, cls) if trouble is None else None
+                if read is not None and read not in told:
+                    told.add(read)
+                    yield _wrong_dataset(model, cls, read)
+            if trouble is not None and signature.owner not in told:
+                told.add(signature.owner)
+                yield _suspect(model.module_of(signature.owner), cls, signature.owner, trouble)
+
+
+def _is_registered(cls: Class) -> bool:
+    for decorator in cls.decorators:
+        target = decorator.func if isinstance(decorator, Call) else decorator
+        if isinstance(target, Attr) and last_name(target.value) == _REGISTRY:
+            return True
+    return False
+
+
+def _mmengine_trouble(signature: Signature) -> str | None:
+    lacks = [n for n in ("sampler", "batch_size") if n not in signature.names]
+    if not lacks or signature.open_keywords:
+        return None
+    named = " and ".join(f"`{name}`" for name in lacks)
+    return (
+        f"mmengine builds it with `sampler=` and `batch_size=`, and its constructor takes no "
+        f"{named}: TypeError; give it both parameters"
+    )
+
+
+def _lightning_trouble(model: Model, cls: Class, signature: Signature) -> str | None:
+    """Why ``cls(sampler, batch_size=…, drop_last=…)`` fails, or does something else."""
+    advice = (
+        "; take a `sampler` and build on it, or pass `use_distributed_sampler=False` to the "
+        "Trainer and shard by rank"
+    )
+    if model.is_a(cls, BATCH_SAMPLER) is True:
+        if "sampler" in signature.names or signature.open_keywords:
+            return None
+        return (
+            "Lightning puts a DistributedSampler in the place of its `sampler` argument, which its "
+            "constructor does not have: TypeError on several devices" + advice
+        )
+    names = model.attributes(cls).names
+    if model.attributes(cls).open is not None or not {"batch_size", "drop_last"} <= names:
+        return None  # Lightning does not get as far: see SMP301
+    first = next(iter(signature.positional), None)
+    call = "Lightning calls it as `cls(sampler, batch_size=..., drop_last=...)` on several devices"
+    lacks = [n for n in ("batch_size", "drop_last") if n not in signature.names]
+    if lacks and not signature.open_keywords:
+        named = " and ".join(f"`{name}`" for name in lacks)
+        return f"{call}, and its constructor takes no {named}: TypeError{advice}"
+    others = sorted(signature.required - {first or "", "batch_size", "drop_last"})
+    if others:
+        named = ", ".join(f"`{name}`" for name in others)
+        return f"{call}, and its constructor also requires {named}: TypeError{advice}"
+    if first is not None and "sampler" not in first and first not in {"batch_size", "drop_last"}:
+        return f"{call}, and its first parameter is `{first}`: it gets a sampler there{advice}"
+    return None
+
+
+def _suspect(module: Module, cls: Class, owner: Class, trouble: str) -> Suspect:
+    init = owner.method("__init__")
+    params = init.params[1:] if init is not None else []
+    place: Node = params[0].node if params else name_of(module, owner)
+    return Suspect(module, place, f"batch sampler `{cls.name}` cannot be rebuilt: {trouble}")
+
+
+def _data_source(model: Model, cls: Class) -> Attr | None:
+    """The read of ``sampler.data_source``, which a DistributedSampler does not have."""
+    own = [base for base in model.flow.mro(cls) if isinstance(base, Class)]
+    scopes = [scope for base in own for scope in scopes_inside(base)]
+    for scope in scopes:
+        for call in scope.calls:
+            if last_name(call.func) in {"hasattr", "getattr", "isinstance"} and any(
+                _is_sampler(arg) for arg in call.positional[:1]
+            ):
+                return None  # it looks at what it was given
+    for scope in scopes:
+        for read in scope.reads:
+            if (
+                read.name == "data_source"
+                and _is_sampler(read.value)
+                and read.stmt is not None
+                and not any(isinstance(s, Try) for s in read.stmt.ancestors())
+            ):
+                return read
+    return None
+
+
+def _wrong_dataset(model: Model, cls: Class, read: Attr) -> Suspect:
+    message = (
+        f"`{cls.name}` reads `.data_source` of the sampler it is given; Lightning gives it a "
+        f"DistributedSampler on several devices, which has `.dataset` and no `.data_source`: "
+        f"AttributeError; take the dataset as an argument of its own"
+    )
+    return Suspect(model.module_of(read.scope), read, message)
+
+
+def _is_sampler(expr: Expr) -> bool:
+    """Whether the expression is an argument called ``sampler``, or where one is kept."""
+    if isinstance(expr, Attr):
+        return expr.name == "sampler" and self_class(expr.value) is not None
+    return (
+        isinstance(expr, Name)
+        and expr.id == "sampler"
+        and isinstance(expr.scope, Function)
+        and expr.scope.param("sampler") is not None
+    )

@@ -1,0 +1,178 @@
+"""SMP303: yields batches, but is no ``BatchSampler`` where one is demanded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Class,
+    Expr,
+    If,
+    Index,
+    Name,
+    Raise,
+    Simple,
+    Stmt,
+    Unary,
+    last_name,
+    statements,
+)
+from sampler_lint.model.flow import Ext, Obj
+from sampler_lint.model.injection import Injection
+from sampler_lint.model.linked import BATCH_SAMPLER, SAMPLER, Model
+from sampler_lint.model.project import Module
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._mend import fix, imported_as, name_of, visible
+from sampler_lint.rules._region import offsets
+
+
+class NotABatchSampler(Rule):
+    """A class is used as a batch sampler but does not derive from `BatchSampler`, which is tested.
+
+    What it does:
+        Reports a class whose objects are passed as `batch_sampler=` and meet a test that only a
+        `torch.utils.data.BatchSampler` passes: an `assert isinstance(x, BatchSampler)` or an `if
+        not isinstance(x, BatchSampler): raise` of this repository, or Ignite's
+        `DeterministicEngine`. A test with another branch for other objects is none.
+
+    Why is this bad?
+        torch's DataLoader takes anything that yields lists of indices, so the class works until
+        the test is reached: then a TypeError or AssertionError stops the run.
+
+    Fix safety:
+        Safe when the class derives from `Sampler` alone, defines `__iter__` and `__len__` itself
+        and calls no `__init__` of its base: the base changes to `BatchSampler`, whose methods
+        are then all overridden. Otherwise no fix is offered.
+
+    How it is proved:
+        Invariant `runs`: before the fix the script dies at the test, after it every rank
+        finishes.
+
+    References:
+        - torch/utils/data/dataloader.py, `DataLoader.__init__`, which tests nothing
+        - ignite/engine/deterministic.py, `ReproducibleBatchSampler.__init__`
+    """
+
+    code = "SMP303"
+    name = "not-a-batch-sampler"
+    invariant = "runs"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Follow what is passed as ``batch_sampler=`` to the tests of the tree."""
+        used = {
+            cls: loader
+            for cls, loader in model.used_as_batch_sampler.items()
+            if model.is_a(cls, BATCH_SAMPLER) is False
+        }
+        if not used:
+            return
+        tests = dict(_demands(model))
+        injection = Injection(model)
+        for cls, loader in used.items():
+            module = model.module_of(cls)
+            why = [f"{model.place_of(loader)}: used as `batch_sampler=` here"]
+            if cls in tests:
+                demand = tests[cls]
+                why.append(f"{model.place(demand.scope, demand)}: only a BatchSampler passes here")
+                who = f"`{model.place(demand.scope, demand)}` refuses it"
+            elif "ignite" in injection.trainers(injection.program(module)):
+                who = "Ignite's DeterministicEngine refuses it"
+            else:
+                continue
+            yield _suspect(model, module, cls, who, tuple(why))
+
+
+def _demands(model: Model) -> Iterator[tuple[Class, Stmt]]:
+    """The classes of the objects that a test refuses, with the test."""
+    for module in model.modules:
+        for scope in module.facts.scopes:
+            if not any(last_name(call.func) == "isinstance" for call in scope.calls):
+                continue
+            for stmt in statements(scope.body):
+                tested = _refused_unless_batch_sampler(model, stmt)
+                if tested is None:
+                    continue
+                for value in model.flow.values(tested):
+                    if isinstance(value, Obj) and isinstance(value.cls, Class):
+                        yield value.cls, stmt
+
+
+def _refused_unless_batch_sampler(model: Model, stmt: Stmt) -> Expr | None:
+    """``x`` in ``assert isinstance(x, BatchSampler)``, ``if not isinstance(…): raise …``."""
+    test: Expr | None = None
+    if isinstance(stmt, Simple) and stmt.kind == "assert" and stmt.parts:
+        test = stmt.parts[0]
+    elif (
+        isinstance(stmt, If)
+        and stmt.body
+        and isinstance(stmt.body[-1], Raise)
+        and isinstance(stmt.test, Unary)
+        and stmt.test.op == "Not"
+    ):
+        test = stmt.test.operand
+    if not isinstance(test, Call) or last_name(test.func) != "isinstance":
+        return None
+    given = test.positional
+    if len(given) != 2 or model.flow.values(given[1]) != frozenset({Ext(BATCH_SAMPLER)}):
+        return None
+    return given[0]
+
+
+def _suspect(model: Model, module: Module, cls: Class, who: str, why: tuple[str, ...]) -> Suspect:
+    message = (
+        f"`{cls.name}` yields batches but is no `torch.utils.data.BatchSampler`: {who}; derive it "
+        f"from `BatchSampler`"
+    )
+    return Suspect(
+        module, name_of(module, cls), message, why=why, mend=lambda: _mend(model, module, cls)
+    )
+
+
+def _mend(model: Model, module: Module, cls: Class) -> Fix | None:
+    """Put ``BatchSampler`` in the place of ``Sampler``, where nothing inherited is used."""
+    source = module.source
+    if (
+        len(cls.bases) != 1
+        or tuple(model.flow.mro(cls)) != (cls, SAMPLER)
+        or cls.method("__iter__") is None
+        or cls.method("__len__") is None
+        or model.flow.base_init_calls(cls)
+        or cls.method("__init__") is None
+    ):
+        return None
+    base = cls.bases[0]
+    named = base.value if isinstance(base, Index) else base
+    edits = []
+    if isinstance(named, Attr) and named.name == "Sampler":
+        start = offsets(source, named)[1] - len("Sampler")
+        new = "BatchSampler"
+    elif isinstance(named, Name):
+        start = offsets(source, named)[0]
+        new = imported_as(module, "BatchSampler") or "BatchSampler"
+        if not visible(module.facts, new):
+            imported = _import_edit(module, named.id)
+            if imported is None:
+                return None
+            edits.append(imported)
+    else:
+        return None
+    # BatchSampler is no generic class in torch 2.0: Sampler[list] loses its index.
+    edits.append(Edit(source.path, start, offsets(source, base)[1], new))
+    return fix("Derive it from `BatchSampler`", Applicability.SAFE, edits, source)
+
+
+def _import_edit(module: Module, name: str) -> Edit | None:
+    """The import that gives ``name`` (torch's ``Sampler``) also gives ``BatchSampler``."""
+    for binding in module.facts.bindings.get(name, ()):
+        if binding.how == "import" and binding.payload[1] == "Sampler" and binding.stmt is not None:
+            start, end = offsets(module.source, binding.stmt)
+            text = module.source.text[start:end]
+            found = list(re.finditer(r"\bSampler\b(?=\s*(?:as\b|[,)#]|$))", text))
+            if found:
+                at = start + found[-1].start()
+                return Edit(module.source.path, at, at, "BatchSampler, ")
+    return None

@@ -1,0 +1,408 @@
+"""SMP305: a sampler's constructor leaves the torch sampler under it broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.model import catalog
+from sampler_lint.model.facts import (
+    Arg,
+    Assign,
+    Attr,
+    Call,
+    Class,
+    Const,
+    Function,
+    Name,
+    Raise,
+    Return,
+    Scope,
+    expressions,
+    last_name,
+    statements,
+    unparse,
+    walk,
+)
+from sampler_lint.model.flow import ClassRef, Ext, self_class
+from sampler_lint.model.linked import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
+from sampler_lint.model.project import Module
+from sampler_lint.model.signatures import base_inits, of_class
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._mend import fix, insert_first, name_of
+from sampler_lint.rules._region import Region, insert_lines, line_indent
+
+_PROTOCOL = ("__iter__", "__len__", "set_epoch")
+
+
+class BrokenSamplerInit(Rule):
+    """The constructor of a sampler does not set up the torch sampler that it derives from.
+
+    What it does:
+        Reports an argument passed to `Sampler.__init__`, in any spelling
+        (`super().__init__(x)`, `super(C, self).__init__(x)`, `Sampler.__init__(self, x)`), where
+        no base between defines `__init__`; an `__init__` that calls no base's although an
+        inherited `__iter__`, `__len__` or `set_epoch` reads what that one sets; an attribute
+        that only `set_epoch` sets although `__iter__` reads it; and a `batch_size` that is None
+        by default and goes to `BatchSampler.__init__` as it is.
+
+    Why is this bad?
+        `Sampler.__init__(data_source)` was deprecated in torch 2.1 and removed in torch 2.10:
+        the call reaches `object.__init__`, and building the sampler raises `TypeError:
+        object.__init__() takes exactly one argument`. The others raise AttributeError when the
+        loader is read or `len(loader)` is asked for, and ValueError.
+
+    Fix safety:
+        Safe for the argument, which is dropped: torch never stored it, and `super().__init__()`
+        works from torch 2.1 on. If the argument is itself a call, which may be wanted for its
+        effect, the fix is unsafe. Safe for `self.epoch = 0`, torch's own first value. Unsafe for
+        the missing call, which is made with the arguments of the same names.
+
+    How it is proved:
+        Invariant `runs`: before the fix the script dies with the error on every rank, after it
+        the script finishes.
+
+    References:
+        - torch/utils/data/sampler.py, classes `Sampler` (2.0, 2.1 and 2.10) and `BatchSampler`
+        - https://github.com/pytorch/pytorch/pull/97338
+        - https://github.com/pytorch/pytorch/pull/163134
+        - https://github.com/facebookresearch/detectron2/issues/186
+    """
+
+    code = "SMP305"
+    name = "broken-sampler-init"
+    invariant = "runs"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look at the constructor of every class that is certainly a sampler."""
+        for module, cls in model.classes():
+            if model.is_a(cls, SAMPLER) is not True:
+                continue
+            for call in model.flow.base_init_calls(cls):
+                extra = _arguments(call)
+                if extra and _reaches_sampler(model, cls, call):
+                    yield _suspect(module, cls, call, extra)
+            yield from _not_called(model, module, cls)
+            yield from _only_by_set_epoch(model, module, cls)
+            yield from _no_batch_size(model, module, cls)
+
+
+# --------------------------------------------------------------------------- the argument
+
+
+def _arguments(call: Call) -> list[Arg]:
+    """What the call passes beside ``self``."""
+    assert isinstance(call.func, Attr)
+    through_super = isinstance(call.func.value, Call) and last_name(call.func.value.func) == "super"
+    if through_super:
+        return call.args
+    if isinstance(call.func.value, (Name, Attr)):
+        return call.args[1:]
+    return []
+
+
+def _reaches_sampler(model: Model, cls: Class, call: Call) -> bool:
+    """Whether the called ``__init__`` is torch's ``Sampler``'s own."""
+    assert isinstance(call.func, Attr)
+    owner = call.func.value
+    if isinstance(owner, Call):  # super()
+        above = model.flow.mro(cls)[1:]
+        start = owner.positional[0] if owner.positional else None
+        if start is not None and last_name(start) != cls.name:
+            return False
+    else:
+        values = model.flow.values(owner)
+        if len(values) != 1:
+            return False
+        value = next(iter(values))
+        if isinstance(value, Ext):
+            return value.dotted == SAMPLER
+        if not isinstance(value, ClassRef):
+            return False
+        above = model.flow.mro(value.cls)
+    for base in above:
+        if isinstance(base, Class):
+            if "__init__" in base.bindings:
+                return False
+        elif isinstance(base, str):
+            entry = catalog.known(base)
+            return entry is not None and entry.name == SAMPLER
+        else:
+            return False
+    return False
+
+
+def _suspect(module: Module, cls: Class, call: Call, extra: list[Arg]) -> Suspect:
+    given = ", ".join(
+        ("*" * arg.stars) + (f"{arg.keyword}=" if arg.keyword else "") + unparse(arg.value)
+        for arg in extra
+    )
+    message = (
+        f"`{cls.name}` passes `{given}` to `torch.utils.data.Sampler.__init__`, which torch 2.10 "
+        f"removed: building the sampler raises `TypeError: object.__init__() takes exactly one "
+        f"argument`; call it without arguments"
+    )
+    return Suspect(module, call, message, mend=lambda: _mend(module, call, extra))
+
+
+def _mend(module: Module, call: Call, extra: list[Arg]) -> Fix | None:
+    """Drop the arguments, keeping ``self`` of an unbound call."""
+    import libcst as cst
+
+    region = Region(module, call.stmt or call.scope)
+    node = region.find(call, cst.Call)
+    kept = len(node.args) - len(extra)
+    source = module.source
+    if kept:
+        start = region.span(node.args[kept - 1].value)[1]
+    else:
+        start = source.text.index("(", region.span(node.func)[1]) + 1
+    end = region.span(node)[1] - 1
+    effect = any(isinstance(arg.value, Call) for arg in extra)
+    applicability = Applicability.UNSAFE if effect else Applicability.SAFE
+    edits = [Edit(source.path, start, end, "")]
+    return fix("Drop the argument", applicability, edits, source)
+
+
+# --------------------------------------------------------------------------- the missing call
+
+
+def _not_called(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
+    """No ``super().__init__()``, and an inherited method reads what it would have set."""
+    init = cls.method("__init__")
+    if init is None or model.flow.base_init_calls(cls) or _is_given_away(model, init):
+        return
+    if model.attributes(cls).open is not None or _may_be_completed(model, cls):
+        return
+    there = _set_without_base_init(model, cls)
+    for method in _PROTOCOL:
+        owner = model.flow.method(cls, method)
+        if isinstance(owner, str):
+            entry = catalog.known(owner)
+            assert entry is not None
+            base: Class | str = owner
+            read = dict(entry.reads).get(method, frozenset())
+            sets = entry.attributes
+        elif isinstance(owner, Function) and owner.cls not in {cls, None}:
+            assert owner.cls is not None
+            base = owner.cls
+            read = frozenset(r.name for r in owner.reads if self_class(r.value) is base)
+            sets = _set_by_init(base)
+        else:
+            continue
+        missing = sorted(
+            name for name in (read & sets) - there if not _set_from_outside(model, name)
+        )
+        if missing:
+            yield _missing_call(model, module, cls, init, base, method, missing)
+            return
+
+
+def _is_given_away(model: Model, init: Function) -> bool:
+    """Whether a helper gets ``self``, or the attributes are set by name."""
+    return any(self_class(arg.value) is not None for call in init.calls for arg in call.args)
+
+
+def _may_be_completed(model: Model, cls: Class) -> bool:
+    """Whether a subclass may set what is missing, or the class is one of several bases."""
+    derived = model.flow.subclasses(cls)
+    return len(cls.bases) > 1 or any(sub.method("__init__") for sub in derived)
+
+
+def _set_without_base_init(model: Model, cls: Class) -> set[str]:
+    names: set[str] = set()
+    for base in model.flow.mro(cls):
+        if isinstance(base, Class):
+            names |= base.bindings.keys()
+            for scope in scopes_inside(base):
+                if base is not cls and scope.name == "__init__":
+                    continue
+                names |= _stored_in(scope, base)
+        elif isinstance(base, str):
+            entry = catalog.known(base)
+            names |= entry.methods if entry is not None else set()
+    return names
+
+
+def _set_by_init(cls: Class) -> frozenset[str]:
+    init = cls.method("__init__")
+    return frozenset(_stored_in(init, cls)) if init is not None else frozenset()
+
+
+def _stored_in(scope: Scope, cls: Class) -> set[str]:
+    return {
+        store.target.name
+        for store in scope.stores
+        if isinstance(store.target, Attr) and self_class(store.target.value) is cls
+    }
+
+
+def _set_from_outside(model: Model, name: str) -> bool:
+    return any(
+        isinstance(store.target, Attr) and self_class(store.target.value) is None
+        for store in model.project.stores_of(name)
+    )
+
+
+def _missing_call(
+    model: Model,
+    module: Module,
+    cls: Class,
+    init: Function,
+    base: Class | str,
+    method: str,
+    missing: list[str],
+) -> Suspect:
+    shown = base.name if isinstance(base, Class) else base.rpartition(".")[2]
+    names = ", ".join(f"`{name}`" for name in missing)
+    message = (
+        f"`{cls.name}.__init__` does not call `{shown}.__init__`, so the inherited `{method}` "
+        f"finds no {names}: AttributeError when it runs; call `super().__init__(...)`, or "
+        f"override `{method}`"
+    )
+
+    def mend() -> Fix | None:
+        given = _base_arguments(model, cls, init, base)
+        if given is None:
+            return None
+        owner = init.define
+        assert owner is not None
+        line = f"super().__init__({given})"
+        edit = insert_first(module.source, init.body, owner, [line])
+        if edit is None:
+            return None
+        return fix(f"Call `{line}`", Applicability.UNSAFE, [edit], module.source)
+
+    return Suspect(module, name_of(module, cls), message, mend=mend)
+
+
+def _base_arguments(model: Model, cls: Class, init: Function, base: Class | str) -> str | None:
+    """The base's parameters from the constructor's own of the same names."""
+    signature = of_class(model, base)
+    if signature is None:
+        return None
+    own = {p.name for p in init.params[1:] if p.kind not in {"vararg", "kwarg"}}
+    given = []
+    for name in [*signature.positional, *sorted(signature.keywords)]:
+        if name in own:
+            given.append(f"{name}={name}")
+        elif name in signature.required:
+            if name != "drop_last":
+                return None
+            given.append("drop_last=False")
+    return ", ".join(given)
+
+
+# --------------------------------------------------------------------------- set_epoch only
+
+
+def _only_by_set_epoch(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
+    """``set_epoch`` stores what ``__iter__`` reads, and nothing stores it before."""
+    setter, iterate, init = (cls.method(name) for name in ("set_epoch", "__iter__", "__init__"))
+    if setter is None or iterate is None or init is None:
+        return
+    if model.attributes(cls).open is not None or _is_given_away(model, init):
+        return
+    params = {param.name for param in setter.params[1:]}
+    read = {r.name: r for r in reversed(iterate.reads) if self_class(r.value) is cls}
+    before = _set_before(model, cls, setter) | _asked(cls)
+    for store in setter.stores:
+        target = store.target
+        if (
+            isinstance(target, Attr)
+            and self_class(target.value) is cls
+            and isinstance(store.value, Name)
+            and store.value.id in params
+            and target.name in read
+            and target.name not in before
+            and not _set_from_outside(model, target.name)
+        ):
+            yield _unset(module, cls, init, target.name, read[target.name])
+            return
+
+
+def _set_before(model: Model, cls: Class, setter: Function) -> set[str]:
+    """The attributes that something else than ``set_epoch`` sets."""
+    names: set[str] = set()
+    for related in [*model.flow.mro(cls), *model.flow.subclasses(cls)]:
+        if isinstance(related, Class):
+            names |= related.bindings.keys()
+            for scope in scopes_inside(related):
+                if scope is not setter and scope.name != "set_epoch":
+                    names |= _stored_in(scope, related)
+        elif isinstance(related, str):
+            entry = catalog.known(related)
+            names |= entry.attributes | entry.methods if entry is not None else set()
+    return names
+
+
+def _asked(cls: Class) -> set[str]:
+    return {
+        str(arg.value)
+        for scope in scopes_inside(cls)
+        for call in scope.calls
+        if last_name(call.func) in {"hasattr", "getattr"}
+        for arg in call.positional[1:2]
+        if isinstance(arg, Const)
+    }
+
+
+def _unset(module: Module, cls: Class, init: Function, name: str, read: Attr) -> Suspect:
+    message = (
+        f"`{cls.name}` gets `{name}` from `set_epoch` only, but `__iter__` reads it: reading the "
+        f"loader before `set_epoch` raises AttributeError; set `{name} = 0` in `__init__`"
+    )
+    why = (f"{module.display}:{read.row}: read here",)
+
+    def mend() -> Fix | None:
+        last = init.body[-1]
+        source = module.source
+        indent = line_indent(source, last.row)
+        if last.row == init.row or isinstance(last, (Return, Raise)):
+            return None
+        line = f"{indent}{init.params[0].name}.{name} = 0"
+        edit = insert_lines(source, last.end_row + 1, [line])
+        return fix(f"Set `{name} = 0` in `__init__`", Applicability.SAFE, [edit], source)
+
+    return Suspect(module, name_of(module, cls), message, why=why, mend=mend)
+
+
+# --------------------------------------------------------------------------- batch_size=None
+
+
+def _no_batch_size(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
+    """``batch_size=None`` goes to ``BatchSampler.__init__``, which refuses it."""
+    init = cls.method("__init__")
+    if init is None:
+        return
+    for made in base_inits(model, cls):
+        if made.signature.owner != BATCH_SAMPLER or made.call.stmt is None:
+            continue
+        given = made.call.keyword("batch_size") or next(iter(made.positional[1:2]), None)
+        param = init.param(given.id) if isinstance(given, Name) else None
+        if (
+            param is None
+            or not isinstance(param.default, Const)
+            or param.default.value is not None
+            or len(init.bindings.get(param.name, ())) > 1
+            or _is_tested(init, made.call, param.name)
+        ):
+            continue
+        message = (
+            f"`{param.name}` of `{cls.name}` is None unless given, and `BatchSampler.__init__` "
+            f"refuses None: building the sampler without it raises ValueError; work the size out "
+            f"before the call"
+        )
+        yield Suspect(module, made.call, message)
+
+
+def _is_tested(init: Function, call: Call, name: str) -> bool:
+    """Whether anything looks at the parameter before the call: it may refuse None itself."""
+    assert call.stmt is not None
+    return any(
+        isinstance(node, Name) and node.id == name
+        for stmt in statements(init.body)
+        if stmt.order < call.stmt.order and not isinstance(stmt, Assign)
+        for expr in expressions(stmt)
+        for node in walk(expr)
+    )

@@ -1,0 +1,299 @@
+"""SMP403: a sampler or loader is given an argument that it does not take, or in the wrong place."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+
+from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.model.facts import (
+    Arg,
+    Attr,
+    Call,
+    Const,
+    Expr,
+    If,
+    Name,
+    Node,
+    Try,
+    With,
+    expressions,
+    last_name,
+    walk,
+)
+from sampler_lint.model.linked import Model
+from sampler_lint.model.project import Module
+from sampler_lint.model.signatures import Construction, Signature, base_inits, constructions
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._mend import fix, text_of
+from sampler_lint.rules._region import offsets
+
+#: Other words for what torch's own parameters mean.
+_ALIASES = {
+    "world_size": "num_replicas",
+    "num_gpus": "num_replicas",
+    "dataset": "data_source",
+    "data_source": "dataset",
+    "bs": "batch_size",
+    "global_rank": "rank",
+}
+_BOOLEAN = frozenset({"shuffle", "drop_last", "replacement", "pin_memory"})
+_NUMBER = frozenset({"batch_size", "num_workers", "num_replicas", "rank", "seed", "num_samples"})
+_OBJECT = frozenset({"dataset", "data_source", "sampler", "batch_sampler", "generator"})
+_SURE = 0.88
+"""How alike two spellings must be for a slip of the pen (`num_worker` and `num_workers`: 0.95)."""
+
+
+class WrongArgument(Rule):
+    """A sampler or loader is built with an argument that its constructor does not take.
+
+    What it does:
+        Compares calls that build a sampler or a loader, and calls of a base's `__init__`, with
+        the constructor's real parameters (torch's, or those of the class in this repository).
+        Reports a keyword that it does not have, more positional arguments than it takes, an
+        argument given twice, and a positional argument that lands on another parameter than the
+        one it is named after (`DistributedSampler(dataset, rank, ...)`, where `rank` becomes
+        `num_replicas`). Silent where the constructor takes `**kwargs` or is not known.
+
+    Why is this bad?
+        An unknown keyword is a TypeError when the line runs, which for an evaluation loader or a
+        multi-GPU branch may be hours into the job. An argument on the wrong parameter may not
+        raise at all: `DataLoader(dataset, batch_size, num_workers)` sets `shuffle`.
+
+    Fix safety:
+        Safe for a slip of the pen with one possible correction (`num_worker`): the call can only
+        raise as it stands. Unsafe for another word (`world_size` for `num_replicas`) and for
+        misplaced positional arguments, which become keywords.
+
+    How it is proved:
+        Invariant `runs`: before the fix the script dies with the TypeError, after it every rank
+        finishes.
+
+    References:
+        - torch/utils/data/{dataloader,sampler,distributed}.py (2.0 to 2.13), the constructors
+    """
+
+    code = "SMP403"
+    name = "wrong-argument"
+    invariant = "runs"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Compare every call of a known constructor with its parameters."""
+        for made in constructions(model):
+            yield from self._construction(model, made)
+        for _, cls in model.classes():
+            if model.is_sampler_class(cls):
+                for made in base_inits(model, cls):
+                    yield from self._construction(model, made)
+
+    def _construction(self, model: Model, made: Construction) -> Iterator[Suspect]:
+        module = model.module_of(made.call.scope)
+        yield from _keywords(module, made)
+        signature = made.signature
+        given = made.positional
+        if len(given) > len(signature.positional) and not signature.open_positional:
+            if not _expects_error(made.call):
+                yield _too_many(module, made)
+            return
+        if _expects_error(made.call):
+            return
+        for index, value in enumerate(given[: len(signature.positional)]):
+            meant = _meant(signature, made, index, value)
+            if meant is not None:
+                yield _misplaced(module, made, index, value, meant)
+                return
+
+
+# --------------------------------------------------------------------------- keywords
+
+
+def _keywords(module: Module, made: Construction) -> Iterator[Suspect]:
+    signature = made.signature
+    by_place = set(signature.positional[: len(made.positional)])
+    for arg in made.args:
+        name = arg.keyword
+        if name is None:
+            continue
+        if name in by_place and made.complete:
+            if not _expects_error(made.call):
+                message = (
+                    f"`{made.built}` is given `{name}` twice, by position and by keyword: "
+                    f"TypeError when the line runs; drop one of the two"
+                )
+                yield Suspect(module, keyword_node(module, arg), message, end=arg.value)
+        elif name not in signature.names and not signature.open_keywords:
+            suspect = _unknown_keyword(module, made, arg, name)
+            if suspect is not None:
+                yield suspect
+
+
+def _unknown_keyword(module: Module, made: Construction, arg: Arg, name: str) -> Suspect | None:
+    near, sure = _near(name, made)
+    if near is None and (_expects_error(made.call) or _is_conditional(made.call)):
+        return None
+    taken = ", ".join(
+        f"`{n}`" for n in [*made.signature.positional, *sorted(made.signature.keywords)]
+    )
+    message = f"`{made.built}` takes no argument `{name}`: TypeError when the line runs"
+    message += f"; did you mean `{near}`?" if near else f"; it takes {taken or 'nothing'}"
+    node = keyword_node(module, arg)
+
+    def mend() -> Fix | None:
+        start = offsets(module.source, node)[0]
+        if near is None or not module.source.text.startswith(name, start):
+            return None
+        edit = Edit(module.source.path, start, start + len(name), near)
+        applicability = Applicability.SAFE if sure else Applicability.UNSAFE
+        return fix(f"Pass it as `{near}`", applicability, [edit], module.source)
+
+    return Suspect(module, node, message, end=arg.value, mend=mend)
+
+
+def _near(name: str, made: Construction) -> tuple[str | None, bool]:
+    """The parameter that was meant, and whether only the spelling slipped."""
+    given = {arg.keyword for arg in made.args} | set(
+        made.signature.positional[: len(made.positional)]
+    )
+    free = [other for other in made.signature.names if other not in given]
+    bare = name.replace("_", "").lower()
+    alike = [other for other in free if other.replace("_", "").lower() == bare]
+    close = alike or difflib.get_close_matches(name, free, n=2, cutoff=_SURE)
+    if len(close) == 1:
+        return close[0], True
+    alias = _ALIASES.get(name)
+    if alias in free:
+        return alias, False
+    return None, False
+
+
+def keyword_node(module: Module, arg: Arg) -> Node:
+    """The name in ``name=value``; the value if it cannot be found."""
+    source = module.source
+    end = offsets(source, arg.value)[0]
+    match = re.search(rf"\b{re.escape(arg.keyword or '')}\s*=[\s(\\]*$", source.text[:end][-400:])
+    if match is None or not arg.keyword:
+        return arg.value
+    place = source.position(end - len(match.group()))
+    node = Node()
+    node.row = node.end_row = place.row
+    node.col = len(source.line(place.row)[: place.column - 1].encode())
+    node.end_col = node.col + len(arg.keyword.encode())
+    return node
+
+
+# --------------------------------------------------------------------------- positions
+
+
+def _too_many(module: Module, made: Construction) -> Suspect:
+    count = len(made.signature.positional)
+    takes = (
+        "no positional argument"
+        if not count
+        else ("one positional argument" if count == 1 else f"{count} positional arguments")
+    )
+    message = (
+        f"`{made.built}` takes {takes}, but {len(made.positional)} are given: TypeError when the "
+        f"line runs; drop what it does not take"
+    )
+    extra = made.positional[count]
+    return Suspect(module, extra, message, end=made.positional[-1])
+
+
+def _meant(signature: Signature, made: Construction, index: int, value: Expr) -> str | None:
+    """The parameter that a positional argument was meant for, if it is not the one it gets."""
+    place = signature.positional[index]
+    keywords = {arg.keyword for arg in made.args}
+    if isinstance(value, Const):
+        return _kind_clash(place, value) if isinstance(signature.owner, str) else None
+    name = _named(value)
+    if name is None or name == place or name in keywords or name not in signature.names:
+        return None
+    # Another argument of that very name in its own place: the value is used twice, on purpose.
+    for other, given in enumerate(made.positional[: len(signature.positional)]):
+        if signature.positional[other] == name and _named(given) == name:
+            return None
+    return name
+
+
+def _named(value: Expr) -> str | None:
+    if isinstance(value, Name):
+        return value.id
+    return value.name if isinstance(value, Attr) else None
+
+
+def _kind_clash(place: str, value: Const) -> str | None:
+    """What a literal must have been meant for, when the parameter cannot hold it."""
+    kind = type(value.value)
+    if kind is bool and (place in _NUMBER or place in _OBJECT):
+        return "a flag"
+    if kind is int and (place in _OBJECT or (place in _BOOLEAN and value.value not in {0, 1})):
+        return "a number"
+    return None
+
+
+def _misplaced(module: Module, made: Construction, index: int, value: Expr, meant: str) -> Suspect:
+    place = made.signature.positional[index]
+    shown = text_of(module.source, value)
+    known = meant in made.signature.names
+    message = (
+        f"positional argument {index + 1} of `{made.built}` is `{place}`, which gets `{shown}`"
+        + (f", meant for `{meant}`" if known else f", {meant}")
+        + ": it is built with wrong settings, or not at all; pass it by keyword"
+    )
+
+    def mend() -> Fix | None:
+        return _by_keyword(module, made, index)
+
+    return Suspect(module, value, message, mend=mend if known else None)
+
+
+def _by_keyword(module: Module, made: Construction, first: int) -> Fix | None:
+    """Name the positional arguments from ``first`` on, each by what it says it is."""
+    signature = made.signature
+    names: list[str] = []
+    rest = made.positional[first : len(signature.positional)]
+    if any(arg.stars for arg in made.args):
+        return None
+    for offset, value in enumerate(rest):
+        own = _named(value)
+        said = (own, _ALIASES.get(own or ""), signature.positional[first + offset])
+        names.append(next(name for name in said if name in signature.names))
+    taken = [*signature.positional[:first], *(arg.keyword for arg in made.args if arg.keyword)]
+    if len({*names, *taken}) < len(names) + len(taken):
+        return None
+    edits = [
+        Edit(module.source.path, start, start, f"{name}=")
+        for name, value in zip(names, rest, strict=True)
+        for start in [offsets(module.source, value)[0]]
+    ]
+    return fix("Pass it by keyword", Applicability.UNSAFE, edits, module.source)
+
+
+# --------------------------------------------------------------------------- surroundings
+
+
+def _expects_error(call: Call) -> bool:
+    """Whether the error is wanted: ``pytest.raises``, ``assertRaises``, ``except TypeError``."""
+    if call.stmt is None:
+        return False
+    for stmt in [call.stmt, *call.stmt.ancestors()]:
+        if isinstance(stmt, With) and any(
+            last_name(_called(node)) in {"raises", "assertRaises", "assertRaisesRegex"}
+            for expr in expressions(stmt)
+            for node in walk(expr)
+            if isinstance(node, Call)
+        ):
+            return True
+        if isinstance(stmt, Try) and any(inner.encloses(call.stmt) for inner in stmt.body):
+            return True
+    return False
+
+
+def _called(call: Call) -> Expr:
+    return call.func
+
+
+def _is_conditional(call: Call) -> bool:
+    """Whether a test (of a version, of a signature) stands before the call."""
+    return call.stmt is not None and any(isinstance(s, If) for s in call.stmt.ancestors())

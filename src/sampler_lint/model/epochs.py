@@ -13,10 +13,12 @@ from sampler_lint.model.facts import (
     Expr,
     For,
     Function,
+    Index,
     Loop,
     Name,
     Scope,
     Stmt,
+    Try,
     While,
     last_name,
     walk,
@@ -48,6 +50,17 @@ class EpochLoop:
     inner: Pass
     calls: tuple[Call, ...]
     """The calls that lead from the loop's body to the pass, outermost first."""
+
+    @property
+    def is_restart(self) -> bool:
+        """Whether the pass starts the loader again when it has run out, in a loop over steps."""
+        inner: Stmt = self.inner.stmt
+        for stmt in inner.ancestors():
+            if isinstance(stmt, Try):
+                return not any(part.encloses(inner) for part in stmt.body)
+            if isinstance(stmt, (For, While)):
+                break
+        return False
 
     @property
     def scopes(self) -> set[Scope]:
@@ -88,13 +101,14 @@ def _passes_over(
 
 def epoch_loops(model: Model) -> list[EpochLoop]:
     """Every epoch loop, with each pass that a turn of it makes."""
-    if model.kept_epoch_loops is None:
-        model.kept_epoch_loops = [
+    kept: list[EpochLoop] | None = model.memo.get(epoch_loops)
+    if kept is None:
+        kept = model.memo[epoch_loops] = [
             found
             for inner in passes(model)
             for found in _loops_around(model, inner, inner.scope, inner.stmt, (), 0)
         ]
-    return model.kept_epoch_loops
+    return kept
 
 
 def _loops_around(
@@ -130,14 +144,14 @@ def epoch_expression(loop: Loop) -> Expr | None:
     """What holds the epoch's number in the loop's body, if that is plain."""
     if isinstance(loop, For):
         targets = [node for node in walk(loop.target) if isinstance(node, Name)]
-        if isinstance(loop.target, (Name, Attr)):
+        if isinstance(loop.target, (Name, Attr, Index)):
             return loop.target if _counts(loop.iter) else None
         named = [name for name in targets if "epoch" in name.id.lower()]
         return named[0] if len(named) == 1 else None
     test = loop.test
     if isinstance(test, Compare) and len(test.ops) == 1 and test.ops[0] in {"Lt", "LtE", "NotEq"}:
         left = test.left
-        if isinstance(left, (Name, Attr)) and _says_epoch(left):
+        if isinstance(left, (Name, Attr, Index)) and _says_epoch(left):
             return left
     return None
 
@@ -151,11 +165,14 @@ def _counts(source: Expr) -> bool:
 
 
 def _says_epoch(expr: Expr) -> bool:
-    return any(
-        "epoch" in (node.id if isinstance(node, Name) else node.name).lower()
-        for node in walk(expr)
-        if isinstance(node, (Name, Attr))
-    )
+    """Whether a name, an attribute or a key (``state["epoch"]``) says epoch."""
+    for node in walk(expr):
+        said = node.id if isinstance(node, Name) else node.name if isinstance(node, Attr) else ""
+        if isinstance(node, Index) and isinstance(node.key, Const):
+            said = str(node.key.value)
+        if "epoch" in said.lower():
+            return True
+    return False
 
 
 def _bound_by(loop: Loop, source: Expr) -> bool:

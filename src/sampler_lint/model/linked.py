@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any
 
 from sampler_lint.model import catalog
 from sampler_lint.model.catalog import TORCH_DATA
@@ -32,9 +32,6 @@ from sampler_lint.model.flow import Ext, Flow, Lit, Obj, Unknown, Value, self_cl
 from sampler_lint.model.project import Module, Project
 from sampler_lint.model.running.interpreter import Interpreter
 from sampler_lint.model.running.trials import Trials, try_out
-
-if TYPE_CHECKING:
-    from sampler_lint.model.epochs import EpochLoop
 
 SAMPLER = TORCH_DATA + "Sampler"
 BATCH_SAMPLER = TORCH_DATA + "BatchSampler"
@@ -68,12 +65,12 @@ class Model:
 
     silences: list[Silence] | None = None
     """Filled by rules while it is a list (``sampler-lint explain``)."""
-    kept_epoch_loops: list[EpochLoop] | None = None
-    """What :func:`sampler_lint.model.epochs.epoch_loops` found, for the next rule that asks."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
         self.flow = Flow(project)
+        self.memo: dict[object, Any] = {}
+        """Answers that query modules keep for the next rule that asks."""
         self._interpreter = Interpreter(project)
         self._trials: dict[Class, Trials] = {}
         for module in project.candidates:

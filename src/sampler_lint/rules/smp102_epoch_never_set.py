@@ -183,8 +183,17 @@ def _suspect(model: Model, found: EpochLoop, reached: _Reached) -> Suspect:
     module = model.module_of(found.loop.scope)
     loop = found.loop
     receiver = _receiver(model, found, reached)
-    counter = _counter(loop)
+    counter = _counter(module, loop)
     where = ".".join((unparse(found.inner.source), *reached.path))
+    if found.is_restart:
+        message = (
+            f"the loader is started again here with its shuffling `{reached.sampler.name}` still "
+            f"at epoch 0: every pass repeats one order; count the passes and call `set_epoch` on "
+            f"`{where}` before this line"
+        )
+        built = f"{model.place_of(reached.sampler)}: sampler built here"
+        inner = found.inner
+        return Suspect(model.module_of(inner.scope), inner.stmt, message, why=(built,))
     message = (
         f"this loop trains over a shuffling `{reached.sampler.name}` and nothing calls its "
         f"`set_epoch`: every epoch repeats the order of epoch 0"
@@ -249,12 +258,12 @@ def _skips_its_end(loop: Loop) -> bool:
     return False
 
 
-def _counter(loop: Loop) -> _Counter:
+def _counter(module: Module, loop: Loop) -> _Counter:
     epoch = epoch_expression(loop)
     if isinstance(epoch, Name) and epoch.id.startswith("_"):
         return _Counter(loop, fresh_name(loop.scope, "epoch"), unnamed=epoch)
     if epoch is not None:
-        return _Counter(loop, unparse(epoch))
+        return _Counter(loop, text_of(module.source, epoch))
     return _Counter(loop, fresh_name(loop.scope, "epoch"), new=True)
 
 

@@ -48,7 +48,9 @@ class EpochNeverSet(Rule):
     Fix safety:
         Safe: `set_epoch(epoch)` is inserted as the first statement of the loop, on the sampler
         variable in scope or through the loader, guarded where the sampler may be `None` or
-        another one. A loop that does not count its turns gets a counter.
+        another one. A loop that does not count its turns gets a counter. Unsafe where the
+        loader may also be one that is not known. No fix where a loop over steps starts the
+        loader again, or where a `continue` would skip the counter.
 
     How it is proved:
         Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and

@@ -71,11 +71,13 @@ class Data:
         return 1 + zlib.crc32(self.key.encode()) % 5
 
     def part(self, what: str) -> Any:
-        """An attribute, item or result of it; a mapping has one column."""
-        if what == ".items()":
-            return [(COLUMN, Data(f"{self.key}.{COLUMN}"))]
-        if what in {".keys()", ".values()"}:
-            return [COLUMN if what == ".keys()" else Data(f"{self.key}.{COLUMN}")]
+        """An attribute, item or result of it; a sample that is a mapping has one column."""
+        owner, _, method = self.key.rpartition(".")
+        if what == "()" and owner.startswith("dataset["):
+            column = Data(f"{owner}[{COLUMN!r}]")
+            views = {"items": [(COLUMN, column)], "keys": [COLUMN], "values": [column]}
+            if method in views:
+                return views[method]
         return Data(f"{self.key}{what}")
 
     def items(self) -> list[Any]:

@@ -183,7 +183,7 @@ def _place(
             return model.module_of(size), _first_return(size) or name_of(module, size)
         return module, name_of(module, cls)
     usual = trial.world.counts(sharded=_differ(trial))
-    if turn.length in usual and turn.count not in usual:
+    if turn.length in usual and turn.count not in usual and not trial.from_data:
         loop = next((s for s in statements(iterate.body) if isinstance(s, While)), None)
         if loop is not None:
             return model.module_of(iterate), loop.test

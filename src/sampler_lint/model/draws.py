@@ -67,6 +67,13 @@ def is_draw(call: Call) -> bool:
     return last_name(call.func) in _DRAWS
 
 
+def is_drawn(expr: Expr) -> bool:
+    """Whether a process draws the value for itself, so that no two ranks need agree on it."""
+    return any(
+        isinstance(node, Call) and last_name(node.func) in _DRAWS | _ENTROPY for node in walk(expr)
+    )
+
+
 def seeded(model: Model, scope: Scope) -> Iterator[Seeded]:
     """Every call of the scope that seeds a generator, with what it is seeded with."""
     for call in scope.calls:

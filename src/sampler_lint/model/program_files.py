@@ -129,19 +129,37 @@ def is_test(module: Module) -> bool:
     return _TEST_PATH.search(module.display.replace("\\", "/")) is not None
 
 
+def is_imported(model: Model, module: Module, name: str) -> bool:
+    """Whether some other file, tests aside, imports ``name`` from the file, or the whole file."""
+    return any(
+        attribute in {None, name}
+        for other in model.modules
+        if other is not module and not is_test(other)
+        for path, attribute in _imports(model, other)
+        if path == module.path
+    )
+
+
 def _imported_paths(model: Model, module: Module) -> Iterator[str]:
     """The files of the tree that a file imports."""
+    yield from (path for path, _ in _imports(model, module))
+
+
+def _imports(model: Model, module: Module) -> Iterator[tuple[str, str | None]]:
+    """The files of the tree that a file imports, and what from each; None for all of it."""
     project = model.project
-    wanted: list[tuple[str, int]] = list(module.facts.star_imports)
+    wanted: list[tuple[str, int, str | None]] = [
+        (name, level, None) for name, level in module.facts.star_imports
+    ]
     for scope in module.facts.scopes:
         for bindings in scope.bindings.values():
             for binding in bindings:
                 if binding.how == "import":
                     name, attribute, level = binding.payload
-                    wanted.append((name, level))
+                    wanted.append((name, level, attribute))
                     if attribute is not None:
-                        wanted.append((f"{name}.{attribute}".lstrip("."), level))
-    for name, level in wanted:
+                        wanted.append((f"{name}.{attribute}".lstrip("."), level, None))
+    for name, level, attribute in wanted:
         path = project.find(name or "", module, level)
         if path is not None and path in project.files:
-            yield path
+            yield path, attribute

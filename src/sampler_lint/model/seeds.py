@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
+from sampler_lint.model.draws import is_drawn
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -24,6 +25,7 @@ from sampler_lint.model.facts import (
     children,
     dotted,
     last_name,
+    same,
     unparse,
     walk,
 )
@@ -227,10 +229,13 @@ def setting_of(model: Model, expr: Expr, depth: int = 0) -> Setting | None:
         key = next((arg for arg in expr.positional if _is_seed_key(arg)), None)
         return Setting(str(key.value)) if isinstance(key, Const) else None
     for child in children(expr):
-        if not isinstance(expr, Call) or child is not expr.func:
-            found = setting_of(model, child, depth + 1)
-            if found is not None:
-                return found
+        part: Expr | None = child
+        if isinstance(expr, Call) and child is expr.func:
+            # What a generator draws comes from what it was made with.
+            part = child.value if isinstance(child, Attr) else None
+        found = setting_of(model, part, depth + 1) if part is not None else None
+        if found is not None:
+            return found
     return None
 
 
@@ -248,7 +253,9 @@ def _attribute_setting(model: Model, expr: Attr, depth: int) -> Setting | None:
     cls = self_class(expr.value)
     if cls is None:
         whole = unparse(expr)
-        return None if isinstance(expr.value, Call) or "worker" in whole else Setting(whole)
+        if isinstance(expr.value, Call) or "worker" in whole or _is_redrawn(model, expr):
+            return None
+        return Setting(whole)
     bases = model.flow.mro(cls)
     for store in model.project.stores_of(expr.name):
         assert isinstance(store.target, Attr)
@@ -257,6 +264,19 @@ def _attribute_setting(model: Model, expr: Attr, depth: int) -> Setting | None:
             if found is not None:
                 return found
     return None
+
+
+def _is_redrawn(model: Model, expr: Attr) -> bool:
+    """Whether each run overwrites what was set by a draw (``args.seed = randint(…)``)."""
+    owner = expr.value
+    return isinstance(owner, Name) and any(
+        store.value is not None
+        and store.stmt.parent is None
+        and store.scope is owner.scope
+        and same(store.target, expr)
+        and is_drawn(store.value)
+        for store in model.project.stores_of(expr.name)
+    )
 
 
 def _name_setting(model: Model, name: Name, depth: int) -> Setting | None:
@@ -394,7 +414,7 @@ def _set_before(scope: Scope, name: str, site: Call) -> bool:
 def _tainted_name(function: Function, name: str) -> bool:
     """Whether a parameter is given a rank's own value before use."""
     return any(
-        binding.how != "param" and binding.value is not None and _mentions_rank(binding.value)
+        binding.how != "param" and binding.value is not None and _is_ranks_own(binding.value)
         for binding in function.bindings.get(name, ())
     )
 
@@ -404,10 +424,14 @@ def _tainted_attribute(model: Model, module: Module, node: Attr) -> bool:
     program = model.project.program_of(module)
     return any(
         store.value is not None
-        and _mentions_rank(store.value)
+        and _is_ranks_own(store.value)
         and model.project.program_of(model.module_of(store.scope)) == program
         for store in model.project.stores_of(node.name)
     )
+
+
+def _is_ranks_own(expr: Expr) -> bool:
+    return _mentions_rank(expr) or is_drawn(expr)
 
 
 def _mentions_rank(expr: Expr) -> bool:

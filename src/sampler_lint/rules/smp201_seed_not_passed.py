@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sampler_lint.findings import Applicability, Fix
+from sampler_lint.model.arguments import MISSING, passed
 from sampler_lint.model.draws import bare_generator, draws
 from sampler_lint.model.facts import (
     Assign,
@@ -17,6 +18,7 @@ from sampler_lint.model.facts import (
     Expr,
     Function,
     Name,
+    Param,
     Scope,
     last_name,
     unparse,
@@ -33,6 +35,7 @@ from sampler_lint.model.seeds import (
     in_scope,
     is_seed_name,
     seeding,
+    setting_of,
     takes_seed,
 )
 from sampler_lint.model.shuffles import ignores_seed, may_shuffle
@@ -59,7 +62,8 @@ class SeedNotPassed(Rule):
         (`torch.manual_seed(args.seed)`, `seed_everything(cfg.seed)`...). A sampler of the tree
         with a `seed` parameter of its own counts too, and a factory whose `seed` cannot reach
         the sampler it builds. Silent with `shuffle=False`, for samplers of validation and test
-        data, in tests, and where the seed is set later or enters through `set_epoch`.
+        data, in tests, and where the seed is set later or enters through `set_epoch` or through
+        the data (`shuffle_dataset(data, args.seed)`).
 
     Why is this bad?
         `DistributedSampler` shuffles with a generator of its own, seeded with `seed + epoch`;
@@ -102,7 +106,9 @@ class SeedNotPassed(Rule):
                 yield unheard
                 continue
             fixed = _fixed_seed(model, sampler)
-            if fixed is None or not may_shuffle(model, sampler) or _evaluates(sampler, module):
+            if fixed is None or not may_shuffle(model, sampler):
+                continue
+            if _evaluates(model, sampler, module) or _reads_seeded_order(model, sampler):
                 continue
             source = _source(model, module, site)
             if source is None or _seeded_later(model, module, sampler):
@@ -132,14 +138,26 @@ def _source(model: Model, module: Module, site: Call) -> _Source | None:
             f"{place}: the program is seeded here",
         )
     function = site.scope
-    param = function.param("seed") if isinstance(function, Function) else None
-    if param is None or function.name == "__init__":
+    if not isinstance(function, Function) or function.name == "__init__":
+        return None
+    param = function.param("seed")
+    if param is None or _is_constant(model, function, param):
         return None
     place = f"{module.display}:{function.row}"
     return _Source(
         param.name,
         f"`{function.name}` takes a seed and does not pass it on",
         f"{place}: the seed is taken here",
+    )
+
+
+def _is_constant(model: Model, function: Function, param: Param) -> bool:
+    """Whether the tree only ever passes literals for the seed: there is none to set."""
+    bound = function.cls is not None and not function.is_static
+    given = [passed(function, param, c, is_bound=bound) for c in model.flow.callers(function)]
+    chosen = [expr for expr in given if expr is not MISSING]
+    return bool(chosen) and all(
+        isinstance(expr, Expr) and model.flow.constants(expr) is not None for expr in chosen
     )
 
 
@@ -153,7 +171,7 @@ def _unheard(model: Model, sampler: Obj) -> Suspect | None:
     if function.cls is not None or function.param("seed") is None:
         return None
     module = model.module_of(function)
-    if _evaluates(sampler, module):
+    if _evaluates(model, sampler, module):
         return None
     init = model.flow.method(sampler.cls, "__init__")
     if (
@@ -303,19 +321,40 @@ _EVALUATION = re.compile(
 )
 
 
-def _evaluates(sampler: Obj, module: Module) -> bool:
+def _evaluates(model: Model, sampler: Obj, module: Module) -> bool:
     """Whether the order matters to nobody: the sampler of a validation or inference pass."""
     site = sampler.site
     assert site is not None
     if is_script(module) and _NO_TRAINING.search(module.name.rpartition(".")[2]):
         return True
-    names = [site.scope.name]
-    if isinstance(site.stmt, Assign):
-        names += [unparse(target) for target in site.stmt.targets]
-    data = site.positional[:1] or [a.value for a in site.args if a.keyword and "data" in a.keyword]
-    names += [unparse(expr) for expr in data]
+    if _is_named_evaluation(site):
+        return True
+    function = site.scope
+    calls = model.flow.callers(function) if isinstance(function, Function) else []
+    calls = [call for call in calls if not is_test(model.module_of(call.scope))]
+    return bool(calls) and all(_is_named_evaluation(call) for call in calls)
+
+
+def _is_named_evaluation(call: Call) -> bool:
+    """Whether the names around a call say that what it makes is not for training."""
+    names = [call.scope.name]
+    if isinstance(call.stmt, Assign):
+        names += [unparse(target) for target in call.stmt.targets]
+    names += [unparse(expr) for expr in _data(call)]
     words = [re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() for name in names]
     return any(_EVALUATION.search(word) for word in words)
+
+
+def _data(call: Call) -> list[Expr]:
+    """What a call that builds a sampler gets as the data."""
+    named = [arg.value for arg in call.args if arg.keyword and "data" in arg.keyword]
+    return call.positional[:1] or named
+
+
+def _reads_seeded_order(model: Model, sampler: Obj) -> bool:
+    """Whether the data was made with the program's seed, so that its own order changes with it."""
+    assert sampler.site is not None
+    return any(setting_of(model, expr) is not None for expr in _data(sampler.site))
 
 
 def _seeded_later(model: Model, module: Module, sampler: Obj) -> bool:

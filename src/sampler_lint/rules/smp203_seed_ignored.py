@@ -21,10 +21,10 @@ from sampler_lint.model.facts import (
     unparse,
 )
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
-from sampler_lint.model.program_files import is_test
+from sampler_lint.model.program_files import is_imported, is_test
 from sampler_lint.model.project import Module
-from sampler_lint.model.seeds import epoch_carries_seed, seeding, takes_seed
-from sampler_lint.model.shuffles import ignores_seed, own_seed
+from sampler_lint.model.seeds import constructions, epoch_carries_seed, seeding, takes_seed
+from sampler_lint.model.shuffles import ignores_seed, may_shuffle, own_seed
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import add_keyword, fix, is_library, text_of
 from sampler_lint.rules._region import Region, insert_lines, line_indent
@@ -38,8 +38,8 @@ class SeedIgnored(Rule):
         Reports `g.manual_seed(self.epoch)`, `random.seed(self.epoch)`,
         `np.random.RandomState(self.epoch)` and the like in a sampler, when the class takes a
         seed that it does not use there, or when the program seeds its generators from a setting
-        (`torch.manual_seed(args.seed)`...). Silent where the seed arrives with the epoch
-        (`sampler.set_epoch(args.seed + epoch)`).
+        (`torch.manual_seed(args.seed)`...) and builds the class so that it shuffles. Silent where
+        the seed arrives with the epoch (`sampler.set_epoch(args.seed + epoch)`).
 
     Why is this bad?
         Epoch `k` has the same order in every run, whatever the seed. Runs that differ in seed
@@ -74,7 +74,9 @@ class SeedIgnored(Rule):
             if not found or epoch_carries_seed(model, module):
                 continue
             reason = _setting(model, module, cls)
-            if reason is not None:
+            if reason is None:
+                continue
+            if takes_seed(model, cls) or _may_be_built(model, module, cls):
                 for seeded in found:
                     yield _suspect(model, module, cls, seeded, *reason)
 
@@ -93,6 +95,39 @@ def _setting(model: Model, module: Module, cls: Class) -> tuple[str, tuple[str, 
             place = model.place(site.scope, site)
             return f"the `seed` of `{site.scope.name}`", (f"{place}: it is built here",)
     return None
+
+
+def _may_be_built(model: Model, module: Module, cls: Class) -> bool:
+    """Whether some program builds the class, or one derived from it, so that it shuffles."""
+    built = [
+        sampler
+        for sampler in constructions(model)
+        if isinstance(sampler.cls, Class) and cls in model.flow.mro(sampler.cls)
+    ]
+    if built:
+        return any(may_shuffle(model, sampler) for sampler in built)
+    init = cls.method("__init__")
+    return (
+        bool(cls.decorators)
+        or is_imported(model, module, cls.name)
+        # One that derives from nothing, as Megatron's.
+        or (init is not None and any(_is_reached(model, c) for c in model.flow.callers(init)))
+        or any(
+            cls in model.flow.mro(derived)[1:] and _may_be_built(model, found, derived)
+            for found, derived in model.classes()
+        )
+    )
+
+
+def _is_reached(model: Model, call: Call) -> bool:
+    """Whether something may start the function that a call stands in."""
+    if last_name(call.func) == "__init__":  # Of a derived class, which is looked at by itself.
+        return False
+    function = call.scope
+    if not isinstance(function, Function) or function.cls is not None or function.decorators:
+        return True
+    module = model.module_of(function)
+    return bool(model.flow.callers(function)) or is_imported(model, module, function.name)
 
 
 def _offers_seed(scope: Scope) -> bool:

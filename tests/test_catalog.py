@@ -77,6 +77,7 @@ def test_parameters(entry: KnownClass) -> None:
     params = list(inspect.signature(cls).parameters.values())
     positional = [p for p in params if p.kind is p.POSITIONAL_OR_KEYWORD]
     assert entry.params == tuple(p.name for p in positional)
+    assert entry.keywords == {p.name for p in params if p.kind is p.KEYWORD_ONLY}
     assert entry.required == sum(p.default is p.empty for p in params)
 
 

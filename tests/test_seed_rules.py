@@ -149,6 +149,29 @@ def test_seed_that_may_be_drawn_is_never_passed_safely(tmp_path: Path) -> None:
     assert finding.fix is None or finding.fix.applicability is not Applicability.SAFE
 
 
+# SMP201: how the fix names the seed
+
+
+def test_fix_names_a_global_where_it_is_set(tmp_path: Path) -> None:
+    """The call of `main` stands below `main`, but runs before `args` is there."""
+    source = """
+        parser = argparse.ArgumentParser()
+        parser.add_argument("--seed", type=int, default=31)
+        def main():
+            global args
+            args = parser.parse_args()
+            torch.manual_seed(args.seed)
+            return DistributedSampler(data)
+        if __name__ == "__main__":
+            main()
+    """
+    check(tmp_path, "SMP201", source)
+    engine.fix([str(tmp_path)], Options(select=("SMP201",)))
+    text = (tmp_path / "main.py").read_text(encoding="utf-8")
+    assert "DistributedSampler(data, seed=args.seed)" in text
+    assert text.endswith("    main()\n")
+
+
 # SMP203: who builds the class
 
 

@@ -12,6 +12,7 @@ from sampler_lint.model.draws import is_drawn
 from sampler_lint.model.facts import (
     Assign,
     Attr,
+    Binding,
     Call,
     Class,
     Const,
@@ -380,7 +381,7 @@ def _can_name(model: Model, scope: Scope, site: Call, node: Attr) -> bool:
     while isinstance(root, Attr):
         root = root.value
     assert isinstance(root, Name)
-    if root.scope is scope:
+    if root.scope is scope and root.id in scope.bindings:
         return _set_before(scope, root.id, site)
     cls = self_class(root)
     if cls is not None:
@@ -395,8 +396,10 @@ def _can_name(model: Model, scope: Scope, site: Call, node: Attr) -> bool:
         bindings = owner.bindings.get(root.id)
         if bindings:
             # A parameter or variable of the same name: the same kind of thing by convention.
+            # A function's `global` may set it later than the file's own lines run.
+            here = owner is scope or any(_scope_of(b) is scope for b in bindings)
             return all(b.how in {"param", "assign"} for b in bindings) and (
-                owner is not scope or _set_before(scope, root.id, site)
+                not here or _set_before(owner, root.id, site)
             )
         owner = owner.outer
     return False
@@ -408,7 +411,14 @@ def _set_before(scope: Scope, name: str, site: Call) -> bool:
         return True
     if site.stmt is None:
         return False
-    return any(b.stmt is not None and b.stmt.order < site.stmt.order for b in bindings)
+    return any(
+        b.stmt is not None and b.stmt.scope is site.scope and b.stmt.order < site.stmt.order
+        for b in bindings
+    )
+
+
+def _scope_of(binding: Binding) -> Scope | None:
+    return binding.stmt.scope if binding.stmt is not None else None
 
 
 def _tainted_name(function: Function, name: str) -> bool:

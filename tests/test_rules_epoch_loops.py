@@ -159,6 +159,14 @@ def main(ds, opt, epochs):
         for batch in loader:
             step(batch, opt)
 """,
+    "attribute set": """
+def main(ds, opt, epochs):
+    loader = DataLoader(ds, sampler=DistributedSampler(ds))
+    for epoch in range(epochs):
+        loader.sampler.epoch = epoch
+        for batch in loader:
+            step(batch, opt)
+""",
     "no shuffle": """
 def main(ds, opt, epochs):
     loader = DataLoader(ds, sampler=DistributedSampler(ds, shuffle=False))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sampler_lint.model import catalog
 from sampler_lint.model.catalog import TORCH_DATA
@@ -30,8 +30,10 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Ext, Flow, Lit, Obj, Unknown, Value, self_class
 from sampler_lint.model.project import Module, Project
-from sampler_lint.model.running.interpreter import Interpreter
-from sampler_lint.model.running.trials import Trials, try_out
+
+if TYPE_CHECKING:
+    from sampler_lint.model.running.interpreter import Interpreter
+    from sampler_lint.model.running.trials import Trials
 
 SAMPLER = TORCH_DATA + "Sampler"
 BATCH_SAMPLER = TORCH_DATA + "BatchSampler"
@@ -71,7 +73,6 @@ class Model:
         self.flow = Flow(project)
         self.memo: dict[object, Any] = {}
         """Answers that query modules keep for the next rule that asks."""
-        self._interpreter = Interpreter(project)
         self._trials: dict[Class, Trials] = {}
         for module in project.candidates:
             for cls in module.facts.classes:
@@ -196,10 +197,19 @@ class Model:
                     names.add(store.target.name)
         return names
 
+    @cached_property
+    def _interpreter(self) -> Interpreter:
+        from sampler_lint.model.running.interpreter import Interpreter
+
+        return Interpreter(self.project)
+
     def trials(self, cls: Class) -> Trials:
         """What a sampler class does in a few small worlds (see :mod:`.running`)."""
         known = self._trials.get(cls)
         if known is None:
+            # Loaded where there is a class to try: most trees have none.
+            from sampler_lint.model.running.trials import try_out
+
             known = self._trials[cls] = try_out(self._interpreter, cls)
         return known
 

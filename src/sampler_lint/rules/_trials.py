@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from sampler_lint.model.facts import (
     Attr,
@@ -21,8 +22,11 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
-from sampler_lint.model.running.trials import Trial
-from sampler_lint.model.running.values import RaisedError
+
+if TYPE_CHECKING:
+    from sampler_lint.model.running.trials import Trial
+    from sampler_lint.model.running.values import RaisedError
+
 
 _RANK = re.compile(r"(^|_)rank(_|$)|^process_index$|^shard_(id|idx|index)$")
 _ABSTRACT = frozenset({"abstractmethod", "abstractproperty"})

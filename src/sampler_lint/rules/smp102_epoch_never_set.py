@@ -16,6 +16,7 @@ from sampler_lint.model.facts import (
     Function,
     Loop,
     Name,
+    Node,
     Scope,
     Simple,
     While,
@@ -23,7 +24,7 @@ from sampler_lint.model.facts import (
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Lit, Obj, Unknown, Value
+from sampler_lint.model.flow import Lit, Obj, Unknown, Value, self_class
 from sampler_lint.model.linked import BATCH_SAMPLER, Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
@@ -149,19 +150,29 @@ def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> str | None
             return f"{cls.name} itself"
     near = {scope.module for scope in found.scopes}
     near.update(site.scope.module for _, site in ours if site is not None)
-    for call in model.epoch_setters:
-        assert isinstance(call.func, Attr)
-        values = model.flow.values(call.func.value)
-        place = model.place(call.scope, call)
+    for scope, node, receiver in _epoch_sets(model):
+        values = model.flow.values(receiver)
+        place = model.place(scope, node)
         if any(isinstance(v, Obj) and (v.cls, v.site) in ours for v in values):
             return place
-        forwards = isinstance(call.scope, Function) and "set_epoch" in call.scope.name
-        if not forwards and call.scope.module in near:
+        forwards = isinstance(scope, Function) and "set_epoch" in scope.name
+        if not forwards and scope.module in near:
             if not values or any(not isinstance(v, (Obj, Lit)) for v in values):
                 return place
             if any(isinstance(v, Obj) and v.site is None for v in values):
                 return place
     return None
+
+
+def _epoch_sets(model: Model) -> Iterator[tuple[Scope, Node, Expr]]:
+    """Every ``x.set_epoch(…)`` and every ``x.sampler.epoch = …`` from outside, with its ``x``."""
+    for call in model.epoch_setters:
+        assert isinstance(call.func, Attr)
+        yield call.scope, call, call.func.value
+    for store in model.project.stores_of("epoch"):
+        owner = store.target.value
+        if "sampler" in unparse(owner).lower() and self_class(owner) is None:
+            yield store.scope, store.stmt, owner
 
 
 def _sets_epoch_itself(cls: Class) -> bool:

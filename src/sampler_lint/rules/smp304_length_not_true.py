@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from sampler_lint.model.facts import (
     Attr,
@@ -29,11 +30,14 @@ from sampler_lint.model.facts import (
 from sampler_lint.model.flow import self_class
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
-from sampler_lint.model.running.trials import Trial
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import name_of
 from sampler_lint.rules._quotient import quotients, remainders
 from sampler_lint.rules._trials import defined_by, judged
+
+if TYPE_CHECKING:
+    from sampler_lint.model.running.trials import Trial
+
 
 _NO_PROMISE = re.compile(
     r"approx|estimat|at (least|most)|upper|lower|roughly|dummy|placeholder|infinite|unknown"

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from sampler_lint.model.facts import Class
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
-from sampler_lint.model.running.trials import Trials
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import name_of
 from sampler_lint.rules._trials import counts, defined_by, is_uneven, judged, splitting_place
+
+if TYPE_CHECKING:
+    from sampler_lint.model.running.trials import Trials
+
 
 #: Evaluation gathers results of any number, and its samplers say so in their names.
 _MAY_BE_UNEVEN = re.compile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from sampler_lint.model.facts import (
     Assign,
@@ -32,8 +33,6 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.linked import Model, scopes_inside
 from sampler_lint.model.project import Module
-from sampler_lint.model.running.trials import Trial
-from sampler_lint.model.running.values import RaisedError
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import name_of
 from sampler_lint.rules._trials import (
@@ -44,6 +43,10 @@ from sampler_lint.rules._trials import (
     node_of,
     splitting_place,
 )
+
+if TYPE_CHECKING:
+    from sampler_lint.model.running.trials import Trial
+    from sampler_lint.model.running.values import RaisedError
 
 
 class PartitionArithmetic(Rule):

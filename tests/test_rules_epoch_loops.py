@@ -299,3 +299,39 @@ def test_library_that_asks_the_batch_sampler_too(tmp_path: Path) -> None:
 def test_unguarded_call_is_not_silent(tmp_path: Path) -> None:
     body = "def turn(loader, epoch):\n    loader.sampler.set_epoch(epoch)\n"
     assert library(tmp_path, body) == []
+
+
+WRAPPED = """
+class Wrapped:
+    def __init__(self, loader):
+        self.loader = loader
+
+    def __iter__(self):
+        return iter(self.loader)
+
+    @property
+    def {name}(self):
+        return self.loader.batch_sampler.sampler
+
+
+def build(ds, prefetch):
+    sampler = DistributedSampler(ds)
+    loader = DataLoader(ds, batch_sampler=BatchSampler(sampler, 4, True))
+    if prefetch:
+        loader = Wrapped(loader)
+    return loader
+
+
+def main(args, ds, opt):
+    loader = build(ds, args.prefetch)
+    for epoch in range(args.epochs):
+        loader.sampler.set_epoch(epoch)
+        for batch in loader:
+            opt.step()
+"""
+
+
+@pytest.mark.parametrize(("name", "expected"), [("sampler", []), ("inner", ["SMP101"])])
+def test_wrapper_says_what_its_sampler_is(tmp_path: Path, name: str, expected: list[str]) -> None:
+    found = codes(tmp_path, WRAPPED.format(name=name), "SMP101")
+    assert [code for code, _ in found] == expected

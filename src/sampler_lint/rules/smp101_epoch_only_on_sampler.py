@@ -12,6 +12,7 @@ from sampler_lint.model.facts import (
     Attr,
     Call,
     Choice,
+    Class,
     Const,
     Expr,
     Function,
@@ -132,6 +133,11 @@ class EpochOnlyOnSampler(Rule):
             if other is not call and _reaches_batch_sampler(model, other, call, loader):
                 place = model.place(other.scope, other)
                 model.silent(self.code, call.scope, call, f"{place} sets the batch sampler's epoch")
+                return None
+        for value in values:
+            if isinstance(value, Obj) and _answers_itself(model, value):
+                reason = f"{value.name}, which may be the loader, has a `sampler` of its own"
+                model.silent(self.code, call.scope, call, reason)
                 return None
         missed = [
             (obj, path)
@@ -306,6 +312,13 @@ def _in_tests(model: Model, loader: Obj) -> bool:
         return False
     folders = model.folders_of(model.module_of(loader.site.scope))
     return any(_ASIDE.match(folder) for folder in folders)
+
+
+def _answers_itself(model: Model, value: Obj) -> bool:
+    """Whether a class of the tree says what its ``.sampler`` is, as wrappers of loaders do."""
+    if not isinstance(value.cls, Class):
+        return False
+    return any(isinstance(b, Class) and "sampler" in b.bindings for b in model.flow.mro(value.cls))
 
 
 def _missed(model: Model, loader: Obj) -> tuple[str, ...] | None:

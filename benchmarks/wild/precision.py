@@ -1,4 +1,4 @@
-"""What share of the findings in public repositories is right, by a person's judgement.
+"""What share of the findings in public repositories is right, as judged in their place.
 
     python benchmarks/wild/precision.py --mirror DIR [--tool sampler-lint] [--list]
 

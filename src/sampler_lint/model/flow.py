@@ -92,7 +92,7 @@ _SPAWNERS = {
 _DEEPEST_CALLS = 3
 _MOST_CALLERS = 150
 """A name that is called in more places than this (``forward``, ``view``) is not followed back."""
-_MOST_VALUES = 48
+_MOST_VALUES = 24
 _MOST_STEPS = 30_000
 
 

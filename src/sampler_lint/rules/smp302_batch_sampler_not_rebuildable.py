@@ -111,9 +111,10 @@ def _lightning_trouble(model: Model, cls: Class, signature: Signature) -> str | 
             "Lightning puts a DistributedSampler in the place of its `sampler` argument, which its "
             "constructor does not have: TypeError on several devices" + advice
         )
-    names = model.attributes(cls).names
-    if model.attributes(cls).open is not None or not {"batch_size", "drop_last"} <= names:
-        return None  # Lightning does not get as far: see SMP301
+    if model.attributes(cls).open is not None:
+        return None
+    # Without `batch_size` and `drop_last` Lightning does not get as far (SMP301), but setting
+    # them must not be what brings this up.
     first = next(iter(signature.positional), None)
     call = "Lightning calls it as `cls(sampler, batch_size=..., drop_last=...)` on several devices"
     lacks = [n for n in ("batch_size", "drop_last") if n not in signature.names]

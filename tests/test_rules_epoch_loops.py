@@ -10,6 +10,8 @@ from sampler_lint.engine import Options, check, fix
 
 HEAD = """\
 import itertools
+import random
+from dataclasses import dataclass
 
 import torch
 from torch.utils.data import BatchSampler, DataLoader
@@ -199,6 +201,54 @@ def main(ds, opt):
 def main(ds, opt, epochs):
     DataLoader(ds, sampler=DistributedSampler(ds))
     loader = DataLoader(ds, shuffle=True)
+    for epoch in range(epochs):
+        for batch in loader:
+            step(batch, opt)
+""",
+    "held by a dataclass": """
+@dataclass
+class Data:
+    loader: DataLoader
+    sampler: DistributedSampler = None
+
+    def set_epoch(self, epoch):
+        if self.sampler is not None:
+            self.sampler.set_epoch(epoch)
+
+
+def main(ds, opt, epochs):
+    sampler = DistributedSampler(ds)
+    data = {"train": Data(loader=DataLoader(ds, sampler=sampler), sampler=sampler)}
+    for epoch in range(epochs):
+        data["train"].set_epoch(epoch)
+        for batch in data["train"].loader:
+            step(batch, opt)
+""",
+    "other branch": """
+def build(ds, distributed):
+    if distributed:
+        sampler = DistributedSampler(ds)
+    else:
+        sampler = None
+    return DataLoader(ds, sampler=sampler)
+
+
+def main(ds, opt, epochs):
+    loader = build(ds, distributed=False)
+    for epoch in range(epochs):
+        for batch in loader:
+            step(batch, opt)
+""",
+    "drawn elsewhere": """
+class Shuffled(DistributedSampler):
+    def __iter__(self):
+        generator = torch.Generator()
+        generator.manual_seed(self.epoch)
+        return iter(random.sample(range(len(self.dataset)), self.num_samples))
+
+
+def main(ds, opt, epochs):
+    loader = DataLoader(ds, sampler=Shuffled(ds))
     for epoch in range(epochs):
         for batch in loader:
             step(batch, opt)

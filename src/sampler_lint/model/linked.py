@@ -25,6 +25,7 @@ from sampler_lint.model.facts import (
     Name,
     Node,
     Scope,
+    dotted,
     last_name,
     walk,
 )
@@ -343,7 +344,7 @@ class Model:
             return False
         stored = _stores_param(setter)
         read = {read.name for read in iterate.reads if self_class(read.value) is not None}
-        return bool(stored & read)
+        return bool(stored & read) and not _draws_elsewhere(iterate)
 
     def shuffles(self, sampler: Obj, through: Call | None = None) -> bool | None:
         """Whether a distributed sampler shuffles; None if not known."""
@@ -410,6 +411,15 @@ class Model:
 _EVERY_OBJECT = frozenset(
     {*dir(object), "__dict__", "__weakref__", "__module__", "__annotations__", "__slots__"}
 )
+
+
+def _draws_elsewhere(function: Function) -> bool:
+    """Whether it shuffles with a global generator, which no epoch seeds there."""
+    owners = [dotted(call.func) or "" for call in function.calls]
+    seeded = any(owner.endswith(("random.seed", "manual_seed")) for owner in owners)
+    return not seeded and any(
+        owner.startswith(("np.random.", "numpy.random.", "random.")) for owner in owners
+    )
 
 
 def _stores_param(setter: Function) -> set[str]:

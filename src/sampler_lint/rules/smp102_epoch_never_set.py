@@ -14,6 +14,7 @@ from sampler_lint.model.facts import (
     Expr,
     For,
     Function,
+    If,
     Loop,
     Name,
     Node,
@@ -74,7 +75,7 @@ class EpochNeverSet(Rule):
         for found in epoch_loops(model):
             for reached in _samplers(model, found.inner.loader):
                 key = (found.loop, reached.sampler.site)
-                if key in seen:
+                if key in seen or _is_left_out(model, found, reached.sampler):
                     continue
                 reason = _right(model, found, reached)
                 if reason is not None:
@@ -83,6 +84,23 @@ class EpochNeverSet(Rule):
                     continue
                 seen.add(key)
                 yield _suspect(model, found, reached)
+
+
+def _is_left_out(model: Model, found: EpochLoop, sampler: Obj) -> bool:
+    """Whether the loader's own factory call takes a branch in which this sampler is not built."""
+    through = found.inner.loader.through
+    site = sampler.site
+    if through is None or site is None or site.stmt is None:
+        return False
+    inner = site.stmt
+    for stmt in site.stmt.ancestors():
+        if isinstance(stmt, If):
+            answers = model.flow.constants(stmt.test, through)
+            if answers is not None and len(answers) == 1:
+                taken = stmt.body if next(iter(answers)) else stmt.orelse
+                if not any(part.encloses(inner) for part in taken):
+                    return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,11 +175,22 @@ def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> str | None
             return place
         forwards = isinstance(scope, Function) and "set_epoch" in scope.name
         if not forwards and scope.module in near:
+            if any(isinstance(v, Obj) and _forwards(model, v) for v in values):
+                return place
             if not values or any(not isinstance(v, (Obj, Lit)) for v in values):
                 return place
             if any(isinstance(v, Obj) and v.site is None for v in values):
                 return place
     return None
+
+
+def _forwards(model: Model, value: Obj) -> bool:
+    """Whether an object is a holder whose own ``set_epoch`` may reach any sampler."""
+    return (
+        isinstance(value.cls, Class)
+        and model.role(value) is None
+        and isinstance(model.flow.method(value.cls, "set_epoch"), Function)
+    )
 
 
 def _epoch_sets(model: Model) -> Iterator[tuple[Scope, Node, Expr]]:

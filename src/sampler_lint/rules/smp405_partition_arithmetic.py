@@ -81,6 +81,9 @@ class PartitionArithmetic(Rule):
 
     code = "SMP405"
     name = "partition-arithmetic"
+    #: In old copies of torch\'s sampler it speaks of data that is smaller than the world, which
+    #: their own assertion stops at once: true, and nobody\'s trouble.
+    default = False
     invariant = "runs"
     fixable = "never"
 

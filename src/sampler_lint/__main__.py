@@ -2,7 +2,7 @@
 
 import sys
 
-from sampler_lint.cli import main
+from sampler_lint.cli import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run())

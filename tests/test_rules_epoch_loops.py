@@ -120,6 +120,23 @@ def main(ds, opt, epochs):
         for batch in made["train"]:
             step(batch, opt)
 """,
+    "own sampler": """
+class Shuffled(DistributedSampler):
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
+    def __iter__(self):
+        generator = torch.Generator()
+        generator.manual_seed(self.epoch)
+        return iter(torch.randperm(self.num_samples, generator=generator).tolist())
+
+
+def main(ds, opt, epochs):
+    loader = DataLoader(ds, sampler=Shuffled(ds))
+    for epoch in range(epochs):
+        for batch in loader:
+            step(batch, opt)
+""",
     "inner sampler": """
 def main(ds, opt, epochs):
     inner = BatchSampler(DistributedSampler(ds), 4, True)
@@ -240,11 +257,18 @@ def main(ds, opt, epochs):
             step(batch, opt)
 """,
     "drawn elsewhere": """
+def drawn(size):
+    return random.sample(range(size), size)
+
+
 class Shuffled(DistributedSampler):
+    def set_epoch(self, epoch):
+        self.epoch = epoch
+
     def __iter__(self):
         generator = torch.Generator()
         generator.manual_seed(self.epoch)
-        return iter(random.sample(range(len(self.dataset)), self.num_samples))
+        return iter(drawn(self.num_samples))
 
 
 def main(ds, opt, epochs):

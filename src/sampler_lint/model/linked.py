@@ -344,7 +344,21 @@ class Model:
             return False
         stored = _stores_param(setter)
         read = {read.name for read in iterate.reads if self_class(read.value) is not None}
-        return bool(stored & read) and not _draws_elsewhere(iterate)
+        return bool(stored & read) and not self._draws_elsewhere(iterate, 2)
+
+    def _draws_elsewhere(self, function: Function, depth: int) -> bool:
+        """Whether it (or what it calls) draws from a global generator that it does not seed."""
+        called = {dotted(call.func) or "" for call in function.calls}
+        if called & _GLOBAL_SEEDERS:
+            return False
+        if any(name.startswith(("np.random.", "numpy.random.", "random.")) for name in called):
+            return True
+        return depth > 0 and any(
+            self._draws_elsewhere(callee, depth - 1)
+            for call in function.calls
+            for callee in self.flow.callees(call)
+            if callee is not function
+        )
 
     def shuffles(self, sampler: Obj, through: Call | None = None) -> bool | None:
         """Whether a distributed sampler shuffles; None if not known."""
@@ -413,13 +427,9 @@ _EVERY_OBJECT = frozenset(
 )
 
 
-def _draws_elsewhere(function: Function) -> bool:
-    """Whether it shuffles with a global generator, which no epoch seeds there."""
-    owners = [dotted(call.func) or "" for call in function.calls]
-    seeded = any(owner.endswith(("random.seed", "manual_seed")) for owner in owners)
-    return not seeded and any(
-        owner.startswith(("np.random.", "numpy.random.", "random.")) for owner in owners
-    )
+_GLOBAL_SEEDERS = frozenset(
+    {"random.seed", "np.random.seed", "numpy.random.seed", "torch.manual_seed"}
+)
 
 
 def _stores_param(setter: Function) -> set[str]:

@@ -140,7 +140,7 @@ def _settings(path: Path) -> dict[str, Any]:
     if not path.exists():
         return {}
     try:
-        settings = tomllib.loads(path.read_text("utf-8"))
+        settings: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
         raise FixtureError(f"{path}: {error}") from error
     for key, value in settings.items():

@@ -68,8 +68,15 @@ class EpochLoop:
         return {self.loop.scope, self.inner.scope, *(call.scope for call in self.calls)}
 
 
-def passes(model: Model) -> Iterator[Pass]:
+def passes(model: Model) -> list[Pass]:
     """Every place where a known loader is iterated, in programs that shard by an epoch."""
+    kept: list[Pass] | None = model.memo.get(passes)
+    if kept is None:
+        kept = model.memo[passes] = list(_passes(model))
+    return kept
+
+
+def _passes(model: Model) -> Iterator[Pass]:
     for module in model.modules:
         if model.project.program_of(module) not in model.sharding_programs:
             continue

@@ -101,11 +101,20 @@ def seeding(model: Model, module: Module) -> Seeding | None:
         for item in _seedings(model).get(model.project.program_of(module), ())
         if program_files(model).run_together(item.module, module)
         and not (script and item.by_caller)
+        and (not _is_numbers_only(item) or item.module is module)
     ]
     near = [item for item in found if item.module is module]
     # torch's own generator is the one a reader thinks of.
     torch_first = sorted(near or found, key=lambda item: last_name(item.call.func) != "manual_seed")
     return next(iter(torch_first), None)
+
+
+def _is_numbers_only(item: Seeding) -> bool:
+    """Whether it seeds ``random`` or numpy alone: in another file, that may be for anything."""
+    scope = item.call.scope
+    return last_name(item.call.func) == "seed" and not any(
+        last_name(call.func) in _SEEDERS - {"seed"} for call in scope.calls
+    )
 
 
 _found: WeakKeyDictionary[Model, dict[str, list[Seeding]]] = WeakKeyDictionary()

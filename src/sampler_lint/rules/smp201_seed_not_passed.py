@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.model.arguments import MISSING, passed
 from sampler_lint.model.draws import bare_generator, draws
+from sampler_lint.model.epochs import Pass, pass_trains, passes
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -327,12 +328,34 @@ def _evaluates(model: Model, sampler: Obj, module: Module) -> bool:
     assert site is not None
     if is_script(module) and _NO_TRAINING.search(module.name.rpartition(".")[2]):
         return True
-    if _is_named_evaluation(site):
+    if _is_named_evaluation(site) or _is_seen_to_evaluate(model, sampler):
         return True
     function = site.scope
     calls = model.flow.callers(function) if isinstance(function, Function) else []
     calls = [call for call in calls if not is_test(model.module_of(call.scope))]
     return bool(calls) and all(_is_named_evaluation(call) for call in calls)
+
+
+def _is_seen_to_evaluate(model: Model, sampler: Obj) -> bool:
+    """Whether the loaders of the sampler are iterated in sight, and every pass evaluates."""
+    own = [
+        found
+        for found in passes(model)
+        if any(
+            isinstance(value, Obj) and value.site is sampler.site
+            for value in model.passed_to(found.loader, "sampler")
+        )
+    ]
+    return bool(own) and all(
+        _is_without_gradients(found) and not pass_trains(model, found) for found in own
+    )
+
+
+def _is_without_gradients(found: Pass) -> bool:
+    """Whether a pass is made under ``no_grad`` or on a model that was told to evaluate."""
+    words = {last_name(call.func) for call in found.scope.calls}
+    words.update(last_name(d) for d in getattr(found.scope, "decorators", ()))
+    return bool(words & {"no_grad", "inference_mode", "eval"})
 
 
 def _is_named_evaluation(call: Call) -> bool:

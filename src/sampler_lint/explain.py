@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from sampler_lint.discovery import project_root
-from sampler_lint.engine import Options, Session
+from sampler_lint.engine import Session
 from sampler_lint.findings import FileError, Finding
 from sampler_lint.model.facts import (
     Attr,
@@ -168,4 +168,4 @@ def _rules(
     return out
 
 
-__all__ = ["Options", "describe", "explain"]
+__all__ = ["describe", "explain"]

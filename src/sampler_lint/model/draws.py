@@ -62,11 +62,6 @@ def draws(scope: Scope) -> bool:
     return any(last_name(call.func) in _DRAWS for call in scope.calls)
 
 
-def is_draw(call: Call) -> bool:
-    """Whether the call draws at random, by its name."""
-    return last_name(call.func) in _DRAWS
-
-
 def is_drawn(expr: Expr) -> bool:
     """Whether a process draws the value for itself, so that no two ranks need agree on it."""
     return any(

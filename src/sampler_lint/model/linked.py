@@ -29,7 +29,7 @@ from sampler_lint.model.facts import (
     last_name,
     walk,
 )
-from sampler_lint.model.flow import Ext, Flow, Lit, Obj, Unknown, Value, self_class
+from sampler_lint.model.flow import Flow, Lit, Obj, Unknown, Value, self_class
 from sampler_lint.model.project import Module, Project
 
 if TYPE_CHECKING:
@@ -510,6 +510,5 @@ __all__ = [
     "DISTRIBUTED_SAMPLER",
     "SAMPLER",
     "Attributes",
-    "Ext",
     "Model",
 ]

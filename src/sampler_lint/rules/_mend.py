@@ -14,7 +14,6 @@ from sampler_lint.model.facts import (
     Expr,
     Function,
     Import,
-    Name,
     Node,
     Scope,
     Stmt,
@@ -191,14 +190,6 @@ def drop_argument(region: Region, call: Call, value: Expr) -> Edit | None:
     return Edit(source.path, region.span(before)[1], end, "")
 
 
-def enclosing_function(scope: Scope) -> Function | None:
-    """The function the scope is, or is in."""
-    current: Scope | None = scope
-    while current is not None and not isinstance(current, Function):
-        current = current.outer
-    return current if isinstance(current, Function) else None
-
-
 def is_library(module: Module, scope: Scope) -> bool:
     """Whether code outside the tree may call the scope: a function of a package."""
     return module.is_library(scope)
@@ -238,12 +229,10 @@ def binds(body: Iterable[Stmt], name: str) -> bool:
 
 
 __all__ = [
-    "Name",
     "add_keyword",
     "binds",
     "define_helper",
     "drop_argument",
-    "enclosing_function",
     "first_definition",
     "fix",
     "fresh_name",

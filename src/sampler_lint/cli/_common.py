@@ -1,0 +1,63 @@
+"""What the commands share: exit codes, options, and how to speak to a terminal."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sampler_lint.findings import FileError
+
+CLEAN, FINDINGS, FAILED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
+
+
+class UsageError(Exception):
+    """What was asked for cannot be done; the text says why."""
+
+
+def add_output_format(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument("--output-format", choices=("text", "json"), default="text")
+
+
+def comma_list(text: str) -> list[str]:
+    items = [item.strip() for item in text.split(",")]
+    if not all(items):
+        raise argparse.ArgumentTypeError(f"an empty item in {text!r}")
+    return items
+
+
+def positive(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+    return number
+
+
+def wants_color(choice: str, stream: object) -> bool:
+    """``--color``; where that is auto, https://no-color.org and whether a terminal listens."""
+    if choice != "auto":
+        return choice == "always"
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    isatty: Callable[[], bool] = getattr(stream, "isatty", lambda: False)
+    return isatty()
+
+
+def write_bytes(data: bytes) -> None:
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data)
+    sys.stdout.buffer.flush()
+
+
+def complain_of(errors: Sequence[FileError]) -> None:
+    for error in errors:
+        complain(str(error))
+
+
+def complain(text: str) -> None:
+    from sampler_lint.reporters.text import visible
+
+    print(f"error: {visible(text)}", file=sys.stderr)

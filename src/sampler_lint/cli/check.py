@@ -1,0 +1,227 @@
+"""``sampler-lint check``, the command that is meant when none is named."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from sampler_lint import __version__
+from sampler_lint.cli._common import (
+    CLEAN,
+    FAILED,
+    FINDINGS,
+    UsageError,
+    add_output_format,
+    comma_list,
+    complain_of,
+    wants_color,
+    write_bytes,
+)
+
+if TYPE_CHECKING:
+    from sampler_lint.engine import Options
+    from sampler_lint.findings import FileError
+
+_STDIN = "-"
+
+
+def _check_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="sampler-lint",
+        usage="%(prog)s [check] [options] [PATH ...]",
+        description="Find, mend and prove data-sampler bugs in distributed PyTorch training.",
+        epilog="Other commands: sampler-lint rule CODE (explain a rule), sampler-lint rule --all, "
+        "sampler-lint explain PATH:LINE (what is known there, and why a rule is silent), "
+        "sampler-lint verify DIR (run a fixture's script before and after its fix). A path with a "
+        "command's name is given as ./rule.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"sampler-lint {__version__}")
+    parser.add_argument(
+        "paths",
+        metavar="PATH",
+        nargs="*",
+        help="files and folders (default: .); - is standard input",
+    )
+    fixing = parser.add_argument_group("fixing")
+    fixing.add_argument("--fix", action="store_true", help="apply the safe fixes")
+    fixing.add_argument(
+        "--diff",
+        action="store_true",
+        help="print what --fix would change as a patch; write nothing",
+    )
+    fixing.add_argument("--unsafe-fixes", action="store_true", help="take the unsafe fixes too")
+    choosing = parser.add_argument_group("choosing")
+    for option, text in (
+        ("--select", "code prefixes to report (ALL: every rule); replaces the configured choice"),
+        ("--ignore", "code prefixes to leave out"),
+    ):
+        choosing.add_argument(
+            option,
+            metavar="CODES",
+            action="extend",
+            type=comma_list,
+            help=f"{text}; comma-separated",
+        )
+    choosing.add_argument(
+        "--exclude",
+        metavar="PATTERNS",
+        action="extend",
+        type=comma_list,
+        help="gitignore patterns of files to leave out; comma-separated",
+    )
+    choosing.add_argument("--isolated", action="store_true", help="read no configuration")
+    choosing.add_argument(
+        "--stdin-filename", metavar="NAME", help="the file that standard input (-) stands for"
+    )
+    telling = parser.add_argument_group("telling")
+    add_output_format(telling)
+    telling.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+    telling.add_argument(
+        "--exit-zero",
+        action="store_true",
+        help="exit 0 even with findings or files that cannot be read",
+    )
+    telling.add_argument(
+        "--exit-non-zero-on-fix", action="store_true", help="with --fix, exit 1 if a file changed"
+    )
+    return parser
+
+
+def main(argv: Sequence[str]) -> int:
+    """Check or fix the paths of ``argv`` and return the exit code."""
+    arguments = _parsed(argv)
+    options = _options(arguments)
+    paths, overlay = _inputs(arguments)
+    if arguments.fix or arguments.diff:
+        return _mend(arguments, options, paths, overlay)
+
+    from sampler_lint import engine
+    from sampler_lint.reporters import Outcome, Sources, reporter
+
+    report = engine.check(paths, options, overlay=overlay)
+    outcome = Outcome(
+        report.findings,
+        files=len(report.files),
+        errors=len(report.errors),
+        sources=Sources(overlay),
+        unsafe=arguments.unsafe_fixes,
+        color=wants_color(arguments.color, sys.stdout),
+    )
+    sys.stdout.write(reporter(arguments.output_format)(outcome))
+    complain_of(report.errors)
+    return _exit_code(arguments, report.errors, found=bool(report.findings))
+
+
+def _parsed(argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments; options may stand among paths, and ``--`` ends them."""
+    # argparse knows either of the two, so what follows ``--`` is kept from it.
+    end = argv.index("--") if "--" in argv else len(argv)
+    arguments = _check_parser().parse_intermixed_args(argv[:end])
+    arguments.paths += argv[end + 1 :]
+    return arguments
+
+
+def _mend(
+    arguments: argparse.Namespace,
+    options: Options,
+    paths: Sequence[str],
+    overlay: Mapping[str, bytes],
+) -> int:
+    from sampler_lint import engine
+    from sampler_lint.reporters import Mended, Outcome, Sources, reporter
+    from sampler_lint.reporters.diff import unified_diff
+    from sampler_lint.reporters.text import summary
+
+    in_place = arguments.fix and not arguments.diff and not overlay
+    result = engine.fix(
+        paths, options, unsafe=arguments.unsafe_fixes, write=in_place, overlay=overlay
+    )
+    errors = [*result.report.errors, *result.errors]
+    after = {path: new for path, (_, new) in result.changed.items()}
+    # The report owns standard output unless a patch or the fixed source does.
+    stream = sys.stdout if in_place else sys.stderr
+    outcome = Outcome(
+        result.report.findings,
+        files=len(result.report.files),
+        errors=len(errors),
+        sources=Sources({**overlay, **after}),
+        unsafe=arguments.unsafe_fixes,
+        color=wants_color(arguments.color, stream),
+        mended=Mended(result.fixed, result.left, len(after), written=not arguments.diff),
+    )
+    if arguments.diff:
+        patch = (unified_diff(path, *change) for path, change in sorted(result.changed.items()))
+        write_bytes(b"".join(patch))
+        stream.write(summary(outcome) + "\n")
+    else:
+        for path, source in overlay.items():
+            write_bytes(after.get(path, source))
+        stream.write(reporter(arguments.output_format)(outcome))
+    complain_of(errors)
+    telling = arguments.diff or arguments.exit_non_zero_on_fix
+    found = bool(result.report.findings) or (telling and bool(after))
+    return _exit_code(arguments, errors, found=found)
+
+
+def _options(arguments: argparse.Namespace) -> Options:
+    """What the command line says, over what the configuration says.
+
+    ``--select`` replaces the configured choice of rules, its ``ignore`` included: naming a
+    rule is asking for it. ``--ignore`` and ``--exclude`` add to the configured ones.
+    """
+    from pathlib import Path
+
+    from sampler_lint.config import Config, ConfigError, find_config
+    from sampler_lint.engine import Options
+
+    try:
+        config = Config() if arguments.isolated else find_config(Path.cwd())
+    except ConfigError as error:
+        raise UsageError(str(error)) from error
+    select, ignore = config.select, config.ignore or ()
+    if arguments.select is not None:
+        select, ignore = tuple(arguments.select), ()
+    ignore += tuple(arguments.ignore or ())
+    _refuse_unknown_codes((*(select or ()), *ignore))
+    exclude = (*(config.exclude or ()), *(arguments.exclude or ()))
+    return Options(select=select, ignore=ignore, exclude=exclude)
+
+
+def _refuse_unknown_codes(prefixes: Sequence[str]) -> None:
+    if not prefixes:
+        return
+    from sampler_lint.rules import all_rules
+
+    codes = [rule.code for rule in all_rules()]
+    for prefix in prefixes:
+        if prefix != "ALL" and not any(code.startswith(prefix) for code in codes):
+            raise UsageError(f"no rule's code begins with {prefix!r} (sampler-lint rule --all)")
+
+
+def _inputs(arguments: argparse.Namespace) -> tuple[list[str], dict[str, bytes]]:
+    """The paths to check, and standard input as the content of one of them."""
+    paths = arguments.paths or ["."]
+    if _STDIN not in paths:
+        if arguments.stdin_filename is not None:
+            raise UsageError("--stdin-filename needs the path -")
+        if arguments.diff and arguments.output_format != "text":
+            raise UsageError("--diff prints a patch; it takes no --output-format")
+        return paths, {}
+    if len(paths) > 1:
+        raise UsageError("standard input (-) goes with no other path")
+    name = arguments.stdin_filename or _STDIN
+    return [name], {name: sys.stdin.buffer.read()}
+
+
+def _exit_code(arguments: argparse.Namespace, errors: Sequence[FileError], *, found: bool) -> int:
+    """The status; ``--exit-zero`` asks for a report, whatever the files hold (as ruff's does).
+
+    A path that is not there is a wrong call all the same.
+    """
+    if errors and not (arguments.exit_zero and all(os.path.lexists(e.path) for e in errors)):
+        return FAILED
+    return FINDINGS if found and not arguments.exit_zero else CLEAN

@@ -83,7 +83,7 @@ def test_findings_are_the_expected_ones(case: Case, bad: Path, request) -> None:
     if request.config.getoption("--update-expected"):
         case.expected.write_bytes(found.encode())
     assert found == case.expected.read_bytes().decode()
-    assert case.code in {finding.code for finding in report.findings}
+    assert case.code in {finding.code for finding in report.findings}, f"{case.code} is silent"
     assert report.suppressed == []
 
 

@@ -1,4 +1,4 @@
-"""``python -m sampler_lint.dev docs [--check]`` and ``python -m sampler_lint.dev demo``."""
+"""``python -m sampler_lint.dev``: ``docs [--check]``, ``demo`` and ``new CODE NAME``."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ def main() -> int:
     docs = commands.add_parser("docs", help="write the generated documentation")
     docs.add_argument("--check", action="store_true", help="write nothing, name stale pages")
     commands.add_parser("demo", help="show a finding, its fix and its proof; prove all fixtures")
+    new = commands.add_parser("new", help="begin a rule: its file and its fixture folder")
+    new.add_argument("code", metavar="CODE", help="SMP and three digits")
+    new.add_argument("name", metavar="NAME", help="kebab-case; reads well after 'allow'")
     arguments = parser.parse_args()
     if not (REPOSITORY / "fixtures").is_dir():
         parser.error("this needs a checkout of sampler-lint: pip install -e .")
@@ -26,6 +29,8 @@ def main() -> int:
         from sampler_lint.dev.demo import run
 
         return run(REPOSITORY)
+    if arguments.command == "new":
+        return _new(parser, arguments.code, arguments.name)
     from sampler_lint.dev.docs import stale, write
 
     pages = stale(REPOSITORY)
@@ -34,6 +39,23 @@ def main() -> int:
     for path in pages:
         sys.stdout.write(f"{'stale' if arguments.check else 'written'}: {path}\n")
     return int(arguments.check and bool(pages))
+
+
+def _new(parser: argparse.ArgumentParser, code: str, name: str) -> int:
+    from sampler_lint.dev.new import NewRuleError, write
+
+    try:
+        written = write(REPOSITORY, code, name)
+    except (NewRuleError, OSError) as error:
+        parser.error(str(error))
+    for path in written:
+        sys.stdout.write(f"written: {path}\n")
+    sys.stdout.write(
+        "\nNow say what is wrong in the rule's docstring, plant the bug in bad/train.py, and run\n"
+        f"  pytest tests/test_fixture_tree.py tests/test_rules.py -k {code}\n"
+        "which says what is missing (CONTRIBUTING.md: Add a rule).\n"
+    )
+    return 0
 
 
 if __name__ == "__main__":

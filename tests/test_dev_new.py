@@ -48,8 +48,7 @@ def test_the_suite_says_what_a_begun_rule_lacks(checkout):
     run = python(checkout, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, "-k", "SMP999")
     assert run.returncode == 1
     for lack in (
-        "the summary is one sentence",
-        "SMP999 has nothing to say under ['What it does', 'Why is this bad?'",
+        "the docstring of SMP999 lacks ['a summary of one sentence on one line', 'What it does'",
         "fixtures/SMP999 shows 1 style(s)",
         "SMP999 is silent",
     ):

@@ -114,9 +114,10 @@ def _page(rule: Rule) -> tuple[str, dict[str, str]]:
 @each_rule
 def test_docstring_has_the_sections(rule: Rule) -> None:
     summary, sections = _page(rule)
-    assert re.fullmatch(r"[^(\n].*\.", summary), "the summary is one sentence on one line"
-    missing = [title for title in SECTIONS if not sections.get(title, "").strip()]
-    assert not missing, f"{rule.code} has nothing to say under {missing}"
+    lacks = [title for title in SECTIONS if not sections.get(title, "").strip()]
+    if not re.fullmatch(r"[^(\n].*\.", summary):
+        lacks.insert(0, "a summary of one sentence on one line")
+    assert not lacks, f"the docstring of {rule.code} lacks {lacks}"
     assert list(sections) == SECTIONS
 
 

@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("source", "findings"),
     },
     "explain": {"engine", "rules", "model", "discovery", "source", "findings"},
+    "language_server": {"engine", "config", "rules", "reporters", "source", "findings"},
     # The proof knows invariants, not rules; verify.py looks up which rule names which.
     "harness": set(),
     "harness.verify": {"engine", "rules", "findings"},

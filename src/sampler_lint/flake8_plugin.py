@@ -8,15 +8,13 @@ import, costs a search through its text.
 from __future__ import annotations
 
 import functools
-import io
 import os
 import re
-import tokenize
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from sampler_lint import __version__
-from sampler_lint.source import SourceError, SourceFile, is_candidate, read_bytes
+from sampler_lint.source import SourceError, SourceFile, as_declared, is_candidate, read_bytes
 
 if TYPE_CHECKING:
     import argparse
@@ -117,7 +115,7 @@ class Plugin:
     def _check(self) -> Report:
         from sampler_lint import engine
 
-        overlay = None if self._is_on_disk() else {self._filename: self._encoded()}
+        overlay = None if self._is_on_disk() else {self._filename: as_declared(self._text)}
         options = engine.Options(respect_noqa=self.respect_noqa)
         return engine.check([self._filename], options, overlay=overlay, session=_session())
 
@@ -130,11 +128,3 @@ class Plugin:
         except SourceError:
             return True  # flake8 guesses an encoding; the engine will say what is wrong
         return text.replace("\r\n", "\n").replace("\r", "\n") == self._text
-
-    def _encoded(self) -> bytes:
-        """The text in the encoding that it says it has."""
-        data = self._text.encode("utf-8", "surrogatepass")
-        try:
-            return self._text.encode(tokenize.detect_encoding(io.BytesIO(data).readline)[0])
-        except (SyntaxError, UnicodeError):
-            return data

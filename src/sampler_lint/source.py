@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import codecs
+import io
 import os
 import re
 import stat
@@ -59,6 +60,15 @@ def read_bytes(path: str) -> bytes:
 
 def _open_at_once(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def as_declared(text: str) -> bytes:
+    """A file's whole text (an editor's, or flake8's) in the encoding that its cookie declares."""
+    data = text.encode("utf-8", "surrogatepass")
+    try:
+        return text.encode(tokenize.detect_encoding(io.BytesIO(data).readline)[0])
+    except (SyntaxError, UnicodeError):
+        return data
 
 
 class SourceFile:

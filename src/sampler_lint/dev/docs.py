@@ -16,7 +16,7 @@ from inspect import cleandoc
 from pathlib import Path
 
 from sampler_lint.dev.demo import SHOWN, command
-from sampler_lint.rules import Rule, all_rules
+from sampler_lint.rules import Rule, all_rules, page
 
 #: Hand-written pages with generated blocks.
 WITH_BLOCKS = ("README.md", "docs/harness.md")
@@ -24,7 +24,6 @@ WITH_BLOCKS = ("README.md", "docs/harness.md")
 _BLOCK = re.compile(
     r"(?P<begin><!-- BEGIN (?P<name>[\w-]+) -->\n).*?(?P<end><!-- END (?P=name) -->)", re.DOTALL
 )
-_HEADING = re.compile(r"^(?=\S.*[:?]$)", re.MULTILINE)
 
 
 def pages(repository: Path) -> dict[str, str]:
@@ -129,15 +128,15 @@ def page_of(rule: Rule) -> str:
 
 def rule_page(repository: Path, rule: Rule, fixtures: list[Path]) -> str:
     """The rule's docstring as Markdown, and its finding and fix in a real program."""
-    summary, *sections = _HEADING.split(cleandoc(type(rule).__doc__ or ""))
+    summary, _, sections = page(rule).partition("\n\n")
     state = f"Fixable: {rule.fixable}. {'On' if rule.default else 'Off'} by default."
     return "\n".join(
         [
             f"<!-- Made from the rule's docstring and its fixtures: {_MAKE} -->",
             f"# {rule.name} ({rule.code})\n",
-            f"{summary.strip()}\n",
+            f"{summary}\n",
             f"{state}\n",
-            *map(_section, sections),
+            sections,
             *(_example(repository, rule, fixtures) if fixtures else ()),
         ]
     )
@@ -157,13 +156,6 @@ def _example(repository: Path, rule: Rule, fixtures: list[Path]) -> Iterator[str
 
 
 _MAKE = "python -m sampler_lint.dev docs"
-
-
-def _section(text: str) -> str:
-    """``Title:`` and an indented body as a Markdown section."""
-    title, _, body = text.partition("\n")
-    body = cleandoc(f"\n{body}").strip()
-    return f"## {title.rstrip(':')}\n\n{body}\n"
 
 
 # -- blocks of hand-written pages

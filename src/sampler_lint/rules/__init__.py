@@ -5,10 +5,12 @@ from __future__ import annotations
 import functools
 import importlib
 import pkgutil
+import re
+from inspect import cleandoc
 
 from sampler_lint.rules._base import Rule, Suspect
 
-__all__ = ["Rule", "Suspect", "all_rules", "selected"]
+__all__ = ["Rule", "Suspect", "all_rules", "page", "selected"]
 
 
 @functools.cache
@@ -41,6 +43,22 @@ def all_rules() -> tuple[Rule, ...]:
         rules.append(rule)
     rules.sort(key=lambda rule: rule.code)
     return tuple(rules)
+
+
+def page(rule: Rule) -> str:
+    """The rule's docstring as Markdown: a summary, then a section for each of its titles."""
+    summary, *sections = _TITLE.split(cleandoc(type(rule).__doc__ or ""))
+    return "\n".join([f"{summary.strip()}\n", *map(_section, sections)])
+
+
+_TITLE = re.compile(r"^(?=\S.*[:?]$)", re.MULTILINE)
+
+
+def _section(text: str) -> str:
+    """``Title:`` and an indented body as a Markdown section."""
+    title, _, body = text.partition("\n")
+    body = cleandoc(f"\n{body}").strip()
+    return f"## {title.rstrip(':')}\n\n{body}\n"
 
 
 def selected(select: tuple[str, ...] | None, ignore: tuple[str, ...]) -> tuple[Rule, ...]:

@@ -1,0 +1,31 @@
+"""``sampler-lint server``: the language server, on standard input and output."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from sampler_lint.cli._common import CLEAN, UsageError
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serve an editor until it hangs up and return the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="sampler-lint server",
+        description="Serve an editor: diagnostics, quick fixes and rule pages over the Language "
+        "Server Protocol, on standard input and output.",
+        epilog="It needs pygls: pip install 'sampler-lint[server]'.",
+        allow_abbrev=False,
+    )
+    parser.parse_args(argv)
+    try:
+        from sampler_lint.language_server.server import make_server
+    except ModuleNotFoundError as error:
+        missing = (error.name or "").partition(".")[0]
+        if missing not in {"pygls", "lsprotocol"}:
+            raise
+        raise UsageError(
+            f"the server needs {missing}: pip install 'sampler-lint[server]'"
+        ) from error
+    make_server().start_io()
+    return CLEAN

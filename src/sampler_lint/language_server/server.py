@@ -1,0 +1,256 @@
+"""What the server does when the editor tells of a change, asks for actions, or hovers."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.uris import from_fs_path, to_fs_path
+
+from sampler_lint import __version__, engine
+from sampler_lint.config import ConfigError, find_config
+from sampler_lint.findings import Finding
+from sampler_lint.language_server import convert
+from sampler_lint.reporters import rule_url
+from sampler_lint.rules import all_rules, page
+from sampler_lint.source import SourceError, SourceFile, as_declared
+
+#: Seconds without a keystroke before an open file is checked.
+QUIET = 0.25
+
+_FIX_ALL = "source.fixAll.samplerLint"
+_CODE = re.compile(r"\bSMP[0-9]{3}\b")
+
+
+class Server(LanguageServer):
+    """One editor's session: its open files, and what was last found in them."""
+
+    def __init__(self) -> None:
+        super().__init__("sampler-lint", __version__)
+        self._session = engine.Session()
+        self._shown: dict[str, list[tuple[Finding, types.Diagnostic]]] = {}
+        """By document URI."""
+        self._versions: dict[str, int | None] = {}
+        self._due: asyncio.Task[None] | None = None
+        self._checking = asyncio.Lock()
+
+    # -- the editor's files
+
+    def open_files(self) -> dict[str, str]:
+        """The URIs of the open Python files by absolute path."""
+        opened = {}
+        for uri in self.workspace.text_documents:
+            path = to_fs_path(uri)
+            if path is not None and uri.startswith("file:"):
+                opened[str(Path(path).absolute())] = uri
+        return opened
+
+    def contents(self) -> dict[str, bytes]:
+        """What the editor holds, saved or not, by absolute path."""
+        documents = self.workspace.text_documents
+        return {path: as_declared(documents[uri].source) for path, uri in self.open_files().items()}
+
+    def file(self, path: str) -> SourceFile | None:
+        """The file at ``path`` as the editor has it, or as it is on disk."""
+        data = self.contents().get(path)
+        try:
+            return SourceFile.read(path) if data is None else SourceFile(path, data)
+        except SourceError:
+            return None
+
+    def units(self, text: str) -> int:
+        """How long the client thinks ``text`` is."""
+        return int(self.workspace.position_codec.client_num_units(text))
+
+    # -- checking
+
+    def check_soon(self, delay: float = QUIET) -> None:
+        """Check the open files unless something changes before ``delay`` seconds are over."""
+        if self._due is not None:
+            self._due.cancel()
+        self._due = asyncio.get_running_loop().create_task(self._check_after(delay))
+
+    async def _check_after(self, delay: float) -> None:
+        await asyncio.sleep(delay)
+        self._due = None
+        # A check that has begun is not given up: its thread would go on anyway.
+        async with self._checking:
+            opened, contents = self.open_files(), self.contents()
+            documents = self.workspace.text_documents
+            versions = {uri: documents[uri].version for uri in opened.values()}
+            try:
+                report = await asyncio.to_thread(self._check, list(opened), contents)
+            except ConfigError as error:
+                self.window_show_message(
+                    types.ShowMessageParams(types.MessageType.Error, f"sampler-lint: {error}")
+                )
+                return
+        self._publish(opened, versions, contents, report)
+
+    def _check(self, paths: Sequence[str], contents: Mapping[str, bytes]) -> list[Finding]:
+        """All findings in ``paths``, each under its own configuration; other paths are read."""
+        found: list[Finding] = []
+        for path in paths:
+            report = engine.check([path], _options(path), overlay=contents, session=self._session)
+            found += report.findings
+        return found
+
+    def _publish(
+        self,
+        opened: Mapping[str, str],
+        versions: Mapping[str, int | None],
+        contents: Mapping[str, bytes],
+        findings: Sequence[Finding],
+    ) -> None:
+        sorted_out = convert.by_path(findings)
+        documents = self.workspace.text_documents
+        for path, uri in opened.items():
+            document = documents.get(uri)
+            if document is None or document.version != versions[uri]:
+                continue  # closed, or typed in meanwhile: another check is due
+            try:
+                source = SourceFile(path, contents[path])
+            except SourceError:
+                continue
+            self._shown[uri] = [
+                (finding, convert.diagnostic(finding, source, self.file, self.units))
+                for finding in sorted_out.get(path, ())
+            ]
+            self._tell(uri, document.version)
+
+    def _tell(self, uri: str, version: int | None = None) -> None:
+        shown = [diagnostic for _, diagnostic in self._shown.get(uri, ())]
+        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, shown, version))
+
+    def forget(self, uri: str) -> None:
+        """A closed file has no diagnostics."""
+        self._shown.pop(uri, None)
+        self._tell(uri)
+
+    # -- answers
+
+    def actions(
+        self, uri: str, range_: types.Range, only: Sequence[str] | None
+    ) -> list[types.CodeAction]:
+        """What can be done about the findings in a range, or in the whole file."""
+        actions = []
+        if _asked(types.CodeActionKind.QuickFix, only):
+            for finding, shown in self._shown.get(uri, ()):
+                if convert.touches(shown.range, range_):
+                    fix = convert.quick_fix(finding, shown, self.file, self.units)
+                    actions += [fix] if fix else []
+                    actions.append(convert.silence(finding, shown, uri))
+        if only and _asked(_FIX_ALL, only):
+            actions += self._fix_all(uri)
+        return actions
+
+    def _fix_all(self, uri: str) -> list[types.CodeAction]:
+        """All safe fixes of a file, as ``--fix`` applies them."""
+        path = next((path for path, opened in self.open_files().items() if opened == uri), None)
+        if path is None:
+            return []
+        contents = self.contents()
+        try:
+            fixed = engine.fix([path], _options(path), write=False, overlay=contents)
+        except ConfigError:
+            return []
+        changes = {}
+        for name, (old, new) in fixed.changed.items():
+            texts = [SourceFile(name, data).text for data in (old, new)]
+            edit = convert.replacement(texts[0], texts[1], self.units)
+            changes[self._uri(name)] = [edit]
+        if not changes:
+            return []
+        return [
+            types.CodeAction(
+                title="sampler-lint: fix all that is safe to fix",
+                kind=_FIX_ALL,
+                edit=types.WorkspaceEdit(changes=changes),
+            )
+        ]
+
+    def _uri(self, name: str) -> str:
+        path = str(Path(name).absolute())
+        return self.open_files().get(path) or from_fs_path(path) or Path(path).as_uri()
+
+    def hover(self, uri: str, position: types.Position) -> types.Hover | None:
+        """The page of the rule whose finding, or whose code, is at a position."""
+        for finding, shown in self._shown.get(uri, ()):
+            if convert.within(shown.range, position):
+                return types.Hover(_page(finding.code), shown.range)
+        document = self.workspace.get_text_document(uri)
+        if position.line < len(document.lines):
+            line = document.lines[position.line]
+            for word in _CODE.finditer(line):
+                start, end = (self.units(line[:offset]) for offset in word.span())
+                if start <= position.character <= end and _page(word[0]).value:
+                    where = types.Range(
+                        types.Position(position.line, start), types.Position(position.line, end)
+                    )
+                    return types.Hover(_page(word[0]), where)
+        return None
+
+
+def _asked(kind: str, only: Sequence[str] | None) -> bool:
+    """Whether a client that wants ``only`` some kinds of actions wants this one."""
+    return not only or any(kind == each or kind.startswith(f"{each}.") for each in only)
+
+
+def _options(path: str) -> engine.Options:
+    """What the configuration says of a file.
+
+    Raises:
+        ConfigError: it cannot be used.
+    """
+    config = find_config(Path(path).parent)
+    return engine.Options(config.select, config.ignore or (), config.exclude or ())
+
+
+def _page(code: str) -> types.MarkupContent:
+    """The rule's docstring as Markdown; empty if there is no such rule."""
+    rule = next((rule for rule in all_rules() if rule.code == code), None)
+    text = "" if rule is None else f"## [{code}]({rule_url(code)}) `{rule.name}`\n\n{page(rule)}"
+    return types.MarkupContent(types.MarkupKind.Markdown, text)
+
+
+def make_server() -> Server:
+    """A server that answers what editors ask; start it with ``start_io``."""
+    server = Server()
+
+    @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    async def opened(server: Server, params: types.DidOpenTextDocumentParams) -> None:
+        server.check_soon(0)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CHANGE)
+    async def changed(server: Server, params: types.DidChangeTextDocumentParams) -> None:
+        server.check_soon()
+
+    @server.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    async def saved(server: Server, params: types.DidSaveTextDocumentParams) -> None:
+        server.check_soon(0)
+
+    @server.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    async def closed(server: Server, params: types.DidCloseTextDocumentParams) -> None:
+        server.forget(params.text_document.uri)
+        server.check_soon()
+
+    @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
+    async def written(server: Server, params: types.DidChangeWatchedFilesParams) -> None:
+        server.check_soon()
+
+    @server.feature(
+        types.TEXT_DOCUMENT_CODE_ACTION,
+        types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix, _FIX_ALL]),
+    )
+    def actions(server: Server, params: types.CodeActionParams) -> list[types.CodeAction]:
+        return server.actions(params.text_document.uri, params.range, params.context.only)
+
+    @server.feature(types.TEXT_DOCUMENT_HOVER)
+    def hover(server: Server, params: types.HoverParams) -> types.Hover | None:
+        return server.hover(params.text_document.uri, params.position)
+
+    return server

@@ -1,0 +1,266 @@
+"""The language server, spoken to by a real client over standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pygls", reason="the extra `server` is not installed")
+
+from lsprotocol import types
+from pygls.lsp.client import LanguageClient
+
+from cases import FIXTURES
+from sampler_lint.language_server import convert
+
+FIXTURE = FIXTURES / "SMP101/torch-batch-sampler"
+
+
+class Editor:
+    """A client with what the server told it."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.client = LanguageClient("test-editor", "1")
+        self.diagnostics: dict[str, list[types.Diagnostic]] = {}
+        self._told = asyncio.Event()
+
+        @self.client.feature(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+        def told(params: types.PublishDiagnosticsParams) -> None:
+            self.diagnostics[params.uri] = list(params.diagnostics)
+            self._told.set()
+
+    async def __aenter__(self) -> Editor:
+        await self.client.start_io(sys.executable, "-m", "sampler_lint", "server")
+        answer = await self.client.initialize_async(
+            types.InitializeParams(
+                capabilities=types.ClientCapabilities(),
+                root_uri=self.root.as_uri(),
+            )
+        )
+        self.capabilities = answer.capabilities
+        self.client.initialized(types.InitializedParams())
+        return self
+
+    async def __aexit__(self, *failure: object) -> None:
+        await self.client.shutdown_async(None)
+        self.client.exit(None)
+        await self.client.stop()
+
+    async def told_of(self, uri: str) -> list[types.Diagnostic]:
+        """The next diagnostics of a file."""
+        self.diagnostics.pop(uri, None)
+        while uri not in self.diagnostics:
+            self._told.clear()
+            await asyncio.wait_for(self._told.wait(), 60)
+        return self.diagnostics[uri]
+
+    async def open(self, path: Path, text: str | None = None) -> list[types.Diagnostic]:
+        text = path.read_bytes().decode() if text is None else text
+        item = types.TextDocumentItem(path.as_uri(), "python", 1, text)
+        self.client.text_document_did_open(types.DidOpenTextDocumentParams(item))
+        return await self.told_of(path.as_uri())
+
+    async def type(self, path: Path, text: str, version: int = 2) -> list[types.Diagnostic]:
+        self.client.text_document_did_change(
+            types.DidChangeTextDocumentParams(
+                types.VersionedTextDocumentIdentifier(version, path.as_uri()),
+                [types.TextDocumentContentChangeWholeDocument(text)],
+            )
+        )
+        return await self.told_of(path.as_uri())
+
+    async def actions(
+        self, path: Path, range_: types.Range, only: list[str] | None = None
+    ) -> list[types.CodeAction]:
+        answer = await self.client.text_document_code_action_async(
+            types.CodeActionParams(
+                types.TextDocumentIdentifier(path.as_uri()),
+                range_,
+                types.CodeActionContext(diagnostics=[], only=only),
+            )
+        )
+        return [each for each in answer or () if isinstance(each, types.CodeAction)]
+
+
+def in_editor(root: Path, play: Callable[[Editor], Awaitable[None]]) -> None:
+    async def session() -> None:
+        async with Editor(root) as editor:
+            await play(editor)
+
+    asyncio.run(asyncio.wait_for(session(), 120))
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    shutil.copytree(FIXTURE / "bad", tmp_path, dirs_exist_ok=True)
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def applied(text: str, edits: list[types.TextEdit]) -> str:
+    """A text after an editor made the edits (its columns are UTF-16 units)."""
+    lines = text.splitlines(keepends=True)
+
+    def offset(place: types.Position) -> int:
+        before = sum(map(len, lines[: place.line]))
+        line = lines[place.line].rstrip("\r\n") if place.line < len(lines) else ""
+        units = line.encode("utf-16-le")[: 2 * place.character]
+        return before + len(units.decode("utf-16-le"))
+
+    for edit in sorted(edits, key=lambda each: each.range.start, reverse=True):
+        text = text[: offset(edit.range.start)] + edit.new_text + text[offset(edit.range.end) :]
+    return text
+
+
+def test_a_finding_its_fix_and_its_page(project):
+    path = project / "train.py"
+
+    async def play(editor: Editor) -> None:
+        (shown,) = await editor.open(path)
+        assert (shown.code, shown.source) == ("SMP101", "sampler-lint")
+        assert shown.message.startswith("`train_loader.sampler.set_epoch()` does not reach")
+        lines = path.read_text().splitlines()
+        line = lines[shown.range.start.line]
+        assert line[shown.range.start.character : shown.range.end.character] == (
+            "train_loader.sampler.set_epoch(epoch)"
+        )
+        (related,) = shown.related_information or ()
+        assert "DataLoader(" in lines[related.location.range.start.line]
+        assert related.location.uri == path.as_uri()
+
+        fix, silence = await editor.actions(path, shown.range)
+        assert fix.title.startswith("SMP101: Call `set_epoch` on")
+        assert fix.is_preferred
+        assert fix.edit is not None
+        assert fix.edit.changes is not None
+        mended = applied(path.read_text(), list(fix.edit.changes[path.as_uri()]))
+        assert mended == (FIXTURE / "fixed/train.py").read_text()
+
+        hover = await editor.client.text_document_hover_async(
+            types.HoverParams(types.TextDocumentIdentifier(path.as_uri()), shown.range.start)
+        )
+        assert hover is not None
+        assert isinstance(hover.contents, types.MarkupContent)
+        assert "## Why is this bad?" in hover.contents.value
+
+        assert silence.edit is not None
+        assert silence.edit.changes is not None
+        silenced = applied(path.read_text(), list(silence.edit.changes[path.as_uri()]))
+        assert await editor.type(path, silenced) == []
+        word = silenced.splitlines()[shown.range.end.line].index("SMP101")
+        hover = await editor.client.text_document_hover_async(
+            types.HoverParams(
+                types.TextDocumentIdentifier(path.as_uri()),
+                types.Position(shown.range.end.line, word + 2),
+            )
+        )
+        assert hover is not None
+
+        assert await editor.type(path, mended, 3) == []
+
+    in_editor(project, play)
+
+
+def test_fix_all_is_offered_when_asked_for(project):
+    path = project / "train.py"
+
+    async def play(editor: Editor) -> None:
+        await editor.open(path)
+        whole = types.Range(types.Position(0, 0), types.Position(10_000, 0))
+        (fix,) = await editor.actions(path, whole, ["source.fixAll"])
+        assert fix.kind == "source.fixAll.samplerLint"
+        assert fix.edit is not None
+        assert fix.edit.changes is not None
+        edits = list(fix.edit.changes[path.as_uri()])
+        assert applied(path.read_text(), edits) == (FIXTURE / "fixed/train.py").read_text()
+        assert await editor.actions(path, whole, ["source.organizeImports"]) == []
+        assert path.read_bytes() == (FIXTURE / "bad/train.py").read_bytes()
+
+    in_editor(project, play)
+
+
+def test_columns_are_the_clients(project):
+    path = project / "train.py"
+    text = path.read_text().replace(
+        "            train_loader.sampler.set_epoch(epoch)",
+        "            print('𝄞é'); train_loader.sampler.set_epoch(epoch)",
+    )
+
+    async def play(editor: Editor) -> None:
+        (shown,) = await editor.open(path, text)
+        # The clef is one character, and two UTF-16 units.
+        assert shown.range.start.character == len("            print('𝄞é'); ") + 1
+        fix, _ = await editor.actions(path, shown.range)
+        assert fix.edit is not None
+        assert fix.edit.changes is not None
+        mended = applied(text, list(fix.edit.changes[path.as_uri()]))
+        assert "print('𝄞é'); train_loader.batch_sampler.sampler.set_epoch(epoch)" in mended
+
+    in_editor(project, play)
+
+
+def test_what_is_typed_in_one_file_is_seen_in_another(tmp_path, monkeypatch):
+    bad = FIXTURES / "SMP101"
+    case = next(case for case in sorted(bad.iterdir()) if len(list((case / "bad").glob("*"))) > 1)
+    shutil.copytree(case / "bad", tmp_path, dirs_exist_ok=True)
+    (tmp_path / "pyproject.toml").touch()
+    monkeypatch.chdir(tmp_path)
+    files = sorted(tmp_path.rglob("*.py"))
+
+    async def play(editor: Editor) -> None:
+        shown = {path: await editor.open(path) for path in files}
+        (found,) = [path for path, each in shown.items() if each]
+        other = next(path for path in files if path != found)
+        # Nothing of the other file is left, so nothing is known of the loader any more.
+        editor.client.text_document_did_change(
+            types.DidChangeTextDocumentParams(
+                types.VersionedTextDocumentIdentifier(2, other.as_uri()),
+                [types.TextDocumentContentChangeWholeDocument("")],
+            )
+        )
+        assert await editor.told_of(found.as_uri()) == []
+
+    in_editor(tmp_path, play)
+
+
+def test_a_file_that_is_being_typed_is_no_error(project):
+    path = project / "train.py"
+
+    async def play(editor: Editor) -> None:
+        assert len(await editor.open(path)) == 1
+        assert await editor.type(path, path.read_text() + "\ndef (") == []
+        assert len(await editor.type(path, path.read_text(), 3)) == 1
+        params = types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(path.as_uri()))
+        editor.client.text_document_did_close(params)
+        assert await editor.told_of(path.as_uri()) == []
+
+    in_editor(project, play)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("", ""), ("a", "a"), ("ab", "ab\n"), ("aaa", "aa"), ("a\nb\nc", "a\nx\nc"), ("x", "")],
+)
+def test_a_replacement_touches_only_what_differs(old, new):
+    edit = convert.replacement(old, new, len)
+    assert applied(old, [edit]) == new
+    assert len(edit.new_text) <= len(new)
+    if old and new:
+        assert edit.new_text != new or old[0] != new[0]
+
+
+def test_without_its_library_the_server_says_what_to_install(monkeypatch, capsys):
+    from sampler_lint.cli import main
+
+    monkeypatch.setitem(sys.modules, "pygls", None)
+    monkeypatch.setitem(sys.modules, "pygls.lsp.server", None)
+    monkeypatch.delitem(sys.modules, "sampler_lint.language_server.server", raising=False)
+    assert main(["server"]) == 2
+    assert "pip install 'sampler-lint[server]'" in capsys.readouterr().err

@@ -20,6 +20,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 MAY_IMPORT: dict[str, set[str]] = {
     "findings": set(),
     "gitignore": set(),
+    "notebook": set(),
     "source": {"findings"},
     "model": {"source", "findings"},
     "config": {"findings", "gitignore"},

@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
 import pytest
 from hypothesis import given
@@ -21,7 +22,15 @@ from sampler_lint import engine, rounds
 from sampler_lint.discovery import find_files
 from sampler_lint.engine import FixReport, Options, Report
 from sampler_lint.findings import Applicability, Edit, FileError, Finding, Fix, Position
-from sampler_lint.fixing import apply_edits, choose, edits_of, moved, parses, write_whole
+from sampler_lint.fixing import (
+    apply_edits,
+    choose,
+    clear_stale,
+    edits_of,
+    moved,
+    parses,
+    write_whole,
+)
 from sampler_lint.source import SourceError, SourceFile
 from sampler_lint.suppressions import Suppressions
 
@@ -327,6 +336,117 @@ def test_a_killed_writer_leaves_a_whole_file(tmp_path: Path) -> None:
         assert data in contents
         seen.add(data)
     assert seen == set(contents), "the writer was never killed after a write"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs file locks")
+def test_only_temporary_files_of_the_dead_are_cleared_away(tmp_path: Path) -> None:
+    ours = tmp_path / ".sampler-lint-abc123_z.tmp"
+    for name in (ours.name, ".sampler-lint-a.py", "sampler-lint-abc.tmp", ".sampler-lint-a b.tmp"):
+        (tmp_path / name).touch()
+    (tmp_path / ".sampler-lint-folder.tmp").mkdir()
+    (tmp_path / ".sampler-lint-link.tmp").symlink_to("sampler-lint-abc.tmp")
+    kept = sorted(set(names(tmp_path)) - {ours.name})
+    clear_stale([str(tmp_path), str(tmp_path / "missing")])
+    assert names(tmp_path) == kept
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs file locks")
+def test_a_file_that_is_being_written_is_not_cleared_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "a.py"
+    target.write_bytes(b"old")
+    replace = os.replace
+
+    def clearing(source: str, destination: str) -> None:
+        clear_stale([str(tmp_path)])
+        assert Path(source).read_bytes() == b"new"
+        replace(source, destination)
+
+    monkeypatch.setattr(os, "replace", clearing)
+    write_whole(str(target), b"new", expect=b"old")
+    assert target.read_bytes() == b"new"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs file locks")
+def test_a_temporary_file_cleared_before_it_was_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import fcntl
+
+    flock, made = fcntl.flock, []
+
+    def late(file: IO[bytes], operation: int) -> None:
+        (made_now,) = tmp_path.glob(".sampler-lint-*")
+        if not made:
+            made_now.unlink()
+        made.append(made_now)
+        flock(file, operation)
+
+    target = tmp_path / "a.py"
+    target.write_bytes(b"old")
+    monkeypatch.setattr(fcntl, "flock", late)
+    write_whole(str(target), b"new", expect=b"old")
+    assert target.read_bytes() == b"new"
+    assert len(made) == 2
+    assert names(tmp_path) == ["a.py"]
+
+
+#: Fixes 200 files by a rule of its own, for the linter's check takes longer than the writing.
+_FIX_ALL = """\
+import sys
+from sampler_lint import engine
+from sampler_lint.engine import Report
+from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
+from sampler_lint.discovery import find_files
+
+def check(paths, options, *, overlay):
+    report = Report(files=find_files(paths).files)
+    for path in report.files:
+        data = overlay.get(path) or open(path, "rb").read()
+        if data.startswith(b"old"):
+            fix = Fix("Mend it", Applicability.SAFE, (Edit(path, 0, 3, "new"),))
+            report.findings.append(
+                Finding("SMP101", "text", path, Position(1, 1), Position(1, 4), fix)
+            )
+    return report
+
+engine.check = check
+result = engine.fix(["."])
+print(len(result.fixed), len(result.errors))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL and file locks")
+def test_a_killed_fix_of_200_files_leaves_whole_files_and_the_next_run_tidies(
+    tmp_path: Path,
+) -> None:
+    rest = b"\n# " + b"x" * 50_000 + b"\n"
+    whole = {b"old" + rest, b"new" + rest}
+    files = [tmp_path / f"package{number % 7}" / f"m{number}.py" for number in range(200)]
+    for file in files:
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(b"old" + rest)
+    run = [sys.executable, "-c", _FIX_ALL]
+    killed = strays = 0
+    for attempt in range(10):
+        first = next(file for file in sorted(files) if file.read_bytes()[:3] == b"old")
+        before = first.stat().st_ino
+        with subprocess.Popen(run, cwd=tmp_path, stdout=subprocess.PIPE) as fixer:
+            while fixer.poll() is None and first.stat().st_ino == before:
+                pass
+            time.sleep(0.0007 * attempt)
+            fixer.kill()
+        killed += fixer.returncode == -signal.SIGKILL
+        assert {file.read_bytes() for file in files} <= whole
+        strays += len(list(tmp_path.glob("*/.sampler-lint-*")))
+    left = sum(file.read_bytes()[:3] == b"old" for file in files)
+    assert 0 < left < 200
+    assert killed >= 8
+    last = subprocess.run(run, cwd=tmp_path, capture_output=True, check=True)
+    assert last.stdout.split() == [str(left).encode(), b"0"]
+    assert {file.read_bytes() for file in files} == {b"new" + rest}
+    assert sorted(tmp_path.rglob("*.*")) == sorted(files)
 
 
 # engine.fix, with a check that knows nothing of samplers

@@ -5,16 +5,26 @@ from __future__ import annotations
 import ast
 import contextlib
 import os
+import re
 import stat
+import sys
 import tempfile
 import warnings
 from bisect import bisect_left, insort
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from sampler_lint.findings import Applicability, Edit, FileError, Finding
 from sampler_lint.source import SourceError, read_bytes
+
+if sys.platform == "win32":
+    fcntl = None
+else:
+    import fcntl
+
+_PREFIX, _SUFFIX = ".sampler-lint-", ".tmp"
+_TEMPORARY = re.compile(rf"{re.escape(_PREFIX)}\w+{re.escape(_SUFFIX)}")
 
 
 def choose(
@@ -180,27 +190,77 @@ def write_whole(path: str, data: bytes, *, expect: bytes | None) -> None:
     target = os.path.realpath(path)
     if reason := why_not_writable(target):
         raise SourceError(FileError(path, reason))
-    temporary = None
-    try:
-        descriptor, temporary = tempfile.mkstemp(
-            prefix=".sampler-lint-", suffix=".tmp", dir=os.path.dirname(target)
-        )
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        _copy_owner_and_mode(target, temporary)
-        if expect is not None and read_bytes(target) != expect:
-            raise SourceError(FileError(path, "not written: changed by somebody else meanwhile"))
-        os.replace(temporary, target)
-        temporary = None
-    except OSError as error:
-        reason = f"cannot be written: {error.strerror or type(error).__name__}"
-        raise SourceError(FileError(path, reason)) from error
-    finally:
-        if temporary is not None:
+    with contextlib.ExitStack() as stack:
+        try:
+            temporary = stack.enter_context(_temporary(os.path.dirname(target), data))
+            _copy_owner_and_mode(target, temporary)
+            if expect is not None and read_bytes(target) != expect:
+                reason = "not written: changed by somebody else meanwhile"
+                raise SourceError(FileError(path, reason))
+            os.replace(temporary, target)
+        except OSError as error:
+            reason = f"cannot be written: {error.strerror or type(error).__name__}"
+            raise SourceError(FileError(path, reason)) from error
+
+
+@contextlib.contextmanager
+def _temporary(folder: str, data: bytes) -> Iterator[str]:
+    """A new file with ``data``, safely on disk; gone afterwards if it is still there.
+
+    It is locked as long as this process lives and needs it, so that :func:`clear_stale` can
+    tell it from what a killed process left.
+    """
+    while True:
+        descriptor, path = tempfile.mkstemp(prefix=_PREFIX, suffix=_SUFFIX, dir=folder)
+        try:
+            with open(descriptor, "wb") as file, contextlib.ExitStack() as until_renamed:
+                # Windows renames no open file; elsewhere the second descriptor keeps the lock.
+                if fcntl is not None:
+                    until_renamed.callback(os.close, os.dup(file.fileno()))
+                    with contextlib.suppress(OSError):
+                        fcntl.flock(file, fcntl.LOCK_EX)
+                    if not os.fstat(file.fileno()).st_nlink:
+                        continue  # cleared away before it was locked
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+                file.close()
+                yield path
+                return
+        finally:
             with contextlib.suppress(OSError):
-                os.unlink(temporary)
+                os.unlink(path)
+
+
+def clear_stale(folders: Iterable[str]) -> None:
+    """Delete the temporary files that killed processes of ours left in ``folders``.
+
+    Only files are deleted that bear a name as :func:`write_whole` gives and that no process
+    holds a lock on. Without file locks (Windows, some network drives) all are left.
+    """
+    if fcntl is None:
+        return
+    for folder in folders:
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            stale = [e.path for e in entries if _TEMPORARY.fullmatch(e.name)]
+        for path in stale:
+            with contextlib.suppress(OSError):
+                _unlink_unlocked(path)
+
+
+def _unlink_unlocked(path: str) -> None:
+    """Delete the regular file unless a process holds it.
+
+    Raises:
+        OSError: it is held, or cannot be deleted.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    try:
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(path)
+    finally:
+        os.close(descriptor)
 
 
 def _copy_owner_and_mode(source: str, target: str) -> None:

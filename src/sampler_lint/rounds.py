@@ -17,6 +17,7 @@ from sampler_lint.findings import Edit, FileError, Finding
 from sampler_lint.fixing import (
     apply_edits,
     choose,
+    clear_stale,
     edits_of,
     moved,
     parses,
@@ -171,6 +172,9 @@ class Rounds(Generic[CheckedT]):
     def write(self) -> None:
         """Write the changed files; files that a fix joins are written together or not at all."""
         changed = self.changed
+        # Beside a link's target, too: that is where the file was to be written.
+        files = {os.path.realpath(p) if os.path.islink(p) else p for p in self.checked.files}
+        clear_stale({os.path.dirname(path) or os.curdir for path in files})
         lost: set[str] = set()
         for group in self._joined(changed):
             written: list[str] = []

@@ -270,7 +270,7 @@ def test_configured_patterns_are_relative_to_the_configuration(
         ('select = "SMP1"', "select must be a list of strings"),
         ("select = [1]", "select must be a list of strings"),
         ('select = ["NOPE"]', "no rule's code begins with 'NOPE'"),
-        ("select = [", "pyproject.toml: "),
+        ("select = [", "pyproject.toml:2: "),
     ],
 )
 def test_a_wrong_configuration_is_an_error(buggy, capsys, text, complaint):
@@ -655,7 +655,8 @@ def test_version_imports_next_to_nothing(project):
     modules, out = imported_by(["--version"], project)
     assert out == f"sampler-lint {__version__}\n"
     ours = {name for name in modules if name.startswith("sampler_lint")}
-    assert ours == {f"sampler_lint{each}" for each in ("", ".cli", ".cli._common", ".cli.check")}
+    cli = (".cli", ".cli._common", ".cli._settings", ".cli.check")
+    assert ours == {f"sampler_lint{each}" for each in ("", *cli)}
     assert not {"libcst", "torch", "ast", "dataclasses", "pathlib", "json"} & modules
 
 

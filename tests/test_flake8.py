@@ -135,6 +135,29 @@ def test_disable_noqa(project):
     assert len(flake8("--disable-noqa", "--jobs", "2", "train.py", "clean.py", cwd=project)) == 1
 
 
+def test_options_of_ours(project):
+    """From flake8's own configuration, and from its command line."""
+    case = REPOSITORY / "fixtures/SMP504"
+    (script,) = sorted(case.glob("*/bad/*.py"))[:1]
+    (project / "train.py").write_bytes(script.read_bytes())
+    assert flake8("train.py", cwd=project) == []
+    found = flake8("train.py", "--sampler-lint-extend-select", "SMP504", cwd=project)
+    assert {each[3] for each in found} == {"SMP504"}
+    config = project / "tox.ini"
+    config.write_text("[flake8]\nselect = SMP\nsampler-lint-extend-select = SMP405, SMP504\n")
+    run = [sys.executable, "-m", "flake8", "--jobs", "2", "train.py", "clean.py"]
+    done = subprocess.run(run, capture_output=True, text=True, cwd=project, check=False)
+    assert (done.returncode, done.stdout.count("SMP504")) == (1, len(found))
+
+
+def test_a_wrong_option_of_ours(project):
+    run = [sys.executable, "-m", "flake8", "--isolated", "--sampler-lint-torch-version", "new", "."]
+    done = subprocess.run(run, capture_output=True, text=True, cwd=project, check=False)
+    assert done.returncode == 1
+    assert "sampler-lint-torch-version must be a version" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
 def test_stdin(project, newline):
     (project / "train.py").write_bytes(b"x = 1\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sampler_lint.findings import FileError
@@ -55,23 +55,36 @@ class Discovery:
     errors: list[FileError] = field(default_factory=list)
 
 
+#: For a folder, groups of patterns, each after the folder it is relative to ("": see ``root``).
+ExclusionsOf = Callable[[str], Sequence[tuple[str, Sequence[str]]]]
+
+#: Files that may change what is excluded in their folder and below.
+_CONFIGURATIONS = frozenset({"sampler-lint.toml", "pyproject.toml"})
+
+
 def find_files(
-    paths: Sequence[str], exclude: Sequence[str] = (), *, root: str | None = None
+    paths: Sequence[str],
+    exclude: Sequence[str] | ExclusionsOf = (),
+    *,
+    root: str | None = None,
 ) -> Discovery:
     """The Python files at and below ``paths``, spelled as the paths are.
 
     A file that is named is taken whatever its name. Below a folder, ``*.py`` files are taken
     that are regular files (or links to one), unless they or a folder on the way are among the
     usual exclusions, in a virtual environment, ignored by a ``.gitignore`` (of a parent up to
-    the git root, too) or by ``exclude``. Links to folders are not followed.
+    the git root, too) or by ``exclude``. A pattern with ``!`` takes one of the usual exclusions
+    back. Links to folders are not followed.
 
     Args:
         paths: files and folders.
-        exclude: gitignore patterns.
+        exclude: gitignore patterns; or a function that is asked for those of each folder with
+            a configuration file in it.
         root: the folder ``exclude`` is relative to; by default the working directory. For
             a folder outside of it, the patterns are relative to that folder.
     """
-    walk = _Walk(Gitignore(exclude) if exclude else None, os.path.realpath(root or os.curdir))
+    here = root or os.curdir
+    walk = _Walk(exclude if callable(exclude) else lambda folder: ((here, exclude),))
     for path in paths:
         walk.add(path)
     return walk.found
@@ -80,10 +93,9 @@ def find_files(
 class _Walk:
     """One call of :func:`find_files`."""
 
-    def __init__(self, exclude: Gitignore | None, root: str) -> None:
+    def __init__(self, exclude: ExclusionsOf) -> None:
         self.found = Discovery()
         self._exclude = exclude
-        self._root = root
         self._seen: set[str] = set()
 
     def add(self, path: str) -> None:
@@ -117,30 +129,36 @@ class _Walk:
         shown = "" if os.path.normpath(path) == os.curdir else path.rstrip(os.sep) or os.sep
         files: list[tuple[str, str]] = []
         links: list[tuple[str, str]] = []
-        pending = [(shown, real, self._inherited(real))]
+        pending = [(shown, real, self._inherited(real), self._exclusions(real, real), False)]
         while pending:
-            folder, real_folder, ignores = pending.pop()
+            folder, real_folder, ignores, excluded, wanted = pending.pop()
             try:
                 with os.scandir(folder or os.curdir) as scan:
                     entries = list(scan)
                 names = {entry.name for entry in entries}
-                if real_folder != real and _is_foreign(real_folder, names):
+                if real_folder != real and not wanted and _is_foreign(real_folder, names):
                     continue
                 if ".git" in names and real_folder != real:
-                    ignores = self._exclusions(real)
+                    ignores = ()
+                if real_folder != real and not names.isdisjoint(_CONFIGURATIONS):
+                    excluded = self._exclusions(real_folder, real)
                 if ".gitignore" in names:
                     ignores = (*ignores, *self._gitignore(real_folder))
                 for entry in entries:
                     name = entry.name
                     is_folder = entry.is_dir(follow_symlinks=False)
-                    if name in _SKIPPED if is_folder else not name.endswith(".py"):
+                    if not is_folder and not name.endswith(".py"):
                         continue
                     below = os.path.join(folder, name)
                     real_below = os.path.join(real_folder, name)
-                    if _ignored(ignores, real_below, is_folder):
+                    decision = _decision(excluded, real_below, is_folder)
+                    if decision is None and is_folder:
+                        decision = name in _SKIPPED or None
+                    if decision or _decision(ignores, real_below, is_folder):
                         continue
                     if is_folder:
-                        pending.append((below, real_below, ignores))
+                        wanted = decision is False
+                        pending.append((below, real_below, ignores, excluded, wanted))
                     elif entry.is_symlink():
                         links.append((below, real_below))
                     elif entry.is_file(follow_symlinks=False):
@@ -155,12 +173,15 @@ class _Walk:
                 files.append((link, target))
         self._take(sorted(files))
 
-    def _exclusions(self, tree: str) -> _Ignores:
-        """The caller's patterns, relative to their root or else to ``tree``."""
-        if self._exclude is None:
-            return ()
-        inside = os.path.join(tree, "").startswith(os.path.join(self._root, ""))
-        return ((self._root if inside else tree, self._exclude),)
+    def _exclusions(self, folder: str, tree: str) -> _Ignores:
+        """The caller's patterns for ``folder``, relative to their base or, outside it, ``tree``."""
+        found: list[tuple[str, Gitignore]] = []
+        for base, patterns in self._exclude(folder):
+            if patterns:
+                base = os.path.realpath(base or os.curdir)
+                inside = os.path.join(folder, "").startswith(os.path.join(base, ""))
+                found.append((base if inside else tree, Gitignore(patterns)))
+        return tuple(found)
 
     def _inherited(self, tree: str) -> _Ignores:
         """What holds in ``tree`` before its own ``.gitignore``: parents' files, outermost first."""
@@ -171,7 +192,7 @@ class _Walk:
             parents.append(os.path.dirname(folder))
         else:
             parents = []
-        ignores = self._exclusions(tree)
+        ignores: _Ignores = ()
         for parent in reversed(parents):
             if os.path.exists(os.path.join(parent, ".gitignore")):
                 ignores = (*ignores, *self._gitignore(parent))
@@ -191,13 +212,14 @@ class _Walk:
 _Ignores = tuple[tuple[str, Gitignore], ...]
 
 
-def _ignored(ignores: _Ignores, path: str, folder: bool) -> bool:
+def _decision(ignores: _Ignores, path: str, folder: bool) -> bool | None:
+    """Whether the entry is left out (True), taken back (False) or not spoken of (None)."""
     for base, patterns in reversed(ignores):
         below = path[len(os.path.join(base, "")) :].replace(os.sep, "/")
         decision = patterns.decide(below, folder=folder)
         if decision is not None:
             return decision
-    return False
+    return None
 
 
 def _is_foreign(folder: str, names: set[str]) -> bool:

@@ -7,32 +7,24 @@ call nothing else.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sampler_lint.discovery import find_files, project_root
-from sampler_lint.findings import FileError, Finding
+from sampler_lint.discovery import Discovery, find_files, project_root
+from sampler_lint.findings import Applicability, FileError, Finding
+from sampler_lint.options import DEFAULTS, Options, OptionsOf, weight
 
 if TYPE_CHECKING:
     from sampler_lint.model.linked import Model
     from sampler_lint.model.project import Module, Project
     from sampler_lint.rules import Rule, Suspect
 
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What a check needs to know, whichever front asked for it."""
-
-    select: tuple[str, ...] | None = None
-    """Code prefixes (``ALL`` for every rule); None for the default rules."""
-    ignore: tuple[str, ...] = ()
-    exclude: tuple[str, ...] = ()
-    """gitignore patterns of files to leave out, besides .gitignore and the usual folders."""
-    respect_noqa: bool = True
+__all__ = ["FixReport", "Options", "OptionsOf", "Report", "Session", "check", "fix"]
 
 
 @dataclass(slots=True)
@@ -54,20 +46,20 @@ class Session:
     """
 
     def __init__(self) -> None:
-        self._trees: dict[tuple[str, tuple[str, ...]], _Tree] = {}
+        self._trees: dict[tuple[str, Options], _Tree] = {}
 
     def tree(
         self,
         root: str,
-        exclude: tuple[str, ...],
+        options_of: OptionsOf,
         overlay: Mapping[str, bytes],
         shown: Mapping[str, str],
     ) -> _Tree:
         """The tree below ``root``, made now if there is none that fits."""
-        key = (root, exclude)
+        key = (root, options_of(root))
         tree = self._trees.get(key)
         if tree is None or not tree.fits(overlay, shown):
-            tree = self._trees[key] = _Tree(root, exclude, overlay, shown)
+            tree = self._trees[key] = _Tree(root, options_of, overlay, shown)
         return tree
 
 
@@ -77,14 +69,16 @@ class _Tree:
     def __init__(
         self,
         root: str,
-        exclude: tuple[str, ...],
+        options_of: OptionsOf,
         overlay: Mapping[str, bytes],
         shown: Mapping[str, str],
     ) -> None:
         from sampler_lint.model.project import Project
 
         self._overlay = dict(overlay)
-        files = {os.path.abspath(path): _short(path) for path in find_files([root], exclude).files}
+        self.options = options_of(root)
+        below = _find([root], options_of).files
+        files = {os.path.abspath(path): _short(path) for path in below}
         files.update(shown)
         self.project: Project = Project(root, files, overlay)
         self._found: dict[str, list[tuple[str, Finding]]] = {}
@@ -175,7 +169,7 @@ def _paused_collection() -> Iterator[None]:
 @_paused_collection()
 def check(
     paths: Sequence[str],
-    options: Options = Options(),  # frozen
+    options: Options | OptionsOf = DEFAULTS,
     *,
     overlay: Mapping[str, bytes] | None = None,
     session: Session | None = None,
@@ -183,14 +177,14 @@ def check(
     """Check the Python files at and below ``paths``.
 
     The model covers the whole tree the files belong to; only findings in the files asked for
-    are reported. ``overlay`` gives content for paths instead of what is on disk (an editor's
-    buffer, standard input, a fix not yet written). ``session`` keeps models between calls.
+    are reported. ``options`` may be a function that says what holds in a folder. ``overlay``
+    gives content for paths instead of what is on disk (an editor's buffer, standard input, a
+    fix not yet written). ``session`` keeps models between calls.
 
     Never raises for what is in a file: that becomes a :class:`FileError`.
     """
-    from sampler_lint.rules import selected
-
     session = session or Session()
+    options_of = _options_of(options)
     contents = {os.path.abspath(path): data for path, data in (overlay or {}).items()}
     report = Report()
     asked: dict[str, str] = {}
@@ -199,7 +193,7 @@ def check(
         if os.path.abspath(path) in contents and not os.path.exists(path):
             files = [path]
         else:
-            discovery = find_files([path], options.exclude)
+            discovery = _find([path], options_of)
             report.errors.extend(discovery.errors)
             files = discovery.files
         root = os.path.abspath(project_root(path))
@@ -209,28 +203,76 @@ def check(
                 asked[absolute] = file
                 roots.setdefault(root, {})[absolute] = file
     report.files = list(asked.values())
-    rules = selected(options.select, options.ignore)
     for root, files_of_root in roots.items():
-        tree = session.tree(root, options.exclude, contents, files_of_root)
-        by_path = tree.findings(rules)
-        report.errors.extend(tree.project.problems(files_of_root))
-        for absolute in files_of_root:
-            for finding in by_path.get(absolute, ()):
-                _file(report, finding, tree.project.module_at(absolute), options)
+        tree = session.tree(root, options_of, contents, files_of_root)
+        _judge(report, tree, files_of_root, options_of)
     report.findings.sort(key=lambda finding: finding.sort_key)
     report.suppressed.sort(key=lambda finding: finding.sort_key)
     report.errors.sort(key=lambda error: (error.path, error.row or 0))
     return report
 
 
-def _file(report: Report, finding: Finding, module: Module | None, options: Options) -> None:
-    """Put a finding where it belongs."""
+def _options_of(options: Options | OptionsOf) -> OptionsOf:
+    return options if callable(options) else lambda folder: options
+
+
+def _find(paths: Sequence[str], options_of: OptionsOf) -> Discovery:
+    return find_files(paths, lambda folder: options_of(folder).exclusions)
+
+
+def _judge(report: Report, tree: _Tree, files: Mapping[str, str], options_of: OptionsOf) -> None:
+    """Put what there is to say about ``files`` of the tree (absolute path to shown) in order."""
+    chosen = {path: _chosen(path, options_of(os.path.dirname(path))) for path in files}
+    rules = {rule for _, rules in set(chosen.values()) for rule in rules}
+    by_path = tree.findings(sorted(rules, key=lambda rule: rule.code))
+    report.errors.extend(tree.project.problems(files))
+    report.errors.extend(_misplaced(tree, {options for options, _ in chosen.values()}))
+    for path, (options, rules_here) in chosen.items():
+        codes = {rule.code for rule in rules_here}
+        found = [finding for finding in by_path.get(path, ()) if finding.code in codes]
+        _file(report, found, tree.project.module_at(path) if found else None, options)
+
+
+@functools.cache
+def _rules(options: Options, ignored: tuple[str, ...]) -> tuple[Rule, ...]:
+    from sampler_lint.rules import selected
+
+    return tuple(
+        rule
+        for rule in selected(options.select, options.ignore, options.extend_select)
+        if weight(rule.code, ignored) < 0
+    )
+
+
+def _chosen(path: str, options: Options) -> tuple[Options, tuple[Rule, ...]]:
+    """The options, and the rules that are to judge the file."""
+    return options, _rules(options, options.ignored_in(path))
+
+
+def _misplaced(tree: _Tree, options: Iterable[Options]) -> Iterator[FileError]:
+    """What a configuration inside the tree says that can only hold for the whole of it."""
+    whole = tree.options.of_the_model
+    for inner in options:
+        for name, value in inner.of_the_model.items():
+            if value != whole.get(name):
+                key = name.replace("_", "-")
+                reason = f"{key} holds for a whole project: write it for {tree.project.root}"
+                yield FileError(inner.origin or tree.project.root, reason)
+
+
+def _file(
+    report: Report, findings: Sequence[Finding], module: Module | None, options: Options
+) -> None:
+    """Put the findings of one file where they belong."""
     from sampler_lint.suppressions import Suppressions
 
-    silenced = (
-        options.respect_noqa and module is not None and Suppressions(module.source).covers(finding)
-    )
-    (report.suppressed if silenced else report.findings).append(finding)
+    suppressions = Suppressions(module.source) if module and options.respect_noqa else None
+    for finding in findings:
+        if finding.fix is not None and not options.may_fix(finding.code):
+            shown = replace(finding.fix, applicability=Applicability.DISPLAY)
+            finding = replace(finding, fix=shown)
+        silenced = suppressions is not None and suppressions.covers(finding)
+        (report.suppressed if silenced else report.findings).append(finding)
 
 
 @dataclass(slots=True)
@@ -251,7 +293,7 @@ class FixReport:
 
 def fix(
     paths: Sequence[str],
-    options: Options = Options(),
+    options: Options | OptionsOf = DEFAULTS,
     *,
     unsafe: bool = False,
     write: bool = True,
@@ -280,7 +322,7 @@ def fix(
     rounds = Rounds(
         lambda contents: check(paths, options, overlay=contents),
         overlay=overlay,
-        stamps={path: stamp(path) for path in find_files(paths, options.exclude).files},
+        stamps={path: stamp(path) for path in _find(paths, _options_of(options)).files},
         unsafe=unsafe,
         write=write,
     )

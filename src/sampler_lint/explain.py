@@ -26,10 +26,16 @@ from sampler_lint.model.facts import (
 from sampler_lint.model.flow import Ext, ExtObj, FuncRef, Lit, Obj, Unknown, Value
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
+from sampler_lint.options import DEFAULTS, Options, OptionsOf
 from sampler_lint.source import SourceError
 
 
-def explain(path: str, row: int, overlay: Mapping[str, bytes] | None = None) -> list[str]:
+def explain(
+    path: str,
+    row: int,
+    overlay: Mapping[str, bytes] | None = None,
+    options: Options | OptionsOf = DEFAULTS,
+) -> list[str]:
     """Lines of text that say what is known at ``path:row`` and what each rule made of it.
 
     Raises:
@@ -38,7 +44,8 @@ def explain(path: str, row: int, overlay: Mapping[str, bytes] | None = None) -> 
     contents = {os.path.abspath(name): data for name, data in (overlay or {}).items()}
     root = os.path.abspath(project_root(path))
     absolute = os.path.abspath(path)
-    tree = Session().tree(root, (), contents, {absolute: path})
+    options_of = options if callable(options) else lambda folder: options
+    tree = Session().tree(root, options_of, contents, {absolute: path})
     module = tree.project.module_at(absolute)
     if module is None:
         errors = tree.project.problems({absolute: path})

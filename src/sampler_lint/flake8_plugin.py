@@ -11,21 +11,38 @@ import functools
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from sampler_lint import __version__
+from sampler_lint.options import DEFAULTS
 from sampler_lint.source import SourceError, SourceFile, as_declared, is_candidate, read_bytes
 
 if TYPE_CHECKING:
     import argparse
     import ast
 
+    from flake8.options.manager import OptionManager
+
+    from sampler_lint.config import Key
     from sampler_lint.engine import Report, Session
 
 #: What flake8 reports where the command line would print an error and exit 2.
 _NOT_CHECKED = "SMP000"
 
 _WORD = re.compile(rb"[\w\x80-\xff]+")
+
+
+#: The keys of our configuration that flake8 does not have itself.
+_KEYS = frozenset(
+    {"extend-select", "known-samplers", "known-loaders", "torch-version", "frameworks"}
+)
+
+
+def _keys() -> Iterator[Key]:
+    from sampler_lint.config import KEYS
+
+    return (key for key in KEYS if key.name in _KEYS)
 
 
 @functools.cache
@@ -81,7 +98,7 @@ class Plugin:
 
     name = "sampler-lint"
     version = __version__
-    respect_noqa = True
+    options = DEFAULTS
 
     def __init__(self, tree: ast.AST, filename: str, lines: Sequence[str]) -> None:
         """Keep what is needed; ``tree`` only says that flake8 could parse the file."""
@@ -89,13 +106,41 @@ class Plugin:
         self._text = "".join(lines)
 
     @classmethod
+    def add_options(cls, manager: OptionManager) -> None:
+        """Register our own keys that flake8 has no word for, with a prefix."""
+        for key in _keys():
+            manager.add_option(
+                f"--{cls.name}-{key.name}",
+                metavar="LIST" if key.takes_list else "VALUE",
+                default="",
+                parse_from_config=True,
+                comma_separated_list=key.takes_list,
+                help=key.help,
+            )
+
+    @classmethod
     def parse_options(cls, options: argparse.Namespace) -> None:
-        """Take over ``--disable-noqa``.
+        """Take over our own options and ``--disable-noqa``.
 
         Otherwise we read ``# noqa`` ourselves before flake8 does: for flake8 it covers a
         physical line, for the command line a whole statement, and the two must agree.
+
+        Raises:
+            flake8.exceptions.ExecutionError: an option has a value that it does not take.
         """
-        cls.respect_noqa = not options.disable_noqa
+        values: dict[str, Any] = {"respect_noqa": not options.disable_noqa}
+        for key in _keys():
+            given = getattr(options, f"sampler_lint_{key.field}")
+            if given:
+                from sampler_lint.config import RefusedError
+
+                try:
+                    values[key.field] = key.read(given)
+                except RefusedError as error:
+                    from flake8.exceptions import ExecutionError
+
+                    raise ExecutionError(f"{cls.name}-{error.about(key)}") from error
+        cls.options = replace(DEFAULTS, **values)
 
     def run(self) -> Iterator[tuple[int, int, str, type[Plugin]]]:
         """Yield row, 0-based column and text of each finding in the file."""
@@ -116,8 +161,7 @@ class Plugin:
         from sampler_lint import engine
 
         overlay = None if self._is_on_disk() else {self._filename: as_declared(self._text)}
-        options = engine.Options(respect_noqa=self.respect_noqa)
-        return engine.check([self._filename], options, overlay=overlay, session=_session())
+        return engine.check([self._filename], self.options, overlay=overlay, session=_session())
 
     def _is_on_disk(self) -> bool:
         """Whether flake8 read the file from disk, rather than standard input in its name."""

@@ -22,6 +22,16 @@ def add_output_format(parser: argparse._ActionsContainer) -> None:
     parser.add_argument("--output-format", choices=("text", "json"), default="text")
 
 
+def output_format(text: str) -> str:
+    """A format that findings can be told in."""
+    from sampler_lint.reporters import FORMATS
+
+    if text not in FORMATS:
+        choices = ", ".join(FORMATS)
+        raise argparse.ArgumentTypeError(f"{text!r} is no format (choose from {choices})")
+    return text
+
+
 def comma_list(text: str) -> list[str]:
     items = [item.strip() for item in text.split(",")]
     if not all(items):

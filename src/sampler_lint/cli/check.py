@@ -14,15 +14,15 @@ from sampler_lint.cli._common import (
     FAILED,
     FINDINGS,
     UsageError,
-    add_output_format,
-    comma_list,
     complain_of,
+    output_format,
     wants_color,
     write_bytes,
 )
+from sampler_lint.cli._settings import Settings, add_choosing, add_configuring
 
 if TYPE_CHECKING:
-    from sampler_lint.engine import Options
+    from sampler_lint.engine import OptionsOf
     from sampler_lint.findings import FileError
 
 _STDIN = "-"
@@ -54,31 +54,17 @@ def _check_parser() -> argparse.ArgumentParser:
         help="print what --fix would change as a patch; write nothing",
     )
     fixing.add_argument("--unsafe-fixes", action="store_true", help="take the unsafe fixes too")
-    choosing = parser.add_argument_group("choosing")
-    for option, text in (
-        ("--select", "code prefixes to report (ALL: every rule); replaces the configured choice"),
-        ("--ignore", "code prefixes to leave out"),
-    ):
-        choosing.add_argument(
-            option,
-            metavar="CODES",
-            action="extend",
-            type=comma_list,
-            help=f"{text}; comma-separated",
-        )
-    choosing.add_argument(
-        "--exclude",
-        metavar="PATTERNS",
-        action="extend",
-        type=comma_list,
-        help="gitignore patterns of files to leave out; comma-separated",
-    )
-    choosing.add_argument("--isolated", action="store_true", help="read no configuration")
-    choosing.add_argument(
-        "--stdin-filename", metavar="NAME", help="the file that standard input (-) stands for"
-    )
+    add_choosing(parser)
+    add_configuring(parser)
     telling = parser.add_argument_group("telling")
-    add_output_format(telling)
+    telling.add_argument(
+        "--show-settings",
+        action="store_true",
+        help="print what holds for each PATH and which rule is on, and why; check nothing",
+    )
+    telling.add_argument(
+        "--output-format", metavar="FORMAT", type=output_format, help="text (default) or json"
+    )
     telling.add_argument("--color", choices=("auto", "always", "never"), default="auto")
     telling.add_argument(
         "--exit-zero",
@@ -94,8 +80,15 @@ def _check_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str]) -> int:
     """Check or fix the paths of ``argv`` and return the exit code."""
     arguments = _parsed(argv)
-    options = _options(arguments)
+    settings = Settings(arguments)
+    if arguments.show_settings:
+        from sampler_lint.cli._show_settings import show_settings
+
+        print(show_settings(settings, arguments.paths or ["."]))
+        return CLEAN
+    settings.fill_in(arguments)
     paths, overlay = _inputs(arguments)
+    options = settings.options
     if arguments.fix or arguments.diff:
         return _mend(arguments, options, paths, overlay)
 
@@ -127,7 +120,7 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
 
 def _mend(
     arguments: argparse.Namespace,
-    options: Options,
+    options: OptionsOf,
     paths: Sequence[str],
     overlay: Mapping[str, bytes],
 ) -> int:
@@ -165,41 +158,6 @@ def _mend(
     telling = arguments.diff or arguments.exit_non_zero_on_fix
     found = bool(result.report.findings) or (telling and bool(after))
     return _exit_code(arguments, errors, found=found)
-
-
-def _options(arguments: argparse.Namespace) -> Options:
-    """What the command line says, over what the configuration says.
-
-    ``--select`` replaces the configured choice of rules, its ``ignore`` included: naming a
-    rule is asking for it. ``--ignore`` and ``--exclude`` add to the configured ones.
-    """
-    from pathlib import Path
-
-    from sampler_lint.config import Config, ConfigError, find_config
-    from sampler_lint.engine import Options
-
-    try:
-        config = Config() if arguments.isolated else find_config(Path.cwd())
-    except ConfigError as error:
-        raise UsageError(str(error)) from error
-    select, ignore = config.select, config.ignore or ()
-    if arguments.select is not None:
-        select, ignore = tuple(arguments.select), ()
-    ignore += tuple(arguments.ignore or ())
-    _refuse_unknown_codes((*(select or ()), *ignore))
-    exclude = (*(config.exclude or ()), *(arguments.exclude or ()))
-    return Options(select=select, ignore=ignore, exclude=exclude)
-
-
-def _refuse_unknown_codes(prefixes: Sequence[str]) -> None:
-    if not prefixes:
-        return
-    from sampler_lint.rules import all_rules
-
-    codes = [rule.code for rule in all_rules()]
-    for prefix in prefixes:
-        if prefix != "ALL" and not any(code.startswith(prefix) for code in codes):
-            raise UsageError(f"no rule's code begins with {prefix!r} (sampler-lint rule --all)")
 
 
 def _inputs(arguments: argparse.Namespace) -> tuple[list[str], dict[str, bytes]]:

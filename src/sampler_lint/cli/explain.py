@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from sampler_lint.cli._common import CLEAN, FAILED, complain
+from sampler_lint.cli._settings import Settings, add_configuring
 
 
 def main(argv: Sequence[str]) -> int:
@@ -16,6 +17,7 @@ def main(argv: Sequence[str]) -> int:
         allow_abbrev=False,
     )
     parser.add_argument("place", metavar="PATH:LINE")
+    add_configuring(parser)
     arguments = parser.parse_args(argv)
     path, _, row = arguments.place.rpartition(":")
     if not path or not row.isdecimal():
@@ -25,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
     from sampler_lint.source import SourceError
 
     try:
-        lines = explain(path, int(row))
+        lines = explain(path, int(row), options=Settings(arguments).options)
     except SourceError as error:
         complain(str(error.error))
         return FAILED

@@ -19,7 +19,7 @@ from sampler_lint.dev.demo import SHOWN, command
 from sampler_lint.rules import Rule, all_rules, page
 
 #: Hand-written pages with generated blocks.
-WITH_BLOCKS = ("README.md", "docs/harness.md")
+WITH_BLOCKS = ("README.md", "docs/harness.md", "docs/configuration.md")
 
 _BLOCK = re.compile(
     r"(?P<begin><!-- BEGIN (?P<name>[\w-]+) -->\n).*?(?P<end><!-- END (?P=name) -->)", re.DOTALL
@@ -37,7 +37,7 @@ def pages(repository: Path) -> dict[str, str]:
         for rule in all_rules()
     }
     fill = _Blocks(repository)
-    for name in WITH_BLOCKS:
+    for name in filter(lambda name: (repository / name).exists(), WITH_BLOCKS):
         made[name] = fill((repository / name).read_text(encoding="utf-8"))
     return made
 
@@ -174,6 +174,7 @@ class _Blocks:
             "proof": self._proof,
             "rules": _rules,
             "invariants": _invariants,
+            "settings": _settings,
         }
 
     def __call__(self, text: str) -> str:
@@ -219,6 +220,13 @@ def _invariants() -> str:
 
     rows = [f"| `{each.name}` | {each.promise} |\n" for each in INVARIANTS.values()]
     return "".join(["| invariant | holds when |\n", "|---|---|\n", *rows])
+
+
+def _settings() -> str:
+    from sampler_lint.config import KEYS
+
+    rows = [f"| `{key.name}` | {key.help} | `{key.example}` |\n" for key in KEYS]
+    return "".join(["| key | meaning | example |\n", "|---|---|---|\n", *rows])
 
 
 def _summary(rule: Rule) -> str:

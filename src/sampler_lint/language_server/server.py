@@ -12,7 +12,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
 from sampler_lint import __version__, engine
-from sampler_lint.config import ConfigError, find_config
+from sampler_lint.config import ConfigError, Lookup
 from sampler_lint.findings import Finding
 from sampler_lint.language_server import convert
 from sampler_lint.reporters import rule_url
@@ -93,11 +93,8 @@ class Server(LanguageServer):
 
     def _check(self, paths: Sequence[str], contents: Mapping[str, bytes]) -> list[Finding]:
         """All findings in ``paths``, each under its own configuration; other paths are read."""
-        found: list[Finding] = []
-        for path in paths:
-            report = engine.check([path], _options(path), overlay=contents, session=self._session)
-            found += report.findings
-        return found
+        report = engine.check(paths, _configured(), overlay=contents, session=self._session)
+        return report.findings
 
     def _publish(
         self,
@@ -155,7 +152,7 @@ class Server(LanguageServer):
             return []
         contents = self.contents()
         try:
-            fixed = engine.fix([path], _options(path), write=False, overlay=contents)
+            fixed = engine.fix([path], _configured(), write=False, overlay=contents)
         except ConfigError:
             return []
         changes = {}
@@ -200,14 +197,10 @@ def _asked(kind: str, only: Sequence[str] | None) -> bool:
     return not only or any(kind == each or kind.startswith(f"{each}.") for each in only)
 
 
-def _options(path: str) -> engine.Options:
-    """What the configuration says of a file.
-
-    Raises:
-        ConfigError: it cannot be used.
-    """
-    config = find_config(Path(path).parent)
-    return engine.Options(config.select, config.ignore or (), config.exclude or ())
+def _configured() -> engine.OptionsOf:
+    """What the configurations say now; asking raises ConfigError where one cannot be used."""
+    lookup = Lookup()
+    return lambda folder: lookup.at(folder).options
 
 
 def _page(code: str) -> types.MarkupContent:

@@ -1,21 +1,27 @@
 """How a run is told: one module per output format, each with a ``render(outcome) -> str``.
 
+A format is added by adding a module; its name, with ``-`` for ``_``, is the format's.
 Reporters know findings and source text, and neither the engine nor the command line.
 """
 
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sampler_lint.findings import Applicability, Finding
 from sampler_lint.source import SourceError, SourceFile
 
+#: Modules here that are no format.
+_OTHERS = frozenset({"diff"})
+
 #: The value of ``--output-format`` and the module that writes it.
 FORMATS: Mapping[str, str] = {
-    "text": f"{__name__}.text",
-    "json": f"{__name__}.json",
+    info.name.replace("_", "-"): f"{__name__}.{info.name}"
+    for info in pkgutil.iter_modules(__path__)
+    if not info.name.startswith("_") and info.name not in _OTHERS
 }
 
 

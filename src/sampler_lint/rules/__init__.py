@@ -8,9 +8,10 @@ import pkgutil
 import re
 from inspect import cleandoc
 
+from sampler_lint.options import weight
 from sampler_lint.rules._base import Rule, Suspect
 
-__all__ = ["Rule", "Suspect", "all_rules", "page", "selected"]
+__all__ = ["Rule", "Suspect", "all_rules", "every_rule", "is_selected", "page", "selected"]
 
 
 @functools.cache
@@ -61,27 +62,32 @@ def _section(text: str) -> str:
     return f"## {title.rstrip(':')}\n\n{body}\n"
 
 
-def selected(select: tuple[str, ...] | None, ignore: tuple[str, ...]) -> tuple[Rule, ...]:
+def every_rule() -> tuple[Rule, ...]:
+    """Everything that has a code and a page, by code."""
+    return all_rules()
+
+
+def selected(
+    select: tuple[str, ...] | None,
+    ignore: tuple[str, ...],
+    extend_select: tuple[str, ...] = (),
+) -> tuple[Rule, ...]:
     """The rules chosen by code prefixes, as ruff chooses: the longest matching prefix wins.
 
     ``select`` of None means the default rules; ``ALL`` means every rule. At equal length
     ``ignore`` wins.
     """
+    return tuple(rule for rule in all_rules() if is_selected(rule, select, ignore, extend_select))
 
-    def weight(code: str, prefixes: tuple[str, ...]) -> int:
-        return max(
-            (
-                0 if prefix == "ALL" else len(prefix)
-                for prefix in prefixes
-                if prefix == "ALL" or code.startswith(prefix)
-            ),
-            default=-1,
-        )
 
-    chosen = []
-    for rule in all_rules():
-        by_default = 0 if rule.default else -1
-        wanted = by_default if select is None else weight(rule.code, select)
-        if wanted >= 0 and wanted > weight(rule.code, ignore):
-            chosen.append(rule)
-    return tuple(chosen)
+def is_selected(
+    rule: Rule,
+    select: tuple[str, ...] | None,
+    ignore: tuple[str, ...],
+    extend_select: tuple[str, ...] = (),
+) -> bool:
+    """Whether the prefixes choose the rule (see :func:`selected`)."""
+    by_default = 0 if rule.default else -1
+    wanted = by_default if select is None else weight(rule.code, select)
+    wanted = max(wanted, weight(rule.code, extend_select))
+    return wanted >= 0 and wanted > weight(rule.code, ignore)

@@ -1,0 +1,147 @@
+"""What the command line and the configuration say together, file by file."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING, Any
+
+from sampler_lint.cli._common import UsageError, comma_list
+
+if TYPE_CHECKING:
+    from sampler_lint.config import Config, Key, Lookup
+    from sampler_lint.options import Options
+
+
+def add_choosing(parser: argparse.ArgumentParser) -> None:
+    """Options that choose files and rules."""
+    group = parser.add_argument_group("choosing")
+    for option, metavar, text in (
+        ("--select", "CODES", "code prefixes to report (ALL: every rule); replaces the "
+         "configured choice"),
+        ("--extend-select", "CODES", "code prefixes to report besides"),
+        ("--ignore", "CODES", "code prefixes to leave out"),
+        ("--exclude", "PATTERNS", "gitignore patterns of files to leave out"),
+    ):  # fmt: skip
+        group.add_argument(
+            option,
+            metavar=metavar,
+            action="extend",
+            type=comma_list,
+            help=f"{text}; comma-separated",
+        )
+    group.add_argument(
+        "--stdin-filename", metavar="NAME", help="the file that standard input (-) stands for"
+    )
+
+
+def add_configuring(parser: argparse.ArgumentParser) -> None:
+    """Options about configuration files."""
+    group = parser.add_argument_group("configuration")
+    group.add_argument(
+        "--config",
+        metavar="FILE|KEY=VALUE",
+        action="append",
+        default=[],
+        help="read this configuration and no other, or set one of its keys (TOML); repeatable",
+    )
+    group.add_argument("--isolated", action="store_true", help="read no configuration")
+
+
+class Settings:
+    """The command line over the configuration of each file.
+
+    ``--select`` replaces the configured choice of rules, its ``ignore`` included: naming a
+    rule is asking for it. ``--ignore``, ``--extend-select`` and ``--exclude`` add to the
+    configured ones; ``--config KEY=VALUE`` replaces one key in every configuration.
+    """
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        """Read ``arguments``.
+
+        Raises:
+            UsageError: they cannot be used, or the configuration they name cannot.
+        """
+        from sampler_lint.config import RefusedError, refuse_unknown_codes
+
+        self._arguments = arguments
+        self._choices = vars(arguments)
+        try:
+            for option in ("select", "extend_select", "ignore"):
+                refuse_unknown_codes(self._choices.get(option) or ())
+        except RefusedError as error:
+            raise UsageError(str(error)) from error
+        self._by_config: dict[int, Options] = {}
+        self._lookup = self._prepared()
+
+    def _prepared(self) -> Lookup:
+        from sampler_lint.config import ConfigError, Lookup, parse_override
+
+        files: list[str] = []
+        overrides: dict[Key, Any] = {}
+        try:
+            for item in self._arguments.config:
+                if "=" in item and not os.path.isfile(item):
+                    key, value = parse_override(item)
+                    overrides[key] = value
+                else:
+                    files.append(item)
+            if len(files) > 1:
+                raise UsageError("--config takes one file")
+            if files and self._arguments.isolated:
+                raise UsageError("--config FILE and --isolated exclude each other")
+            return Lookup(
+                file=files[0] if files else None,
+                isolated=self._arguments.isolated,
+                overrides=overrides,
+            )
+        except ConfigError as error:
+            prefix = "" if files else "--config: "
+            raise UsageError(f"{prefix}{error}") from error
+
+    def config(self, folder: str) -> Config:
+        """The configuration of the files in ``folder``.
+
+        Raises:
+            UsageError: it cannot be used.
+        """
+        from sampler_lint.config import ConfigError
+
+        try:
+            return self._lookup.at(folder)
+        except ConfigError as error:
+            raise UsageError(str(error)) from error
+
+    def options(self, folder: str) -> Options:
+        """What holds for the files in ``folder``.
+
+        Raises:
+            UsageError: the configuration cannot be used.
+        """
+        config = self.config(folder)
+        options = self._by_config.get(id(config))
+        if options is None:
+            options = self._by_config[id(config)] = self._over(config.options)
+        return options
+
+    def _over(self, options: Options) -> Options:
+        from dataclasses import replace
+
+        chosen: dict[str, list[str]] = {
+            name: self._choices.get(name) or []
+            for name in ("select", "extend_select", "ignore", "exclude")
+        }
+        if chosen["select"]:
+            options = replace(options, select=tuple(chosen["select"]), ignore=(), extend_select=())
+        return replace(
+            options,
+            ignore=(*options.ignore, *chosen["ignore"]),
+            extend_select=(*options.extend_select, *chosen["extend_select"]),
+            exclude_here=tuple(chosen["exclude"]),
+        )
+
+    def fill_in(self, arguments: argparse.Namespace) -> None:
+        """Give ``arguments`` what they leave open, from the working directory's configuration."""
+        config = self.config(os.getcwd())
+        arguments.unsafe_fixes = arguments.unsafe_fixes or config.unsafe_fixes
+        arguments.output_format = arguments.output_format or config.output_format or "text"

@@ -1,0 +1,216 @@
+"""What a project asks of the linter: ``[tool.sampler-lint]`` and ``sampler-lint.toml``.
+
+The configuration of a file is the nearest one in its folder or above it, as with ruff; files
+are not merged. In one folder ``sampler-lint.toml`` comes before ``pyproject.toml``. Patterns
+are gitignore patterns relative to the folder of the file they stand in.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sampler_lint.config._keys import KEYS, Key, RefusedError, nearest, refuse_unknown_codes
+from sampler_lint.options import DEFAULTS, Options
+
+__all__ = [
+    "FILES",
+    "KEYS",
+    "Config",
+    "ConfigError",
+    "Key",
+    "Lookup",
+    "RefusedError",
+    "parse_override",
+    "refuse_unknown_codes",
+]
+
+#: The names a configuration goes by, the one that is preferred first.
+FILES = ("sampler-lint.toml", "pyproject.toml")
+_TABLE = ("tool", "sampler-lint")
+_BY_NAME = {key.name: key for key in KEYS}
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; the text says where and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """What one configuration says; a key's field is here or in ``options``."""
+
+    path: str | None = None
+    """The file it is from; None for the defaults."""
+    options: Options = DEFAULTS
+    unsafe_fixes: bool = False
+    output_format: str | None = None
+    cache_dir: str | None = None
+
+    def get(self, key: Key) -> Any:
+        """What it says for a key, or the key's default."""
+        return getattr(self if key.run else self.options, key.field)
+
+    def with_values(self, values: Mapping[Key, Any]) -> Config:
+        """The same with other values for some keys."""
+        run = {key.field: value for key, value in values.items() if key.run}
+        options = {key.field: value for key, value in values.items() if not key.run}
+        return replace(self, options=replace(self.options, **options), **run)
+
+
+class Lookup:
+    """Finds the configuration of each file, and reads each configuration once."""
+
+    def __init__(
+        self,
+        *,
+        file: str | None = None,
+        isolated: bool = False,
+        overrides: Mapping[Key, Any] | None = None,
+    ) -> None:
+        """Prepare the search.
+
+        Args:
+            file: the only configuration to read; its patterns are relative to the working
+                directory.
+            isolated: read none at all.
+            overrides: values that hold instead of what any configuration says.
+
+        Raises:
+            ConfigError: ``file`` cannot be used.
+        """
+        self._overrides = dict(overrides or {})
+        self._by_folder: dict[str, Config] = {}
+        self._fixed: Config | None = None
+        if file is not None:
+            found = _read(file)
+            here = replace(found.options, folder="")
+            self._fixed = replace(found, options=here).with_values(self._overrides)
+        elif isolated:
+            self._fixed = Config().with_values(self._overrides)
+
+    def at(self, folder: str) -> Config:
+        """The configuration of the files in ``folder``.
+
+        Raises:
+            ConfigError: it cannot be read, is not TOML, or says something unknown.
+        """
+        if self._fixed is not None:
+            return self._fixed
+        folder = os.path.abspath(folder)
+        config = self._by_folder.get(folder)
+        if config is None:
+            config = self._by_folder[folder] = self._find(folder)
+        return config
+
+    def _find(self, folder: str) -> Config:
+        for name in FILES:
+            config = _read_if_ours(os.path.join(folder, name))
+            if config is not None:
+                return config.with_values(self._overrides)
+        parent = os.path.dirname(folder)
+        return self.at(parent) if parent != folder else Config().with_values(self._overrides)
+
+
+def _read_if_ours(path: str) -> Config | None:
+    """The configuration in the file, if there is one.
+
+    A ``pyproject.toml`` that never says ``sampler-lint`` is passed over unread, so a parent
+    project's file, or a broken one, is no concern of ours.
+    """
+    own = os.path.basename(path) == FILES[0]
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+        return None
+    except OSError as error:
+        raise ConfigError(f"{_shown(path)}: cannot be read: {error.strerror}") from error
+    return _parsed(path, data) if own or _TABLE[-1].encode() in data else None
+
+
+def _read(path: str) -> Config:
+    """The configuration in a file that was asked for by name."""
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    config = _parsed(path, data)
+    if config is None:
+        raise ConfigError(f"{path}: has no [{'.'.join(_TABLE)}]")
+    return config
+
+
+def _shown(path: str) -> str:
+    relative = os.path.relpath(path)
+    return path if relative.startswith(os.pardir) else relative
+
+
+def _parsed(path: str, data: bytes) -> Config | None:
+    from sampler_lint.config import _toml
+
+    shown = _shown(path)
+    try:
+        text = data.decode("utf-8")
+        document: Any = _toml.parse(text)
+    except UnicodeDecodeError as error:
+        row = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{shown}:{row}: is not UTF-8: {error.reason}") from error
+    except _toml.TomlError as error:
+        raise ConfigError(f"{shown}:{error.row}: {error}") from error
+    where: tuple[str, ...] = () if os.path.basename(path) != "pyproject.toml" else _TABLE
+    for part in where:
+        document = document.get(part) if isinstance(document, dict) else None
+    if document is None:
+        return None
+
+    def refuse(reason: str, *keys: str) -> ConfigError:
+        return ConfigError(f"{shown}:{_toml.row_of(text, (*where, *keys))}: {reason}")
+
+    table = f"[{'.'.join(where)}] " if where else ""
+    if not isinstance(document, dict):
+        raise refuse(f"{table}is not a table")
+    values: dict[Key, Any] = {}
+    for name, value in document.items():
+        key = _BY_NAME.get(name)
+        if key is None:
+            hint = nearest(name, _BY_NAME) or f"it has: {', '.join(_BY_NAME)}"
+            raise refuse(f"{table}has no key {name!r} ({hint})", name)
+        try:
+            values[key] = key.read(value)
+        except RefusedError as error:
+            raise refuse(f"{table}{error.about(key)}", name) from error
+    absolute = os.path.abspath(path)
+    options = Options(folder=os.path.dirname(absolute), origin=shown)
+    return Config(absolute, options).with_values(values)
+
+
+def parse_override(text: str) -> tuple[Key, Any]:
+    """A key and its value from ``KEY=VALUE``.
+
+    The value is TOML; where it is none, a text or a comma-separated list of texts is meant.
+
+    Raises:
+        ConfigError: there is no such key, or it takes no such value.
+    """
+    from sampler_lint.config import _toml
+
+    name, _, written = text.partition("=")
+    key = _BY_NAME.get(name.strip())
+    if key is None:
+        near = nearest(name.strip(), _BY_NAME)
+        hint = f" ({near})" if near else ""
+        raise ConfigError(f"there is no key {name.strip()!r}{hint}")
+    try:
+        document = _toml.parse(f"value = {written}")
+    except _toml.TomlError:
+        document = {}
+    value = document["value"] if document.keys() == {"value"} else written.strip()
+    if isinstance(value, str) and key.takes_list:
+        value = [each.strip() for each in value.split(",")]
+    try:
+        return key, key.read(value)
+    except RefusedError as error:
+        raise ConfigError(error.about(key)) from error

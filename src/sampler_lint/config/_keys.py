@@ -1,0 +1,170 @@
+"""The keys of a configuration: what each takes, and what it is for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
+_DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
+
+
+class RefusedError(Exception):
+    """A value that its key does not take; the text says what it does take."""
+
+    def about(self, key: Key) -> str:
+        """The same with the key's name."""
+        return f"{key.name}{' ' if str(self).startswith('must') else ': '}{self}"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key, spelled as in the file."""
+
+    name: str
+    read: Callable[[Any], Any]
+    """From the TOML value to ours; raises :class:`RefusedError`."""
+    example: str
+    """A line as it may stand in the file."""
+    help: str
+    run: bool = False
+    """Whether it is a choice of the whole run, not of single files."""
+
+    @property
+    def field(self) -> str:
+        """Its name in Python."""
+        return self.name.replace("-", "_")
+
+    @property
+    def takes_list(self) -> bool:
+        """Whether its value is a list."""
+        return self.example.startswith(f"{self.name} = [")
+
+
+def _strings(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise RefusedError("must be a list of strings")
+    return tuple(value)
+
+
+def _codes(value: Any) -> tuple[str, ...]:
+    prefixes = _strings(value)
+    if prefixes:
+        refuse_unknown_codes(prefixes)
+    return prefixes
+
+
+def refuse_unknown_codes(prefixes: Collection[str]) -> None:
+    """Accept prefixes of rules' codes, and ``ALL``.
+
+    Raises:
+        RefusedError: one of them begins no rule's code.
+    """
+    from sampler_lint.rules import every_rule
+
+    codes = [rule.code for rule in every_rule()]
+    for prefix in prefixes:
+        if prefix != "ALL" and not (prefix and any(code.startswith(prefix) for code in codes)):
+            raise RefusedError(f"no rule's code begins with {prefix!r} (sampler-lint rule --all)")
+
+
+def nearest(word: str, words: Collection[str]) -> str:
+    """``did you mean ...?``, or nothing when no word is near."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(word, words, n=1)
+    return f"did you mean {near[0]!r}?" if near else ""
+
+
+def _codes_by_pattern(value: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    if not isinstance(value, dict):
+        raise RefusedError("must be a table from patterns to lists of codes")
+    return tuple((pattern, _codes(codes)) for pattern, codes in value.items())
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    names = _strings(value)
+    for name in names:
+        if not _DOTTED.fullmatch(name):
+            raise RefusedError(f"must be a list of dotted names, which {name!r} is not")
+    return names
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise RefusedError("must be true or false")
+    return value
+
+
+def _version(value: Any) -> str:
+    if not isinstance(value, str) or not _VERSION.fullmatch(value):
+        raise RefusedError('must be a version like "2.4", in quotes')
+    return value
+
+
+def _path(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise RefusedError("must be a path")
+    return value
+
+
+def one_of(value: Any, choices: Collection[str]) -> str:
+    """``value`` if it is among the choices.
+
+    Raises:
+        RefusedError: it is not.
+    """
+    if not isinstance(value, str) or value not in choices:
+        near = nearest(value, choices) if isinstance(value, str) else ""
+        hint = f" ({near})" if near else ""
+        raise RefusedError(f"must be one of {', '.join(sorted(choices))}{hint}")
+    return value
+
+
+def _format(value: Any) -> str:
+    from sampler_lint.reporters import FORMATS
+
+    return one_of(value, FORMATS)
+
+
+def _frameworks(value: Any) -> tuple[str, ...]:
+    from sampler_lint.model.catalog import FRAMEWORK_PACKAGES
+
+    known = {*FRAMEWORK_PACKAGES.values()}
+    return tuple(one_of(each, known) for each in _strings(value))
+
+
+KEYS = (
+    Key("select", _codes, 'select = ["SMP1", "SMP201"]', "code prefixes to report; `ALL` is all"),
+    Key("ignore", _codes, 'ignore = ["SMP504"]', "code prefixes to leave out"),
+    Key("extend-select", _codes, 'extend-select = ["SMP405"]', "code prefixes to report besides"),
+    Key(
+        "per-file-ignores",
+        _codes_by_pattern,
+        'per-file-ignores = { "tests/" = ["SMP2"] }',
+        "code prefixes to leave out in files that match a pattern (`!` before it: that do not)",
+    ),
+    Key("fixable", _codes, 'fixable = ["SMP1"]', "code prefixes that `--fix` may mend"),
+    Key("unfixable", _codes, 'unfixable = ["SMP201"]', "code prefixes that `--fix` leaves alone"),
+    Key("exclude", _strings, 'exclude = ["third_party/"]', "patterns of files to leave out"),
+    Key("extend-exclude", _strings, 'extend-exclude = ["*_pb2.py"]', "more of them"),
+    Key(
+        "known-samplers",
+        _names,
+        'known-samplers = ["ourlib.data.make_sampler"]',
+        "functions or classes that build a `DistributedSampler`, by dotted name",
+    ),
+    Key(
+        "known-loaders",
+        _names,
+        'known-loaders = ["ourlib.data.make_loader"]',
+        "functions or classes that build a `DataLoader`, by dotted name",
+    ),
+    Key("torch-version", _version, 'torch-version = "2.4"', "the oldest torch the project runs on"),
+    Key("frameworks", _frameworks, 'frameworks = ["lightning"]', "the training frameworks in use"),
+    Key("unsafe-fixes", _flag, "unsafe-fixes = true", "take the unsafe fixes too", run=True),
+    Key("output-format", _format, 'output-format = "json"', "how findings are told", run=True),
+    Key("cache-dir", _path, 'cache-dir = ".cache/sampler-lint"', "where to keep facts", run=True),
+)

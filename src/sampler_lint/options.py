@@ -1,0 +1,106 @@
+"""What a check needs to know, whichever front asked for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sampler_lint.gitignore import Gitignore
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What holds for the files of one configuration."""
+
+    select: tuple[str, ...] | None = None
+    """Code prefixes (``ALL`` for every rule); None for the default rules."""
+    ignore: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    """gitignore patterns of files to leave out, besides .gitignore and the usual folders."""
+    extend_exclude: tuple[str, ...] = ()
+    """More of them."""
+    exclude_here: tuple[str, ...] = ()
+    """More of them, relative to the working directory whatever ``folder`` is."""
+    respect_noqa: bool = True
+    extend_select: tuple[str, ...] = ()
+    """Code prefixes to report besides those of ``select``."""
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Code prefixes to leave out in files that match a gitignore pattern (``!``: that do not)."""
+    fixable: tuple[str, ...] | None = None
+    """Code prefixes whose fixes may be applied; None for all."""
+    unfixable: tuple[str, ...] = ()
+    """Code prefixes whose fixes are only shown."""
+    known_samplers: tuple[str, ...] = ()
+    """Dotted names of functions and classes that build a ``DistributedSampler``."""
+    known_loaders: tuple[str, ...] = ()
+    """Dotted names of functions and classes that build a ``DataLoader``."""
+    torch_version: str | None = None
+    """The oldest torch that the project runs on; None where the project's own files say."""
+    frameworks: tuple[str, ...] | None = None
+    """The training frameworks in use; None where the imports say."""
+    folder: str = ""
+    """What the patterns are relative to; the working directory by default."""
+    origin: str | None = None
+    """The configuration file they are from."""
+
+    @property
+    def of_the_model(self) -> dict[str, Any]:
+        """What holds for a whole project, since its files are understood together."""
+        return {name: getattr(self, name) for name in _OF_THE_MODEL if getattr(self, name)}
+
+    @property
+    def exclusions(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        """Patterns of files to leave out, each group after the folder it is relative to."""
+        return (self.folder, self.exclude + self.extend_exclude), ("", self.exclude_here)
+
+    def ignored_in(self, path: str) -> tuple[str, ...]:
+        """The code prefixes that ``per_file_ignores`` leaves out in the file ``path``."""
+        if not self.per_file_ignores:
+            return ()
+        below = os.path.relpath(path, self.folder or os.curdir).replace(os.sep, "/")
+        if below.startswith("../"):
+            return ()
+        prefixes: list[str] = []
+        for pattern, codes in self.per_file_ignores:
+            others = pattern.startswith("!")
+            if _matches(pattern[others:], below) is not others:
+                prefixes += codes
+        return tuple(prefixes)
+
+    def may_fix(self, code: str) -> bool:
+        """Whether fixes of findings with this code may be applied."""
+        return weight(code, self.unfixable) < (
+            0 if self.fixable is None else weight(code, self.fixable)
+        )
+
+
+DEFAULTS = Options()
+
+_OF_THE_MODEL = ("known_samplers", "known_loaders", "torch_version", "frameworks")
+
+#: The options of the files in a folder, given by its absolute path.
+OptionsOf = Callable[[str], Options]
+
+
+def weight(code: str, prefixes: tuple[str, ...]) -> int:
+    """How exactly prefixes speak of a code: the length of the longest that begins it, else -1."""
+    return max(
+        (
+            0 if prefix == "ALL" else len(prefix)
+            for prefix in prefixes
+            if prefix == "ALL" or code.startswith(prefix)
+        ),
+        default=-1,
+    )
+
+
+def _matches(pattern: str, path: str) -> bool:
+    """Whether a gitignore pattern takes the file, or a folder that it lies in."""
+    ignore = Gitignore([pattern])
+    parts = path.split("/")
+    return any(
+        ignore.decide("/".join(parts[:end]), folder=end < len(parts))
+        for end in range(1, len(parts) + 1)
+    )

@@ -1,0 +1,113 @@
+"""The documentation site builds strictly, and a browser finds nothing missing on it.
+
+``pytest -m site``, with the extra ``docs``; what needs a browser takes the system's Chromium.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.site
+
+REPOSITORY = Path(__file__).parent.parent
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "chrome"))), None)
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
+        cwd=REPOSITORY,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    assert "WARNING" not in built.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(site):
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    handler = functools.partial(Quiet, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def browser():
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        yield driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+
+
+def test_every_page_of_the_repository_is_on_the_site(site):
+    pages = {path.relative_to(site).as_posix() for path in site.rglob("index.html")}
+    for path in (REPOSITORY / "docs").rglob("*.md"):
+        name = path.relative_to(REPOSITORY / "docs").with_suffix("").as_posix()
+        assert f"{name.removesuffix('index').strip('/')}/index.html".lstrip("/") in pages
+    assert {"index.html", "changelog/index.html", "contributing/index.html"} <= pages
+
+
+def test_the_address_in_a_finding_is_a_page(site):
+    from sampler_lint.reporters import rule_url
+    from sampler_lint.rules import all_rules
+
+    settings = (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8")
+    (base,) = re.findall(r"^site_url: (\S+)$", settings, re.MULTILINE)
+    for rule in all_rules():
+        path = rule_url(rule.code).removeprefix(base)
+        assert (site / path / "index.html").is_file(), path
+
+
+def test_a_browser_shows_every_page_and_nothing_is_missing(site, address, browser, tmp_path):
+    """All that a page asks for is answered, by the site itself, and something is to be seen."""
+    asked: list[tuple[int, str]] = []
+    complaints: list[str] = []
+    page = browser.new_page()
+    page.on("response", lambda answer: asked.append((answer.status, answer.url)))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    links: set[str] = set()
+    for path in sorted(site.rglob("index.html")):
+        folder = path.parent.relative_to(site).as_posix().removeprefix(".")
+        page.goto(f"{address}/{folder}/" if folder else f"{address}/")
+        heading = page.locator("h1").first
+        assert heading.is_visible(), folder
+        assert len(page.locator("article").inner_text()) > 200, folder
+        links |= set(page.eval_on_selector_all("article a[href]", "all => all.map(a => a.href)"))
+    inside = {link.partition("#")[0] for link in links if link.startswith(address)}
+    assert inside
+    for link in sorted(inside):
+        assert page.request.get(link).status == 200, link
+    assert complaints == []
+    assert [each for each in asked if each[0] >= 400] == []
+    assert [url for _, url in asked if not url.startswith(address)] == []
+
+
+def test_the_first_screen_is_no_blank_page(address, browser):
+    """A screenshot with nothing but background would compress to almost nothing."""
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(f"{address}/rules/smp101/")
+    picture = page.screenshot()
+    page.goto("about:blank")
+    assert len(picture) > 5 * len(page.screenshot())

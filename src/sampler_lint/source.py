@@ -14,9 +14,16 @@ from functools import cached_property
 
 from sampler_lint.findings import FileError, Position
 
-#: A file without any of these byte strings cannot build, hold or drive a sampler, so it is
-#: neither decoded nor parsed unless another file's names lead to it.
-WORDS = re.compile(rb"[Ss]ampler|[Ll]oader|set_epoch")
+#: A file without any of these words cannot build, hold or drive a sampler, so it is neither
+#: decoded nor parsed unless another file's names lead to it. What scales pictures and fetches
+#: files is named alike: ``upsampler``, ``grid_sampler``, ``samplerate``, ``downloader``.
+_WORDS = re.compile(
+    rb"(?<!grid_)(?<![Uu]p)(?<![Dd]own)[Ss]ampler(?!ate)"
+    rb"|(?<![Dd]own)(?<!spec\.)[Ll]oader"
+    rb"|set_epoch"
+)
+#: A search for fixed bytes is ten times as fast, and most files end here.
+_STEMS = (b"ampler", b"oader", b"set_epoch")
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _BYTES_LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -38,7 +45,7 @@ class SourceError(Exception):
 
 def is_candidate(data: bytes) -> bool:
     """Whether ``data`` says one of the words that this linter is about."""
-    return WORDS.search(data) is not None
+    return any(stem in data for stem in _STEMS) and _WORDS.search(data) is not None
 
 
 def read_bytes(path: str) -> bytes:

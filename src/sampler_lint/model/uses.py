@@ -31,7 +31,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Obj, Unknown, self_class
 from sampler_lint.model.linked import Model
-from sampler_lint.source import WORDS
+from sampler_lint.source import is_candidate
 
 #: Calls that look at an object and let go of it again.
 _LOOKING = frozenset({"isinstance", "hasattr", "print", "bool", "type", "id"})
@@ -125,7 +125,7 @@ def _sees(scope: Scope, owner: Scope, name: str) -> bool:
 
 def _attribute_is_handed_on(model: Model, target: Attr) -> bool:
     cls = self_class(target.value)
-    if cls is None or not WORDS.search(target.name.encode()):
+    if cls is None or not is_candidate(target.name.encode()):
         return True  # files without these words are not looked at
     if any(
         isinstance(base, Unknown) or (isinstance(base, str) and not base.startswith(_PASSIVE))

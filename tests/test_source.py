@@ -118,3 +118,24 @@ def test_candidates_say_a_word_of_ours() -> None:
     assert is_candidate(b"import DataLoader")
     assert is_candidate(b"sampler.set_epoch(1)")
     assert not is_candidate(b"print('hello')")
+
+
+@pytest.mark.parametrize(
+    ("text", "candidate"),
+    [
+        (b"loader = DataLoader(data)", True),
+        (b"for batch in train_loader:", True),
+        (b"class Balanced(RandomSampler): ...", True),
+        (b"resampler.set_epoch(3)", True),
+        (b"x = self.upsampler(x)", False),
+        (b"class DownSampler(nn.Module): ...", False),
+        (b"self.downsampler = Downsampler(3)", False),
+        (b"y = F.grid_sampler_2d(x)", False),
+        (b"wave, samplerate = load(path)", False),
+        (b"spec.loader.exec_module(module)", False),
+        (b"downloader.fetch()", False),
+        (b"import downloader; loader = make()", True),
+    ],
+)
+def test_what_makes_a_candidate(text: bytes, candidate: bool) -> None:
+    assert is_candidate(text) is candidate

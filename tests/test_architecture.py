@@ -30,7 +30,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "suppressions": {"source", "findings"},
     "fixing": {"source", "findings"},
     "rounds": {"fixing", "source", "findings"},
-    "reporters": {"source", "findings"},
+    "fingerprints": {"source", "findings"},
+    "reporters": {"fingerprints", "source", "findings"},
     "rules": {"model", "options", "source", "findings"},
     "engine": {
         *("rounds", "fixing", "rules", "model", "suppressions", "discovery", "options"),

@@ -43,7 +43,8 @@ def cells(line):
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_tells_nothing_and_something(name):
     render = reporter(name)
-    assert render(outcome()).endswith("\n")
+    nothing = render(outcome())
+    assert nothing.endswith("\n") or (nothing == "" and name in {"github", "json-lines"})
     assert "SMP101" in render(outcome(finding()))
 
 

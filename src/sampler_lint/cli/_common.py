@@ -47,10 +47,16 @@ def positive(text: str) -> int:
 
 
 def wants_color(choice: str, stream: object) -> bool:
-    """``--color``; where that is auto, https://no-color.org and whether a terminal listens."""
+    """``--color``; where that is auto, https://no-color.org, https://force-color.org and whether
+    a terminal listens.
+    """
     if choice != "auto":
         return choice == "always"
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    if os.environ.get("TERM") == "dumb":
         return False
     isatty: Callable[[], bool] = getattr(stream, "isatty", lambda: False)
     return isatty()

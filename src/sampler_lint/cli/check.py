@@ -15,11 +15,10 @@ from sampler_lint.cli._common import (
     FINDINGS,
     UsageError,
     complain_of,
-    output_format,
-    wants_color,
     write_bytes,
 )
 from sampler_lint.cli._settings import Settings, add_choosing, add_configuring
+from sampler_lint.cli._telling import Teller, add_telling
 
 if TYPE_CHECKING:
     from sampler_lint.engine import OptionsOf
@@ -56,24 +55,7 @@ def _check_parser() -> argparse.ArgumentParser:
     fixing.add_argument("--unsafe-fixes", action="store_true", help="take the unsafe fixes too")
     add_choosing(parser)
     add_configuring(parser)
-    telling = parser.add_argument_group("telling")
-    telling.add_argument(
-        "--show-settings",
-        action="store_true",
-        help="print what holds for each PATH and which rule is on, and why; check nothing",
-    )
-    telling.add_argument(
-        "--output-format", metavar="FORMAT", type=output_format, help="text (default) or json"
-    )
-    telling.add_argument("--color", choices=("auto", "always", "never"), default="auto")
-    telling.add_argument(
-        "--exit-zero",
-        action="store_true",
-        help="exit 0 even with findings or files that cannot be read",
-    )
-    telling.add_argument(
-        "--exit-non-zero-on-fix", action="store_true", help="with --fix, exit 1 if a file changed"
-    )
+    add_telling(parser)
     return parser
 
 
@@ -86,25 +68,18 @@ def main(argv: Sequence[str]) -> int:
 
         print(show_settings(settings, arguments.paths or ["."]))
         return CLEAN
-    settings.fill_in(arguments)
     paths, overlay = _inputs(arguments)
+    settings.fill_in(arguments)
     options = settings.options
     if arguments.fix or arguments.diff:
         return _mend(arguments, options, paths, overlay)
 
     from sampler_lint import engine
-    from sampler_lint.reporters import Outcome, Sources, reporter
+    from sampler_lint.reporters import Sources
 
     report = engine.check(paths, options, overlay=overlay)
-    outcome = Outcome(
-        report.findings,
-        files=len(report.files),
-        errors=len(report.errors),
-        sources=Sources(overlay),
-        unsafe=arguments.unsafe_fixes,
-        color=wants_color(arguments.color, sys.stdout),
-    )
-    sys.stdout.write(reporter(arguments.output_format)(outcome))
+    teller = Teller(arguments, sys.stdout)
+    teller.tell(teller.outcome(report, sources=Sources(overlay)))
     complain_of(report.errors)
     return _exit_code(arguments, report.errors, found=bool(report.findings))
 
@@ -125,7 +100,7 @@ def _mend(
     overlay: Mapping[str, bytes],
 ) -> int:
     from sampler_lint import engine
-    from sampler_lint.reporters import Mended, Outcome, Sources, reporter
+    from sampler_lint.reporters import Mended, Sources
     from sampler_lint.reporters.diff import unified_diff
     from sampler_lint.reporters.text import summary
 
@@ -136,24 +111,21 @@ def _mend(
     errors = [*result.report.errors, *result.errors]
     after = {path: new for path, (_, new) in result.changed.items()}
     # The report owns standard output unless a patch or the fixed source does.
-    stream = sys.stdout if in_place else sys.stderr
-    outcome = Outcome(
-        result.report.findings,
-        files=len(result.report.files),
+    teller = Teller(arguments, sys.stdout if in_place else sys.stderr)
+    outcome = teller.outcome(
+        result.report,
         errors=len(errors),
         sources=Sources({**overlay, **after}),
-        unsafe=arguments.unsafe_fixes,
-        color=wants_color(arguments.color, stream),
         mended=Mended(result.fixed, result.left, len(after), written=not arguments.diff),
     )
     if arguments.diff:
         patch = (unified_diff(path, *change) for path, change in sorted(result.changed.items()))
         write_bytes(b"".join(patch))
-        stream.write(summary(outcome) + "\n")
+        teller.say(summary(outcome) + "\n")
     else:
         for path, source in overlay.items():
             write_bytes(after.get(path, source))
-        stream.write(reporter(arguments.output_format)(outcome))
+        teller.tell(outcome)
     complain_of(errors)
     telling = arguments.diff or arguments.exit_non_zero_on_fix
     found = bool(result.report.findings) or (telling and bool(after))
@@ -166,7 +138,7 @@ def _inputs(arguments: argparse.Namespace) -> tuple[list[str], dict[str, bytes]]
     if _STDIN not in paths:
         if arguments.stdin_filename is not None:
             raise UsageError("--stdin-filename needs the path -")
-        if arguments.diff and arguments.output_format != "text":
+        if arguments.diff and arguments.output_format not in {None, "text"}:
             raise UsageError("--diff prints a patch; it takes no --output-format")
         return paths, {}
     if len(paths) > 1:

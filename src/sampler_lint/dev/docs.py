@@ -12,11 +12,10 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from inspect import cleandoc
 from pathlib import Path
 
 from sampler_lint.dev.demo import SHOWN, command
-from sampler_lint.rules import Rule, all_rules, page
+from sampler_lint.rules import Rule, all_rules, page, summary
 
 #: Hand-written pages with generated blocks.
 WITH_BLOCKS = ("README.md", "docs/harness.md", "docs/configuration.md")
@@ -128,13 +127,13 @@ def page_of(rule: Rule) -> str:
 
 def rule_page(repository: Path, rule: Rule, fixtures: list[Path]) -> str:
     """The rule's docstring as Markdown, and its finding and fix in a real program."""
-    summary, _, sections = page(rule).partition("\n\n")
+    first, _, sections = page(rule).partition("\n\n")
     state = f"Fixable: {rule.fixable}. {'On' if rule.default else 'Off'} by default."
     return "\n".join(
         [
             f"<!-- Made from the rule's docstring and its fixtures: {_MAKE} -->",
             f"# {rule.name} ({rule.code})\n",
-            f"{summary}\n",
+            f"{first}\n",
             f"{state}\n",
             sections,
             *(_example(repository, rule, fixtures) if fixtures else ()),
@@ -230,4 +229,4 @@ def _settings() -> str:
 
 
 def _summary(rule: Rule) -> str:
-    return cleandoc(type(rule).__doc__ or "").partition("\n")[0].replace("|", "\\|")
+    return summary(rule).replace("|", "\\|")

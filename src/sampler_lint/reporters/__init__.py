@@ -25,6 +25,9 @@ FORMATS: Mapping[str, str] = {
 }
 
 
+SITE = "https://sampler-lint.readthedocs.io/"
+
+
 @dataclass(frozen=True, slots=True)
 class Mended:
     """What ``--fix`` did, or what ``--diff`` would do."""
@@ -58,6 +61,16 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True)
+class RuleText:
+    """What there is to read about a rule."""
+
+    name: str
+    summary: str
+    page: str
+    """In Markdown."""
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """Everything there is to tell after a run."""
 
@@ -71,7 +84,19 @@ class Outcome:
     unsafe: bool = False
     """Whether ``--unsafe-fixes`` was given."""
     color: bool = False
+    hyperlinks: bool = False
+    """Whether the terminal follows links (OSC 8)."""
+    suppressed: Sequence[Finding] = ()
+    """Those that a comment silences, where they are to be shown."""
+    rules: Callable[[], Mapping[str, RuleText]] = dict
+    """What there is to read about each rule, by code."""
     mended: Mended | None = None
+
+    @property
+    def shown(self) -> list[Finding]:
+        """Those that stand and those that are silenced, sorted together."""
+        both = [*self.findings, *self.suppressed]
+        return sorted(both, key=lambda finding: finding.sort_key)
 
     def applicable(self, finding: Finding) -> bool:
         """Whether ``--fix``, with the other options as given, would apply the finding's fix."""
@@ -92,5 +117,5 @@ def reporter(name: str) -> Callable[[Outcome], str]:
 
 
 def rule_url(code: str) -> str:
-    """The public page of the rule ``code``."""
-    return f"https://sampler-lint.readthedocs.io/rules/{code.lower()}"
+    """The public page of the rule ``code``; of the linter itself without one."""
+    return f"{SITE}rules/{code.lower()}" if code else SITE

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from sampler_lint.findings import Edit, Finding, Position
@@ -17,7 +18,16 @@ from sampler_lint.reporters import Outcome, rule_url
 
 def render(outcome: Outcome) -> str:
     """All findings as one array."""
-    return json.dumps([_finding(each, outcome) for each in outcome.findings], indent=2) + "\n"
+    return json.dumps(list(records(outcome)), indent=2) + "\n"
+
+
+def records(outcome: Outcome) -> Iterator[dict[str, Any]]:
+    """Each finding as a JSON object; ``suppressed`` is in it where a comment silences it."""
+    for each in outcome.shown:
+        record = _finding(each, outcome)
+        if each in outcome.suppressed:
+            record["suppressed"] = True
+        yield record
 
 
 def _finding(finding: Finding, outcome: Outcome) -> dict[str, Any]:

@@ -7,10 +7,10 @@ escaped, so that no file can send a command to the terminal that shows it.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Finding
-from sampler_lint.reporters import Mended, Outcome
+from sampler_lint.reporters import Mended, Outcome, rule_url
 from sampler_lint.source import SourceFile
 
 _TAB = 4
@@ -27,13 +27,27 @@ _HELP = {
     Applicability.DISPLAY: "suggestion: {}",
 }
 
-Paint = Callable[[str, str], str]
+
+class Painter:
+    """Colours and links, where there is a terminal that shows them."""
+
+    def __init__(self, outcome: Outcome | None = None) -> None:
+        self._color = outcome is not None and outcome.color
+        self._links = outcome is not None and outcome.hyperlinks
+
+    def __call__(self, style: str, text: str) -> str:
+        """``text`` in a style."""
+        return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self._color else text
+
+    def link(self, address: str, text: str) -> str:
+        """``text`` as a link (https://gist.github.com/egmontkob/eb114294efbcd5adb1944c9f3cb5feda)."""
+        return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\" if self._links else text
 
 
 def render(outcome: Outcome) -> str:
     """Every finding, then the summary."""
-    paint = _painted if outcome.color else _plain
-    blocks = ["\n".join(_finding(each, outcome, paint)) + "\n" for each in outcome.findings]
+    paint = Painter(outcome)
+    blocks = ["\n".join(_finding(each, outcome, paint)) + "\n" for each in outcome.shown]
     return "\n".join([*blocks, summary(outcome) + "\n"])
 
 
@@ -103,10 +117,23 @@ def _place(finding: Finding) -> str:
     return f"{visible(finding.path)}:{finding.start.row}:{finding.start.column}"
 
 
-def _finding(finding: Finding, outcome: Outcome, paint: Paint) -> Iterator[str]:
-    mark = f" [{paint('cyan', '*')}]" if outcome.applicable(finding) else ""
-    place, code = paint("bold", _place(finding)), paint("red", finding.code)
-    yield f"{place}: {code}{mark} {visible(finding.message)}"
+def heading(finding: Finding, outcome: Outcome, paint: Painter | None = None) -> str:
+    """The finding in one line."""
+    paint = paint or Painter()
+    place = paint("bold", _place(finding))
+    return f"{place}: {marked(finding, outcome, paint)} {visible(finding.message)}"
+
+
+def marked(finding: Finding, outcome: Outcome, paint: Painter) -> str:
+    """The finding's code, with a star if its fix would be applied, and whether it is silenced."""
+    code = paint.link(rule_url(finding.code), paint("red", finding.code))
+    if finding in outcome.suppressed:
+        return f"{code} (suppressed)"
+    return f"{code} [{paint('cyan', '*')}]" if outcome.applicable(finding) else code
+
+
+def _finding(finding: Finding, outcome: Outcome, paint: Painter) -> Iterator[str]:
+    yield heading(finding, outcome, paint)
     source = outcome.sources(finding.path)
     if source is not None:
         yield from _snippet(finding, source, paint)
@@ -117,7 +144,7 @@ def _finding(finding: Finding, outcome: Outcome, paint: Paint) -> Iterator[str]:
         yield f"    {paint('cyan', 'help:')} {fix}"
 
 
-def _snippet(finding: Finding, source: SourceFile, paint: Paint) -> Iterator[str]:
+def _snippet(finding: Finding, source: SourceFile, paint: Painter) -> Iterator[str]:
     """The finding's rows with a numbered margin, each underlined where the finding is."""
     first, last = finding.start.row, finding.end.row
     rows = list(range(first, min(last, len(source.line_starts)) + 1))
@@ -178,11 +205,3 @@ def _cell(character: str) -> int:
     if unicodedata.combining(character) or unicodedata.category(character) == "Me":
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
-
-
-def _plain(style: str, text: str) -> str:
-    return text
-
-
-def _painted(style: str, text: str) -> str:
-    return f"\x1b[{_STYLES[style]}m{text}\x1b[0m"

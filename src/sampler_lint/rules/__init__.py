@@ -11,7 +11,16 @@ from inspect import cleandoc
 from sampler_lint.options import weight
 from sampler_lint.rules._base import Rule, Suspect
 
-__all__ = ["Rule", "Suspect", "all_rules", "every_rule", "is_selected", "page", "selected"]
+__all__ = [
+    "Rule",
+    "Suspect",
+    "all_rules",
+    "every_rule",
+    "is_selected",
+    "page",
+    "selected",
+    "summary",
+]
 
 
 @functools.cache
@@ -44,6 +53,11 @@ def all_rules() -> tuple[Rule, ...]:
         rules.append(rule)
     rules.sort(key=lambda rule: rule.code)
     return tuple(rules)
+
+
+def summary(rule: Rule) -> str:
+    """The rule's docstring's first line."""
+    return cleandoc(type(rule).__doc__ or "").partition("\n")[0]
 
 
 def page(rule: Rule) -> str:

@@ -1,0 +1,166 @@
+"""How a run is told: options, where the report goes, and what its reader can show."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TextIO
+
+from sampler_lint.cli._common import UsageError, output_format, wants_color
+
+if TYPE_CHECKING:
+    from sampler_lint.engine import Report
+    from sampler_lint.reporters import Outcome, RuleText
+
+
+def add_telling(parser: argparse.ArgumentParser) -> None:
+    """Options about the report and the exit code."""
+    group = parser.add_argument_group("telling")
+    group.add_argument(
+        "--output-format",
+        metavar="FORMAT",
+        type=output_format,
+        help="text (default), concise, grouped, json, json-lines, sarif, github, gitlab, junit "
+        "or rdjson",
+    )
+    group.add_argument("--output-file", metavar="FILE", help="write the report there")
+    group.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+    group.add_argument(
+        "--statistics",
+        action="store_true",
+        help="only count the findings of each rule (as text, or as json)",
+    )
+    group.add_argument(
+        "--show-suppressed", action="store_true", help="tell silenced findings too, marked so"
+    )
+    group.add_argument(
+        "--show-settings",
+        action="store_true",
+        help="print what holds for each PATH and which rule is on, and why; check nothing",
+    )
+    group.add_argument(
+        "--exit-zero",
+        action="store_true",
+        help="exit 0 even with findings or files that cannot be read",
+    )
+    group.add_argument(
+        "--exit-non-zero-on-fix", action="store_true", help="with --fix, exit 1 if a file changed"
+    )
+
+
+class Teller:
+    """Tells one run the way ``arguments`` ask for."""
+
+    def __init__(self, arguments: argparse.Namespace, stream: TextIO) -> None:
+        """Prepare to write to ``stream``, unless ``--output-file`` names another place."""
+        self._arguments = arguments
+        self._stream = stream
+
+    def outcome(self, report: Report, **more: Any) -> Outcome:
+        """What there is to tell of a report; ``more`` are further fields."""
+        from sampler_lint.reporters import Outcome
+
+        arguments = self._arguments
+        listener = None if arguments.output_file else self._stream
+        color = wants_color(arguments.color, listener)
+        more.setdefault("errors", len(report.errors))
+        return Outcome(
+            report.findings,
+            files=len(report.files),
+            unsafe=arguments.unsafe_fixes,
+            color=color,
+            hyperlinks=color and follows_links(listener, os.environ),
+            suppressed=report.suppressed if arguments.show_suppressed else (),
+            rules=_rule_texts,
+            **more,
+        )
+
+    def tell(self, outcome: Outcome) -> None:
+        """Write the report.
+
+        Raises:
+            UsageError: its file cannot be written, or the format cannot tell it.
+        """
+        from sampler_lint.reporters import reporter
+
+        if self._arguments.statistics:
+            text = _statistics(outcome, self._arguments.output_format)
+        else:
+            text = reporter(self._arguments.output_format)(outcome)
+        self.say(text)
+
+    def say(self, text: str) -> None:
+        """Write ``text`` where the report goes.
+
+        Raises:
+            UsageError: its file cannot be written.
+        """
+        path = self._arguments.output_file
+        if path is None:
+            self._stream.write(text)
+            return
+        try:
+            with open(path, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
+                file.write(text)
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def follows_links(stream: object, environment: Mapping[str, str]) -> bool:
+    """Whether the terminal behind ``stream`` is one of those known to follow links.
+
+    ``FORCE_HYPERLINK`` decides instead, as elsewhere; the names are those of
+    https://github.com/zkat/supports-hyperlinks. Others might print rubbish.
+    """
+    forced = environment.get("FORCE_HYPERLINK")
+    if forced is not None:
+        return forced not in {"", "0"}
+    if not getattr(stream, "isatty", bool)() or environment.get("CI"):
+        return False
+    vte = environment.get("VTE_VERSION", "")
+    return (
+        (vte.isdecimal() and int(vte) >= 5000)
+        or bool({"DOMTERM", "WT_SESSION", "KONSOLE_VERSION"} & environment.keys())
+        or environment.get("TERM_PROGRAM") in {"Hyper", "iTerm.app", "WezTerm", "vscode", "ghostty"}
+        or environment.get("TERM") in {"xterm-kitty", "alacritty", "foot", "xterm-ghostty"}
+    )
+
+
+def _rule_texts() -> dict[str, RuleText]:
+    from sampler_lint.reporters import RuleText
+    from sampler_lint.rules import every_rule, page, summary
+
+    return {rule.code: RuleText(rule.name, summary(rule), page(rule)) for rule in every_rule()}
+
+
+def _statistics(outcome: Outcome, form: str) -> str:
+    """How many findings each rule has, most first."""
+    from collections import Counter
+
+    if form not in {"text", "json"}:
+        raise UsageError(f"--statistics is told as text or json, not as {form}")
+    counts = Counter(finding.code for finding in outcome.findings)
+    fixable = Counter(each.code for each in outcome.findings if outcome.applicable(each))
+    names = {code: text.name for code, text in _rule_texts().items()}
+    rows = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    if form == "json":
+        import json
+
+        return (
+            json.dumps(
+                [
+                    {"code": code, "name": names[code], "count": count, "fixable": fixable[code]}
+                    for code, count in rows
+                ],
+                indent=2,
+            )
+            + "\n"
+        )
+    from sampler_lint.reporters.text import summary as sentence
+
+    lines = [
+        f"{count:>5}  {code}  [{'*' if fixable[code] else ' '}] {names[code]}"
+        for code, count in rows
+    ]
+    return "\n".join([*lines, sentence(outcome)]) + "\n"

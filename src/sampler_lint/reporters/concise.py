@@ -1,0 +1,13 @@
+"""One line a finding, for people and for editors that know ``path:row:column: text``."""
+
+from __future__ import annotations
+
+from sampler_lint.reporters import Outcome
+from sampler_lint.reporters.text import Painter, heading, summary
+
+
+def render(outcome: Outcome) -> str:
+    """Every finding, then the summary."""
+    paint = Painter(outcome)
+    lines = [heading(each, outcome, paint) for each in outcome.shown]
+    return "\n".join([*lines, summary(outcome)]) + "\n"

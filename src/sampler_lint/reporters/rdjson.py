@@ -1,0 +1,58 @@
+"""reviewdog's format: comments on a pull request, with fixes as suggestions.
+
+https://github.com/reviewdog/reviewdog/tree/master/proto/rdf (columns count bytes of UTF-8)
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from sampler_lint.findings import Finding, Position
+from sampler_lint.fingerprints import relative_to
+from sampler_lint.reporters import Outcome, rule_url
+from sampler_lint.source import SourceFile
+
+
+def render(outcome: Outcome) -> str:
+    """All findings as one document."""
+    document = {
+        "source": {"name": "sampler-lint", "url": rule_url("")},
+        "severity": "WARNING",
+        "diagnostics": [_diagnostic(each, outcome) for each in outcome.findings],
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _diagnostic(finding: Finding, outcome: Outcome) -> dict[str, Any]:
+    source = outcome.sources(finding.path)
+    shown: dict[str, Any] = {
+        "message": finding.message,
+        "location": {
+            "path": relative_to(finding.path),
+            "range": _range(source, finding.start, finding.end),
+        },
+        "code": {"value": finding.code, "url": rule_url(finding.code)},
+    }
+    # A suggestion can only change lines of the same file.
+    if source is not None and outcome.applicable(finding) and finding.fix is not None:
+        edits = finding.fix.edits
+        if all(edit.path == finding.path for edit in edits):
+            shown["suggestions"] = [
+                {
+                    "range": _range(source, source.position(e.start), source.position(e.end)),
+                    "text": e.content,
+                }
+                for e in edits
+            ]
+    return shown
+
+
+def _range(source: SourceFile | None, start: Position, end: Position) -> dict[str, Any]:
+    return {"start": _place(source, start), "end": _place(source, end)}
+
+
+def _place(source: SourceFile | None, position: Position) -> dict[str, int]:
+    before = source.line(position.row)[: position.column - 1] if source else ""
+    wider = len(before.encode("utf-8", "surrogatepass")) - len(before)
+    return {"line": position.row, "column": position.column + wider}

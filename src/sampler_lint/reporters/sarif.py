@@ -1,0 +1,133 @@
+"""SARIF 2.1.0, which GitHub code scanning and many editors read.
+
+https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from sampler_lint import __version__
+from sampler_lint.findings import Edit, Finding, Position
+from sampler_lint.fingerprints import fingerprints
+from sampler_lint.reporters import Outcome, rule_url
+from sampler_lint.reporters._links import below, uri
+
+_SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+_ROOT = "%SRCROOT%"
+_WHY = re.compile(r"(?P<path>.+?):(?P<row>[1-9]\d*): (?P<text>.*)", re.DOTALL)
+
+
+def render(outcome: Outcome) -> str:
+    """One run; suppressed findings are in it, marked so, where they are shown."""
+    findings = outcome.shown
+    codes = sorted({each.code for each in findings})
+    prints = fingerprints(findings, outcome.sources)
+    run = {
+        "tool": {
+            "driver": {
+                "name": "sampler-lint",
+                "informationUri": rule_url(""),
+                "semanticVersion": __version__,
+                "version": __version__,
+                "rules": [_rule(code, outcome) for code in codes],
+            }
+        },
+        "invocations": [{"executionSuccessful": not outcome.errors}],
+        "originalUriBaseIds": {_ROOT: {"uri": f"{Path(os.getcwd()).as_uri()}/"}},
+        "columnKind": "unicodeCodePoints",
+        "results": [
+            _result(each, codes.index(each.code), fingerprint, outcome)
+            for each, fingerprint in zip(findings, prints, strict=True)
+        ],
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _rule(code: str, outcome: Outcome) -> dict[str, Any]:
+    shown: dict[str, Any] = {"id": code, "helpUri": rule_url(code)}
+    text = outcome.rules().get(code)
+    if text is not None:
+        shown["name"] = text.name
+        shown["shortDescription"] = {"text": text.summary}
+        shown["help"] = {"text": text.page, "markdown": text.page}
+    return shown
+
+
+def _result(finding: Finding, index: int, fingerprint: str, outcome: Outcome) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "ruleId": finding.code,
+        "ruleIndex": index,
+        "level": "error",
+        "message": {"text": finding.message},
+        "locations": [_location(finding.path, _region(finding.start, finding.end))],
+        "partialFingerprints": {"samplerLint/v1": fingerprint},
+    }
+    if finding.why:
+        result["relatedLocations"] = [_related(each) for each in finding.why]
+    if finding in outcome.suppressed:
+        result["suppressions"] = [{"kind": "inSource"}]
+    fix = finding.fix and _fix(finding, outcome)
+    if fix:
+        result["fixes"] = [fix]
+    return result
+
+
+def _related(why: str) -> dict[str, Any]:
+    """A place the finding rests on; only a message where it names none."""
+    match = _WHY.fullmatch(why)
+    if match is None:
+        return {"message": {"text": why}}
+    return {
+        **_location(match["path"], {"startLine": int(match["row"])}),
+        "message": {"text": match["text"]},
+    }
+
+
+def _location(path: str, region: dict[str, int]) -> dict[str, Any]:
+    return {"physicalLocation": {"artifactLocation": _artifact(path), "region": region}}
+
+
+def _artifact(path: str) -> dict[str, str]:
+    return {"uri": uri(path)} if below(path) is None else {"uri": uri(path), "uriBaseId": _ROOT}
+
+
+def _region(start: Position, end: Position) -> dict[str, int]:
+    return {
+        "startLine": start.row,
+        "startColumn": start.column,
+        "endLine": end.row,
+        "endColumn": end.column,
+    }
+
+
+def _fix(finding: Finding, outcome: Outcome) -> dict[str, Any] | None:
+    """The fix whole, or None when a file of it cannot be read any more."""
+    assert finding.fix is not None
+    changes: dict[str, list[dict[str, Any]]] = {}
+    for edit in finding.fix.edits:
+        replacement = _replacement(edit, outcome)
+        if replacement is None:
+            return None
+        changes.setdefault(edit.path, []).append(replacement)
+    return {
+        "description": {"text": finding.fix.message},
+        "artifactChanges": [
+            {"artifactLocation": _artifact(path), "replacements": replacements}
+            for path, replacements in changes.items()
+        ],
+    }
+
+
+def _replacement(edit: Edit, outcome: Outcome) -> dict[str, Any] | None:
+    source = outcome.sources(edit.path)
+    if source is None:
+        return None
+    region = _region(source.position(edit.start), source.position(edit.end))
+    return {"deletedRegion": region, "insertedContent": {"text": edit.content}}

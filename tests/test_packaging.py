@@ -1,0 +1,109 @@
+"""What is published: it builds, it is complete, and it installs by what people install with."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from cases import FIXTURES
+from sampler_lint import __version__
+
+REPOSITORY = Path(__file__).parent.parent
+BAD = FIXTURES / "SMP101/torch-batch-sampler/bad"
+
+
+def run(*command: object, **more: object) -> subprocess.CompletedProcess[str]:
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**environment, **dict(more)},
+    )
+
+
+@pytest.fixture(scope="module")
+def tools(tmp_path_factory):
+    """An environment with the tools of publishing and installing."""
+    folder = tmp_path_factory.mktemp("tools")
+    run(sys.executable, "-m", "venv", folder)
+    done = run(folder / "bin/pip", "install", "-q", "build", "twine", "pipx", "uv")
+    assert done.returncode == 0, done.stderr
+    return folder / "bin"
+
+
+@pytest.fixture(scope="module")
+def dist(tools, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("dist")
+    done = run(tools / "python", "-m", "build", "--outdir", folder, REPOSITORY)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def assert_works(command: Path) -> None:
+    version = run(command, "--version")
+    assert version.stdout == f"sampler-lint {__version__}\n"
+    found = run(command, "--isolated", BAD)
+    assert found.returncode == 1, found.stderr
+    assert "SMP101" in found.stdout
+
+
+@pytest.mark.network
+def test_the_distributions_are_well_formed_and_complete(tools, dist):
+    checked = run(tools / "twine", "check", "--strict", *dist.iterdir())
+    assert checked.returncode == 0, checked.stdout
+    (wheel,) = dist.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    source = REPOSITORY / "src"
+    shipped = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert shipped <= names
+    assert "sampler_lint/py.typed" in names
+    (archive,) = dist.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        held = {name.partition("/")[2] for name in opened.getnames()}
+    assert {"README.md", "LICENSE", "tests/conftest.py", "fixtures/README.md"} <= held
+
+
+@pytest.mark.network
+def test_pip_installs_it_without_torch(dist, tmp_path):
+    (wheel,) = dist.glob("*.whl")
+    run(sys.executable, "-m", "venv", tmp_path)
+    done = run(tmp_path / "bin/pip", "install", "-q", wheel)
+    assert done.returncode == 0, done.stderr
+    assert_works(tmp_path / "bin/sampler-lint")
+    listed = run(tmp_path / "bin/pip", "list", "--format=freeze").stdout.lower()
+    assert not re.search(r"^(torch|flake8|pytest)==", listed, re.MULTILINE)
+
+
+@pytest.mark.network
+def test_pipx_installs_it(tools, dist, tmp_path):
+    (wheel,) = dist.glob("*.whl")
+    home = {"PIPX_HOME": str(tmp_path / "home"), "PIPX_BIN_DIR": str(tmp_path / "bin")}
+    done = run(tools / "pipx", "install", "--python", sys.executable, wheel, **home)
+    assert done.returncode == 0, done.stderr
+    assert_works(tmp_path / "bin/sampler-lint")
+
+
+@pytest.mark.network
+def test_uv_installs_it(tools, dist, tmp_path):
+    (wheel,) = dist.glob("*.whl")
+    home = {
+        "UV_TOOL_DIR": str(tmp_path / "home"),
+        "UV_TOOL_BIN_DIR": str(tmp_path / "bin"),
+        "UV_PYTHON_DOWNLOADS": "never",
+    }
+    done = run(tools / "uv", "tool", "install", "--python", sys.executable, wheel, **home)
+    assert done.returncode == 0, done.stderr
+    assert_works(tmp_path / "bin/sampler-lint")

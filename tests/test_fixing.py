@@ -11,6 +11,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -756,6 +757,71 @@ def test_what_is_taken_back_stays_so_when_later_rounds_move_it(bench: Bench) -> 
     assert reasons(report) == ["reverted: the fix does not remove the finding"]
     assert bench.checks == 4
     assert bench.quiet()
+
+
+def unfixable(word: str, code: str) -> Rule:
+    return lambda path, text: [
+        replace(each, fix=None) for each in replacing(word, "", code=code)(path, text)
+    ]
+
+
+def test_a_fix_that_brings_up_what_stays_is_taken_back(bench: Bench) -> None:
+    bench.rules = [
+        replacing("foo", "bar"),
+        unfixable("bar", "SMP102"),
+        replacing("eggs", "spam", code="SMP103"),
+        replacing("spam", "ham", code="SMP104"),
+    ]
+    bench.put(a="eggs\nfoo\n", b="eggs\n", c="bar\n")
+    report = bench.fix()
+    assert (bench.get("a"), bench.get("b"), bench.get("c")) == ("ham\nfoo\n", "ham\n", "bar\n")
+    assert reasons(report) == ["reverted: the fix would bring up SMP102", "no fix"]
+    assert [f.code for f in report.fixed] == ["SMP103", "SMP104"] * 2
+    assert bench.quiet()
+
+
+def test_fixes_that_only_together_bring_something_up_are_taken_back(bench: Bench) -> None:
+    bench.rules = [
+        replacing("foo", "bar"),
+        replacing("eggs", "spam", code="SMP103"),
+        unfixable("bar\nspam", "SMP102"),
+    ]
+    bench.put(a="foo\neggs\n")
+    report = bench.fix()
+    assert reasons(report) == ["reverted: the fix would bring up SMP102"] * 2
+    assert bench.quiet()
+
+
+def test_a_fix_that_brings_up_something_in_another_file_is_taken_back(bench: Bench) -> None:
+    def rule(path: str, text: str) -> list[Finding]:
+        """Something in b.py once a.py is fixed, told by the length of a.py in the overlay."""
+        place = Position(1, 1)
+        return [Finding("SMP102", "new", path, place, place)] if path == "b.py" and seen else []
+
+    seen: list[str] = []
+
+    def watching(path: str, text: str) -> list[Finding]:
+        if path == "a.py":
+            seen[:] = ["bar"] if "bar" in text else []
+        return replacing("foo", "bar")(path, text)
+
+    bench.rules = [watching, rule]
+    bench.put(a="foo\n", b="x\n", c="foo\n")
+    report = bench.fix("a.py", "b.py")
+    assert reasons(report) == ["reverted: the fix would bring up SMP102"]
+    assert (bench.get("a"), report.changed) == ("foo\n", {})
+
+
+def test_a_finding_that_a_fix_moves_or_words_anew_is_not_brought_up(bench: Bench) -> None:
+    def wordy(path: str, text: str) -> list[Finding]:
+        place = SourceFile(path, text.encode()).position(text.index("eggs"))
+        return [Finding("SMP102", f"after {text[:3]}", path, place, place)]
+
+    bench.rules = [replacing("foo", "barbar\nbar"), wordy]
+    bench.put(a="foo\neggs\n")
+    report = bench.fix()
+    assert bench.get() == "barbar\nbar\neggs\n"
+    assert reasons(report) == ["no fix"]
 
 
 def test_one_of_two_like_findings_fixed_does_not_count_as_failed(bench: Bench) -> None:

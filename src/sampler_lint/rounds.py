@@ -1,8 +1,9 @@
 """Fix until quiet: rounds of check, choose, edit in memory, check again.
 
 A round that makes things worse is taken back before anything is written: when a file would no
-longer parse or be encodable, when a fix leaves its own finding standing, when fixes undo each
-other. What is taken back is not tried again, so a second run finds the same and changes nothing.
+longer parse or be encodable, when a fix leaves its own finding standing or brings up another
+that stays, when fixes undo each other. What is taken back is not tried again, so a second run
+finds the same and changes nothing.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ from sampler_lint.fixing import (
     write_whole,
 )
 from sampler_lint.source import SourceError, SourceFile, read_bytes
+
+#: To find the fix that does harm, each takes a check.
+_MOST_TRIED_ALONE = 16
 
 
 class Checked(Protocol):
@@ -144,11 +148,14 @@ class Rounds(Generic[CheckedT]):
         """Fix in memory until no fix is left, or for ``max_rounds`` checks."""
         self._states = [_State({}, self._check(self._overlay))]
         rounds = 0
-        while self._choose(state := self._states[-1]):
-            if rounds == max_rounds:
+        while True:
+            state = self._states[-1]
+            if not self._choose(state) or rounds == max_rounds:
                 self._defer_chosen(state, f"not settled after {max_rounds} rounds")
-                return
-            contents, broken = self._apply(state)
+                if not self._take_back_what_brings_up_others():
+                    return
+                continue
+            contents, broken = self._apply(state, state.chosen)
             if broken:
                 self._take_back(state, broken)
                 continue
@@ -258,11 +265,13 @@ class Rounds(Generic[CheckedT]):
             source = self._sources[path] = SourceFile(path, data)
         return source
 
-    def _apply(self, state: _State[CheckedT]) -> tuple[dict[str, bytes], dict[str, str]]:
-        """The contents after the chosen fixes, and the files that would be broken, with why."""
+    def _apply(
+        self, state: _State[CheckedT], fixed: Iterable[Finding]
+    ) -> tuple[dict[str, bytes], dict[str, str]]:
+        """The contents after these fixes, and the files that would be broken, with why."""
         contents = dict(state.contents)
         broken: dict[str, str] = {}
-        for path, edits in _by_path(state.chosen).items():
+        for path, edits in _by_path(fixed).items():
             source = self._source(path, state.contents)
             text = apply_edits(source.text, edits)
             try:
@@ -331,6 +340,55 @@ class Rounds(Generic[CheckedT]):
                 if here.keys() <= chosen:
                     failed.update(here)
         return list(failed.values())
+
+    def _take_back_what_brings_up_others(self) -> bool:
+        """Go back to where a finding appeared that still stands, and block what brought it up."""
+        for finding in self._states[-1].checked.findings:
+            now = finding
+            for index in range(len(self._states) - 1, 0, -1):
+                state, later = self._states[index - 1 : index + 1]
+                before = self._before(state, now, later.contents)
+                if before is None:
+                    del self._states[index:]
+                    reason = f"reverted: the fix would bring up {now.code}"
+                    self._block(state, self._bringing_up(now, state), reason)
+                    return True
+                now = before
+        return False
+
+    def _bringing_up(self, finding: Finding, state: _State[CheckedT]) -> list[Finding]:
+        """The chosen whose fix alone brings it up; else all that touch its file, or all."""
+        suspects = _touching(state.chosen, finding.path) or state.chosen
+        guilty: list[Finding] = []
+        if 1 < len(suspects) <= _MOST_TRIED_ALONE:
+            for suspect in suspects:
+                contents, broken = self._apply(state, [suspect])
+                if not broken:
+                    found = self._check({**self._overlay, **contents}).findings
+                    guilty += [suspect] if any(_kind(f) == _kind(finding) for f in found) else []
+        return guilty or suspects
+
+    def _before(
+        self, state: _State[CheckedT], finding: Finding, contents: Mapping[str, bytes]
+    ) -> Finding | None:
+        """The finding as it was in a state from which the chosen fixes led to ``contents``.
+
+        Its words may have changed, or else its place.
+        """
+        edits = _by_path(state.chosen)[finding.path]
+        same = [f for f in state.checked.findings if _kind(f)[:2] == _kind(finding)[:2]]
+        for before in same:
+            if before.message == finding.message:
+                return before
+        if finding.path not in contents and finding.path not in state.contents:
+            return next((before for before in same if before.start == finding.start), None)
+        offset = _offset(finding, self._source(finding.path, contents))
+        for before in same:
+            start = _offset(before, self._source(finding.path, state.contents))
+            low, high = moved(start, start, edits)
+            if low <= offset <= high:
+                return before
+        return None
 
     def _joined(self, changed: Mapping[str, object]) -> list[list[str]]:
         """The changed files in groups, those that a fix edits together in one."""

@@ -106,7 +106,7 @@ def test_imports_run_downwards(path: Path) -> None:
         elif own:
             assert unit in MAY_IMPORT[own], f"{own} imports {unit}"
         else:
-            pytest.fail(f"sampler_lint/__init__.py imports {unit}")
+            assert unit == "harness", f"sampler_lint/__init__.py imports {unit}"  # when asked for
 
 
 @each_file

@@ -1,18 +1,23 @@
-"""pytest plugin: run a training script or a function on real gloo ranks.
+"""pytest plugin: check a sampler's contract, or run a script or a function on real gloo ranks.
 
 ::
 
+    def test_my_sampler_keeps_its_contract(sampler_contract):
+        sampler_contract(MySampler)
+
     @pytest.mark.world_size(3)
-    def test_my_sampler(gloo_world):
+    def test_my_training(gloo_world):
         run = gloo_world.run("train.py", "--epochs", "2")
-        assert judge("partitions", run).holds
+        assert get("partitions").judge([run]).holds
 
 Loaded by pytest through its entry point, so it costs nothing until a test asks for
-``gloo_world``; torch is imported by the process that runs the ranks, never by pytest's.
+``gloo_world``, whose torch is imported by the process that runs the ranks, or for
+``sampler_contract``, which imports torch here.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -20,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
+    from sampler_lint.harness.contract import Report
     from sampler_lint.harness.runs import Run
     from sampler_lint.harness.world import World
 
@@ -55,7 +61,10 @@ class GlooWorld:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known."""
-    config.addinivalue_line("markers", "world_size(n): how many ranks gloo_world starts")
+    config.addinivalue_line(
+        "markers",
+        "world_size(n, ...): how many ranks gloo_world starts; the worlds sampler_contract tries",
+    )
 
 
 @pytest.fixture(scope="session")
@@ -72,3 +81,12 @@ def gloo_world(request: pytest.FixtureRequest, gloo_session: World) -> GlooWorld
     """Runs programs on gloo ranks, recorded; see :class:`GlooWorld`."""
     marker = request.node.get_closest_marker("world_size")
     return GlooWorld(gloo_session, marker.args[0] if marker else 2)
+
+
+@pytest.fixture
+def sampler_contract(request: pytest.FixtureRequest) -> Callable[..., Report]:
+    """:func:`sampler_lint.check_sampler`, in the worlds that the test's marker names."""
+    from sampler_lint.harness.contract import check_sampler
+
+    marker = request.node.get_closest_marker("world_size")
+    return functools.partial(check_sampler, **({"world_sizes": marker.args} if marker else {}))

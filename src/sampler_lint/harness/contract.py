@@ -1,0 +1,570 @@
+"""The contract of a sampler, checked over data sizes, world sizes, epochs and seeds.
+
+:func:`check_sampler` is for a test of one's own sampler; :func:`examine` gives the whole report.
+Both run the sampler in this process, with simulated ranks (:mod:`sampler_lint.harness.ranks`).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sampler_lint.harness import promises as judges
+from sampler_lint.harness.construct import builder, name_of
+from sampler_lint.harness.promises import PROMISES, Experiment, Flaw, Promise
+from sampler_lint.harness.ranks import Journey, Setting, Simulator, Tell, plain, tell_epoch
+from sampler_lint.harness.world import HarnessError, TorchMissingError
+
+#: None, one, fewer than ranks, primes, multiples of every world size, and large enough to shuffle.
+SIZES = (0, 1, 2, 3, 7, 8, 13, 100, 101)
+WORLD_SIZES = (1, 2, 3, 4, 8, 64, 4096)
+SEEDS = (0, 1)
+EPOCHS = 3
+BATCH_SIZE = 4
+
+#: Seconds after which no further experiment is begun.
+TIME_LIMIT = 30.0
+
+#: Worlds larger than these are tried with two sizes, or with one, and with one seed and epoch.
+LARGE_WORLD = 16
+HUGE_WORLD = 256
+
+#: Orders of this many samples are not equal by chance, even where little is shuffled.
+LARGE = 32
+
+#: Experiments made to find a smaller counterexample.
+SHRINKS = 200
+
+
+class CannotBuildError(HarnessError):
+    """The sampler could not be built at all; the message says why."""
+
+
+class ContractError(AssertionError):
+    """A sampler breaks promises; the message has a line for each, to paste into a test."""
+
+    def __init__(self, report: Report) -> None:
+        self.report = report
+        super().__init__(report.render(only_broken=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What became of one promise."""
+
+    promise: str
+    verdict: str
+    """``kept``, ``broken``, ``n/a``, or ``unknown`` when nothing could be seen."""
+    reason: str = ""
+    """What was seen, or why the promise does not apply."""
+    setting: Setting | None = None
+    """The smallest input that breaks it."""
+    epochs: int = 1
+    """How many epochs it takes to see it."""
+    call: str = ""
+    """The line that shows it again."""
+
+
+@dataclass(slots=True)
+class Report:
+    """All promises of one sampler."""
+
+    name: str
+    judgements: dict[str, Judgement]
+    refusals: list[str] = field(default_factory=list)
+    """Inputs for which every rank's constructor raised alike: a no, not a flaw."""
+    notes: list[str] = field(default_factory=list)
+    """What breaks no promise and may still surprise."""
+    experiments: int = 0
+    seconds: float = 0.0
+
+    @property
+    def broken(self) -> list[Judgement]:
+        """The broken promises."""
+        return [one for one in self.judgements.values() if one.verdict == "broken"]
+
+    def render(self, *, only_broken: bool = False) -> str:
+        """The report for a person."""
+        shown = self.broken if only_broken else list(self.judgements.values())
+        count = len(self.broken)
+        lines = [f"{self.name}: {f'{count} promises' if count != 1 else '1 promise'} broken"]
+        for one in shown:
+            word = one.verdict.upper() if one.verdict == "broken" else one.verdict
+            lines.append(f"  {one.promise:<15}{word:<8}{one.reason}".rstrip())
+            if one.call:
+                lines.append(f"    {one.call}")
+        if not only_broken:
+            lines += [f"  refused: {text}" for text in self.refusals]
+            lines += [f"  note: {text}" for text in self.notes]
+            lines.append(f"  {self.experiments} experiments in {self.seconds:.1f} s")
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The report as plain data."""
+        return {
+            "sampler": self.name,
+            "promises": {
+                one.promise: {
+                    "verdict": one.verdict,
+                    "reason": one.reason,
+                    "smallest": one.setting
+                    and {
+                        "size": one.setting.size,
+                        "world_size": one.setting.world_size,
+                        "seed": one.setting.seed,
+                        "epochs": one.epochs,
+                        "batch_size": one.setting.batch_size,
+                    },
+                    "call": one.call or None,
+                }
+                for one in self.judgements.values()
+            },
+            "refusals": self.refusals,
+            "notes": self.notes,
+            "experiments": self.experiments,
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def check_sampler(
+    factory: Callable[..., Any], *, allow: Collection[str] = (), **options: Any
+) -> Report:
+    """Check that a sampler keeps its contract; for tests.
+
+    ``factory`` is a sampler class, or a function that builds one. What its parameters want is
+    read from their names: ``lambda dataset, num_replicas, rank, seed: MySampler(…)``. Promises
+    that the sampler breaks on purpose go into ``allow``. The other options are those of
+    :func:`examine`.
+
+    Raises:
+        ContractError: a promise is broken; an ``AssertionError`` with the smallest
+            counterexamples.
+        CannotGuessError: a parameter without default means nothing known.
+        CannotBuildError: the sampler cannot be built on any input.
+        ValueError: there is no such promise.
+    """
+    _known(allow)
+    report = examine(factory, **options)
+    if any(one.promise not in allow for one in report.broken):
+        kept = {k: v for k, v in report.judgements.items() if k not in allow}
+        raise ContractError(Report(report.name, kept, report.refusals, report.notes))
+    return report
+
+
+def examine(
+    factory: Callable[..., Any],
+    *,
+    kw: Mapping[str, Any] | None = None,
+    sizes: Sequence[int] = SIZES,
+    world_sizes: Sequence[int] = WORLD_SIZES,
+    epochs: int = EPOCHS,
+    seeds: Sequence[int] = SEEDS,
+    batch_size: int = BATCH_SIZE,
+    promises: Collection[str] | None = None,
+    tell: Tell = tell_epoch,
+    index: Callable[[Any], Any] = plain,
+    time_limit: float = TIME_LIMIT,
+    progress: Callable[[Setting], None] = lambda setting: None,
+    name: str | None = None,
+) -> Report:
+    """Try a sampler on inputs in the order of their size and judge every promise.
+
+    ``kw`` are values for parameters whose names tell nothing. ``tell(sampler, epoch)`` is what
+    the training loop does before an epoch (by default ``set_epoch`` where it is found), and
+    ``index`` turns what is yielded into an index or a list of them. ``progress`` hears of each
+    input before it is tried.
+
+    Raises:
+        CannotGuessError: a parameter without default means nothing known.
+        CannotBuildError: the sampler cannot be built on any input.
+        TorchMissingError: torch is not installed.
+        ValueError: there is no such promise.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise TorchMissingError
+    importlib.import_module("torch")
+    examination = _Examination(
+        Simulator(builder(factory, kw), tell=tell, index=index),
+        [PROMISES[one] for one in PROMISES if one in _known(promises or PROMISES)],
+        epochs=epochs,
+        deadline=time.monotonic() + time_limit,
+        progress=progress,
+    )
+    settings = [Setting(n, w, s, batch_size) for n, w, s in _grid(sizes, world_sizes, seeds)]
+    started = time.monotonic()
+    examination.run(settings)
+    report = examination.report(name or name_of(factory), functools.partial(_call, factory, kw))
+    report.seconds = time.monotonic() - started
+    return report
+
+
+def _known(names: Collection[str]) -> Collection[str]:
+    for one in names:
+        if one not in PROMISES:
+            raise ValueError(f"no promise is called {one!r}; known are {', '.join(PROMISES)}")
+    return names
+
+
+def _grid(
+    sizes: Sequence[int], world_sizes: Sequence[int], seeds: Sequence[int]
+) -> Iterator[tuple[int, int, int]]:
+    """Size, world size and seed of all experiments, the small ones first."""
+    for size in sorted(set(sizes)):
+        for world_size in sorted(set(world_sizes)):
+            if world_size <= LARGE_WORLD:
+                for seed in seeds:
+                    yield size, world_size, seed
+    for world_size in sorted(set(world_sizes)):
+        if world_size > LARGE_WORLD:
+            some = {world_size + 1} if world_size > HUGE_WORLD else {world_size + 1, max(sizes)}
+            for size in sorted(some):
+                yield size, world_size, seeds[0]
+
+
+def _call(
+    factory: Callable[..., Any], kw: Mapping[str, Any] | None, setting: Setting, epochs: int
+) -> str:
+    """The call of :func:`check_sampler` that shows a counterexample again."""
+    name = name_of(factory)
+    parts = [
+        "factory" if name == "<lambda>" else name,
+        f"sizes=[{setting.size}]",
+        f"world_sizes=[{setting.world_size}]",
+        f"seeds=[{setting.seed}]",
+        f"epochs={epochs}",
+    ]
+    if setting.batch_size != BATCH_SIZE:
+        parts.append(f"batch_size={setting.batch_size}")
+    if kw:
+        parts.append(f"kw={dict(kw)!r}")
+    return f"check_sampler({', '.join(parts)})"
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The first flaw of a promise, in the order of size."""
+
+    setting: Setting
+    flaw: Flaw
+
+
+class _Examination:
+    """The experiments made with one sampler, and what was seen in them."""
+
+    def __init__(
+        self,
+        simulator: Simulator,
+        promises: Sequence[Promise],
+        *,
+        epochs: int,
+        deadline: float,
+        progress: Callable[[Setting], None],
+    ) -> None:
+        self._simulator = simulator
+        self._promises = promises
+        self._epochs = epochs
+        self._deadline = deadline
+        self._progress = progress
+        self._sharded = True
+        self._batch = 1
+        self._kept: list[Experiment] = []
+        self._seen: dict[str, _Seen] = {}
+        self._refusals: dict[str, list[str]] = {}
+        self._left_out: list[Setting] = []
+        self._count = 0
+        self._slowest = 0.0
+
+    # -- making experiments
+
+    def run(self, settings: Sequence[Setting]) -> None:
+        """Make the experiments and note the first flaw of each promise."""
+        self._sharded = self._knows_rank(settings)
+        done: set[Setting] = set()
+        stuck: set[int] = set()
+        for setting in settings:
+            if not self._sharded:
+                # Every rank is the same to it, so one rank is the whole world.
+                setting = Setting(setting.size, 1, setting.seed, setting.batch_size)
+            if setting in done or setting.size in stuck:
+                continue
+            done.add(setting)
+            if not self._affordable(setting):
+                self._left_out.append(setting)
+                continue
+            experiment = self._experiment(setting)
+            if experiment.stuck:
+                stuck.add(setting.size)
+            if experiment.refused:
+                where = f"n={setting.size}, world size {setting.world_size}"
+                self._refusals.setdefault(experiment.refused, []).append(where)
+            else:
+                self._kept.append(experiment)
+        if not self._kept:
+            reasons = "; ".join(self._refusals) or "there was no time"
+            raise CannotBuildError(f"it cannot be built on any input: {reasons}")
+
+    def _knows_rank(self, settings: Sequence[Setting]) -> bool:
+        """Whether the sampler is told its rank, asks for it, or reads other data on another."""
+        for size in sorted({s.size for s in settings}, reverse=True):
+            one = next(s for s in settings if s.size == size)
+            setting = Setting(size, 2, one.seed, one.batch_size)
+            self._progress(setting)
+            ranks = self._simulator.world(setting, 1)
+            if any(rank.knows_rank for rank in ranks):
+                return True
+            passes = [rank.passes[0].items for rank in ranks if rank.passes]
+            if len(passes) == 2:
+                return passes[0] != passes[1]
+        return False
+
+    def _affordable(self, setting: Setting) -> bool:
+        left = self._deadline - time.monotonic()
+        cost = 0.0
+        if setting.world_size > LARGE_WORLD:
+            cost = self._slowest * setting.world_size / LARGE_WORLD
+        return left > min(cost, TIME_LIMIT / 2)
+
+    def _experiment(self, setting: Setting) -> Experiment:
+        started = time.monotonic()
+        self._progress(setting)
+        self._count += 1
+        world = functools.partial(self._simulator.world, setting)
+        if setting.world_size > LARGE_WORLD:
+            experiment = Experiment(setting, world(1), sharded=self._sharded)
+        else:
+            ends = sorted({0, setting.world_size - 1})
+            ranks = world(self._epochs)
+            experiment = Experiment(setting, ranks, sharded=self._sharded)
+            if not any(rank.refusal for rank in ranks) and not experiment.stuck:
+                experiment.apart = world(self._epochs, apart=True)
+                experiment.again = world(self._epochs, ranks=ends)
+                if self._epochs > 1 and ranks[0].route != "none":
+                    experiment.jumped = world([1], ranks=ends)
+                other = Setting(
+                    setting.size, setting.world_size, setting.seed + 1, setting.batch_size
+                )
+                experiment.other_seed = self._simulator.world(other, 1)
+                self._resume(experiment)
+            self._slowest = max(self._slowest, time.monotonic() - started)
+        return experiment
+
+    def _resume(self, experiment: Experiment) -> None:
+        passes = experiment.ranks[0].passes
+        if experiment.endless or experiment.ranks[0].error or not passes:
+            return
+        half = len(passes[0].items) // 2
+        if not half:
+            return
+        try:
+            left, fresh = self._simulator.resumed(experiment.setting, 0, half)
+        except Exception as error:
+            experiment.resume_error = f"{type(error).__name__}: {error}"
+        else:
+            experiment.resumed = (left, fresh) if left or fresh else None
+
+    # -- judging
+
+    def _judge(self) -> None:
+        """Note the first flaw of each promise."""
+        passes = [one for rank in self._journeys() for one in rank.passes]
+        self._batch = max((one.largest for one in passes), default=1)
+        large = min(LARGE, max((one.setting.size for one in self._kept), default=0))
+        for experiment in self._kept:
+            experiment.batch = self._batch
+            for promise in self._promises:
+                if promise.by_order and experiment.setting.size < large:
+                    continue
+                flaw = None if promise.name in self._seen else promise.judge(experiment)
+                if flaw:
+                    self._seen[promise.name] = _Seen(experiment.setting, flaw)
+
+    def report(self, name: str, call: Callable[[Setting, int], str]) -> Report:
+        """The judgements, each broken promise with its smallest counterexample."""
+        self._judge()
+        judgements = {}
+        for promise in self._promises:
+            seen, reason = self._seen.get(promise.name), self._not_applicable(promise)
+            if reason is not None:
+                judgements[promise.name] = Judgement(promise.name, "n/a", reason)
+            elif seen is None:
+                judgements[promise.name] = Judgement(promise.name, "kept")
+            else:
+                seen = self._shrunk(promise, seen)
+                epochs = seen.flaw.epoch + 1
+                judgements[promise.name] = Judgement(
+                    promise.name,
+                    "broken",
+                    f"{_where(seen)}: {seen.flaw.text}",
+                    seen.setting,
+                    epochs,
+                    call(seen.setting, epochs),
+                )
+        refusals = [
+            f"{places[0]}{f' and {len(places) - 1} more' if places[1:] else ''}: {reason}"
+            for reason, places in self._refusals.items()
+        ]
+        return Report(name, judgements, refusals, self._notes(), self._count)
+
+    def _shrunk(self, promise: Promise, seen: _Seen) -> _Seen:
+        """The same flaw on the smallest input that has it."""
+        tried = {one.setting for one in self._kept}
+        smallest = judges.ENOUGH if promise.by_order else 0
+        found, count = seen.setting, 0
+        for size in range(smallest, found.size):
+            for world_size in range(1, min(found.world_size, LARGE_WORLD) + 1):
+                setting = Setting(size, world_size, found.seed, found.batch_size)
+                if (setting in tried and not promise.by_order) or (
+                    world_size > 1 and not self._sharded
+                ):
+                    continue
+                count += 1
+                if count > SHRINKS or time.monotonic() > self._deadline:
+                    return seen
+                experiment = self._experiment(setting)
+                experiment.batch = self._batch
+                flaw = None if experiment.refused else promise.judge(experiment)
+                if flaw:
+                    return _Seen(setting, flaw)
+        return seen
+
+    def _not_applicable(self, promise: Promise) -> str | None:
+        """Why the promise says nothing about this sampler; None when it does."""
+        name, endless = promise.name, any(one.endless for one in self._kept)
+        if name == "equal-steps" and not self._sharded:
+            return "knows no ranks"
+        if name in {"equal-steps", "ranks-agree"} and endless:
+            return "never ends"
+        if name in {"coverage", "disjoint"}:
+            crashed = name == "coverage" and any(
+                rank.error or rank.reopened_empty for one in self._kept for rank in one.ranks
+            )
+            if endless and not crashed and name == "coverage":
+                return "never ends"
+            if not crashed and self._chooses():
+                return self._chooses()
+        if name == "length-is-true" and not self._has_length():
+            return "has no len()"
+        if name in {"reshuffles", "seed-matters"} and not self._shuffles():
+            return "does not shuffle"
+        if name == "ranks-agree" and self._sharded and self._chooses() and self._follows():
+            return "draws with replacement, on each rank for itself"
+        if name == "batch-size" and not any(r.batches for one in self._kept for r in one.ranks):
+            return "yields indices"
+        if name == "resumes" and not any(one.resumed or one.resume_error for one in self._kept):
+            return "has no state_dict()"
+        return None
+
+    def _journeys(self) -> list[Journey]:
+        return [rank for one in self._kept for rank in one.ranks if not rank.refusal]
+
+    def _has_length(self) -> bool:
+        passes = [one for rank in self._journeys() for one in rank.passes]
+        return any(one.claimed is not None or one.length_error for one in passes)
+
+    def _chooses(self) -> str:
+        """How a sampler takes some samples and leaves others, on purpose; empty when not.
+
+        With one rank nobody can take a sample away. What leaves out or repeats samples there, in
+        every epoch and by a whole batch or more, does it by design.
+        """
+        if any(rank.attributes.get("replacement") is True for rank in self._journeys()):
+            return "draws with replacement"
+        shares = [
+            (judges.share(one, passes, one.ranks), one.setting.size)
+            for one in self._kept
+            if one.setting.world_size == 1 and one.setting.size >= judges.ENOUGH
+            for _, passes in one.epochs()
+            if not one.endless
+        ]
+        if not shares or any(s.strange or not self._off(s) for s, _ in shares):
+            return ""
+        largest, size = max(shares, key=lambda pair: pair[1])
+        off = len(largest.missing) + largest.repeats
+        if off < (largest.round if largest.round > 1 else size // 20):
+            return ""
+        if any(s.repeats > s.padding for s, _ in shares):
+            return "draws with replacement, with one rank too"
+        return f"leaves out {len(largest.missing)} of {size} samples with one rank too"
+
+    @staticmethod
+    def _off(seen: judges.Share) -> bool:
+        return len(seen.missing) > seen.dropped or seen.repeats > seen.padding
+
+    def _follows(self) -> bool:
+        return any(judges.follows_generators(one) for one in self._kept)
+
+    def _shuffles(self) -> bool:
+        """Whether the order is meant to be random: it says so, or its order changes."""
+        journeys = self._journeys()
+        large = [one for one in self._kept if one.setting.size >= judges.ENOUGH]
+        changes = (
+            any(judges.same_order(one) == () for one in large)
+            or any(judges.same_for_seeds(one) is False for one in large)
+            or self._follows()
+        )
+        if changes or any("shuffle" in rank.asked for rank in journeys):
+            return True
+        declared = {rank.attributes["shuffle"] for rank in journeys if "shuffle" in rank.attributes}
+        if declared:
+            return True in declared
+        alone = [
+            one.indices[: experiment.setting.size]  # behind them is padding
+            for experiment in large
+            if experiment.setting.world_size == 1
+            for _, passes in experiment.epochs()
+            for one in passes
+        ]
+        with_epoch = any(rank.route != "none" for rank in journeys)
+        return with_epoch and any(order != sorted(order) for order in alone)
+
+    def _notes(self) -> list[str]:
+        notes = []
+        for one in self._kept:
+            ends = [rank.random_state for rank in one.apart]
+            generators = [
+                name
+                for name in (ends[0] if len(ends) > 1 else ())
+                if len({state[name] for state in ends}) == 1
+            ]
+            if generators and one.setting.size:
+                notes.append(
+                    f"it seeds the global generator of {' and '.join(generators)}: what the "
+                    "program draws afterwards is the same on every rank and in every epoch"
+                )
+                break
+        for one in self._kept:
+            epochs = [[set(map(str, p.indices)) for p in passes] for _, passes in one.epochs()]
+            large = one.setting.size >= LARGE and one.setting.world_size > 1
+            if (
+                large
+                and len(epochs) > 1
+                and all(e == epochs[0] for e in epochs)
+                and (self._shuffles() and len(set(map(frozenset, epochs[0]))) > 1)
+            ):
+                notes.append(
+                    f"n={one.setting.size}, world size {one.setting.world_size}: each rank reads "
+                    "the same samples in every epoch"
+                )
+                break
+        unheard = {name for rank in self._journeys() for name in rank.collectives}
+        if unheard:
+            notes.append(
+                f"it calls {', '.join(sorted(unheard))}, which simulated ranks cannot answer; "
+                "see gloo_world"
+            )
+        if self._left_out:
+            worlds = sorted({one.world_size for one in self._left_out})
+            notes.append(
+                f"time was up: {len(self._left_out)} inputs were not tried "
+                f"(world sizes {', '.join(map(str, worlds))})"
+            )
+        return notes
+
+
+def _where(seen: _Seen) -> str:
+    text = f"n={seen.setting.size}, world size {seen.setting.world_size}"
+    return f"{text}, epoch {seen.flaw.epoch}" if seen.flaw.epoch else text

@@ -1,0 +1,612 @@
+"""What every rank of a world would read from a sampler, without starting a process.
+
+A sampler is a pure function of its arguments, its rank, the epoch it is told and the global
+random generators. So a rank is simulated: the generators are seeded as at the start of its
+process, ``torch.distributed`` and the environment answer with its rank, and the sampler is built
+and iterated epoch after epoch. Any world size is possible, thousands of ranks included.
+
+Not exact for constructors that run collectives other than a broadcast from rank 0;
+:attr:`Journey.collectives` names them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import os
+import random
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+#: One item of a sampler: an index, or a batch of them.
+Item = Any
+
+#: Steps of one pass after which an iterator counts as endless.
+ENDLESS = 2_000
+ENDLESS_FACTOR = 50
+
+#: Seconds of computing after which a sampler that has not yielded what it was asked for is stuck.
+STUCK = 3.0
+
+#: Attributes under which samplers keep the sampler they draw from, as loops look for it.
+INNER = ("batch_sampler", "sampler", "base_sampler", "_sampler")
+
+_ENVIRONMENT = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")
+_REPLAYED = ("broadcast", "broadcast_object_list")
+_COLLECTIVES = (
+    *("all_reduce", "all_gather", "all_gather_object", "all_gather_into_tensor", "gather"),
+    *("gather_object", "scatter", "scatter_object_list", "reduce", "monitored_barrier"),
+)
+
+
+class SyntheticDataset:
+    """A map-style dataset of a given length; an item is its index.
+
+    It also has what samplers commonly read from a dataset: ``targets`` and ``labels``,
+    ``lengths`` and ``sizes``.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, index: int) -> int:
+        if not -self.size <= index < self.size:
+            raise IndexError(index)
+        return index % self.size
+
+    @property
+    def labels(self) -> list[int]:
+        """A class for each sample, of three."""
+        return [index % 3 for index in range(self.size)]
+
+    targets = labels
+
+    @property
+    def lengths(self) -> list[int]:
+        """A length for each sample, between 1 and 23."""
+        return [1 + index * 7 % 23 for index in range(self.size)]
+
+    sizes = lengths
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Setting:
+    """The input of one experiment, in the order of how small it is."""
+
+    size: int
+    """Samples in the dataset."""
+    world_size: int
+    seed: int = 0
+    batch_size: int = 4
+
+
+class Case:
+    """What a sampler is built from, on one rank; it notes what it is asked for.
+
+    A factory with a parameter ``case`` gets it: ``lambda case: MySampler(case.dataset,
+    case.world_size, case.rank)``.
+    """
+
+    def __init__(self, setting: Setting, rank: int) -> None:
+        self.setting = setting
+        self._rank = rank
+        self.asked: set[str] = set()
+
+    def _note(self, name: str) -> None:
+        self.asked.add(name)
+
+    @property
+    def rank(self) -> int:
+        """This rank's number."""
+        self._note("rank")
+        return self._rank
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks there are."""
+        self._note("rank")
+        return self.setting.world_size
+
+    @property
+    def num_replicas(self) -> int:
+        """The world size, in torch's words."""
+        return self.world_size
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run, the same on every rank."""
+        self._note("seed")
+        return self.setting.seed
+
+    @property
+    def batch_size(self) -> int:
+        """The batch size of the experiment."""
+        self._note("batch_size")
+        return self.setting.batch_size
+
+    @property
+    def shuffle(self) -> bool:
+        """True: it is to shuffle."""
+        self._note("shuffle")
+        return True
+
+    @property
+    def size(self) -> int:
+        """How many samples there are."""
+        self._note("size")
+        return self.setting.size
+
+    @property
+    def dataset(self) -> Any:
+        """A dataset of that many samples, which are their own indices."""
+        return _dataset_class()(self.size)
+
+    @property
+    def indices(self) -> list[int]:
+        """The indices of the dataset."""
+        return list(range(self.size))
+
+    @property
+    def lengths(self) -> list[int]:
+        """A length for each sample."""
+        return SyntheticDataset(self.size).lengths
+
+    @property
+    def labels(self) -> list[int]:
+        """A class for each sample."""
+        return SyntheticDataset(self.size).labels
+
+    @property
+    def weights(self) -> list[float]:
+        """A weight for each sample."""
+        return [1.0] * self.size
+
+    @property
+    def generator(self) -> Any:
+        """A ``torch.Generator`` seeded with the seed of the run."""
+        torch: Any = sys.modules["torch"]
+        return torch.Generator().manual_seed(self.seed)
+
+
+@functools.cache
+def _dataset_class() -> type:
+    """:class:`SyntheticDataset` as a ``torch.utils.data.Dataset``, which some insist on."""
+    from torch.utils.data import Dataset
+
+    return type("SyntheticDataset", (SyntheticDataset, Dataset), {})
+
+
+@dataclass(slots=True)
+class Pass:
+    """One iteration over the sampler on one rank."""
+
+    items: list[Item]
+    claimed: int | None = None
+    """``len()`` before the pass; None without one."""
+    length_error: str | None = None
+    """What ``len()`` raised, other than that there is none."""
+    error: str | None = None
+    """What iterating raised."""
+    endless: bool = False
+    """It was left after many more items than there are samples."""
+    stuck: bool = False
+    """It computed for :data:`STUCK` seconds and had not come to its end."""
+
+    @property
+    def indices(self) -> list[Item]:
+        """The indices in their order, batches laid open."""
+        return list(flat(self.items))
+
+    @property
+    def largest(self) -> int:
+        """The size of the largest batch; 1 when it yields indices."""
+        return max((len(item) for item in self.items if isinstance(item, list)), default=1)
+
+
+@dataclass(slots=True)
+class Journey:
+    """What one rank did: built its sampler and read it epoch after epoch."""
+
+    rank: int
+    refusal: str | None = None
+    """What the constructor raised."""
+    passes: list[Pass] = field(default_factory=list)
+    knows_rank: bool = False
+    """It was told its rank, or asked for it."""
+    asked: frozenset[str] = frozenset()
+    route: str = "none"
+    """Where ``set_epoch`` is: ``direct``, an attribute such as ``sampler``, or ``none``."""
+    batches: bool = False
+    attributes: dict[str, Any] = field(default_factory=dict)
+    """``shuffle``, ``drop_last``, ``batch_size``, ``replacement``, of it or what it wraps."""
+    own: dict[str, Any] = field(default_factory=dict)
+    """``batch_size`` and ``drop_last`` of the sampler itself."""
+    reopened_empty: bool = False
+    """An endless sampler that was left, and then yielded nothing."""
+    random_state: dict[str, int] = field(default_factory=dict)
+    """A digest of each global generator at the end, where the ranks' differed."""
+    collectives: frozenset[str] = frozenset()
+    """Collectives it ran whose result a simulated rank cannot know."""
+
+    @property
+    def error(self) -> str | None:
+        """What building or iterating raised first."""
+        return self.refusal or next((one.error for one in self.passes if one.error), None)
+
+
+Factory = Callable[[Case], Any]
+Tell = Callable[[Any, int], object]
+
+
+def flat(items: Sequence[Item]) -> Iterator[Item]:
+    """The indices in items that may be batches, however deep."""
+    for item in items:
+        if isinstance(item, list):
+            yield from flat(item)
+        else:
+            yield item
+
+
+def plain(item: Any) -> Item:
+    """An item as an index or a list of indices: tensors and arrays become numbers.
+
+    A tuple in a batch is an index and what goes with it.
+    """
+    if isinstance(item, (int, str)):
+        return item
+    if hasattr(item, "tolist"):
+        return item.tolist()
+    if hasattr(item, "__index__"):
+        return item.__index__()
+    if isinstance(item, (list, tuple)):
+        return [plain(one[0] if isinstance(one, tuple) and one else one) for one in item]
+    return item
+
+
+def inner_samplers(sampler: Any) -> Iterator[tuple[str, Any]]:
+    """The sampler and those it wraps, the outermost first, with the path to each."""
+    path: list[str] = []
+    seen: set[int] = set()
+    while sampler is not None and id(sampler) not in seen and not isinstance(sampler, (list, dict)):
+        seen.add(id(sampler))
+        yield ".".join(path), sampler
+        for name in INNER:
+            inner = getattr(sampler, name, None)
+            if inner is not None and hasattr(inner, "__iter__"):
+                path.append(name)
+                sampler = inner
+                break
+        else:
+            return
+
+
+def tell_epoch(sampler: Any, epoch: int) -> str:
+    """Call ``set_epoch`` where a right training loop would; the route it took."""
+    for path, one in inner_samplers(sampler):
+        set_epoch = getattr(one, "set_epoch", None)
+        if callable(set_epoch):
+            set_epoch(epoch)
+            return path or "direct"
+    return "none"
+
+
+class Simulator:
+    """Builds and reads samplers as the ranks of a world would."""
+
+    def __init__(
+        self, factory: Factory, *, tell: Tell = tell_epoch, index: Callable[[Any], Any] = plain
+    ) -> None:
+        """``tell`` is how the loop says the epoch; ``index`` turns what is yielded to indices."""
+        self._factory = factory
+        self._tell = tell
+        self._index = index
+        self._group = _Group()
+
+    def world(
+        self,
+        setting: Setting,
+        epochs: int | Sequence[int],
+        *,
+        ranks: Sequence[int] | None = None,
+        apart: bool = False,
+    ) -> list[Journey]:
+        """The journeys of all ranks (or of ``ranks``) through ``epochs``.
+
+        ``apart``: the global generators of the ranks are in different states, as in a program
+        that seeds each rank for itself, or not at all.
+        """
+        numbers = range(epochs) if isinstance(epochs, int) else epochs
+        which = range(setting.world_size) if ranks is None else ranks
+        self._group = _Group()
+        with _kept_state(), self._group.patched():
+            return [self._journey(setting, rank, numbers, apart) for rank in which]
+
+    def resumed(self, setting: Setting, rank: int, after: int) -> tuple[list[Item], list[Item]]:
+        """What is left after ``after`` items of epoch 1, and what a fresh sampler with the state
+        from there yields. Empty lists when there is no ``state_dict``.
+
+        Raises:
+            Exception: whatever the sampler raises.
+        """
+        self._group = _Group()
+        with _kept_state(), self._group.patched(), self._as_rank(setting, rank):
+            _seed_all(setting.seed)
+            sampler = self._factory(Case(setting, rank))
+            if not (hasattr(sampler, "state_dict") and hasattr(sampler, "load_state_dict")):
+                return [], []
+            self._tell(sampler, 1)
+            iterator = iter(sampler)
+            for _ in itertools.islice(iterator, after):
+                pass
+            state = sampler.state_dict()
+            left = [self._index(item) for item in itertools.islice(iterator, ENDLESS)]
+            _seed_all(setting.seed)
+            fresh = self._factory(Case(setting, rank))
+            self._tell(fresh, 1)
+            fresh.load_state_dict(state)
+            return left, [self._index(item) for item in itertools.islice(iter(fresh), ENDLESS)]
+
+    # -- one rank
+
+    def _journey(self, setting: Setting, rank: int, epochs: Sequence[int], apart: bool) -> Journey:
+        journey = Journey(rank)
+        case = Case(setting, rank)
+        with self._as_rank(setting, rank) as notes:
+            _seed_all(setting.seed if not apart else 7919 * (rank + 1) + setting.seed)
+            try:
+                with _limited():
+                    sampler = self._factory(case)
+            except _StuckError:
+                problem = f"nothing: it could not be built in {STUCK:.0f} seconds of computing"
+                journey.passes.append(Pass([], error=problem, stuck=True))
+            except Exception as error:
+                journey.refusal = _one_line(error)
+            else:
+                self._read(sampler, setting, epochs, journey)
+            if apart:
+                journey.random_state = _random_states()
+        journey.asked = frozenset(case.asked)
+        journey.knows_rank = "rank" in case.asked or "rank" in notes
+        journey.collectives = frozenset(notes & {*_COLLECTIVES})
+        return journey
+
+    def _read(
+        self, sampler: Any, setting: Setting, epochs: Sequence[int], journey: Journey
+    ) -> None:
+        for epoch in epochs:
+            try:
+                told = self._tell(sampler, epoch)
+                current = self._pass(sampler, setting)
+            except Exception as error:
+                journey.passes.append(Pass([], error=_one_line(error)))
+                break
+            if isinstance(told, str):
+                journey.route = told
+            journey.passes.append(current)
+            if current.error or current.stuck:
+                break
+            if current.endless:
+                self._unroll(sampler, current, setting, len(epochs), journey)
+                break
+        journey.batches = any(isinstance(i, list) for one in journey.passes for i in one.items[:1])
+        for _, one in inner_samplers(sampler):
+            for name in ("shuffle", "drop_last", "batch_size", "replacement"):
+                value = _quiet(one, name)
+                if isinstance(value, (bool, int)):
+                    journey.attributes.setdefault(name, value)
+        journey.own = {name: _quiet(sampler, name) for name in ("batch_size", "drop_last")}
+
+    def _pass(self, sampler: Any, setting: Setting) -> Pass:
+        current = Pass([])
+        try:
+            current.claimed = len(sampler)
+        except (TypeError, NotImplementedError, AttributeError) as error:
+            if "__len__" in str(error) and hasattr(type(sampler), "__len__"):
+                pass  # it hands the question on to something that has none
+        except Exception as error:
+            current.length_error = _one_line(error)
+        limit = ENDLESS + ENDLESS_FACTOR * setting.size
+        try:
+            with _limited():
+                for item in itertools.islice(iter(sampler), limit):
+                    current.items.append(self._index(item))
+        except _StuckError:
+            current.stuck = current.endless = True
+            if setting.size:  # of nothing, an endless stream can make nothing
+                current.error = f"nothing: no end in {STUCK:.0f} seconds of computing"
+        except Exception as error:
+            current.error = _one_line(error)
+        current.endless |= len(current.items) >= limit
+        return current
+
+    def _unroll(
+        self, sampler: Any, current: Pass, setting: Setting, epochs: int, journey: Journey
+    ) -> None:
+        """Cut an endless stream into passes of one rank's share each."""
+        share = max(1, -(-setting.size // setting.world_size))
+        if isinstance(current.items[0], list):
+            share = max(1, share // max(1, current.largest))
+        journey.passes = [
+            Pass(current.items[start : start + share], current.claimed, endless=True)
+            for start in range(0, share * epochs, share)
+        ]
+        with contextlib.suppress(Exception):
+            journey.reopened_empty = next(iter(sampler), None) is None
+
+    @contextlib.contextmanager
+    def _as_rank(self, setting: Setting, rank: int) -> Iterator[set[str]]:
+        """``torch.distributed`` and the environment speak of this rank; what was asked of them."""
+        size = setting.world_size
+        os.environ.update(dict(zip(_ENVIRONMENT, map(str, (rank, rank, size, size)), strict=True)))
+        with self._group.of(rank, size) as notes:
+            yield notes
+
+
+class _StuckError(BaseException):
+    """Raised in code that computes for too long; no ``except Exception`` may swallow it."""
+
+
+@contextlib.contextmanager
+def _limited() -> Iterator[None]:
+    """Raise :class:`_StuckError` after :data:`STUCK` seconds of computing.
+
+    Only the main thread of a Unix process can be interrupted; elsewhere there is no limit.
+    """
+    usable = threading.current_thread() is threading.main_thread()
+    if not usable or not hasattr(signal, "setitimer") or signal.getitimer(signal.ITIMER_VIRTUAL)[0]:
+        yield
+        return
+
+    def interrupt(*_: object) -> None:
+        raise _StuckError
+
+    before = signal.signal(signal.SIGVTALRM, interrupt)
+    signal.setitimer(signal.ITIMER_VIRTUAL, STUCK)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+@contextlib.contextmanager
+def _kept_state() -> Iterator[None]:
+    """Leave environment, generators and process group as they were."""
+    torch: Any = sys.modules["torch"]
+    numpy: Any = sys.modules.get("numpy.random")
+    states = random.getstate(), torch.get_rng_state(), numpy.get_state() if numpy else None
+    environment = {name: os.environ.get(name) for name in _ENVIRONMENT}
+    hook = sys.excepthook  # a process group puts its rank before every line of a traceback
+    c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
+    if c10d is not None and c10d.GroupMember.WORLD is not None:
+        raise RuntimeError("check_sampler simulates the ranks; destroy the process group first")
+    try:
+        yield
+    finally:
+        sys.excepthook = hook
+        for name, value in environment.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        random.setstate(states[0])
+        torch.set_rng_state(states[1])
+        if numpy:
+            numpy.set_state(states[2])
+
+
+class _Group:
+    """A process group of torch's own ``fake`` backend, in which broadcasts from rank 0 arrive."""
+
+    def __init__(self) -> None:
+        self.notes: set[str] = set()
+        self._tape: list[Any] = []
+        self._rank = self._position = 0
+
+    @contextlib.contextmanager
+    def patched(self) -> Iterator[None]:
+        """Hear who asks torch.distributed for a rank, and answer broadcasts."""
+        c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
+        if c10d is None:  # a torch without torch.distributed: nobody can ask
+            yield
+            return
+        dist: Any = sys.modules["torch.distributed"]
+        ask = c10d._get_default_group
+
+        def asked() -> Any:
+            self.notes.add("rank")
+            return ask()
+
+        originals: dict[tuple[Any, str], Any] = {(c10d, "_get_default_group"): ask}
+        c10d._get_default_group = asked
+        for module in (c10d, dist):
+            for name in (*_REPLAYED, *_COLLECTIVES):
+                original = getattr(module, name, None)
+                if original is not None:
+                    originals[module, name] = original
+                    new = self._replayed if name in _REPLAYED else self._noting(name, original)
+                    setattr(module, name, new)
+        try:
+            yield
+        finally:
+            for (module, name), original in originals.items():
+                setattr(module, name, original)
+
+    @contextlib.contextmanager
+    def of(self, rank: int, size: int) -> Iterator[set[str]]:
+        """``torch.distributed`` says that this is ``rank`` of ``size``; what it was asked."""
+        self._rank, self._position = rank, 0
+        notes: set[str] = set()
+        self.notes = notes
+        try:
+            from torch.testing._internal.distributed.fake_pg import FakeStore
+        except ImportError:
+            yield notes
+            return
+        dist: Any = sys.modules["torch.distributed"]
+        dist.init_process_group("fake", rank=rank, world_size=size, store=FakeStore())
+        self.notes.clear()
+        try:
+            yield notes
+        finally:
+            with contextlib.suppress(Exception):  # the program may have ended it
+                dist.destroy_process_group()
+
+    def _replayed(self, value: Any, *_: Any, **__: Any) -> None:
+        """A broadcast: what rank 0 sent at this point."""
+        number, self._position = self._position, self._position + 1
+        if self._rank == 0:
+            self._tape.append(value.clone() if hasattr(value, "clone") else list(value))
+        elif number < len(self._tape):
+            if hasattr(value, "copy_"):
+                value.copy_(self._tape[number])
+            else:
+                value[:] = self._tape[number]
+
+    def _noting(self, name: str, original: Any) -> Any:
+        def collective(*args: Any, **kwargs: Any) -> Any:
+            self.notes.add(name)
+            return original(*args, **kwargs)
+
+        return collective
+
+
+def _seed_all(seed: int) -> None:
+    torch: Any = sys.modules["torch"]
+    random.seed(seed)
+    torch.default_generator.manual_seed(seed)
+    numpy: Any = sys.modules.get("numpy.random")
+    if numpy:
+        numpy.seed(seed)
+
+
+def _random_states() -> dict[str, int]:
+    torch: Any = sys.modules["torch"]
+    numpy: Any = sys.modules.get("numpy.random")
+    states = {
+        "random": hash(random.getstate()),
+        "torch": hash(tuple(torch.get_rng_state().view(torch.int64).tolist())),
+    }
+    if numpy:
+        states["numpy"] = hash((numpy.get_state()[1].tobytes(), numpy.get_state()[2]))
+    return states
+
+
+def _quiet(sampler: Any, name: str) -> Any:
+    """An attribute that may be a property which raises."""
+    with contextlib.suppress(Exception):
+        return getattr(sampler, name, None)
+    return None
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split())[:200]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,421 @@
+"""The contract of a sampler: each promise is seen to break, and right samplers keep them all."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+from torch.utils.data import (
+    BatchSampler,
+    Dataset,
+    RandomSampler,
+    Sampler,
+    SequentialSampler,
+    WeightedRandomSampler,
+)
+from torch.utils.data.distributed import DistributedSampler
+
+import sampler_lint
+from sampler_lint.harness.construct import CannotGuessError
+from sampler_lint.harness.contract import (
+    CannotBuildError,
+    ContractError,
+    Report,
+    check_sampler,
+    examine,
+)
+from sampler_lint.harness.ranks import Setting, Simulator
+
+pytest_plugins = ["pytester"]
+
+QUICK: dict[str, Any] = {"sizes": (0, 1, 2, 3, 7, 40), "world_sizes": (1, 2, 3)}
+
+
+def broken(report: Report) -> set[str]:
+    return {one.promise for one in report.broken}
+
+
+class Sharded(Sampler[int]):
+    """A right sampler, for others to spoil."""
+
+    def __init__(self, dataset: Dataset[int], num_replicas: int, rank: int, seed: int = 0) -> None:
+        self.dataset, self.num_replicas, self.rank = dataset, num_replicas, rank
+        self.seed, self.epoch = seed, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def order(self) -> list[int]:
+        generator = torch.Generator().manual_seed(self.seed * 1000 + self.epoch)
+        return torch.randperm(len(self.dataset), generator=generator).tolist()  # type: ignore[arg-type]
+
+    def padded(self) -> list[int]:
+        order = self.order()
+        total = -(-len(order) // self.num_replicas) * self.num_replicas
+        return [order[i % len(order)] for i in range(total)]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.padded()[self.rank :: self.num_replicas])
+
+    def __len__(self) -> int:
+        return -(-len(self.dataset) // self.num_replicas)  # type: ignore[arg-type]
+
+
+class Floored(Sharded):
+    def padded(self) -> list[int]:
+        order = self.order()
+        return order[: len(order) // self.num_replicas * self.num_replicas]
+
+    def __len__(self) -> int:
+        return len(self.dataset) // self.num_replicas  # type: ignore[arg-type]
+
+
+class Unpadded(Sharded):
+    def padded(self) -> list[int]:
+        return self.order()
+
+    def __len__(self) -> int:
+        return len(self.padded()[self.rank :: self.num_replicas])
+
+
+class SeedPerRank(Sharded):
+    def order(self) -> list[int]:
+        generator = torch.Generator().manual_seed(self.seed + self.rank)
+        generator.manual_seed(generator.initial_seed() * 100 + self.epoch)
+        return torch.randperm(len(self.dataset), generator=generator).tolist()  # type: ignore[arg-type]
+
+
+class Unsharded(Sharded):
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.order())
+
+    def __len__(self) -> int:
+        return len(self.dataset)  # type: ignore[arg-type]
+
+
+class ForgetsEpoch(Sharded):
+    def set_epoch(self, epoch: int) -> None:
+        pass
+
+
+class IgnoresSeed(Sharded):
+    def __init__(self, dataset: Any, num_replicas: int, rank: int, seed: int = 0) -> None:
+        super().__init__(dataset, num_replicas, rank)
+
+
+class GlobalNumpy(Sharded):
+    def order(self) -> list[int]:
+        return np.random.permutation(len(self.dataset)).tolist()  # type: ignore[arg-type]
+
+
+class GlobalRandom(Sharded):
+    def order(self) -> list[int]:
+        order = list(range(len(self.dataset)))  # type: ignore[arg-type]
+        random.shuffle(order)
+        return order
+
+
+class OwnCount(Sharded):
+    """Its order follows how often it was iterated, and not the epoch that it was told."""
+
+    def __init__(self, dataset: Any, num_replicas: int, rank: int, seed: int = 0) -> None:
+        super().__init__(dataset, num_replicas, rank, seed)
+        self.generator = torch.Generator().manual_seed(seed)
+
+    def order(self) -> list[int]:
+        return torch.randperm(len(self.dataset), generator=self.generator).tolist()  # type: ignore[arg-type]
+
+
+class WrongLength(Sharded):
+    def __len__(self) -> int:
+        return len(self.dataset)  # type: ignore[arg-type]
+
+
+class OffByOne(Sharded):
+    def order(self) -> list[int]:
+        return [index + 1 for index in super().order()]
+
+
+class Crashes(Sharded):
+    """Pads once only, as so many do."""
+
+    def padded(self) -> list[int]:
+        order = self.order()
+        total = -(-len(order) // self.num_replicas) * self.num_replicas
+        order += order[: total - len(order)]
+        assert len(order) == total
+        return order
+
+
+class Resumable(Sharded):
+    position = 0
+
+    def __iter__(self) -> Iterator[int]:
+        mine = self.padded()[self.rank :: self.num_replicas]
+        while self.position < len(mine):
+            self.position += 1
+            yield mine[self.position - 1]
+        self.position = 0
+
+    def state_dict(self) -> dict[str, int]:
+        return {"position": self.position}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.position = state["position"]
+
+
+class ResumesLate(Resumable):
+    def state_dict(self) -> dict[str, int]:
+        return {"position": self.position + 1}
+
+
+class Batches(Sampler[list[int]]):
+    """Batches without the attributes of a batch sampler."""
+
+    def __init__(self, sampler: Sampler[int], batch_size: int) -> None:
+        self.inner = BatchSampler(sampler, batch_size, drop_last=False)
+        self.sampler = sampler
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return iter(self.inner)
+
+    def __len__(self) -> int:
+        return len(self.inner)
+
+
+@pytest.mark.parametrize("factory", [Sharded, DistributedSampler, Resumable, BatchSampler])
+def test_right_samplers_keep_everything(factory: Any) -> None:
+    report = check_sampler(factory, **QUICK)
+    assert broken(report) == set()
+    assert {name for name, one in report.judgements.items() if one.verdict == "kept"} >= {
+        *("coverage", "disjoint", "equal-steps", "length-is-true", "deterministic"),
+        *("reshuffles", "seed-matters", "ranks-agree"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("factory", "promises", "smallest"),
+    [
+        (Floored, {"coverage"}, (1, 2)),
+        (Unpadded, {"equal-steps"}, (1, 2)),
+        (SeedPerRank, {"coverage", "disjoint"}, None),
+        (Unsharded, {"disjoint"}, (7, 3)),
+        (ForgetsEpoch, {"reshuffles"}, (7, 1)),
+        (IgnoresSeed, {"seed-matters"}, (7, 1)),
+        (GlobalNumpy, {"ranks-agree", "deterministic"}, None),
+        (GlobalRandom, {"ranks-agree", "deterministic"}, None),
+        (OwnCount, {"deterministic"}, None),
+        (WrongLength, {"length-is-true"}, (2, 2)),
+        (OffByOne, {"coverage"}, (1, 1)),
+        (Crashes, {"coverage"}, (1, 3)),
+        (ResumesLate, {"resumes"}, None),
+        (Batches, {"batch-size"}, None),
+    ],
+)
+def test_each_bug_breaks_its_promise(
+    factory: Callable[..., Any], promises: set[str], smallest: tuple[int, int] | None
+) -> None:
+    report = examine(factory, **QUICK)
+    assert broken(report) == promises, report.render()
+    if smallest:
+        setting = report.judgements[min(promises)].setting
+        assert setting
+        assert (setting.size, setting.world_size) == smallest, report.render()
+
+
+@pytest.mark.parametrize("factory", [Floored, Unsharded, ForgetsEpoch, OwnCount, ResumesLate])
+def test_the_line_printed_shows_the_counterexample_again(factory: Any) -> None:
+    with pytest.raises(ContractError) as caught:
+        check_sampler(factory, **QUICK)
+    (line,) = re.findall(r"check_sampler\(.*\)$", str(caught.value), re.MULTILINE)
+    with pytest.raises(ContractError) as again:
+        eval(line, {"check_sampler": check_sampler, factory.__name__: factory})
+    assert broken(caught.value.report) <= broken(again.value.report)
+
+
+def test_what_is_broken_on_purpose_is_allowed() -> None:
+    report = check_sampler(Unpadded, allow=["equal-steps"], **QUICK)
+    assert broken(report) == {"equal-steps"}
+    with pytest.raises(ValueError, match="no promise is called 'equal-stps'"):
+        check_sampler(Unpadded, allow=["equal-stps"])
+
+
+def test_samplers_that_know_no_ranks() -> None:
+    verdicts = examine(SequentialSampler, **QUICK).judgements
+    assert verdicts["equal-steps"].reason == "knows no ranks"
+    assert verdicts["reshuffles"].reason == "does not shuffle"
+    assert not [one for one in verdicts.values() if one.verdict == "broken"]
+    assert broken(examine(RandomSampler, **QUICK)) == {"ranks-agree"}
+
+
+def test_drawing_with_replacement_is_no_loss() -> None:
+    report = examine(lambda weights: WeightedRandomSampler(weights, len(weights)), **QUICK)
+    assert report.judgements["coverage"].verdict == "n/a"
+    assert report.judgements["disjoint"].verdict == "n/a"
+
+
+def test_refusing_everywhere_alike_is_an_answer() -> None:
+    report = examine(RandomSampler, **QUICK)
+    assert any("n=0" in text and "num_samples" in text for text in report.refusals)
+
+    def refuses(dataset: Any, rank: int) -> Any:
+        if rank == 1 and len(dataset) == 1:
+            raise ValueError("too small for me")
+        return Sharded(dataset, 2, rank)
+
+    report = examine(refuses, **{**QUICK, "world_sizes": (2,)})
+    assert "cannot be built on rank 1 alone" in report.judgements["equal-steps"].reason
+
+
+def test_a_sampler_that_asks_torch_distributed_is_told_its_rank() -> None:
+    def factory(dataset: Any) -> Any:
+        return Sharded(dataset, dist.get_world_size(), dist.get_rank())
+
+    before = torch.get_rng_state()
+    report = examine(factory, promises=["coverage", "disjoint", "equal-steps"], **QUICK)
+    assert {one.verdict for one in report.judgements.values()} == {"kept"}
+    assert not dist.is_initialized()
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_seed_broadcast_by_rank_0_reaches_all() -> None:
+    def factory(dataset: Any) -> Any:
+        seed = torch.randint(1000, (1,))
+        dist.broadcast(seed, src=0)
+        return Sharded(dataset, dist.get_world_size(), dist.get_rank(), int(seed))
+
+    report = examine(factory, promises=["coverage", "ranks-agree"], **QUICK)
+    assert broken(report) == set(), report.render()
+
+
+def test_thousands_of_ranks() -> None:
+    report = check_sampler(Sharded, sizes=[7], world_sizes=[4096], promises=["coverage"])
+    assert report.judgements["coverage"].verdict == "kept"
+    ranks = Simulator(lambda case: Sharded(case.dataset, case.world_size, case.rank)).world(
+        Setting(4097, 4096), 1, ranks=[0, 4095]
+    )
+    assert [len(rank.passes[0].items) for rank in ranks] == [2, 2]
+
+
+class Endless(Sharded):
+    def __iter__(self) -> Iterator[int]:
+        while True:
+            yield from super().__iter__()
+
+
+class Stuck(Sharded):
+    def __iter__(self) -> Iterator[int]:
+        while len(self.dataset) == 1:  # type: ignore[arg-type]
+            pass
+        return super().__iter__()
+
+
+def test_what_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sampler_lint.harness.ranks.STUCK", 0.3)
+    report = examine(Endless, **QUICK)
+    assert broken(report) == {"length-is-true", "reshuffles"}
+    assert report.judgements["coverage"].reason == "never ends"
+    report = examine(Stuck, **QUICK)
+    assert "no end" in report.judgements["coverage"].reason
+    assert report.judgements["coverage"].setting == Setting(1, 1)
+
+
+def test_what_surprises_is_noted() -> None:
+    class Seeds(Sharded):
+        def __iter__(self) -> Iterator[int]:
+            torch.manual_seed(self.epoch)
+            return super().__iter__()
+
+    class FixedShards(Sharded):
+        def __iter__(self) -> Iterator[int]:
+            mine = list(range(self.rank, len(self.dataset), self.num_replicas))  # type: ignore[arg-type]
+            random.Random(f"{self.seed} {self.epoch}").shuffle(mine)
+            return iter(mine)
+
+    assert "seeds the global generator of torch" in examine(Seeds, **QUICK).notes[0]
+    sizes = {**QUICK, "sizes": (40,), "world_sizes": (1, 2)}
+    assert "same samples in every epoch" in examine(FixedShards, **sizes).notes[0]
+
+
+# -- building from the signature
+
+
+def test_what_cannot_be_guessed_is_asked_for() -> None:
+    class Temperature(Sharded):
+        def __init__(self, dataset: Any, num_replicas: int, rank: int, temperature: float) -> None:
+            super().__init__(dataset, num_replicas, rank)
+
+    with pytest.raises(CannotGuessError, match=r"takes as `temperature`.*--kw temperature=…"):
+        examine(Temperature)
+    report = examine(Temperature, kw={"temperature": 0.5}, promises=["coverage"], **QUICK)
+    assert report.judgements["coverage"].verdict == "kept"
+    with pytest.raises(TypeError, match="Temperature takes no `temprature`"):
+        examine(Temperature, kw={"temprature": 0.5})
+
+
+def test_parameters_behind_kwargs_are_the_base_class_s() -> None:
+    class Passes(Sharded):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+
+    assert broken(check_sampler(Passes, **QUICK)) == set()
+
+
+def test_a_wrapper_gets_a_sampler_to_wrap() -> None:
+    class Wrapper(Sharded):
+        def __init__(self, sampler: Any, num_replicas: int, rank: int) -> None:
+            super().__init__(list(sampler), num_replicas, rank)  # type: ignore[arg-type]
+            self.sampler = sampler
+
+        def order(self) -> list[int]:
+            self.sampler.set_epoch(self.epoch)
+            return list(self.sampler)
+
+    assert broken(check_sampler(Wrapper, **QUICK)) == set()
+
+
+def test_a_sampler_that_cannot_be_built_at_all() -> None:
+    def fails(dataset: Any) -> Any:
+        raise OSError("no such shard")
+
+    with pytest.raises(CannotBuildError, match="OSError: no such shard"):
+        examine(fails, **QUICK)
+
+
+# -- the fronts
+
+
+def test_it_is_public() -> None:
+    assert sampler_lint.check_sampler is check_sampler
+    with pytest.raises(AttributeError, match="no attribute 'check_smapler'"):
+        sampler_lint.check_smapler  # noqa: B018
+
+
+def test_the_fixture_and_its_marker(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+        from torch.utils.data.distributed import DistributedSampler
+
+        class Floored(DistributedSampler):
+            def __iter__(self):
+                return iter(range(self.rank, len(self), self.num_replicas))
+
+        def test_kept(sampler_contract):
+            report = sampler_contract(DistributedSampler, sizes=[7], world_sizes=[1, 2])
+            assert report.judgements["coverage"].verdict == "kept"
+
+        @pytest.mark.world_size(3)
+        def test_broken(sampler_contract):
+            sampler_contract(Floored, sizes=[7])
+        """
+    )
+    result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider")
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*coverage*BROKEN*n=2, world size 2*"])

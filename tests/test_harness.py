@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from programs import HEADER
 from sampler_lint.harness import invariants
 from sampler_lint.harness.runs import Run, waiting_place
 from sampler_lint.harness.world import HarnessError, TorchMissingError, World, run_command
@@ -20,29 +21,6 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
 
 #: Gloo otherwise asks for this machine's name, which need not resolve where tests run.
 LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"}
-
-HEADER = """
-import os, random, sys, time
-import torch
-import torch.distributed as dist
-from torch.utils.data import *
-from torch.utils.data.distributed import DistributedSampler
-
-rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-seed = int(sys.argv[sys.argv.index("--seed") + 1]) if "--seed" in sys.argv else 0
-data = TensorDataset(torch.arange(101))
-
-def shard(**arguments):
-    return DistributedSampler(data, **{"num_replicas": world, "rank": rank, **arguments})
-
-def read(loader, epochs=3, sampler=None):
-    for epoch in range(epochs):
-        if sampler is not None:
-            sampler.set_epoch(epoch)
-        for batch in loader:
-            pass
-"""
-
 
 @pytest.fixture
 def program(tmp_path: Path, gloo_session: World):

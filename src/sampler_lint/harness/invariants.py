@@ -91,27 +91,38 @@ def _judged(
 # -- which loader, which passes
 
 
-def _training(run: Run) -> list[list[Stream]]:
-    """The jobs that feed training: those read with gradients on, or all when none is."""
+def training_jobs(run: Run) -> list[list[Stream]]:
+    """The jobs that feed training; all when none is seen to."""
     streams = run.streams()
-    learning = [job for job in streams if any(one.grad for one in job[0].passes)]
-    return learning or streams
+    for judge in (_learned, _graded):
+        learning = [job for job in streams if any(judge(one) for one in job[0].passes)]
+        if learning:
+            return learning
+    return streams
 
 
-def _shuffling(run: Run) -> list[list[Stream]]:
+def _learned(one: Pass) -> bool:
+    return one.learned > 0
+
+
+def _graded(one: Pass) -> bool:
+    return one.grad
+
+
+def shuffling_jobs(run: Run) -> list[list[Stream]]:
     """The training jobs whose order is meant to be random, or may be when nothing says so."""
-    jobs = [job for job in _training(run) if not job[0].loader.iterable]
+    jobs = [job for job in training_jobs(run) if not job[0].loader.iterable]
     certain = [job for job in jobs if job[0].loader.shuffling]
     return certain or [job for job in jobs if job[0].loader.shuffling is None]
 
 
-def _epochs(stream: Stream) -> list[tuple[int, Pass]]:
+def epochs_of(stream: Stream) -> list[tuple[int, Pass]]:
     """Its training passes with their numbers; no peek at a first batch, no evaluation.
 
     Passes that ended count; of a program that always leaves early, those that got far.
     """
     passes = stream.passes
-    learning = [one for one in passes if one.grad] or passes
+    learning = [*filter(_learned, passes)] or [*filter(_graded, passes)] or passes
     ended = [one for one in learning if one.exhausted and one.count]
     if len(ended) >= 2 or (ended and len(learning) == 1):
         return list(enumerate(ended))
@@ -127,48 +138,62 @@ def _same_order(one: Pass, other: Pass) -> bool:
     return shared >= ENOUGH and first[:shared] == second[:shared]
 
 
-def _numbers(numbers: Sequence[int]) -> str:
+def listed(numbers: Sequence[int]) -> str:
+    """The numbers as a sentence has them: ``0, 1 and 2``."""
     texts = [str(number) for number in numbers]
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
-def _some(indices: Sequence[Index]) -> str:
+def some(indices: Sequence[Index]) -> str:
+    """The first few of the indices."""
     return ", ".join(map(str, indices[:3]))
 
 
 # -- reshuffles, seed-matters
 
 
+def repeated_orders(
+    job: Sequence[Stream],
+) -> tuple[dict[tuple[int, ...], list[int]], int]:
+    """The epochs that handed out one order, with the ranks where they did.
+
+    For each rank the largest such group counts. The second value is the number of epochs
+    that could be compared.
+    """
+    repeats: dict[tuple[int, ...], list[int]] = {}
+    judged = 0
+    for rank, stream in enumerate(job):
+        epochs = [(number, one) for number, one in epochs_of(stream) if one.count >= ENOUGH]
+        judged = max(judged, len(epochs))
+        groups: list[list[tuple[int, Pass]]] = []
+        for number, one in epochs:
+            for group in groups:
+                if _same_order(group[0][1], one):
+                    group.append((number, one))
+                    break
+            else:
+                groups.append([(number, one)])
+        repeated = max(groups, key=len, default=[])
+        if len(repeated) > 1:
+            repeats.setdefault(tuple(number for number, _ in repeated), []).append(rank)
+    return repeats, judged
+
+
 def _reshuffles(runs: Sequence[Run]) -> Verdict:
     (run,) = runs
     broken, kept = [], []
-    for job in _shuffling(run):
+    for job in shuffling_jobs(run):
         place = run.place(job[0].loader)
-        repeats: dict[tuple[int, ...], list[int]] = {}
-        judged = 0
-        for rank, stream in enumerate(job):
-            epochs = [(number, one) for number, one in _epochs(stream) if one.count >= ENOUGH]
-            judged = max(judged, len(epochs))
-            groups: list[list[tuple[int, Pass]]] = []
-            for number, one in epochs:
-                for group in groups:
-                    if _same_order(group[0][1], one):
-                        group.append((number, one))
-                        break
-                else:
-                    groups.append([(number, one)])
-            repeated = max(groups, key=len, default=[])
-            if len(repeated) > 1:
-                repeats.setdefault(tuple(number for number, _ in repeated), []).append(rank)
+        repeats, judged = repeated_orders(job)
         for numbers, ranks in repeats.items():
-            where = "every rank" if len(ranks) == len(job) else f"rank {_numbers(ranks)}"
-            first = _epochs(job[ranks[0]])[numbers[0]][1].indices
+            where = "every rank" if len(ranks) == len(job) else f"rank {listed(ranks)}"
+            first = epochs_of(job[ranks[0]])[numbers[0]][1].begins
             broken.append(
-                f"{place}: epochs {_numbers(numbers)} handed out one order on {where} "
-                f"(rank {ranks[0]} begins with {_some(first)})"
+                f"{place}: epochs {listed(numbers)} handed out one order on {where} "
+                f"(rank {ranks[0]} begins with {some(first)})"
             )
         if not repeats and judged > 1:
-            starts = [_some(one.indices) for _, one in _epochs(job[0])[:2]]
+            starts = [some(one.begins) for _, one in epochs_of(job[0])[:2]]
             kept.append(
                 f"{place}: {judged} epochs, {judged} orders "
                 f"(rank 0 begins with {starts[0]}, then with {starts[1]})"
@@ -180,20 +205,20 @@ def _seed_matters(runs: Sequence[Run]) -> Verdict:
     first, again, other = runs
     broken, kept, random = [], [], []
     names = [" ".join(run.args[-2:]) for run in (first, other)]
-    jobs = zip(_shuffling(first), _shuffling(again), _shuffling(other), strict=False)
+    jobs = zip(shuffling_jobs(first), shuffling_jobs(again), shuffling_jobs(other), strict=False)
     for job, job_again, job_other in jobs:
         place = first.place(job[0].loader)
         triples = [
             (one, same, another)
             for left, middle, right in zip(job, job_again, job_other, strict=True)
             for (_, one), (_, same), (_, another) in zip(
-                _epochs(left), _epochs(middle), _epochs(right), strict=False
+                epochs_of(left), epochs_of(middle), epochs_of(right), strict=False
             )
             if one.count >= ENOUGH
         ]
         if not triples:
             continue
-        begins = _some(triples[0][0].indices)
+        begins = some(triples[0][0].begins)
         if any(_same_order(one, another) for one, _, another in triples):
             broken.append(
                 f"{place}: {names[0]} and {names[1]} gave the same order (begins with {begins})"
@@ -203,7 +228,7 @@ def _seed_matters(runs: Sequence[Run]) -> Verdict:
         else:
             kept.append(
                 f"{place}: {names[0]} begins with {begins}, {names[1]} with "
-                f"{_some(triples[0][2].indices)}"
+                f"{some(triples[0][2].begins)}"
             )
     if random and not broken:
         return _unseen("; ".join(random))
@@ -213,7 +238,7 @@ def _seed_matters(runs: Sequence[Run]) -> Verdict:
 # -- partitions, coverage
 
 
-def _expected(job: Sequence[Stream]) -> set[Index] | None:
+def expected_samples(job: Sequence[Stream]) -> set[Index] | None:
     """The samples that the ranks have to read together; None when that is not known."""
     expected: set[Index] = set()
     for stream in job:
@@ -229,7 +254,7 @@ def _expected(job: Sequence[Stream]) -> set[Index] | None:
     return expected
 
 
-def _read(stream: Stream, one: Pass) -> list[Index]:
+def samples_read(stream: Stream, one: Pass) -> list[Index]:
     """The samples a pass read, numbered as in the dataset below any ``Subset``."""
     subset = stream.loader.subset
     if subset is None:
@@ -237,28 +262,48 @@ def _read(stream: Stream, one: Pass) -> list[Index]:
     return [subset[index] if isinstance(index, int) else index for index in one.indices]
 
 
-def _round(passes: Sequence[Pass]) -> int:
+def comparable(passes: Sequence[Pass]) -> bool:
+    """Whether the passes came to their end and the same samples were kept of them all."""
+    return len({one.stride for one in passes}) == 1 and all(
+        one.exhausted and one.complete for one in passes
+    )
+
+
+def kept_of(samples: set[Index], stride: int) -> set[Index]:
+    """Those of the samples that the recorder kept."""
+    if stride == 1:
+        return samples
+    return {one for one in samples if isinstance(one, int) and one % stride == 0}
+
+
+def one_round(passes: Sequence[Pass]) -> int:
     """The most samples that padding or dropping may add to or take from these passes at once."""
-    return sum(max((len(batch) for batch in one.batches), default=0) for one in passes)
+    return sum(
+        max((len(batch) for batch in one.batches), default=0)
+        if one.stride == 1
+        else one.count // (max(1, one.drawn) * one.stride) + 1
+        for one in passes
+    )
 
 
 def _partitions(runs: Sequence[Run]) -> Verdict:
     (run,) = runs
     broken, kept = [], []
-    for job in _training(run):
-        expected = _expected(job)
+    for job in training_jobs(run):
+        expected = expected_samples(job)
         if expected is None:
             continue
         place = run.place(job[0].loader)
         judged = 0
-        for epoch in zip(*map(_epochs, job), strict=False):
+        for epoch in zip(*map(epochs_of, job), strict=False):
             passes = [one for _, one in epoch]
             number = epoch[0][0]
-            if not all(one.exhausted and one.whole for one in passes):
+            if not comparable(passes):
                 continue
             judged += 1
-            reads = [_read(stream, one) for stream, one in zip(job, passes, strict=True)]
-            flaw = _flaw(reads, expected, _round(passes), bool(job[0].loader.drop_last))
+            reads = [samples_read(stream, one) for stream, one in zip(job, passes, strict=True)]
+            sampled = kept_of(expected, passes[0].stride)
+            flaw = partition_flaw(reads, sampled, one_round(passes), bool(job[0].loader.drop_last))
             if flaw:
                 broken.append(f"{place}: epoch {number}: {flaw}")
                 break
@@ -271,7 +316,7 @@ def _partitions(runs: Sequence[Run]) -> Verdict:
     return _judged(runs, broken, kept, "no pass over a map-style dataset came to its end")
 
 
-def _flaw(
+def partition_flaw(
     reads: Sequence[Sequence[Index]], expected: set[Index], slack: int, drop_last: bool
 ) -> str | None:
     """What is wrong with the way the ranks share the samples, if anything.
@@ -292,7 +337,7 @@ def _flaw(
     parts = []
     if shared:
         who = f"all {len(reads)} ranks" if len(reads) > 2 else "both ranks"
-        parts.append(f"{len(shared)} samples were read by {who} (such as {_some(shared)})")
+        parts.append(f"{len(shared)} samples were read by {who} (such as {some(shared)})")
     if missing:
         parts.append(f"{missing} of {len(expected)} samples were read by no rank")
     return " and ".join(parts) or f"{total} samples were read of {len(expected)}"
@@ -302,9 +347,10 @@ def _coverage(runs: Sequence[Run]) -> Verdict:
     (run,) = runs
     broken, kept = [], []
     for job in run.streams():
-        expected = _expected(job)
+        expected = expected_samples(job)
         if expected is None or not expected:
             continue
+        expected = kept_of(expected, max(one.stride for one in job[0].passes))
         place = run.place(job[0].loader)
         rounds = _rounds(job)
         # The last round may have been cut short by the program's end.
@@ -315,10 +361,10 @@ def _coverage(runs: Sequence[Run]) -> Verdict:
             allowed = count * (slack - 1) if job[0].loader.drop_last else 0
             if len(missing) > allowed:
                 what = "the epoch hands" if count == 1 else f"its {count} sub-epochs hand"
-                some = _some(sorted(missing, key=str))
+                few = some(sorted(missing, key=str))
                 broken.append(
                     f"{place}: epoch {number}: {what} out {len(expected) - len(missing)} of "
-                    f"{len(expected)} samples (never {some})"
+                    f"{len(expected)} samples (never {few})"
                 )
                 break
         else:
@@ -335,13 +381,13 @@ def _rounds(job: Sequence[Stream]) -> list[tuple[set[Index], int, int]]:
     Sub-epochs of one epoch bring new samples; a pass that mostly repeats begins the next epoch.
     """
     rounds: list[tuple[set[Index], int, int]] = []
-    for epoch in zip(*map(_epochs, job), strict=False):
+    for epoch in zip(*map(epochs_of, job), strict=False):
         passes = [one for _, one in epoch]
-        if not all(one.exhausted and one.whole for one in passes):
+        if not comparable(passes):
             continue
-        reads = [_read(stream, one) for stream, one in zip(job, passes, strict=True)]
+        reads = [samples_read(stream, one) for stream, one in zip(job, passes, strict=True)]
         fresh: set[Index] = set().union(*map(set, reads))
-        slack = _round(passes)
+        slack = one_round(passes)
         if rounds and len(fresh & rounds[-1][0]) * 2 <= len(fresh):
             seen, count, most = rounds[-1]
             rounds[-1] = (seen | fresh, count + 1, max(most, slack))
@@ -356,7 +402,7 @@ def _rounds(job: Sequence[Stream]) -> list[tuple[set[Index], int, int]]:
 def _equal_steps(runs: Sequence[Run]) -> Verdict:
     (run,) = runs
     broken, kept = [], []
-    for job in _training(run):
+    for job in training_jobs(run):
         place = run.place(job[0].loader)
         steps = [[one.yielded for one in stream.passes] for stream in job]
         # A rank that hangs is behind in its last pass because it hangs, not because of its data.
@@ -372,7 +418,7 @@ def _equal_steps(runs: Sequence[Run]) -> Verdict:
                 broken.append(f"{place}: passes made: {counts}")
             elif steps[0]:
                 kept.append(
-                    f"{place}: {len(steps[0])} epochs, {_numbers(sorted(set(steps[0])))} steps "
+                    f"{place}: {len(steps[0])} epochs, {listed(sorted(set(steps[0])))} steps "
                     f"on every rank"
                 )
     outcomes = {rank.outcome for rank in run.ranks}
@@ -391,7 +437,7 @@ def _length_is_true(runs: Sequence[Run]) -> Verdict:
         for rank, stream in enumerate(job):
             flaw = None
             for number, one in enumerate(stream.passes):
-                flaw = _length_flaw(stream, one)
+                flaw = length_flaw(stream, one)
                 if flaw:
                     broken.append(f"{place}: pass {number} on rank {rank}: {flaw}")
                     break
@@ -404,7 +450,8 @@ def _length_is_true(runs: Sequence[Run]) -> Verdict:
     return _judged(runs, broken, kept, "no loader with a length was read to its end")
 
 
-def _length_flaw(stream: Stream, one: Pass) -> str | None:
+def length_flaw(stream: Stream, one: Pass) -> str | None:
+    """What is wrong with the length that the loader, or its sampler, claimed for a pass."""
     loader = stream.loader
     if one.length_error is not None:
         return f"len() raised {one.length_error}"
@@ -431,7 +478,7 @@ def _runs(runs: Sequence[Run]) -> Verdict:
         sum(one.yielded for loader in rank.log.loaders for one in loader.passes)
         for rank in run.ranks
     ]
-    kept = [f"all {len(batches)} ranks finished, after {_numbers(sorted(set(batches)))} batches"]
+    kept = [f"all {len(batches)} ranks finished, after {listed(sorted(set(batches)))} batches"]
     return _judged(runs, [], kept, "the program finished without reading any data")
 
 

@@ -5,29 +5,39 @@ It stands alone: standard library only, loaded by path, no import from this pack
 changes nothing: no iteration, no random draw, no attribute on the user's objects; if it fails,
 it falls silent and says so in its log.
 
-What it sees is appended at once to ``<directory>/<pid>.jsonl``, one JSON object a line, so that
-a rank that is killed or leaves through ``os._exit`` leaves everything it did. The reader is
+Each process leaves two files, ``<host>.rank<RANK>.<pid>.jsonl`` and the same with ``.tape``.
+The first has a JSON object a line for what happens rarely: loaders, passes, ``set_epoch`` calls.
+The second holds the counts of every pass and the indices drawn. It is written through memory,
+without a system call, so it costs a few microseconds a batch, and a rank that is killed or
+leaves through ``os._exit`` leaves everything it did. Both are read by
 :mod:`sampler_lint.harness.runs`.
 """
 
 from __future__ import annotations
 
+import array
+import atexit
 import contextlib
 import faulthandler
 import functools
-import hashlib
 import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import json
+import mmap
 import operator
 import os
 import random
 import signal
+import socket
 import sys
+import sysconfig
+import threading
 import time
+import traceback
 import weakref
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType, ModuleType
 from typing import Any
@@ -35,15 +45,78 @@ from typing import Any
 #: Where the log goes; set, it also makes ``sitecustomize`` install the recorder.
 DIRECTORY = "SAMPLER_LINT_RECORD"
 
-#: Indices kept in full, for one pass and for a whole process; beyond them only counts and hash.
+#: Set to 1, every index is kept.
+KEEP_ALL = "SAMPLER_LINT_KEEP_ALL"
+
+#: Indices kept for one pass and for a whole process, unless all are asked for. Of a bigger
+#: dataset every n-th sample is kept, the same ones on every rank; the rest is counted and hashed.
 KEPT_PER_PASS = 10_000
 KEPT_PER_PROCESS = 1_000_000
 
-#: Seconds between two progress notes of a pass whose indices are no longer kept.
-PROGRESS = 1.0
+#: Indices at the beginning of a pass that are kept whatever its size.
+FIRST = 8
 
 #: Real-time, so that no program has it for something else.
 DUMP_SIGNAL = getattr(signal, "SIGRTMIN", 0) and signal.SIGRTMIN + 7
+
+#: The tape grows by as many bytes; a record lies within one such segment.
+SEGMENT = 1 << 18
+
+#: What the numbers of a pass on the tape mean.
+BATCHES, COUNT, ORDER, YIELDED, ENDS, LEARNED, STATE = range(7)
+
+#: Bits of ``ENDS``: the index sampler has ended, the loader has.
+SAMPLER_ENDED, LOADER_ENDED = 1, 2
+
+#: Indices of one record at most, and the head of a record that goes on with the one before.
+_LONGEST = 16_000
+TAPE_MORE = 1 << 62
+
+#: The first record of a tape: passes begun, batches yielded, passes ended.
+TOTALS = 3
+
+
+class Tape:
+    """An append-only file of 64-bit integers, written through memory.
+
+    A record is a head, a length and as many numbers. The head is n + 1 for the indices of one
+    batch of pass n, -(n + 1) for the numbers of pass n; 0 ends a segment.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _CLOEXEC, 0o600)
+        self._size = 0
+        self._lock = threading.Lock()
+        self._extend()
+
+    def _extend(self) -> None:
+        # The blocks are taken now: a disk that fills up must not end the program by SIGBUS.
+        allocate = getattr(os, "posix_fallocate", None)
+        if allocate is not None:
+            allocate(self._file, self._size, SEGMENT)
+        else:
+            os.ftruncate(self._file, self._size + SEGMENT)
+        memory = mmap.mmap(self._file, SEGMENT, offset=self._size)
+        self._view = memoryview(memory).cast("q")
+        self._size += SEGMENT
+        self._next = 0
+
+    def append(self, head: int, values: array.array[int]) -> memoryview[int]:
+        """Write a record; where its numbers lie, to be changed in place."""
+        count = len(values)
+        with self._lock:
+            if self._next + count + 2 > len(self._view):
+                self._extend()
+            begin = self._next + 2
+            self._next = end = begin + count
+            view = self._view
+        view[begin:end] = values
+        view[begin - 1] = count
+        view[begin - 2] = head  # last: a record without its head is not there
+        return view[begin:end]
+
+
+_CLOEXEC: int = getattr(os, "O_CLOEXEC", 0)
 
 
 class Recorder:
@@ -51,48 +124,85 @@ class Recorder:
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
+        self.backwards = 0
         # torch itself may still be half imported: ``torch.utils`` is no attribute of it yet.
         self._torch: Any = sys.modules["torch"]
         self._data: Any = sys.modules["torch.utils.data"]
-        self._torch_folder: str = os.path.join(os.path.dirname(str(self._torch.__file__)), "")
+        self._libraries = tuple(
+            os.path.join(os.path.realpath(path), "")
+            for path in (
+                os.path.dirname(str(self._torch.__file__)),
+                sysconfig.get_paths()["stdlib"],
+            )
+        )
+        self._keep_all = os.environ.get(KEEP_ALL) == "1"
         self._start()
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._start)
+        atexit.register(self.guarded, self._note_exit)
 
     def _start(self) -> None:
-        """Begin with nothing seen, in this process."""
-        self._pid = os.getpid()
+        """Begin with nothing seen, in this process; a forked one starts its own log."""
         self._file: int | None = None
+        self._stack: int | None = None
+        self.tape: Tape | None = None
+        self.totals: Any = None
         self._numbers = _Numbers()
         self._rank: tuple[int, int] | None = None
+        self._groups: list[int] = []
         self._loaders: set[int] = set()
         self._passes = 0
-        self._kept = 0
+        self.kept = 0
         self._in_set_epoch: set[int] = set()
 
     # -- the log
 
-    def _awake(self) -> bool:
-        """Whether this process is to be recorded; a forked one starts its own log."""
-        if self._pid != os.getpid():
-            self._start()
-        # A loader's worker process reads data; what it does with loaders of its own is not
-        # what the rank hands out.
-        return self._data.get_worker_info() is None
-
     def note(self, event: str, **fields: Any) -> None:
         """Append one line to the log."""
         if self._file is None:
-            path = os.path.join(self.directory, f"{self._pid}.jsonl")
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
-            self._file = os.open(path, flags, 0o600)
-            self.note("process", pid=self._pid)
+            self._open()
+        assert self._file is not None
         line = json.dumps({"event": event, **fields}, separators=(",", ":"))
         os.write(self._file, line.encode("ascii") + b"\n")
 
+    def _open(self) -> None:
+        host = "".join(one if one.isalnum() or one == "-" else "-" for one in socket.gethostname())
+        rank = os.environ.get("RANK", "")
+        name = f"{host}.rank{rank if rank.isdecimal() else ''}.{os.getpid()}"
+        stem = os.path.join(self.directory, name)
+        for number in range(1, 100):  # another machine may have the same name
+            with contextlib.suppress(FileExistsError):
+                self.tape = Tape(f"{stem}.tape")
+                break
+            stem = os.path.join(self.directory, f"{name}-{number}")
+        assert self.tape is not None
+        self.totals = self.tape.append(TOTALS, array.array("q", [0] * TOTALS))
+        self._file = os.open(
+            f"{stem}.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT | _CLOEXEC, 0o600
+        )
+        self.note(
+            "process",
+            pid=os.getpid(),
+            host=host,
+            attempt=int(os.environ.get("TORCHELASTIC_RESTART_COUNT") or 0),
+            time=time.time(),
+        )
+        self.watch_signal()
+
+    def watch_signal(self) -> None:
+        """From now on :data:`DUMP_SIGNAL` writes every thread's stack to ``<pid>.stack``."""
+        if DUMP_SIGNAL and self._stack is None:
+            path = os.path.join(self.directory, f"{os.getpid()}.stack")
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _CLOEXEC
+            self._stack = os.open(path, flags, 0o600)
+            faulthandler.register(DUMP_SIGNAL, file=self._stack, all_threads=True, chain=False)
+
     def note_rank(self) -> None:
-        """Note rank and world size when they are news."""
+        """Note rank and world size, and the sizes of process groups, when they are news."""
         dist: Any = sys.modules.get("torch.distributed")
         if dist is not None and dist.is_available() and dist.is_initialized():
             rank = (int(dist.get_rank()), int(dist.get_world_size()))
+            self._note_groups(rank[1])
         elif self._rank is not None:
             return  # the group is gone: the rank it had still is this process's
         else:
@@ -100,6 +210,32 @@ class Recorder:
         if rank != self._rank:
             self._rank = rank
             self.note("rank", rank=rank[0], world_size=rank[1])
+
+    def _note_groups(self, world_size: int) -> None:
+        """Note the sizes of process groups smaller than the world (tensor parallelism …)."""
+        c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
+        groups = getattr(getattr(c10d, "_world", None), "pg_group_ranks", {})
+        sizes = sorted({len(ranks) for ranks in groups.values()} - {world_size})
+        if sizes != self._groups:
+            self._groups = sizes
+            self.note("groups", sizes=sizes)
+
+    def _note_exit(self) -> None:
+        """Note that the program has come to its end, and what ended it."""
+        if self._file is None:
+            return
+        error = getattr(sys, "last_value", None)
+        if error is None:
+            self.note("exit", error=None, path=None, line=None)
+            return
+        place: tuple[str | None, int] = (None, 0)
+        for frame, line in traceback.walk_tb(error.__traceback__):
+            if self._is_users(frame.f_code.co_filename):
+                place = (os.path.abspath(frame.f_code.co_filename), line)
+        text = " ".join(str(error).split())[:300]
+        name = type(error).__name__
+        message = f"{name}: {text}" if text else name
+        self.note("exit", error=message, path=place[0], line=place[1])
 
     # -- loaders
 
@@ -109,31 +245,48 @@ class Recorder:
         if number in self._loaders:
             return number
         self.note_rank()
-        path, line = self._place(loader)
+        path, line, function = self._place(loader)
         dataset, subset = _base_dataset(self._data.Subset, loader.dataset)
         iterable = isinstance(loader.dataset, self._data.IterableDataset)
         index_sampler = None if iterable else loader._index_sampler
+        makers = self._makers(loader)
         self.note(
             "loader",
             loader=number,
+            makers=[self._numbers.of(maker) for maker in makers],
             path=path,
             line=line,
+            function=function,
             cls=_class_name(loader),
             dataset=self._numbers.of(loader.dataset),
             dataset_cls=_class_name(dataset),
             dataset_length=self._untouched(lambda: len(dataset))[0],
+            mark=_mark(dataset),
             subset=subset,
             iterable=iterable,
             batch_size=_plain(loader.batch_size),
             drop_last=self._drops(loader),
             num_workers=_plain(loader.num_workers),
+            own_batch_sampler=loader.batch_size is None and loader.batch_sampler is not None,
             samplers=[] if iterable else self._samplers(index_sampler),
             shuffling=None if iterable else self._shuffling(index_sampler),
         )
         self._loaders.add(number)
-        for sampler in _chain(index_sampler):
-            self.watch(type(sampler))
+        for thing in (*_chain(index_sampler), loader, loader.dataset, *makers):
+            self.watch(type(thing))
         return number
+
+    def _makers(self, loader: Any) -> list[Any]:
+        """The libraries' objects that build the loader and take ``set_epoch`` for it."""
+        makers: list[Any] = []
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and not self._is_users(frame.f_code.co_filename):
+            maker = _self_of(frame)
+            takes = callable(getattr(type(maker), "set_epoch", None))
+            if takes and maker is not loader and not any(maker is one for one in makers):
+                makers.append(maker)
+            frame = frame.f_back
+        return makers
 
     def _drops(self, loader: Any) -> bool | None:
         """Whether the loader's tail may be dropped, as far as its attributes tell."""
@@ -145,7 +298,18 @@ class Recorder:
     def _samplers(self, sampler: Any) -> list[dict[str, Any]]:
         """What the loader reads its indices from, the outermost first."""
         return [
-            {"object": self._numbers.of(one), "cls": _class_name(one)} for one in _chain(sampler)
+            {
+                "object": self._numbers.of(one),
+                "cls": _class_name(one),
+                "module": type(one).__module__,
+                "set_epoch": callable(getattr(type(one), "set_epoch", None)),
+                "values": {
+                    name: value
+                    for name, value in getattr(one, "__dict__", {}).items()
+                    if type(value) in (int, bool) and not name.startswith("__")
+                },
+            }
+            for one in _chain(sampler)
         ]
 
     def _shuffling(self, sampler: Any) -> bool | None:
@@ -163,19 +327,30 @@ class Recorder:
                 return False
         return None
 
-    def _place(self, loader: Any) -> tuple[str, int]:
-        """The file and line that built ``loader``: the first frame of the user's own code."""
+    def _is_users(self, path: str) -> bool:
+        """Whether a file is no library's, as far as its path tells."""
+        if path == __file__ or path.startswith("<"):
+            return False
+        if "site-packages" in path or "dist-packages" in path:
+            return False
+        return not os.path.realpath(path).startswith(self._libraries)
+
+    def _place(self, loader: Any = None) -> tuple[str, int, str]:
+        """File, line and function at work: the first frame of the user's own code.
+
+        Methods of ``loader`` itself are passed over: a subclass's constructor is not the place.
+        """
         frame: FrameType | None = sys._getframe(1)
-        library: tuple[str, int] | None = None
+        library: tuple[str, int, str] | None = None
         while frame is not None:
-            path = frame.f_code.co_filename
-            own = path == __file__ or path.startswith((self._torch_folder, "<"))
-            if not own and not _is_method_of(frame, loader):
-                if "site-packages" not in path and "dist-packages" not in path:
-                    return os.path.abspath(path), frame.f_lineno
-                library = library or (path, frame.f_lineno)
+            path, name = frame.f_code.co_filename, frame.f_code.co_name
+            if loader is None or _self_of(frame) is not loader:
+                if self._is_users(path):
+                    return os.path.abspath(path), frame.f_lineno, name
+                if path != __file__ and not path.startswith(("<", *self._libraries)):
+                    library = library or (path, frame.f_lineno, name)
             frame = frame.f_back
-        return library or ("<unknown>", 0)
+        return library or ("<unknown>", 0, "")
 
     # -- passes
 
@@ -188,8 +363,11 @@ class Recorder:
         if type(loader.batch_sampler) is self._data.BatchSampler:
             inner = loader.batch_sampler.sampler
             sampler_length = self._untouched(lambda: len(inner))[0]
-        started = _Pass(self._passes, loader.batch_sampler is not None)
+        path, line, function = self._place(loader)
+        stride = self._stride(loader)
+        started = _Pass(self, self._passes, loader, stride)
         self._passes += 1
+        self.totals[0] += 1
         self.note(
             "pass",
             number=started.number,
@@ -198,8 +376,23 @@ class Recorder:
             length_error=error,
             sampler_length=sampler_length,
             grad=self._torch.is_grad_enabled(),
+            stride=stride,
+            time=time.time(),
+            path=path,
+            line=line,
+            function=function,
         )
         return started
+
+    def _stride(self, loader: Any) -> int:
+        """Which samples are kept: those whose index it divides."""
+        if self._keep_all:
+            return 1
+        length = self._untouched(lambda: len(loader.dataset))[0] or 0
+        if length <= KEPT_PER_PASS:
+            return 1
+        # A prime has no part in the strides with which samplers share out.
+        return next(filter(_is_prime, range(-(-length // (KEPT_PER_PASS // 2)), 2 * length)))
 
     def _claimed(self, loader: Any) -> tuple[int | None, str | None]:
         """The number of batches the loader says it has.
@@ -227,38 +420,6 @@ class Recorder:
             self._torch.set_rng_state(states[1])
             if numpy:
                 numpy.set_state(numpy_state)
-
-    def drawn(self, current: _Pass, index: Any) -> None:
-        """Note what the index sampler gave for one batch."""
-        indices = current.indices(index)
-        current.batches += 1
-        current.count += len(indices)
-        text = json.dumps(indices, separators=(",", ":"))
-        current.digest.update(text[1:-1].encode("ascii") + b",")
-        if current.count <= KEPT_PER_PASS and self._kept < KEPT_PER_PROCESS:
-            self._kept += len(indices)
-            self.note("draw", number=current.number, indices=indices)
-        else:
-            current.whole = False
-            self._progress(current)
-
-    def yielded(self, current: _Pass) -> None:
-        """Note that the program was given one batch."""
-        current.yielded += 1
-        if current.whole:
-            self.note("yield", number=current.number)
-        else:
-            self._progress(current)
-
-    def _progress(self, current: _Pass) -> None:
-        now = time.monotonic()
-        if now - current.noted >= PROGRESS:
-            current.noted = now
-            self.note("progress", **current.state())
-
-    def ended(self, current: _Pass, by: str) -> None:
-        """Note that the index sampler (``sampler``) or the loader (``loader``) has ended."""
-        self.note("end", by=by, **current.state())
 
     # -- set_epoch
 
@@ -288,25 +449,43 @@ class Recorder:
 
     def _note_epoch(self, sampler: Any, *args: Any, **kwargs: Any) -> None:
         value = next(iter((*args, *kwargs.values())), None)
+        path, line, _ = self._place()
+        caller: FrameType | None = sys._getframe(1)
+        while caller is not None and caller.f_code.co_filename == __file__:
+            caller = caller.f_back
         self.note(
             "set_epoch",
+            direct=caller is not None and self._is_users(caller.f_code.co_filename),
             object=self._numbers.of(sampler),
             cls=_class_name(sampler),
             value=_plain(value),
             passes=self._passes,
+            time=time.time(),
+            path=path,
+            line=line,
         )
 
     # -- safety
 
     def guarded(self, action: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Do ``action`` if this process is recorded; the program never sees it fail."""
+        """Do ``action`` if this process is recorded; the program never sees it fail.
+
+        A loader's worker process reads data, too; what it does with loaders of its own is not
+        what the rank hands out.
+        """
         try:
-            if self._awake():
+            if self._data.get_worker_info() is None:
                 return action(*args, **kwargs)
         except Exception as error:
-            with contextlib.suppress(Exception):
-                self.note("failed", reason=f"{type(error).__name__}: {error}")
+            self.failed(error)
         return None
+
+    def failed(self, error: Exception) -> None:
+        """Note what made the recorder fall silent."""
+        with contextlib.suppress(Exception):
+            self.note("failed", reason=f"{type(error).__name__}: {error}")
+
+    # -- torch
 
     def patch(self) -> None:
         """Put the recorder between torch's loaders and their index samplers."""
@@ -334,31 +513,36 @@ class Recorder:
                 self._sampler_lint = recorder.guarded(recorder.begin, loader)
             original(self, loader, first_iter, *args)
 
-        @_around(iterator, "_next_index")
-        def next_index(original: Any, self: Any) -> Any:
-            current = getattr(self, "_sampler_lint", None)
-            if current is None:
-                return original(self)
+        # The two that run for every batch are written out, for speed.
+        next_index, next_batch = iterator._next_index, iterator.__next__
+
+        @functools.wraps(next_index)
+        def _next_index(self: Any) -> Any:
+            current = self.__dict__.get("_sampler_lint")
             try:
-                index = original(self)
+                index = next_index(self)
             except StopIteration:
-                recorder.guarded(recorder.ended, current, "sampler")
+                if current is not None:
+                    current.ended(SAMPLER_ENDED)
                 raise
-            recorder.guarded(recorder.drawn, current, index)
+            if current is not None:
+                current.drawn(index)
             return index
 
-        @_around(iterator, "__next__")
-        def next_batch(original: Any, self: Any) -> Any:
-            current = getattr(self, "_sampler_lint", None)
-            if current is None:
-                return original(self)
+        @functools.wraps(next_batch)
+        def _next_batch(self: Any) -> Any:
+            current = self.__dict__.get("_sampler_lint")
             try:
-                batch = original(self)
+                batch = next_batch(self)
             except StopIteration:
-                recorder.guarded(recorder.ended, current, "loader")
+                if current is not None:
+                    current.ended(LOADER_ENDED)
                 raise
-            recorder.guarded(recorder.yielded, current)
+            if current is not None:
+                current.yielded()
             return batch
+
+        iterator._next_index, iterator.__next__ = _next_index, _next_batch
 
         for cls in (distributed, *_subclasses(sampler)):
             self.watch(cls)
@@ -370,38 +554,133 @@ class Recorder:
         if "__init_subclass__" not in vars(sampler):
             sampler.__init_subclass__ = classmethod(init_subclass)  # type: ignore[arg-type]
 
+    def patch_autograd(self, autograd: Any) -> None:
+        """Count backward passes: they tell training from evaluation."""
+        original = autograd.backward
+
+        @functools.wraps(original)
+        def backward(*args: Any, **kwargs: Any) -> Any:
+            self.backwards += 1
+            return original(*args, **kwargs)
+
+        autograd.backward = backward
+
+    def patch_join(self, join: Any) -> None:
+        """Note when the program says that its ranks take different numbers of steps."""
+
+        @_around(join.Join, "__init__")
+        def build(original: Any, self: Any, *args: Any, **kwargs: Any) -> None:
+            recorder.guarded(recorder.note, "join")
+            original(self, *args, **kwargs)
+
+        recorder = self
+
 
 class _Pass:
-    """One run of a loader from its start."""
+    """One run of a loader from its start; what runs for every batch is here."""
 
-    def __init__(self, number: int, batched: bool) -> None:
+    def __init__(self, recorder: Recorder, number: int, loader: Any, stride: int) -> None:
+        assert recorder.tape is not None
         self.number = number
-        self.batched = batched
-        self.batches = 0
-        self.count = 0
-        self.yielded = 0
-        self.whole = True
-        self.noted = 0.0
-        self.digest = hashlib.blake2b(digest_size=8)
+        self._recorder = recorder
+        self._tape = recorder.tape
+        self._totals = recorder.totals
+        self._batched = loader.batch_sampler is not None
+        # torch draws placeholders for an iterable dataset: only the batches mean something.
+        self._counted_only = isinstance(loader.dataset, recorder._data.IterableDataset)
+        self._stride = stride
+        self._keep = True
+        self._keep_all = recorder._keep_all
+        self._backwards = recorder.backwards
+        self._state = recorder.tape.append(-1 - number, array.array("q", [0] * STATE))
 
-    def indices(self, index: Any) -> list[Any]:
-        """What was drawn as a list of plain indices; never consumes what it is given."""
+    def drawn(self, index: Any) -> None:
+        """Note what the index sampler gave for one batch."""
+        if self._recorder.tape is not self._tape:
+            return  # a process forked during the pass; it is not the rank
+        state = self._state
+        try:
+            state[BATCHES] += 1
+            if self._counted_only:
+                return
+            if type(index) is not list:
+                index = self._listed(index)
+            try:
+                indices = array.array("q", index)
+            except (TypeError, OverflowError):
+                self._drawn_keys(index)
+                return
+            state[ORDER] = zlib.crc32(indices, state[ORDER])
+            count = state[COUNT] = state[COUNT] + len(indices)
+            if self._stride > 1:
+                if state[BATCHES] == 1:
+                    first = indices[:FIRST].tolist()
+                    self._recorder.note("first", number=self.number, indices=first)
+                stride = self._stride
+                indices = array.array("q", [one for one in indices if not one % stride])
+            if self._keep:
+                self._kept(indices, count)
+        except Exception as error:
+            self._recorder.failed(error)
+
+    def _kept(self, indices: array.array[int], count: int) -> None:
+        """Keep a batch's indices, while there is room."""
+        recorder = self._recorder
+        size = len(indices)
+        if not self._keep_all and (
+            (self._stride == 1 and count > KEPT_PER_PASS) or recorder.kept > KEPT_PER_PROCESS
+        ):
+            self._keep = False
+            return
+        recorder.kept += size
+        for begin in range(0, size, _LONGEST) if size > _LONGEST else (0,):
+            head = self.number + 1 if begin == 0 else TAPE_MORE
+            part = indices if size <= _LONGEST else indices[begin : begin + _LONGEST]
+            self._tape.append(head, part)
+
+    def _drawn_keys(self, index: list[Any]) -> None:
+        """The same for indices that are no integers."""
+        keys = [_plain(one) for one in index]
+        text = json.dumps(keys, separators=(",", ":"))
+        self._state[ORDER] = zlib.crc32(text.encode("ascii"), self._state[ORDER])
+        self._state[COUNT] += len(keys)
+        self._recorder.kept += len(keys)
+        if self._state[COUNT] <= KEPT_PER_PASS and self._recorder.kept <= KEPT_PER_PROCESS:
+            self._recorder.note("draw", number=self.number, indices=keys)
+
+    def _listed(self, index: Any) -> list[Any]:
+        """What was drawn as a list; never consumes what it is given."""
         if hasattr(index, "tolist"):  # a tensor or an array
             index = index.tolist()
         # Without batching a list is a batch all the same, a tuple is one index.
-        batch = Sequence if self.batched else list
+        batch = Sequence if self._batched else list
         if isinstance(index, batch) and not isinstance(index, (str, bytes)):
-            return [_plain(one) for one in index]
-        return [_plain(index)]
+            return list(index)
+        return [index]
 
-    def state(self) -> dict[str, Any]:
-        return {
-            "number": self.number,
-            "batches": self.batches,
-            "count": self.count,
-            "yielded": self.yielded,
-            "digest": self.digest.hexdigest(),
-        }
+    def yielded(self) -> None:
+        """Note that the program was given one batch."""
+        if self._recorder.tape is not self._tape:
+            return
+        self._state[YIELDED] += 1
+        self._totals[1] += 1
+        if self._recorder.backwards != self._backwards:
+            self._learned()
+
+    def _learned(self) -> None:
+        """Note that gradients were computed since the last batch, which is training."""
+        if self._state[YIELDED] > 1 or self._state[ENDS] & LOADER_ENDED:
+            self._state[LEARNED] += 1
+        self._backwards = self._recorder.backwards
+
+    def ended(self, by: int) -> None:
+        """Note that the index sampler or the loader has ended."""
+        if self._recorder.tape is self._tape:
+            self._state[ENDS] |= by
+            if by == LOADER_ENDED:
+                self._totals[2] += 1
+                if self._recorder.backwards != self._backwards:
+                    self._learned()
 
 
 class _Numbers:
@@ -480,10 +759,54 @@ def _base_dataset(subset_type: Any, dataset: Any) -> tuple[Any, list[int] | None
     return dataset, indices
 
 
-def _is_method_of(frame: FrameType, thing: Any) -> bool:
-    """Whether the frame runs a method of ``thing`` (a loader subclass's constructor)."""
+def _mark(dataset: Any) -> int:
+    """A checksum of what a dataset holds, as far as a glance at its attributes tells.
+
+    It tells whether index 7 is the same sample on two ranks: a program may give each rank a
+    dataset of its own. Runs none of the user's code and reads no sample.
+    """
+    found: list[str] = []
+    with contextlib.suppress(Exception):
+        _glance(dataset, found, 4)
+    return zlib.crc32("\n".join(found).encode("utf-8", "backslashreplace"))
+
+
+def _glance(thing: Any, found: list[str], depth: int) -> None:
+    kind = type(thing)
+    if len(found) > 1000 or depth < 0:
+        return
+    if thing is None or kind in (bool, int, float, complex):
+        found.append(repr(thing))
+    elif kind in (str, bytes):
+        found.append(repr(thing[:200]))
+    elif kind in (list, tuple):
+        found.append(str(len(thing)))
+        for one in (*thing[:3], *thing[-3:]):
+            _glance(one, found, depth - 1)
+    elif kind is dict:
+        found.append(str(len(thing)))
+        for key, value in [*thing.items()][:40]:
+            _glance(key, found, depth - 1)
+            _glance(value, found, depth - 1)
+    elif kind.__module__ in ("torch", "numpy") and hasattr(thing, "tolist"):
+        found.append(f"{kind.__name__} {getattr(thing, 'shape', None)} {thing.dtype}")
+        device = getattr(thing, "device", None)
+        if str(device or "cpu") == "cpu" and "object" not in str(thing.dtype) and len(thing):
+            found += [repr(one.reshape(-1)[:8].tolist()) for one in (thing[:1], thing[-1:])]
+    elif kind.__module__.startswith(("pandas.", "polars.", "pathlib")):
+        found.append(repr(thing)[:2000])
+    else:
+        found.append(kind.__qualname__)
+        for name, value in getattr(thing, "__dict__", {}).items():
+            if not callable(value) or hasattr(value, "__dict__"):
+                found.append(name)
+                _glance(value, found, depth - 1)
+
+
+def _self_of(frame: FrameType) -> Any:
+    """The first argument of the function at work: of a method, its object."""
     names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
-    return bool(names) and frame.f_locals.get(names[0]) is thing
+    return frame.f_locals.get(names[0]) if names else None
 
 
 def _length(ask: Callable[[], int]) -> tuple[int | None, str | None]:
@@ -508,19 +831,27 @@ def _plain(value: Any) -> Any:
         return repr(value) if plain else type(value).__qualname__
 
 
-def install(directory: str) -> None:
-    """Record this process from now on; ``torch.utils.data`` must be imported.
+def _is_prime(number: int) -> bool:
+    return number > 1 and all(number % one for one in range(2, int(number**0.5) + 1))
 
-    Signal :data:`DUMP_SIGNAL` then writes the stack of every thread to ``<pid>.stack``.
-    """
+
+def install(directory: str) -> Recorder:
+    """Record this process from now on; ``torch.utils.data`` must be imported."""
     recorder = Recorder(directory)
     recorder.patch()
+    for name, patch in _LATER.items():
+        if name in sys.modules and not getattr(sys.modules[name].__spec__, "_initializing", False):
+            patch(recorder, sys.modules[name])
     if "RANK" in os.environ:  # a rank is known even if it never gets as far as a loader
         recorder.guarded(recorder.note_rank)
-    if DUMP_SIGNAL:
-        path = os.path.join(directory, f"{os.getpid()}.stack")
-        stack = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        faulthandler.register(DUMP_SIGNAL, file=stack, all_threads=True, chain=False)
+    return recorder
+
+
+#: Modules that are imported after ``torch.utils.data``, and what is to be done with them then.
+_LATER: dict[str, Callable[[Recorder, Any], None]] = {
+    "torch.autograd": Recorder.patch_autograd,
+    "torch.distributed.algorithms.join": Recorder.patch_join,
+}
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -528,14 +859,18 @@ class _Finder(importlib.abc.MetaPathFinder):
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
+        self.recorder: Recorder | None = None
+        self.awaited = {"torch.utils.data", *_LATER}
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """The real module's spec, with a loader that installs the recorder after it."""
-        if fullname != "torch.utils.data":
+        if fullname not in self.awaited:
             return None
-        sys.meta_path.remove(self)
+        self.awaited.discard(fullname)
+        if not self.awaited:
+            sys.meta_path.remove(self)
         spec = importlib.util.find_spec(fullname)
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
@@ -544,10 +879,17 @@ class _Finder(importlib.abc.MetaPathFinder):
                 execute(module)
                 # A torch that is not built as we know it runs unrecorded.
                 with contextlib.suppress(Exception):
-                    install(self.directory)
+                    self.imported(fullname, module)
 
             spec.loader.exec_module = exec_module  # type: ignore[method-assign]
         return spec
+
+    def imported(self, name: str, module: ModuleType) -> None:
+        """Record what one of the awaited modules brings."""
+        if name == "torch.utils.data":
+            self.recorder = install(self.directory)
+        elif self.recorder is not None:
+            _LATER[name](self.recorder, module)
 
 
 def arm(directory: str) -> None:

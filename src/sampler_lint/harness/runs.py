@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
+import array
+import glob
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import struct
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from sampler_lint.harness import record
+from sampler_lint.harness.record import FIRST
 
 #: An index as the log can say it.
 Index = int | str | bool | None
@@ -21,6 +26,7 @@ class Pass:
     """One run of a loader from its start (one ``iter()``) on one rank."""
 
     number: int
+    """In the order of their beginning, over all loaders of the process."""
     length: int | None = None
     """``len(loader)`` when the pass began."""
     length_error: str | None = None
@@ -29,21 +35,39 @@ class Pass:
     """``len()`` of the sampler that a plain ``BatchSampler`` draws from."""
     grad: bool = True
     """Whether gradients were enabled when it began: a validation pass has them off."""
+    stride: int = 1
+    """Only indices that it divides were kept."""
+    time: float = 0.0
+    path: str = ""
+    line: int = 0
+    """Where the user's code began it: the ``for`` loop, ``trainer.fit`` …"""
+    function: str = ""
     batches: list[list[Index]] = field(default_factory=list)
-    """What the index sampler gave, batch by batch; see :attr:`whole`."""
+    """What the index sampler gave, batch by batch; see :attr:`whole` and :attr:`complete`."""
+    first: list[Index] = field(default_factory=list)
+    """The first few indices, whatever the stride."""
     drawn: int = 0
     """Batches the index sampler gave."""
     count: int = 0
     """Indices in them."""
     yielded: int = 0
     """Batches the program took; fewer than :attr:`drawn` when workers read ahead."""
-    digest: str | None = None
+    checksum: int = 0
+    learned: int = 0
+    """Batches after which gradients were computed."""
     exhausted: bool = False
     """The index sampler (of an iterable dataset: the loader) came to its end."""
+    ended: bool = False
+    """The loader came to its end: the program took all that there was."""
 
     @property
     def whole(self) -> bool:
         """Whether every index that was handed out is in :attr:`batches`."""
+        return self.stride == 1 and self.complete
+
+    @property
+    def complete(self) -> bool:
+        """Whether :attr:`batches` holds all indices that :attr:`stride` divides."""
         return len(self.batches) == self.drawn
 
     @property
@@ -52,14 +76,14 @@ class Pass:
         return [index for batch in self.batches for index in batch]
 
     @property
-    def order(self) -> str:
-        """A hash of all indices in their order."""
-        if self.digest is not None:
-            return self.digest
-        text = "".join(
-            json.dumps(batch, separators=(",", ":"))[1:-1] + "," for batch in self.batches
-        )
-        return hashlib.blake2b(text.encode("ascii"), digest_size=8).hexdigest()
+    def begins(self) -> list[Index]:
+        """The first few indices that were handed out."""
+        return self.first or self.indices[:FIRST]
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Equal for passes that handed out the same indices in the same order."""
+        return (self.count, self.checksum)
 
 
 @dataclass(slots=True)
@@ -69,20 +93,30 @@ class Loader:
     number: int
     path: str
     line: int
+    function: str
+    """Where the user's code built it."""
     cls: str
+    makers: list[int]
+    """A framework's objects that wrap it and take ``set_epoch`` for it."""
     dataset: int
     """Tells dataset objects of one rank apart."""
     dataset_cls: str
     dataset_length: int | None
     """Of the dataset below any ``Subset``."""
+    mark: int
+    """Differs when the datasets of two ranks hold different data (where that shows)."""
     subset: list[int] | None
     """The indices that ``Subset`` layers leave of it; None for all."""
     iterable: bool
     batch_size: Any
     drop_last: bool | None
     num_workers: Any
+    own_batch_sampler: bool
+    """It was built with ``batch_sampler=``."""
     samplers: list[dict[str, Any]]
-    """What the indices come from, the outermost first: ``object`` and ``cls``."""
+    """What the indices come from, the outermost first: the number of the ``object``, its
+    ``cls`` and ``module``, whether it has ``set_epoch``, and its attributes that are numbers
+    (``values``)."""
     shuffling: bool | None
     """Whether the order is meant to be random; None when nothing says so."""
     passes: list[Pass] = field(default_factory=list)
@@ -103,6 +137,11 @@ class SetEpoch:
     value: Any
     passes: int
     """How many passes had begun before it."""
+    time: float = 0.0
+    path: str = ""
+    line: int = 0
+    direct: bool = True
+    """Called by the user's own code, not by a framework."""
 
 
 @dataclass(slots=True)
@@ -110,8 +149,17 @@ class Log:
     """What the recorder noted in one process."""
 
     pid: int = 0
+    host: str = ""
+    attempt: int = 0
+    """How often torchrun had started the ranks anew."""
     rank: int = 0
     world_size: int = 1
+    groups: list[int] = field(default_factory=list)
+    """Sizes of the process groups that are smaller than the world."""
+    joins: bool = False
+    """The program uses ``Join``: its ranks may take different numbers of steps."""
+    exit: dict[str, Any] | None = None
+    """Set when the program came to its end: the ``error`` that ended it, ``path``, ``line``."""
     loaders: list[Loader] = field(default_factory=list)
     set_epochs: list[SetEpoch] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -145,7 +193,7 @@ class RankRun:
 
     rank: int
     outcome: str
-    """``finished``, ``died`` or ``hung``."""
+    """``finished``, ``died``, ``hung``, or ``stopped`` when it was ended for no fault."""
     reason: str = ""
     """The exception, the exit status, or the place it waited at."""
     place: str | None = None
@@ -160,6 +208,8 @@ class RankRun:
             return f"rank {self.rank} waited for ever{at}"
         if self.outcome == "died":
             return f"rank {self.rank} died{at}: {self.reason}"
+        if self.outcome == "stopped":
+            return f"rank {self.rank} was{at or ' at work'} when {self.reason}"
         return f"rank {self.rank} finished"
 
 
@@ -258,9 +308,15 @@ def read_log(path: str) -> Log:
     for event in _events(path):
         kind = event.pop("event")
         if kind == "process":
-            log.pid = event["pid"]
+            log.pid, log.host, log.attempt = event["pid"], event["host"], event["attempt"]
         elif kind == "rank":
             log.rank, log.world_size = event["rank"], event["world_size"]
+        elif kind == "groups":
+            log.groups = event["sizes"]
+        elif kind == "join":
+            log.joins = True
+        elif kind == "exit":
+            log.exit = event
         elif kind == "loader":
             loader = Loader(number=event.pop("loader"), **event)
             loaders[loader.number] = loader
@@ -269,28 +325,54 @@ def read_log(path: str) -> Log:
             owner = loaders[event.pop("loader")]
             current = passes[event["number"]] = Pass(**event)
             owner.passes.append(current)
+        elif kind == "first":
+            passes[event["number"]].first = event["indices"]
         elif kind == "draw":
-            current = passes[event["number"]]
-            current.batches.append(event["indices"])
-            current.drawn += 1
-            current.count += len(event["indices"])
-        elif kind == "yield":
-            passes[event["number"]].yielded += 1
-        elif kind in ("progress", "end"):
-            current = passes[event["number"]]
-            current.drawn, current.count = event["batches"], event["count"]
-            current.yielded, current.digest = event["yielded"], event["digest"]
-            current.exhausted = current.exhausted or kind == "end"
+            passes[event["number"]].batches.append(event["indices"])
         elif kind == "set_epoch":
             log.set_epochs.append(SetEpoch(**event))
         elif kind == "failed":
             log.failures.append(event["reason"])
+    tape = os.path.splitext(path)[0] + ".tape"
+    if os.path.exists(tape):
+        _read_tape(tape, passes)
     for loader in log.loaders:
-        if loader.iterable:  # torch draws placeholders for it: only the batches mean something
+        if loader.iterable:  # the index sampler of torch is endless: the loader's end counts
             for current in loader.passes:
-                current.drawn, current.count, current.batches = current.yielded, 0, []
-                current.digest = None
+                current.drawn, current.exhausted = current.yielded, current.ended
     return log
+
+
+def _read_tape(path: str, passes: Mapping[int, Pass]) -> None:
+    """Add what the tape tells about the passes."""
+    batch: list[Index] = []
+    for head, numbers in _records(path):
+        if head == record.TAPE_MORE:
+            batch += numbers
+        elif head > 0 and head - 1 in passes:
+            batch = list(numbers)
+            passes[head - 1].batches.append(batch)
+        elif head < 0 and -1 - head in passes:
+            current = passes[-1 - head]
+            current.drawn, current.count = numbers[record.BATCHES], numbers[record.COUNT]
+            current.checksum, current.yielded = numbers[record.ORDER], numbers[record.YIELDED]
+            current.learned = numbers[record.LEARNED]
+            current.exhausted = bool(numbers[record.ENDS] & record.SAMPLER_ENDED)
+            current.ended = bool(numbers[record.ENDS] & record.LOADER_ENDED)
+
+
+def _records(path: str) -> Iterator[tuple[int, array.array[int]]]:
+    """The records of a tape after the first, which are its totals."""
+    first = True
+    with open(path, "rb") as file:
+        while data := file.read(record.SEGMENT):
+            segment = array.array("q", data[: len(data) // 8 * 8])
+            at = 0
+            while at + 2 <= len(segment) and segment[at]:
+                end = at + 2 + segment[at + 1]
+                if not first:
+                    yield segment[at], segment[at + 2 : end]
+                first, at = False, end
 
 
 def _events(path: str) -> Iterator[dict[str, Any]]:
@@ -300,25 +382,63 @@ def _events(path: str) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
 
 
-def waiting_place(stack: str, root: str) -> str | None:
-    """Where a process waits, from its ``faulthandler`` dump: ``file:line`` below ``root``.
+def read_totals(path: str) -> tuple[int, ...]:
+    """Passes begun, batches taken and passes ended so far, from a tape being written."""
+    with open(path, "rb") as file:
+        data = file.read(8 * (2 + record.TOTALS))
+    return struct.unpack(f"{len(data) // 8}q", data)[2:]
 
-    The main thread comes last in a dump, and its innermost frame first in a thread.
+
+def waiting_place(stack: str, root: str) -> str | None:
+    """Where a process waits, from its ``faulthandler`` dump: ``file:line``.
+
+    That is the innermost frame below ``root``, or else the innermost of no library. The main
+    thread comes last in a dump, and its innermost frame first in a thread.
     """
     place = None
     for thread in stack.split("\n\n"):
-        for match in _FRAME.finditer(thread):
-            path = relative(match["path"], root)
-            if path != match["path"] or not os.path.isabs(path):
-                place = f"{path}:{match['line']}"
-                break
+        frames = [(match["path"], match["line"]) for match in _FRAME.finditer(thread)]
+        users = [(path, line) for path, line in frames if is_users(path)]
+        inside = [one for one in users if relative(one[0], root) != one[0]]
+        for path, line in (inside or users)[:1]:
+            place = f"{relative(path, root)}:{line}"
     return place
 
 
+def is_users(path: str) -> bool:
+    """Whether a file is no library's, as far as its path tells."""
+    inside = re.search(r"[/\\]((site|dist)-packages|lib[/\\]python3\.\d+)[/\\]", path)
+    return not inside and not path.startswith("<")
+
+
+def logs_in(directory: str) -> list[str]:
+    """The paths of the logs that recorded processes left in ``directory``."""
+    return sorted(glob.glob(os.path.join(glob.escape(directory), "*.jsonl")))
+
+
+def log_of(directory: str, pid: int) -> str | None:
+    """The path of one process's log, if it left one."""
+    return next((path for path in logs_in(directory) if f".{pid}." in path), None)
+
+
 def main_logs(logs: Iterable[Log]) -> dict[int, Log]:
-    """The log of each rank: of several processes of one rank, the one that built loaders."""
+    """The log of each rank.
+
+    A job may leave more: of what a parent did before it became a world, of ranks that were
+    started anew, of helper processes. The largest world counts, its last start, and of
+    several processes of one rank the one that read most.
+    """
+    every = list(logs)
+    size = max((log.world_size for log in every), default=1)
     chosen: dict[int, Log] = {}
-    for log in logs:
-        if log.rank not in chosen or len(log.loaders) > len(chosen[log.rank].loaders):
+    for log in every:
+        if log.world_size == size and (
+            log.rank not in chosen or _weight(log) > _weight(chosen[log.rank])
+        ):
             chosen[log.rank] = log
     return chosen
+
+
+def _weight(log: Log) -> tuple[int, int, int]:
+    passes = sum(len(loader.passes) for loader in log.loaders)
+    return (log.attempt, passes, len(log.loaders))

@@ -150,24 +150,33 @@ def kill(pids: Iterable[int]) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
+def children(pid: int) -> list[tuple[int, bool]]:
+    """The direct children of ``pid``, each with whether it is a zombie (empty without /proc)."""
+    return _children().get(pid, [])
+
+
 def descendants(pid: int) -> list[int]:
     """Every running process below ``pid``, as far as /proc tells (empty without it)."""
-    children: dict[int, list[int]] = {}
+    below = _children()
+    found: list[int] = []
+    queue = [pid]
+    while queue:
+        running = [child for child, zombie in below.get(queue.pop(), []) if not zombie]
+        found += running
+        queue += running
+    return found
+
+
+def _children() -> dict[int, list[tuple[int, bool]]]:
+    table: dict[int, list[tuple[int, bool]]] = {}
     try:
         names = [name for name in os.listdir("/proc") if name.isdigit()]
     except OSError:
-        return []
+        return {}
     for name in names:
         with contextlib.suppress(OSError, ValueError, IndexError):
             with open(f"/proc/{name}/stat", "rb") as file:
                 # The command may hold blanks and brackets; the state comes after the last one.
                 state, parent = file.read().rpartition(b")")[2].split()[:2]
-            if state != b"Z":
-                children.setdefault(int(parent), []).append(int(name))
-    found: list[int] = []
-    queue = [pid]
-    while queue:
-        below = children.get(queue.pop(), [])
-        found += below
-        queue += below
-    return found
+            table.setdefault(int(parent), []).append((int(name), state == b"Z"))
+    return table

@@ -18,13 +18,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from sampler_lint.harness import record, supervise
-from sampler_lint.harness.runs import Log, RankRun, Run, main_logs, read_log, waiting_place
+from sampler_lint.harness.runs import (
+    Log,
+    RankRun,
+    Run,
+    log_of,
+    logs_in,
+    main_logs,
+    read_log,
+    waiting_place,
+)
 
 #: Seconds a scenario may take.
 TIMEOUT = 30.0
@@ -260,20 +269,16 @@ def run_command(
     """
     root = os.path.abspath(cwd or os.curdir)
     with tempfile.TemporaryDirectory(prefix="sampler-lint-") as directory:
-        environment = {**os.environ, **(env or {})}
-        paths = [_SITE, environment.get("PYTHONPATH", "")]
-        environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-        environment[record.DIRECTORY] = directory
+        environment = recorded_environment(directory, {**os.environ, **(env or {})})
         started = time.monotonic()
         with _spawned(argv, root, environment) as child:
 
             def dump(_: supervise.Child) -> None:
-                below = {child.pid, *supervise.descendants(child.pid)}
-                _signal(below & set(_pids(directory)))
+                dump_stacks(directory, {child.pid, *supervise.descendants(child.pid)}, wait=0)
 
             supervise.watch([child], timeout, dump=dump)
         duration = time.monotonic() - started
-        logs = main_logs(read_log(path) for path in glob.glob(os.path.join(directory, "*.jsonl")))
+        logs = main_logs(map(read_log, logs_in(directory)))
         status = child.status if child.status is not None else 1
         ranks = [_command_rank(logs[rank], child, directory, root) for rank in sorted(logs)]
     return status, Run(root, ranks, tuple(argv), duration)
@@ -311,24 +316,42 @@ def _spawned(
         os.close(err[0])
 
 
-def _signal(pids: set[int]) -> None:
-    if record.DUMP_SIGNAL:
-        for pid in pids:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, record.DUMP_SIGNAL)
+def recorded_environment(directory: str, environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment that makes a Python program, and those it starts, record themselves."""
+    paths = [_SITE, environment.get("PYTHONPATH", "")]
+    return {
+        **environment,
+        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
+        record.DIRECTORY: directory,
+    }
 
 
-def _pids(directory: str) -> list[int]:
-    """The recorded processes: they have the handler, others would die of the signal."""
-    names = glob.glob(os.path.join(directory, "*.stack"))
-    return [int(os.path.splitext(os.path.basename(name))[0]) for name in names]
+def dump_stacks(directory: str, pids: Collection[int], *, wait: float = supervise.DUMP) -> set[int]:
+    """Make those of the processes that are recorded write down where they are; which they were.
+
+    Others would die of the signal.
+    """
+    names = glob.glob(os.path.join(glob.escape(directory), "*.stack"))
+    recorded = {int(os.path.splitext(os.path.basename(name))[0]) for name in names}
+    for pid in recorded & set(pids):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, record.DUMP_SIGNAL)
+    if recorded:
+        time.sleep(wait)
+    return recorded & set(pids)
+
+
+def hung_rank(directory: str, pid: int, root: str) -> str | None:
+    """Where a process waited when :func:`dump_stacks` asked it."""
+    stack = Path(directory, f"{pid}.stack")
+    return waiting_place(stack.read_text("utf-8", "replace"), root) if stack.exists() else None
 
 
 def _rank_run(number: int, reply: Mapping[str, Any], directory: str, root: str) -> RankRun:
     """What the zygote says about a rank, together with what the rank left."""
     status = reply["status"]
-    path = os.path.join(directory, f"{reply['pid']}.jsonl")
-    log = read_log(path) if os.path.exists(path) else Log(rank=number)
+    path = log_of(directory, reply["pid"])
+    log = read_log(path) if path else Log(rank=number)
     rank = RankRun(number, "finished", stdout=reply["stdout"], stderr=reply["stderr"], log=log)
     if reply["hung"]:
         _hung(rank, reply["pid"], directory, root)
@@ -352,6 +375,4 @@ def _command_rank(log: Log, child: supervise.Child, directory: str, root: str) -
 
 def _hung(rank: RankRun, pid: int, directory: str, root: str) -> None:
     rank.outcome, rank.reason = "hung", "time was up"
-    stack = Path(directory, f"{pid}.stack")
-    if stack.exists():
-        rank.place = waiting_place(stack.read_text("utf-8", "replace"), root)
+    rank.place = hung_rank(directory, pid, root)

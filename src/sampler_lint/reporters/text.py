@@ -46,9 +46,20 @@ class Painter:
 
 def render(outcome: Outcome) -> str:
     """Every finding, then the summary."""
+    findings = render_findings(outcome)
+    return f"{findings}
+{summary(outcome)}
+" if findings else f"{summary(outcome)}
+"
+
+
+def render_findings(outcome: Outcome) -> str:
+    """Every finding with what belongs to it, a blank line between two."""
     paint = Painter(outcome)
-    blocks = ["\n".join(_finding(each, outcome, paint)) + "\n" for each in outcome.shown]
-    return "\n".join([*blocks, summary(outcome) + "\n"])
+    return "
+".join("
+".join(_finding(each, outcome, paint)) + "
+" for each in outcome.shown)
 
 
 def summary(outcome: Outcome) -> str:

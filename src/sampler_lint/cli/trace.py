@@ -1,0 +1,335 @@
+"""``sampler-lint trace``: a training command run with the recorder in it, and what it showed."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sampler_lint.cli._common import (
+    CLEAN,
+    FAILED,
+    FINDINGS,
+    UsageError,
+    add_output_format,
+    complain,
+    wants_color,
+)
+
+if TYPE_CHECKING:
+    from sampler_lint.findings import Finding
+    from sampler_lint.harness.judge import Observation
+    from sampler_lint.harness.runs import Run
+    from sampler_lint.harness.trace import Trace
+    from sampler_lint.reporters import Outcome
+
+_EPILOG = """\
+The command's own output passes through; the report follows on standard output. With
+--output-format json the command's standard output goes to standard error, so that the report
+stands alone. Ctrl-C ends the command, and the report tells what was seen until then.
+
+Exit codes: 0 nothing was found; 1 findings; 2 nothing was recorded, or the command could not
+be started, or it failed and nothing was found.
+
+  sampler-lint trace -- torchrun --nproc-per-node 2 train.py --epochs 3
+  sampler-lint trace --plot order.html -- accelerate launch train.py
+  sampler-lint trace --keep /shared/run -- torchrun --nnodes 2 ...    (on every node)
+  sampler-lint trace --report /shared/run
+"""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Trace the command in ``argv``, or report on records, and return the exit code."""
+    parser = _parser()
+    end = argv.index("--") if "--" in argv else len(argv)
+    arguments = parser.parse_args(argv[:end])
+    command = list(argv[end + 1 :])
+    if bool(command) == bool(arguments.report):
+        parser.error("give a command after --, or records with --report DIR")
+    if arguments.plot and Path(arguments.plot).suffix.lower() not in (".html", ".png"):
+        raise UsageError(f"--plot {arguments.plot}: the picture's name ends in .html or .png")
+
+    from sampler_lint.harness.trace import read
+    from sampler_lint.harness.world import HarnessError
+
+    try:
+        if arguments.plot:
+            _check_plot(arguments.plot)
+        traced = read(arguments.report) if arguments.report else _run(arguments, command)
+    except (HarnessError, OSError) as error:
+        raise UsageError(str(error)) from error
+    return _report(arguments, traced)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="sampler-lint trace",
+        usage="%(prog)s [options] -- COMMAND ...\n       %(prog)s [options] --report DIR ...",
+        description="Run a training command, record which samples every rank's loaders hand out, "
+        "and say what is wrong with them. The program's files are not changed.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--report", metavar="DIR", nargs="+", help="report on records that --keep has kept"
+    )
+    parser.add_argument("--keep", metavar="DIR", help="keep the records in this folder")
+    parser.add_argument("--plot", metavar="FILE", help="draw what was read, as .html or .png")
+    parser.add_argument(
+        "--timeout", metavar="SECONDS", type=_seconds, help="end the command after so long"
+    )
+    parser.add_argument(
+        "--stall",
+        metavar="SECONDS",
+        type=_seconds,
+        help="end the command when no rank has read anything for so long (default: after 60 s, "
+        "and only if a rank waits for one that took fewer steps)",
+    )
+    parser.add_argument(
+        "--all-indices",
+        action="store_true",
+        help="keep every index; by default, of more than 10000 samples every n-th is kept",
+    )
+    add_output_format(parser)
+    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+    return parser
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is no positive number of seconds")
+    return value
+
+
+def _run(arguments: argparse.Namespace, command: Sequence[str]) -> Trace:
+    from sampler_lint.harness.trace import trace
+
+    as_json = arguments.output_format == "json"
+    sys.stdout.flush()
+    with _folder(arguments.keep) as directory:
+        return trace(
+            command,
+            directory,
+            stdout=sys.stderr.fileno() if as_json else None,
+            timeout=arguments.timeout,
+            stall=arguments.stall,
+            keep_all=arguments.all_indices,
+        )
+
+
+@contextlib.contextmanager
+def _folder(keep: str | None) -> Iterator[str]:
+    if keep is None:
+        with tempfile.TemporaryDirectory(
+            prefix="sampler-lint-", ignore_cleanup_errors=True
+        ) as temporary:
+            yield temporary
+    else:
+        os.makedirs(keep, exist_ok=True)
+        yield keep
+
+
+# -- the report
+
+
+def _report(arguments: argparse.Namespace, traced: Trace) -> int:
+    from sampler_lint.harness.judge import judge
+    from sampler_lint.reporters import Outcome
+    from sampler_lint.reporters.text import visible
+
+    observations = judge(traced.run)
+    findings = [_finding(one, traced.run) for one in _as_linted(observations, traced.run)]
+    outcome = Outcome(findings, files=0, color=wants_color(arguments.color, sys.stdout))
+    if arguments.output_format == "json":
+        print(_json(traced, outcome))
+    else:
+        from sampler_lint.reporters.text import render_findings
+
+        sys.stdout.write(render_findings(outcome))
+        print("\n".join(map(visible, _summary(traced, len(findings)))))
+    if arguments.plot and traced.run.ranks:
+        from sampler_lint.harness import plot
+
+        plot.save(traced.run, [one.message for one in findings], arguments.plot)
+    if not _batches(traced.run):
+        complain(_nothing(traced))
+        return FAILED
+    if findings:
+        return FINDINGS
+    failed = traced.status not in (None, 0) and traced.ended_by != _INTERRUPTED
+    return FAILED if failed else CLEAN
+
+
+_INTERRUPTED = "it was interrupted"
+
+
+def _as_linted(observations: Sequence[Observation], run: Run) -> list[Observation]:
+    """The observations, where several codes look alike with the one that the linter finds."""
+    from dataclasses import replace
+
+    unsure = [one for one in observations if one.also]
+    if not unsure:
+        return list(observations)
+    from sampler_lint import engine
+
+    log = run.ranks[0].log
+    calls = {call.path for call in log.set_epochs}
+    loops = {one.path for loader in log.loaders for one in loader.passes}
+    paths = {*calls, *loops, *(loader.path for loader in log.loaders)}
+    report = engine.check(sorted(filter(os.path.isfile, paths)), engine.Options())
+    linted = {finding.code: finding for finding in reversed(report.findings)}
+    told = []
+    for one in observations:
+        code = next((code for code in (one.code, *one.also) if code in linted), None)
+        if one.also and code is not None:
+            path = os.path.relpath(linted[code].path, run.root)
+            place = f"{path}:{linted[code].start.row}"
+            note = f"{place}: the linter finds {code} here; `sampler-lint rule {code}` explains it"
+            one = replace(one, code=code, evidence=(*one.evidence, note))
+        told.append(one)
+    return told
+
+
+def _finding(one: Observation, run: Run) -> Finding:
+    from sampler_lint.findings import Finding, Position
+    from sampler_lint.harness.runs import relative
+
+    first, last = 1, 1
+    with contextlib.suppress(OSError, IndexError):
+        text = Path(one.path).read_text("utf-8", "replace").splitlines()[one.line - 1]
+        first, last = len(text) - len(text.lstrip()) + 1, len(text.rstrip()) + 1
+    path = relative(one.path, os.getcwd())
+    start, end = Position(max(1, one.line), first), Position(max(1, one.line), max(first, last))
+    return Finding(one.code, one.message, path, start, end, why=one.evidence)
+
+
+def _batches(run: Run) -> int:
+    return sum(
+        one.yielded or one.drawn
+        for rank in run.ranks
+        for loader in rank.log.loaders
+        for one in loader.passes
+    )
+
+
+def _nothing(traced: Trace) -> str:
+    if traced.status not in (None, 0) and not traced.ended_by:
+        return f"the command failed ({_status(traced)}) before any loader was read"
+    return (
+        "nothing was recorded: no process of the command read a torch DataLoader "
+        "(a Python run with -I, -E or -S cannot be recorded)"
+    )
+
+
+def _status(traced: Trace) -> str:
+    assert traced.status is not None
+    if traced.status < 0:
+        return f"signal {-traced.status}"
+    return f"exit status {traced.status}"
+
+
+def _summary(traced: Trace, findings: int) -> Iterator[str]:
+    """What became of the command and its ranks, and how much was recorded."""
+    run = traced.run
+    if findings:
+        yield ""
+    if traced.ended_by:
+        yield f"The command was ended: {traced.ended_by}."
+    elif traced.status not in (None, 0):
+        yield f"The command failed: {_status(traced)}."
+    yield from (f"{rank}." for rank in run.ranks if rank.outcome != "finished")
+    if traced.missing:
+        yield f"No record of rank {', '.join(map(str, traced.missing))} of {traced.world_size}."
+    if traced.left_behind:
+        yield f"{_count(traced.left_behind, 'process')} left behind by it had to be killed."
+    yield from (f"Recording failed: {one}." for one in traced.failures)
+    loaders = [loader for rank in run.ranks[:1] for loader in rank.log.loaders if loader.passes]
+    epochs = sum(len(loader.passes) for loader in loaders)
+    told = "Nothing wrong was seen." if not findings else f"Found {_count(findings, 'finding')}."
+    yield (
+        f"{told} Recorded: {_count(len(run.ranks), 'rank')}, {_count(len(loaders), 'loader')}, "
+        f"{_count(epochs, 'epoch')} on rank 0, {_count(_batches(run), 'batch')}."
+    )
+
+
+def _count(number: int, noun: str) -> str:
+    plural = f"{noun}es" if noun.endswith(("ss", "tch")) else f"{noun}s"
+    return f"{number} {noun if number == 1 else plural}"
+
+
+def _json(traced: Trace, outcome: Outcome) -> str:
+    import json
+
+    from sampler_lint.reporters import reporter
+
+    run = traced.run
+    report: dict[str, Any] = {
+        "command": list(traced.command),
+        "status": traced.status,
+        "ended_by": traced.ended_by or None,
+        "left_behind": traced.left_behind,
+        "world_size": traced.world_size,
+        "missing_ranks": traced.missing,
+        "recorder_failures": traced.failures,
+        "findings": json.loads(reporter("json")(outcome)),
+        "ranks": [
+            {
+                "rank": rank.rank,
+                "host": rank.log.host,
+                "pid": rank.log.pid,
+                "outcome": rank.outcome,
+                "reason": rank.reason or None,
+                "place": rank.place,
+                "loaders": [
+                    {
+                        "built": run.place(loader),
+                        "class": loader.cls,
+                        "dataset": loader.dataset_cls,
+                        "samples": loader.dataset_length,
+                        "samplers": [sampler["cls"] for sampler in loader.samplers],
+                        "epochs": [
+                            {
+                                "batches": one.yielded,
+                                "indices": one.count,
+                                "order": f"{one.checksum:08x}",
+                                "ended": one.ended,
+                                "training": one.learned > 0,
+                            }
+                            for one in loader.passes
+                        ],
+                    }
+                    for loader in rank.log.loaders
+                    if loader.passes
+                ],
+                "set_epoch": [
+                    {
+                        "on": call.cls,
+                        "value": call.value,
+                        "time": call.time,
+                        "path": call.path,
+                        "line": call.line,
+                    }
+                    for call in rank.log.set_epochs
+                ],
+            }
+            for rank in run.ranks
+        ],
+    }
+    return json.dumps(report, indent=2)
+
+
+def _check_plot(path: str) -> None:
+    """Fail before the command runs, not after it."""
+    from sampler_lint.harness import plot
+
+    plot.check(path)

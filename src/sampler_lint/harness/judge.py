@@ -1,0 +1,500 @@
+"""What a recorded run shows to be wrong, by the linter's codes, with the evidence.
+
+The invariants say whether a promise was broken; a verdict on a program that nobody has looked
+at needs more: why it broke, and that it was not meant so. What may be meant is passed over:
+loaders that do not train, samplers that repeat or choose, ranks that share a shard on purpose
+(tensor parallelism), datasets that differ by rank, uneven inputs under ``Join``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sampler_lint.harness.invariants import (
+    comparable,
+    epochs_of,
+    expected_samples,
+    kept_of,
+    length_flaw,
+    listed,
+    one_round,
+    partition_flaw,
+    repeated_orders,
+    samples_read,
+    some,
+    training_jobs,
+)
+from sampler_lint.harness.runs import Loader, Log, Pass, Run, SetEpoch, Stream, is_users, relative
+
+#: With fewer batches than this, two epochs of shuffled batches may agree by chance.
+ENOUGH_BATCHES = 6
+
+#: An epoch of fewer indices on a rank says nothing about shares.
+ENOUGH_INDICES = 8
+
+#: Words in the names of samplers, or of their attributes, that repeat or choose samples.
+_CHOOSE = ("repeat", "repetition", "replacement", "weight", "subset", "rasampler", "balanced")
+
+#: Attributes of samplers that say among how many they share out.
+_SHARES = ("num_replicas", "world_size", "num_processes", "num_shards")
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One bug that a run has shown."""
+
+    code: str
+    message: str
+    """What was seen and what to do, as one sentence."""
+    path: str
+    line: int
+    evidence: tuple[str, ...]
+    """Places and numbers, each a sentence for a person."""
+    also: tuple[str, ...] = ()
+    """Other codes whose bugs look the same from outside."""
+
+
+def judge(run: Run) -> list[Observation]:
+    """The bugs that the run has shown, by place and code."""
+    jobs = training_jobs(run)
+    found = [
+        one for job in jobs for one in (*_orders(run, job), *_shares(run, job), *_steps(run, job))
+    ]
+    found += [one for job in run.streams() for one in _lengths(run, job)]
+    return sorted(set(found), key=lambda one: (one.path, one.line, one.code))
+
+
+# -- places
+
+
+def _spot(loader: Loader, passes: Sequence[Pass]) -> tuple[str, int]:
+    """Where the user meets the loader: where it was built, or else where it is read."""
+    if is_users(loader.path) or not passes or not is_users(passes[0].path):
+        return loader.path, loader.line
+    return passes[0].path, passes[0].line
+
+
+def _place(run: Run, path: str, line: int) -> str:
+    return f"{relative(path, run.root)}:{line}"
+
+
+def _places(run: Run, job: Sequence[Stream]) -> list[str]:
+    """Where the job's loader was built and is iterated, and what it is."""
+    loader, passes = job[0].loader, job[0].passes
+    size = "" if loader.dataset_length is None else f" of {loader.dataset_length} samples"
+    data = f"{loader.dataset_cls}{size}"
+    if loader.subset is not None:
+        data = f"{len(loader.subset)} samples of {loader.dataset_cls}"
+    chain = " over ".join(sampler["cls"] for sampler in loader.samplers)
+    reads = f", indices from {chain}" if chain else ""
+    places = [f"{run.place(loader)}: {loader.cls} built here over {data}{reads}"]
+    for path, line in dict.fromkeys((one.path, one.line) for one in passes):
+        places.append(f"{_place(run, path, line)}: iterated here")
+    return places[:5]
+
+
+def _who(ranks: Sequence[int], size: int) -> str:
+    if len(ranks) == size:
+        return "both ranks" if size == 2 else "every rank" if size > 1 else "the one rank"
+    return f"rank {listed(ranks)}" if len(ranks) == 1 else f"ranks {listed(ranks)}"
+
+
+def _span(numbers: Sequence[int]) -> str:
+    """``0-3`` for consecutive numbers, else a list."""
+    if len(numbers) > 2 and list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]}-{numbers[-1]}"
+    return listed(numbers)
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f} %"
+
+
+# -- one order in several epochs
+
+
+def _orders(run: Run, job: Sequence[Stream]) -> Iterator[Observation]:
+    loader = job[0].loader
+    if loader.iterable or loader.shuffling is False:
+        return
+    repeats, _ = repeated_orders(job)
+    for numbers, ranks in repeats.items():
+        rank = ranks[0]
+        epochs = [epochs_of(job[rank])[number][1] for number in numbers]
+        if not _meant_random(loader, epochs):
+            continue
+        cause = _cause(run.ranks[rank].log, job[rank], epochs)
+        message = (
+            f"epochs {_span(numbers)} have one order on {_who(ranks, len(job))}: {cause.reason}"
+        )
+        calls = _calls(run, run.ranks[rank].log)
+        begins = f"rank {rank} begins each of them with {some(epochs[0].begins)}"
+        path, line = _spot(loader, epochs)
+        yield Observation(
+            cause.code, message, path, line, (*_places(run, job), *calls, begins), cause.also
+        )
+
+
+def _meant_random(loader: Loader, epochs: Sequence[Pass]) -> bool:
+    """Whether equal orders are certainly neither meant nor chance."""
+    first = epochs[0]
+    if loader.shuffling is None:
+        # A sampler that takes the epoch varies with it, unless it counts upwards anyway.
+        numbers = [one for one in first.indices if isinstance(one, int)]
+        if not any(sampler["set_epoch"] for sampler in loader.samplers):
+            return False
+        if numbers == sorted(numbers):
+            return False
+    inner = loader.samplers[-1]["module"].startswith("torch.") if loader.samplers else False
+    return inner or first.drawn >= ENOUGH_BATCHES or len(epochs) > 2
+
+
+def _calls(run: Run, log: Log) -> list[str]:
+    """Where ``set_epoch`` was called, on what, with which values."""
+    calls: dict[tuple[str, int, str], list[str]] = {}
+    for call in log.set_epochs:
+        calls.setdefault((call.path, call.line, call.cls), []).append(str(call.value))
+    return [
+        f"{_place(run, path, line)}: set_epoch of {cls} called here with "
+        f"{', '.join(values[:4])}{' …' if len(values) > 4 else ''}"
+        for (path, line, cls), values in list(calls.items())[:4]
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """Why epochs are alike: the code, the reason, and the codes that look the same."""
+
+    code: str
+    reason: str
+    also: tuple[str, ...] = ()
+
+
+def _cause(log: Log, stream: Stream, epochs: Sequence[Pass]) -> _Cause:
+    owners = [next(one for one in stream.loaders if epoch in one.passes) for epoch in epochs]
+    loader = owners[0]
+    carriers = [sampler for owner in owners for sampler in owner.samplers if sampler["set_epoch"]]
+    objects = {sampler["object"] for sampler in carriers}
+    calls = [call for call in log.set_epochs if call.object in objects]
+    if not carriers:
+        return _carrierless(loader)
+    if not calls:
+        return _uncalled(log, stream, carriers[-1]["cls"])
+    called = {call.object for call in calls}
+    reached = next(sampler["cls"] for sampler in carriers if sampler["object"] in called)
+    missed = [sampler["cls"] for sampler in carriers if sampler["object"] not in called]
+    if _late(calls, epochs):
+        return _Cause(
+            "SMP103",
+            "`set_epoch` is called after the epoch's iterator was made, so its value counts for "
+            "the next one; call it before the loop over the loader",
+        )
+    values = [_in_force(calls, epoch) for epoch in epochs]
+    if len(set(map(str, values))) == 1:
+        return _Cause(
+            "SMP103",
+            f"`set_epoch` left the value {values[0]} for all of them; call it at the start of "
+            f"every epoch with that epoch's number",
+        )
+    if missed and loader.own_batch_sampler and loader.samplers[0]["cls"] in missed:
+        return _Cause(
+            "SMP101",
+            f"`set_epoch` reaches {reached}, but {missed[0]} carries the epoch; call "
+            f"`loader.batch_sampler.set_epoch(epoch)`",
+        )
+    if missed:
+        return _Cause(
+            "SMP104",
+            f"`set_epoch` of {reached} does not reach {missed[-1]}, which makes the order; "
+            f"forward the call",
+        )
+    return _Cause(
+        "SMP104",
+        f"`set_epoch` of {reached} was called with the epoch, but the order does not depend on "
+        f"it; seed its generator with the seed and the epoch",
+        ("SMP203", "SMP404"),
+    )
+
+
+def _carrierless(loader: Loader) -> _Cause:
+    inner = loader.samplers[-1]["cls"] if loader.samplers else "the sampler"
+    if loader.samplers and loader.samplers[-1]["module"].startswith("torch."):
+        return _Cause(
+            "SMP102",
+            f"{inner} takes no epoch, and its generator is seeded alike before each; seed it "
+            f"once, before the first",
+        )
+    return _Cause(
+        "SMP104",
+        f"{inner} has no `set_epoch` and shuffles with one seed; give it one and add the epoch "
+        f"to the seed",
+        ("SMP203",),
+    )
+
+
+def _uncalled(log: Log, stream: Stream, cls: str) -> _Cause:
+    """No call reached the loader's samplers: perhaps another object got it."""
+    loader = stream.loader
+    makers = dict.fromkeys(loader.makers, "the prepared loader")
+    things = {loader.number: loader.cls, loader.dataset: "the dataset", **makers}
+    others = {
+        sampler["object"]
+        for other in log.loaders
+        if other not in stream.loaders and any(one.yielded for one in other.passes)
+        for sampler in other.samplers
+    }
+    strays = [call for call in log.set_epochs if call.direct and call.object not in others]
+    on = next((things[call.object] for call in strays if call.object in things), None)
+    if on is not None:
+        return _Cause(
+            "SMP103",
+            f"`set_epoch` is called on {on}, which does not pass it to {cls}, which makes the "
+            f"order; call it there",
+            ("SMP101",),
+        )
+    if strays:
+        where = "`loader.batch_sampler`" if loader.own_batch_sampler else "`loader.sampler`"
+        return _Cause(
+            "SMP101" if loader.own_batch_sampler else "SMP103",
+            f"`set_epoch` is called on a {strays[0].cls} that this loader does not read; call it "
+            f"on the {cls} in {where}",
+            ("SMP102", "SMP103"),
+        )
+    where = " in `loader.batch_sampler` (nobody reads `loader.sampler`)"
+    return _Cause(
+        "SMP102",
+        f"no `set_epoch` call reached {cls}, which makes the order; call it at the start of "
+        f"every epoch{where if loader.own_batch_sampler else ''}",
+        ("SMP101", "SMP103", "SMP104"),
+    )
+
+
+def _in_force(calls: Sequence[SetEpoch], epoch: Pass) -> Any:
+    """The value that the last call before the epoch left; 0 is every sampler's first."""
+    before = [call.value for call in calls if call.passes <= epoch.number]
+    return before[-1] if before else 0
+
+
+def _late(calls: Sequence[SetEpoch], epochs: Sequence[Pass]) -> bool:
+    """Whether each epoch's call came only after the epoch had begun."""
+    numbers = [epoch.number for epoch in epochs]
+    return (
+        not any(call.passes <= numbers[0] for call in calls)
+        and any(numbers[0] < call.passes <= numbers[1] for call in calls)
+        and len({str(call.value) for call in calls}) > 1
+    )
+
+
+# -- shares of the ranks
+
+
+def _shares(run: Run, job: Sequence[Stream]) -> Iterator[Observation]:
+    loaders = [stream.loader for stream in job]
+    size = run.ranks[0].log.world_size
+    expected = expected_samples(job)
+    if len(job) < 2 or len(job) != size or expected is None or not _share_out(run, loaders):
+        return
+    for epoch in zip(*map(epochs_of, job), strict=False):
+        number, passes = epoch[0][0], [one for _, one in epoch]
+        if min(one.count for one in passes) < ENOUGH_INDICES:
+            continue
+        if len({one.stride for one in passes}) > 1:
+            return
+        reads = [samples_read(stream, one) for stream, one in zip(job, passes, strict=True)]
+        if any(len(read) - len(set(read)) > one_round(passes) for read in reads):
+            return  # it draws with replacement
+        flaw = _flaw(loaders, passes, reads, kept_of(expected, passes[0].stride))
+        if flaw:
+            code, text = flaw
+            path, line = _spot(loaders[0], passes)
+            evidence = [
+                f"rank {rank} begins with {some(one.begins)}" for rank, one in enumerate(passes[:4])
+            ]
+            yield Observation(
+                code, f"epoch {number}: {text}", path, line, (*_places(run, job), *evidence)
+            )
+            return
+
+
+def _share_out(run: Run, loaders: Sequence[Loader]) -> bool:
+    """Whether the ranks certainly have to share out one dataset among all of them."""
+    if len({loader.mark for loader in loaders}) > 1:
+        return False  # each rank has data of its own
+    if any(rank.log.groups for rank in run.ranks):
+        return False  # smaller groups of ranks: some may share a shard on purpose
+    for loader in loaders:
+        for sampler in loader.samplers:
+            names = [
+                name for name, value in sampler["values"].items() if value not in (False, 0, 1)
+            ]
+            words = " ".join([sampler["cls"], *names]).lower()
+            if any(word in words for word in _CHOOSE):
+                return False
+    return True
+
+
+def _flaw(
+    loaders: Sequence[Loader],
+    passes: Sequence[Pass],
+    reads: Sequence[Sequence[Any]],
+    expected: set[Any],
+) -> tuple[str, str] | None:
+    """The code and the sentence, when the ranks do not share the samples out."""
+    size = len(loaders)
+    if comparable(passes):
+        general = partition_flaw(reads, expected, one_round(passes), bool(loaders[0].drop_last))
+        if general is None:
+            return None
+    sets = [set(read) for read in reads]
+    pairs = [
+        (len(sets[one] & sets[other]), one, other)
+        for one in range(size)
+        for other in range(one + 1, size)
+    ]
+    most, one, other = max(pairs, key=lambda pair: (pair[0], -pair[1], -pair[2]))
+    fewest = max(1, min(len(sets[one]), len(sets[other])))
+    few = most <= one_round(passes)
+    if few and not comparable(passes):
+        return None  # as many as padding may repeat
+    if few and most * 10 <= fewest:
+        return _unread(loaders, sets, expected)
+    share = f"ranks {one} and {other} share {_percent(most, fewest)} of the indices"
+    replicas = _shared_among(loaders[0])
+    sharded = replicas is not None or any(
+        not sampler["module"].startswith("torch.") for sampler in loaders[0].samplers
+    )
+    if not sharded:
+        return "SMP502", (
+            f"{share}: nothing shards this loader, so every rank reads all of the data; give it "
+            f"a DistributedSampler, or let the framework prepare it"
+        )
+    seeds = [_value(loader, "seed") for loader in loaders]
+    if len(set(seeds)) > 1 and None not in seeds:
+        told = ", ".join(f"{seed} on rank {rank}" for rank, seed in enumerate(seeds[:4]))
+        return "SMP202", (
+            f"{share}: the sampler's seed is {told}, and each rank takes its shard of another "
+            f"order; use one seed on all ranks"
+        )
+    ranks = [_value(loader, "rank") for loader in loaders]
+    if len(set(ranks)) < size and None not in ranks:
+        return "SMP502", (
+            f"{share}: the sampler's rank is {listed([int(rank) for rank in ranks])} there; pass "
+            f"each rank its own"
+        )
+    if replicas is not None and replicas != size:
+        return "SMP502", (
+            f"{share}: the sampler shares out among {replicas}, but there are {size} ranks"
+        )
+    if most == fewest and all(a == b for a, b in zip(reads[one], reads[other], strict=False)):
+        return "SMP502", (f"{share}, in one order: the sampler does not take the rank into account")
+    return "SMP202", (
+        f"{share}: each rank shuffles in its own way before it takes its shard; seed the shuffle "
+        f"alike on all ranks"
+    )
+
+
+def _unread(
+    loaders: Sequence[Loader], sets: Sequence[set[Any]], expected: set[Any]
+) -> tuple[str, str]:
+    """The ranks share nothing, and yet leave samples out."""
+    size = len(loaders)
+    missing = len(expected) - len(set().union(*sets) & expected)
+    told = f"{_percent(missing, len(expected))} of the samples are read by no rank"
+    sharding = [one["cls"] for one in loaders[0].samplers if _sharing(one) is not None]
+    if len(sharding) > 1:
+        return "SMP502", f"{told}: {' and '.join(sharding)} both share them out; keep one"
+    replicas = _shared_among(loaders[0])
+    if replicas is not None and replicas != size:
+        return "SMP502", (
+            f"{told}: the sampler shares out among {replicas}, but there are {size} ranks"
+        )
+    return "SMP405", f"{told}: the sampler's arithmetic leaves them out"
+
+
+def _sharing(sampler: dict[str, Any]) -> int | None:
+    """Among how many a sampler says it shares out."""
+    for name in _SHARES:
+        value = sampler["values"].get(name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return None
+
+
+def _shared_among(loader: Loader) -> int | None:
+    return next(filter(None, map(_sharing, loader.samplers)), None)
+
+
+def _value(loader: Loader, name: str) -> Any:
+    for sampler in loader.samplers:
+        if name in sampler["values"]:
+            return sampler["values"][name]
+    return None
+
+
+# -- steps
+
+
+def _steps(run: Run, job: Sequence[Stream]) -> Iterator[Observation]:
+    """A rank whose loader has ended, while another took more steps of the same epoch."""
+    if any(rank.log.joins for rank in run.ranks):
+        return
+    for epoch in zip(*map(epochs_taken, job), strict=False):
+        ended = [rank for rank, (_, one) in enumerate(epoch) if _over(one)]
+        if not ended:
+            continue
+        counts = [one.yielded for _, one in epoch]
+        short = min(ended, key=lambda rank: counts[rank])
+        if counts[short] == max(counts):
+            continue
+        loader = job[0].loader
+        told = ", ".join(f"rank {rank} took {count}" for rank, count in enumerate(counts))
+        waits = [str(rank) for rank in run.ranks if rank.outcome in ("hung", "stopped")]
+        path, line = _spot(loader, job[0].passes)
+        yield Observation(
+            "SMP306",
+            f"epoch {epoch[0][0]}: {told} steps: the ranks that took more wait for ever in the "
+            f"next collective, or pair with another epoch's; give every rank as many batches",
+            path,
+            line,
+            (*_places(run, job), *waits),
+        )
+        return
+
+
+def _over(one: Pass) -> bool:
+    """Whether a rank took all that the loader had.
+
+    A framework that knows the loader's length does not ask for more.
+    """
+    return one.ended or (one.exhausted and one.yielded == one.drawn) or one.yielded == one.length
+
+
+def epochs_taken(stream: Stream) -> list[tuple[int, Pass]]:
+    """The training passes of a stream, the unfinished ones too."""
+    passes = stream.passes
+    learning = [one for one in passes if one.learned] or passes
+    return list(enumerate(learning))
+
+
+# -- lengths
+
+
+def _lengths(run: Run, job: Sequence[Stream]) -> Iterator[Observation]:
+    for rank, stream in enumerate(job):
+        if stream.loader.iterable:
+            return
+        for number, one in enumerate(stream.passes):
+            flaw = None if one.length_error else length_flaw(stream, one)
+            if flaw:
+                path, line = _spot(stream.loader, stream.passes)
+                yield Observation(
+                    "SMP304",
+                    f"pass {number} on rank {rank}: {flaw}; progress, schedules and resuming "
+                    f"count on it",
+                    path,
+                    line,
+                    tuple(_places(run, job)),
+                )
+                return

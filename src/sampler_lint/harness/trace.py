@@ -1,0 +1,346 @@
+"""Run any training command with the recorder in it, to its end whatever that may be.
+
+The command keeps its own standard streams. It runs in a session of its own; what it leaves
+behind is killed. A rank that waits for ever is named with the place where it waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import glob
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from sampler_lint.harness import record, supervise
+from sampler_lint.harness.judge import judge
+from sampler_lint.harness.runs import (
+    RankRun,
+    Run,
+    logs_in,
+    main_logs,
+    read_log,
+    read_totals,
+    relative,
+)
+from sampler_lint.harness.world import HarnessError, dump_stacks, hung_rank, recorded_environment
+
+#: Seconds without a batch after which the record is looked at for ranks that wait for ever.
+STALL = 60.0
+
+#: Seconds that the command gets to end by itself: when interrupted, when asked to terminate.
+INTERRUPT_GRACE = 10.0
+TERMINATE_GRACE = 5.0
+
+#: Seconds that processes left behind get to finish what they do.
+LEFT_BEHIND_GRACE = 2.0
+
+#: Seconds between two looks.
+TICK = 0.05
+
+#: What was run, left beside the ranks' records.
+ABOUT = "trace.json"
+
+
+@dataclass(slots=True)
+class Trace:
+    """A recorded run of a command."""
+
+    command: tuple[str, ...]
+    run: Run
+    world_size: int = 1
+    status: int | None = None
+    """The command's exit status, minus the signal that ended it; None when it is not known."""
+    ended_by: str = ""
+    """Why it was ended, if it did not end by itself: ``it was interrupted`` …"""
+    left_behind: int = 0
+    """Processes that it left behind, which were killed."""
+    failures: list[str] = field(default_factory=list)
+    """Where the recorder had to fall silent."""
+
+    @property
+    def missing(self) -> list[int]:
+        """Ranks that left no record."""
+        present = {rank.rank for rank in self.run.ranks}
+        return [rank for rank in range(self.world_size) if rank not in present]
+
+
+class _EndedError(Exception):
+    """The command is to be ended; the text says why."""
+
+
+def trace(
+    argv: Sequence[str],
+    directory: str | os.PathLike[str],
+    *,
+    cwd: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    stdout: Any = None,
+    timeout: float | None = None,
+    stall: float | None = None,
+    keep_all: bool = False,
+) -> Trace:
+    """Run ``argv`` recorded; the ranks' records are left in ``directory``.
+
+    The command is ended after ``timeout`` seconds; when no rank has read anything for ``stall``
+    seconds; and, without ``stall``, when nothing was read for a minute and the record says
+    that some rank waits for one that took fewer steps. SIGINT and SIGTERM are passed on to it.
+
+    Raises:
+        HarnessError: the command cannot be started.
+    """
+    root = os.path.abspath(cwd or os.curdir)
+    folder = os.path.abspath(directory)
+    environment = recorded_environment(folder, {**os.environ, **(env or {})})
+    if keep_all:
+        environment[record.KEEP_ALL] = "1"
+    about = {"command": list(argv), "root": root, "time": time.time()}
+    Path(folder, ABOUT).write_text(json.dumps(about), "utf-8")
+    started = time.monotonic()
+    with _adopting(), _signals() as caught:
+        others = {pid for pid, _ in supervise.children(os.getpid())}
+        child = _start(argv, root, environment, stdout)
+        watch = _Watch(folder, root, timeout, stall)
+        try:
+            ended_by = watch.until_end(child, caught)
+        finally:
+            # Whatever happens here, nothing of it stays.
+            left_behind = _end(child, others)
+    run = _collected(folder, root, watch, child.returncode)
+    run.args, run.duration = tuple(argv), time.monotonic() - started
+    return Trace(
+        tuple(argv),
+        run,
+        _world_size(run),
+        child.returncode,
+        ended_by,
+        0 if ended_by else left_behind,
+        _failures(run),
+    )
+
+
+def read(directories: Sequence[str | os.PathLike[str]]) -> Trace:
+    """The run that left its records in these folders, one of each node or one of all.
+
+    Raises:
+        HarnessError: there is no record in them.
+    """
+    paths = [path for one in directories for path in logs_in(os.fspath(one))]
+    if not paths:
+        raise HarnessError(f"{', '.join(map(str, directories))}: no records here")
+    about: dict[str, Any] = {}
+    for one in directories:
+        with contextlib.suppress(OSError, ValueError):
+            about = about or json.loads(Path(one, ABOUT).read_text("utf-8"))
+    root = about.get("root") or os.path.abspath(os.curdir)
+    command = tuple(about.get("command") or ())
+    run = _run_of(paths, root)
+    run.args = command
+    return Trace(command, run, _world_size(run), failures=_failures(run))
+
+
+# -- the command
+
+
+def _start(
+    argv: Sequence[str], cwd: str, environment: Mapping[str, str], stdout: Any
+) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            list(argv), cwd=cwd, env=environment, stdout=stdout, start_new_session=True
+        )
+    except OSError as error:
+        raise HarnessError(f"{argv[0]} cannot be started: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def _adopting() -> Iterator[None]:
+    """Be the parent of whatever the command leaves behind (Linux only)."""
+    set_subreaper = 36
+    prctl: Callable[..., int] | None = None
+    with contextlib.suppress(Exception):
+        prctl = ctypes.CDLL(None).prctl
+        prctl(set_subreaper, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        if prctl is not None:
+            prctl(set_subreaper, 0, 0, 0, 0)
+
+
+@contextlib.contextmanager
+def _signals() -> Iterator[list[int]]:
+    """SIGINT and SIGTERM are collected instead of ending this process."""
+    caught: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        caught.append(number)
+
+    before = {}
+    with contextlib.suppress(ValueError):  # not in the main thread: they end up elsewhere
+        before = {one: signal.signal(one, note) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield caught
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@dataclass(slots=True)
+class _Watch:
+    """Looks at a running command, its clock and what its ranks have read."""
+
+    directory: str
+    root: str
+    timeout: float | None
+    stall: float | None
+    stopped: set[int] = field(default_factory=set)
+    """Recorded processes that were there when the command had to be ended."""
+    outcome: str = "stopped"
+    """``hung`` when they were waiting for ever."""
+    reason: str = ""
+    _seen: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    _moved: float = 0.0
+
+    def until_end(self, child: subprocess.Popen[bytes], caught: list[int]) -> str:
+        """Wait for the command; why it had to be ended, or nothing."""
+        started = self._moved = time.monotonic()
+        looked = started
+        try:
+            while child.poll() is None:
+                if caught:
+                    raise _EndedError("it was interrupted")
+                now = time.monotonic()
+                if self.timeout is not None and now - started >= self.timeout:
+                    raise _EndedError(f"its {self.timeout:g} seconds were up")
+                if now - looked >= min(1.0, (self.stall or STALL) / 4):
+                    looked = now
+                    self._look(now)
+                time.sleep(TICK)
+        except _EndedError as reason:
+            self.reason = str(reason)
+            below = {child.pid, *supervise.descendants(child.pid)}
+            self.stopped = dump_stacks(self.directory, below)
+            if caught:
+                self._interrupt(child, caught)
+        return self.reason
+
+    def _look(self, now: float) -> None:
+        """Whether anything has been read since the last look.
+
+        Raises:
+            _EndedError: for too long nothing was.
+        """
+        seen = {}
+        for path in glob.glob(os.path.join(glob.escape(self.directory), "*.tape")):
+            with contextlib.suppress(OSError):
+                seen[path] = read_totals(path)
+        if seen != self._seen:
+            self._seen, self._moved = seen, now
+        if not any(totals and totals[0] for totals in seen.values()):
+            self._moved = now  # the clock starts with the first loader that is read
+        if self.stall is not None and now - self._moved >= self.stall:
+            self.outcome = "hung"
+            raise _EndedError(f"no rank read anything for {self.stall:g} seconds")
+        if self.stall is None and now - self._moved >= STALL:
+            self._moved = now
+            found = judge(_run_of(logs_in(self.directory), self.root))
+            if any(one.code == "SMP306" for one in found):
+                self.outcome = "hung"
+                raise _EndedError("a rank waits for ever for one that took fewer steps")
+
+    def _interrupt(self, child: subprocess.Popen[bytes], caught: list[int]) -> None:
+        """Pass the signals on, and give the command time to end by itself."""
+        passed = 0
+        until = time.monotonic() + INTERRUPT_GRACE
+        while child.poll() is None and time.monotonic() < until and len(caught) < 3:
+            for number in caught[passed:]:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(child.pid, number)
+            passed = len(caught)
+            time.sleep(TICK)
+
+
+def _end(child: subprocess.Popen[bytes], others: set[int]) -> int:
+    """End the command if it still runs, and all that it left; how many processes that were.
+
+    ``others`` are this process's children from before.
+    """
+    if child.poll() is None:
+        child.terminate()  # a launcher ends its ranks itself, and says so
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(TERMINATE_GRACE)
+    until = time.monotonic() + LEFT_BEHIND_GRACE
+    left = _left(child, others)
+    while left and child.poll() is not None and time.monotonic() < until:
+        time.sleep(TICK)
+        left = _left(child, others)
+    count = len(left)
+    while left or child.poll() is None:
+        if child.poll() is None:
+            child.kill()
+            child.wait()
+        supervise.kill(left)
+        time.sleep(TICK / 10)
+        left = _left(child, others)
+    if not os.path.isdir("/proc/self"):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(child.pid, signal.SIGKILL)
+    return count
+
+
+def _left(child: subprocess.Popen[bytes], others: set[int]) -> list[int]:
+    """What the command has started and is still there; takes the status of what is not."""
+    left = supervise.descendants(child.pid) if child.poll() is None else []
+    for pid, zombie in supervise.children(os.getpid()):
+        if pid == child.pid or pid in others:
+            continue
+        if zombie:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        else:
+            left += [pid, *supervise.descendants(pid)]
+    return left
+
+
+# -- its record
+
+
+def _collected(directory: str, root: str, watch: _Watch, status: int) -> Run:
+    """The run, with what became of each rank as far as its record tells."""
+    run = _run_of(logs_in(directory), root)
+    for rank in run.ranks:
+        log = rank.log
+        if log.exit is not None:
+            if log.exit["error"] is not None:
+                rank.outcome, rank.reason = "died", log.exit["error"]
+                if log.exit["path"]:
+                    rank.place = f"{relative(log.exit['path'], root)}:{log.exit['line']}"
+        elif watch.reason:
+            rank.outcome, rank.reason = watch.outcome, watch.reason
+            if log.pid in watch.stopped:
+                rank.place = hung_rank(directory, log.pid, root)
+        elif status != 0:
+            rank.outcome, rank.reason = "died", "it did not come to its end"
+    return run
+
+
+def _run_of(paths: Sequence[str], root: str) -> Run:
+    logs = main_logs(map(read_log, paths))
+    return Run(root, [RankRun(rank, "finished", log=logs[rank]) for rank in sorted(logs)])
+
+
+def _world_size(run: Run) -> int:
+    return max((rank.log.world_size for rank in run.ranks), default=0)
+
+
+def _failures(run: Run) -> list[str]:
+    return [f"rank {rank.rank}: {reason}" for rank in run.ranks for reason in rank.log.failures[:1]]

@@ -1,0 +1,25 @@
+"""What programs that run on gloo ranks in tests begin with."""
+
+from __future__ import annotations
+
+HEADER = """
+import os, random, sys, time
+import torch
+import torch.distributed as dist
+from torch.utils.data import *
+from torch.utils.data.distributed import DistributedSampler
+
+rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+seed = int(sys.argv[sys.argv.index("--seed") + 1]) if "--seed" in sys.argv else 0
+data = TensorDataset(torch.arange(101))
+
+def shard(**arguments):
+    return DistributedSampler(data, **{"num_replicas": world, "rank": rank, **arguments})
+
+def read(loader, epochs=3, sampler=None):
+    for epoch in range(epochs):
+        if sampler is not None:
+            sampler.set_epoch(epoch)
+        for batch in loader:
+            pass
+"""

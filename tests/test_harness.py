@@ -22,6 +22,7 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
 #: Gloo otherwise asks for this machine's name, which need not resolve where tests run.
 LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"}
 
+
 @pytest.fixture
 def program(tmp_path: Path, gloo_session: World):
     """Run a program that begins with ``HEADER``."""

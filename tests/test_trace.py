@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +17,9 @@ import pytest
 from programs import HEADER
 from sampler_lint.harness.judge import judge
 from sampler_lint.harness.runs import Run
+from sampler_lint.harness.trace import trace as run_trace
+
+FIXTURES = Path(__file__).parent.parent / "fixtures"
 
 
 @pytest.fixture
@@ -333,3 +343,292 @@ def test_observed(observed, body, code, words):
         assert Path(found[0].path).name == "train.py"
         assert any("built here" in one for one in found[0].evidence)
         assert any("iterated here" in one for one in found[0].evidence)
+
+
+# -- the command
+
+
+def trace(*arguments: str | Path, cwd: Path, status: int, seconds: float = 60) -> str:
+    """What ``sampler-lint trace`` prints; it ends in time, with this exit code."""
+    done = subprocess.run(
+        [sys.executable, "-m", "sampler_lint", "trace", *map(str, arguments)],
+        cwd=cwd,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"},
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout if status != 2 else done.stdout + done.stderr
+
+
+def gone(pid: int) -> bool:
+    """Whether a process ends within a moment."""
+    for _ in range(100):
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+#: Starts two ranks that share one import of torch, which torchrun would do twice.
+LAUNCHER = """
+import os, socket, sys, torch
+with socket.socket() as probe:
+    probe.bind(("127.0.0.1", 0))
+    port = probe.getsockname()[1]
+children = []
+for rank in range(2):
+    child = os.fork()
+    if not child:
+        os.environ.update(RANK=str(rank), WORLD_SIZE="2", MASTER_ADDR="127.0.0.1")
+        os.environ.update(MASTER_PORT=str(port))
+        with open("train.py") as file:
+            exec(compile(file.read(), os.path.abspath("train.py"), "exec"))
+        sys.exit()
+    children.append(child)
+sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path):
+    """Put a program beside a launcher that runs it on two ranks."""
+
+    def write(body: str) -> Path:
+        (tmp_path / "launch.py").write_text(LAUNCHER)
+        (tmp_path / "train.py").write_text(HEADER + textwrap.dedent(body))
+        return tmp_path
+
+    return write
+
+
+def test_torchrun_unmodified_script(tmp_path):
+    bad = FIXTURES / "SMP101" / "torch-batch-sampler" / "bad"
+    shutil.copy(bad / "train.py", tmp_path)
+    launcher = ("torchrun", "--standalone", "--nproc-per-node", "2")
+    picture, kept = tmp_path / "order.html", tmp_path / "kept"
+    out = trace(
+        *("--plot", picture, "--keep", kept, "--", *launcher, "train.py"), cwd=tmp_path, status=1
+    )
+    assert "epoch 2: loss" in out
+    assert "train.py:32:5: SMP101 epochs 0-2 have one order on both ranks" in out
+    assert "note: train.py:41: iterated here" in out
+    assert "train.py:39: the linter finds SMP101 here" in out
+    assert "Found 1 finding. Recorded: 2 ranks, 1 loader, 3 epochs on rank 0, 30 batches." in out
+    # The page stands alone: nothing is loaded.
+    page = picture.read_text("utf-8")
+    assert page.count("<svg") == 2
+    assert "epoch 2 rank 1" in page
+    assert "http" not in page
+    assert "<script" not in page
+    # Every rank left its own record, and the report can be had again.
+    assert {path.name.split(".")[1] for path in kept.glob("*.jsonl")} == {"rank0", "rank1"}
+    again = trace("--report", kept, cwd=tmp_path, status=1)
+    assert again == out[out.index("train.py:32:5") :]
+    # Records of two nodes are merged, wherever they lie.
+    for rank in range(2):
+        node = tmp_path / f"node{rank}"
+        node.mkdir()
+        for path in kept.glob(f"*.rank{rank}.*"):
+            shutil.copy(path, node)
+    nodes = [tmp_path / "node0", tmp_path / "node1"]
+    assert "one order on both ranks" in trace("--report", *nodes, cwd=tmp_path, status=1)
+    assert "No record of rank 1 of 2." in trace("--report", nodes[0], cwd=tmp_path, status=1)
+
+
+def test_json_stands_alone_and_says_all(project):
+    folder = project(
+        """
+        print("training")
+        s = shard()
+        read(DataLoader(data, sampler=s, batch_size=9), 2, s)
+        """
+    )
+    command = ("--output-format", "json", "--", sys.executable, "launch.py")
+    report = json.loads(trace(*command, cwd=folder, status=0))
+    assert report["findings"] == []
+    assert (report["status"], report["ended_by"], report["world_size"]) == (0, None, 2)
+    assert [rank["rank"] for rank in report["ranks"]] == [0, 1]
+    (loader,) = report["ranks"][1]["loaders"]
+    assert loader["samplers"] == ["BatchSampler", "DistributedSampler"]
+    assert [one["batches"] for one in loader["epochs"]] == [6, 6]
+    assert loader["epochs"][0]["order"] != loader["epochs"][1]["order"]
+    assert [call["value"] for call in report["ranks"][0]["set_epoch"]] == [0, 1]
+    assert report["ranks"][0]["set_epoch"][0]["time"] > 1.7e9
+
+
+UNEVEN = """
+    dist.init_process_group("gloo")
+    for batch in DataLoader(Subset(data, range(50 * rank, 50 + 40 * rank)), batch_size=10):
+        dist.all_reduce(torch.ones(1))
+    if rank:
+        time.sleep(1000)  # it has taken its steps
+"""
+
+
+def test_rank_that_waits_for_ever_is_named(project):
+    folder = project(UNEVEN)
+    out = trace("--stall", "2", "--", sys.executable, "launch.py", cwd=folder, status=1)
+    assert "SMP306 epoch 0: rank 0 took 5, rank 1 took 4 steps" in out
+    assert "The command was ended: no rank read anything for 2 seconds." in out
+    waits = len(HEADER.splitlines()) + 4
+    assert f"rank 0 waited for ever at train.py:{waits}." in out
+    assert f"rank 1 waited for ever at train.py:{waits + 2}." in out
+
+
+def test_certain_wait_is_ended_unasked(project, tmp_path, monkeypatch):
+    monkeypatch.setattr("sampler_lint.harness.trace.STALL", 2.0)
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    folder = project(UNEVEN)
+    done = run_trace([sys.executable, "launch.py"], kept, cwd=folder, timeout=40)
+    assert done.ended_by == "a rank waits for ever for one that took fewer steps"
+    assert [rank.outcome for rank in done.run.ranks] == ["hung", "hung"]
+
+
+def test_timeout_is_no_finding(project):
+    folder = project("read(DataLoader(data, sampler=shard()), 1); time.sleep(1000)")
+    out = trace("--timeout", "8", "--", sys.executable, "launch.py", cwd=folder, status=2)
+    assert "The command was ended: its 8 seconds were up." in out
+    assert f"rank 0 was at train.py:{len(HEADER.splitlines()) + 1} when its 8 seconds" in out
+    assert "Nothing wrong was seen." in out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_ends_the_command_and_reports(project, number):
+    folder = project(
+        """
+        read(DataLoader(data, sampler=shard(), batch_size=9), 2)
+        open(f"{rank}.ready", "w").write(str(os.getpid()))
+        time.sleep(1000)
+        """
+    )
+    tool = subprocess.Popen(
+        [sys.executable, "-m", "sampler_lint", "trace", "--", sys.executable, "launch.py"],
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    files = [folder / "0.ready", folder / "1.ready"]
+    until = time.monotonic() + 40
+    while not all(file.exists() and file.read_text() for file in files):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    tool.send_signal(number)
+    out, _ = tool.communicate(timeout=30)
+    assert tool.returncode == 1, out
+    assert "SMP102 epochs 0 and 1 have one order on both ranks" in out
+    assert "The command was ended: it was interrupted." in out
+    assert all(gone(int(file.read_text())) for file in files)
+
+
+def test_crash_keeps_what_was_seen(project):
+    folder = project(
+        """
+        read(DataLoader(data, sampler=shard(), batch_size=9), 2)
+        data.nothing
+        """
+    )
+    out = trace("--", sys.executable, "launch.py", cwd=folder, status=1)
+    assert "SMP102" in out
+    assert "The command failed: exit status 1." in out
+    place = len(HEADER.splitlines()) + 3
+    assert f"rank 1 died at train.py:{place}: AttributeError: 'TensorDataset' object" in out
+
+
+def test_exit_behind_pythons_back_and_kill_keep_what_was_seen(project):
+    folder = project(
+        """
+        for epoch in range(3):
+            for batch in DataLoader(data, sampler=shard(shuffle=False), batch_size=9):
+                if epoch == 2 and rank: os._exit(3)
+                if epoch == 2: os.kill(os.getpid(), 9)
+        """
+    )
+    command = ("--output-format", "json", "--", sys.executable, "launch.py")
+    report = json.loads(trace(*command, cwd=folder, status=2))
+    for rank in report["ranks"]:
+        epochs = [one["batches"] for loader in rank["loaders"] for one in loader["epochs"]]
+        assert epochs == [6, 6, 1]
+
+
+# What a program can do to a tool that runs it; none of these needs torch.
+HOSTILE = {
+    "hangs": ("import time; print('on', flush=True); time.sleep(1000)", 2),
+    "ignores signals": (
+        "import signal, time\n"
+        "for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):\n"
+        "    signal.signal(one, signal.SIG_IGN)\n"
+        "time.sleep(1000)",
+        2,
+    ),
+    "forks": ("import os, time\nfor _ in range(3): os.fork()\ntime.sleep(1000)", 2),
+    "leaves through os._exit": ("import os; os._exit(0)", 2),
+    "stops itself": ("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", 2),
+    "prints a gigabyte": (
+        "import sys\nblock = 'x' * (1 << 20)\nfor _ in range(1024): sys.stdout.write(block)",
+        2,
+    ),
+}
+
+
+@pytest.mark.parametrize(("program", "status"), HOSTILE.values(), ids=HOSTILE)
+def test_hostile_program_is_ended(tmp_path, program, status):
+    mark = f"hostile-{os.getpid()}"
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "sampler_lint", "trace", "--timeout", "2", "--"),
+            *(sys.executable, "-c", program, mark),
+        ],
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=40,
+        check=False,
+    )
+    assert done.returncode == status
+    assert "nothing was recorded" in done.stderr
+    commands = (path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists())
+    assert not [line for line in commands if mark.encode() in line]
+
+
+@pytest.mark.parametrize("detached", [False, True])
+def test_child_left_behind_is_killed(tmp_path, detached):
+    program = (
+        "import subprocess; child = subprocess.Popen(['sleep', '1000'], "
+        f"start_new_session={detached}); open('child', 'w').write(str(child.pid))"
+    )
+    out = trace("--", sys.executable, "-c", program, cwd=tmp_path, status=2)
+    assert "1 process left behind by it had to be killed." in out
+    assert gone(int((tmp_path / "child").read_text()))
+
+
+def test_other_children_of_the_caller_are_left_alone(tmp_path):
+    with subprocess.Popen(["sleep", "1000"]) as other:
+        done = run_trace([sys.executable, "-c", "pass"], tmp_path, cwd=tmp_path)
+        assert done.status == 0
+        assert done.left_behind == 0
+        assert other.poll() is None
+        other.kill()
+
+
+def test_wrong_calls(tmp_path):
+    cases = [
+        (("--", "no-such-command"), "no-such-command cannot be started"),
+        ((), "give a command after --"),
+        (("--report", tmp_path), "no records here"),
+        (("--plot", "a.gif", "--", "true"), "ends in .html or .png"),
+        (("--timeout", "0", "--", "true"), "no positive number of seconds"),
+        (("--", "true"), "nothing was recorded"),
+        (("--", "false"), "failed (exit status 1) before any loader was read"),
+    ]
+    for arguments, words in cases:
+        assert words in trace(*arguments, cwd=tmp_path, status=2)

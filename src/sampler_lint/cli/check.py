@@ -34,6 +34,7 @@ def _check_parser() -> argparse.ArgumentParser:
         description="Find, mend and prove data-sampler bugs in distributed PyTorch training.",
         epilog="Other commands: sampler-lint rule CODE (explain a rule), sampler-lint rule --all, "
         "sampler-lint explain PATH:LINE (what is known there, and why a rule is silent), "
+        "sampler-lint trace -- COMMAND (what a training run really reads), "
         "sampler-lint verify DIR (run a fixture's script before and after its fix). A path with a "
         "command's name is given as ./rule.",
         allow_abbrev=False,

@@ -47,19 +47,13 @@ class Painter:
 def render(outcome: Outcome) -> str:
     """Every finding, then the summary."""
     findings = render_findings(outcome)
-    return f"{findings}
-{summary(outcome)}
-" if findings else f"{summary(outcome)}
-"
+    return f"{findings}\n{summary(outcome)}\n" if findings else f"{summary(outcome)}\n"
 
 
 def render_findings(outcome: Outcome) -> str:
     """Every finding with what belongs to it, a blank line between two."""
     paint = Painter(outcome)
-    return "
-".join("
-".join(_finding(each, outcome, paint)) + "
-" for each in outcome.shown)
+    return "\n".join("\n".join(_finding(each, outcome, paint)) + "\n" for each in outcome.shown)
 
 
 def summary(outcome: Outcome) -> str:

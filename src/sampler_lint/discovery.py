@@ -43,6 +43,8 @@ _SKIPPED = frozenset(
 #: ruff skips these too, but as packages they are somebody's code (``mmengine/dist``).
 _SKIPPED_UNLESS_PACKAGE = frozenset({"_build", "build", "dist"})
 
+#: How the names of checked files end.
+_CHECKED = (".py", ".ipynb")
 _MISSING = "no such file or directory"
 
 
@@ -147,7 +149,7 @@ class _Walk:
                 for entry in entries:
                     name = entry.name
                     is_folder = entry.is_dir(follow_symlinks=False)
-                    if not is_folder and not name.endswith(".py"):
+                    if not is_folder and not name.endswith(_CHECKED):
                         continue
                     below = os.path.join(folder, name)
                     real_below = os.path.join(real_folder, name)

@@ -148,6 +148,7 @@ def _finding(rule: Rule, suspect: Suspect) -> Finding:
         source.position(end),
         fix,
         suspect.why,
+        source.cell_of(source.position(start).row),
     )
 
 

@@ -56,6 +56,18 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
+class Cell:
+    """The cell of a notebook that a finding begins in."""
+
+    number: int
+    """Its place among all cells, from 1."""
+    first_row: int
+    """The row of its first line in the Python text that stands for the notebook."""
+    file_row: int
+    """The row of the notebook's own JSON that holds the finding's first line."""
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One bug at one place."""
 
@@ -69,6 +81,32 @@ class Finding:
     fix: Fix | None = None
     why: tuple[str, ...] = field(default=())
     """The chain of places the finding rests on, e.g. ``data.py:40: loader built here``."""
+    cell: Cell | None = None
+    """Where the file is a notebook; ``start`` and ``end`` are rows of the text made of it."""
+
+    @property
+    def place(self) -> str:
+        """Where it begins, for people: path, the cell in a notebook, row, column."""
+        start, _ = self.shown
+        cell = f"cell {self.cell.number}:" if self.cell else ""
+        return f"{self.path}:{cell}{start.row}:{start.column}"
+
+    @property
+    def shown(self) -> tuple[Position, Position]:
+        """Where it begins and ends, counted from the first row of its cell in a notebook."""
+        above = self.cell.first_row - 1 if self.cell else 0
+        return (
+            Position(self.start.row - above, self.start.column),
+            Position(self.end.row - above, self.end.column),
+        )
+
+    @property
+    def in_file(self) -> tuple[Position, Position]:
+        """Where it begins and ends in the file as it is on disk; whole lines in a notebook."""
+        if self.cell is None:
+            return self.start, self.end
+        last = self.cell.file_row + self.end.row - self.start.row
+        return Position(self.cell.file_row, 1), Position(last, 1)
 
     @property
     def sort_key(self) -> tuple[str, Position, str, str]:

@@ -17,9 +17,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-#: How the name of a notebook ends.
-SUFFIX = ".ipynb"
-
 _MARK = "# %% [sampler-lint: cell {}]"
 _MARKED = re.compile(r"^# %% \[sampler-lint: cell (\d+)\]$")
 #: Stands where a line of IPython stood, which follows it.
@@ -83,7 +80,7 @@ class Notebook:
         lines = []
         for cell in self.cells:
             lines += [_MARK.format(cell.number), cell.python]
-        return "".join(f"{line}\n" for line in lines).encode()
+        return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
 
     def place(self, row: int) -> tuple[int, int]:
         """The cell's number, and the row in it, of a row of :attr:`source`.
@@ -99,15 +96,30 @@ class Notebook:
             start += count + 1
         raise LookupError(row)
 
+    def file_row(self, row: int) -> int:
+        """The row of the notebook's JSON that holds a row of :attr:`source`, from 1.
+
+        Raises:
+            LookupError: no cell has that row.
+        """
+        number, inner = self.place(row)
+        spans = next(
+            where.spans
+            for cell, where in zip(self.cells, self._lines, strict=True)
+            if cell.number == number
+        )
+        start, _ = spans[min(inner, len(spans)) - 1]
+        return self._raw.count("\n", 0, start) + 1
+
     def with_source(self, source: bytes) -> bytes:
         """The notebook's bytes when its code is that of a changed :attr:`source`.
 
         Raises:
             NotebookError: the lines that mark the cells are not all there, in order.
         """
-        texts = self._cut(source.decode())
+        texts = self._cut(source.decode("utf-8", "surrogatepass"))
         pieces, end = [], 0
-        for cell, where in zip(self.cells, self._lines(), strict=True):
+        for cell, where in zip(self.cells, self._lines, strict=True):
             text = texts[cell.number]
             if text == cell.text:
                 continue
@@ -148,6 +160,7 @@ class Notebook:
         """A JSON string in the notebook's own manner."""
         return json.dumps(text, ensure_ascii=self._raw.isascii())
 
+    @cached_property
     def _lines(self) -> list[_Lines]:
         """Where the sources of :attr:`cells` stand."""
         by_index = dict(_source_spans(self._raw))

@@ -246,7 +246,7 @@ class Rounds(Generic[CheckedT]):
             return "the file was changed while it was checked"
         try:
             faithful = source.encode(source.text) == data
-        except UnicodeError:
+        except ValueError:  # UnicodeError, NotebookError
             faithful = False
         if not faithful:
             return f"the file's bytes are not plain {source.encoding}, so they could not be kept"
@@ -277,7 +277,7 @@ class Rounds(Generic[CheckedT]):
             try:
                 data = source.encode(text)
                 kept = SourceFile(path, data).text == text
-            except (UnicodeError, SourceError):
+            except (ValueError, SourceError):
                 kept = False
             if not kept:
                 broken[path] = f"{path} could no longer be encoded as {source.encoding}"

@@ -11,8 +11,15 @@ import stat
 import tokenize
 from collections import Counter
 from functools import cached_property
+from typing import TYPE_CHECKING
 
-from sampler_lint.findings import FileError, Position
+from sampler_lint.findings import Cell, FileError, Position
+
+if TYPE_CHECKING:
+    from sampler_lint.notebook import Notebook
+
+#: How the name of a Jupyter notebook ends.
+NOTEBOOK = ".ipynb"
 
 #: A file without any of these words cannot build, hold or drive a sampler, so it is neither
 #: decoded nor parsed unless another file's names lead to it. What scales pictures and fetches
@@ -82,17 +89,24 @@ class SourceFile:
     """A decoded Python file.
 
     ``text`` is the decoded content without BOM and with its newlines untouched; ``encode``
-    turns changed text back into bytes in the same encoding, BOM included.
+    turns changed text back into bytes in the same encoding, BOM included. The text of a notebook
+    is that of its code cells, and ``encode`` puts it back into them.
     """
 
     def __init__(self, path: str, data: bytes) -> None:
         """Decode ``data`` as Python would.
 
         Raises:
-            SourceError: the encoding cookie is unknown, or the bytes are not in that encoding.
+            SourceError: the encoding cookie is unknown, the bytes are not in that encoding, or
+                the file is called a notebook and is none.
         """
         self.path = path
         self.data = data
+        self._notebook = _notebook(path, data) if path.endswith(NOTEBOOK) else None
+        if self._notebook is not None:
+            self.bom, self.encoding = b"", "utf-8"
+            self.text = self._notebook.source.decode("utf-8", "surrogatepass")
+            return
         self.bom = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
         try:
             # Like Python, and unlike tokenize, take a lone CR for a line end.
@@ -124,8 +138,27 @@ class SourceFile:
 
         Raises:
             UnicodeEncodeError: the file's encoding has no such character.
+            NotebookError: the cells of the notebook would not be the same.
         """
+        if self._notebook is not None:
+            return self._notebook.with_source(text.encode("utf-8", "surrogatepass"))
         return self.bom + text.encode(self.encoding)
+
+    def error(self, reason: str, row: int | None) -> FileError:
+        """What is wrong with the file in a row of its text."""
+        cell = self.cell_of(row) if row else None
+        if cell is None or row is None:
+            return FileError(self.path, reason, row)
+        return FileError(
+            self.path, f"cell {cell.number}, line {row - cell.first_row + 1}: {reason}"
+        )
+
+    def cell_of(self, row: int) -> Cell | None:
+        """The cell with the row of the text, if this is a notebook."""
+        if self._notebook is None:
+            return None
+        number, inner = self._notebook.place(row)
+        return Cell(number, row - inner + 1, self._notebook.file_row(row))
 
     @cached_property
     def line_starts(self) -> list[int]:
@@ -174,3 +207,12 @@ class SourceFile:
         singles = len(re.findall(r"(?<!['\w])'[^'\"\n]*'(?!')", self.text))
         doubles = len(re.findall(r'(?<!["\w])"[^"\'\n]*"(?!")', self.text))
         return "'" if singles > doubles else '"'
+
+
+def _notebook(path: str, data: bytes) -> Notebook:
+    from sampler_lint.notebook import Notebook, NotebookError
+
+    try:
+        return Notebook(data)
+    except NotebookError as error:
+        raise SourceError(FileError(path, str(error))) from error

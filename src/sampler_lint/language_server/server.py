@@ -45,7 +45,7 @@ class Server(LanguageServer):
         opened = {}
         for uri in self.workspace.text_documents:
             path = to_fs_path(uri)
-            if path is not None and uri.startswith("file:"):
+            if path is not None and uri.startswith("file:") and path.endswith(".py"):
                 opened[str(Path(path).absolute())] = uri
         return opened
 

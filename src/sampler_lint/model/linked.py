@@ -100,7 +100,11 @@ class Model:
 
     def place(self, scope: Scope, node: Node) -> str:
         """``data.py:40``, for the chain of reasons under a finding."""
-        return f"{self.module_of(scope).display}:{node.row}"
+        source = self.module_of(scope).source
+        cell = source.cell_of(node.row)
+        if cell is None:
+            return f"{source.path}:{node.row}"
+        return f"{source.path}: cell {cell.number}, line {node.row - cell.first_row + 1}"
 
     def place_of(self, obj: Obj) -> str:
         """Where an object was built, or its class defined."""

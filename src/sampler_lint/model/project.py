@@ -111,18 +111,20 @@ class Project:
             if only_candidates and not is_candidate(data):
                 return None
             source = SourceFile(display, data)
-            module = Module(self, path, source, extract(parse(source.text)))
+            module = self._parsed(path, source)
         except SourceError as error:
             self.errors[path] = FileError(display, error.error.reason, error.error.row)
-            self._modules[path] = None
-            return None
-        except FactsError as error:
-            self.errors[path] = FileError(display, error.reason, error.row)
             self._modules[path] = None
             return None
         self._modules[path] = module
         self._by_facts[id(module.facts)] = module
         return module
+
+    def _parsed(self, path: str, source: SourceFile) -> Module:
+        try:
+            return Module(self, path, source, extract(parse(source.text)))
+        except FactsError as error:
+            raise SourceError(source.error(error.reason, error.row)) from error
 
     def holds(self, path: str, data: bytes) -> bool:
         """Whether ``data`` is what this project was made from."""
@@ -144,11 +146,12 @@ class Project:
         for path, display in paths.items():
             if path not in self._modules:
                 try:
-                    check_syntax(SourceFile(display, self.bytes_of(path)).text)
+                    source = SourceFile(display, self.bytes_of(path))
+                    check_syntax(source.text)
                 except SourceError as error:
                     self.errors[path] = error.error
                 except FactsError as error:
-                    self.errors[path] = FileError(display, error.reason, error.row)
+                    self.errors[path] = source.error(error.reason, error.row)
             error_ = self.errors.get(path)
             if error_ is not None:
                 out.append(FileError(display, error_.reason, error_.row))
@@ -168,7 +171,7 @@ class Project:
     def dotted_name(self, path: str) -> str:
         """The import name of a file: its packages (folders with ``__init__.py``) and its stem."""
         folder, file = os.path.split(path)
-        parts = [] if file == "__init__.py" else [file.removesuffix(".py")]
+        parts = [] if file == "__init__.py" else [os.path.splitext(file)[0]]
         while os.path.join(folder, "__init__.py") in self.files:
             folder, name = os.path.split(folder)
             parts.append(name)
@@ -180,7 +183,7 @@ class Project:
         places: dict[str, dict[str, None]] = {}
         for path in self.files:
             folder, file = os.path.split(path)
-            if file != "__init__.py":
+            if file.endswith(".py") and file != "__init__.py":
                 places.setdefault(file.removesuffix(".py"), {})[folder] = None
             while len(folder) >= len(self.root) and folder != os.path.dirname(folder):
                 folder, name = os.path.split(folder)

@@ -19,15 +19,16 @@ def render(outcome: Outcome) -> str:
 
 
 def _command(finding: Finding, outcome: Outcome) -> str:
+    start, end = finding.in_file
     properties = {
         "title": f"sampler-lint ({finding.code})",
         "file": os.path.abspath(finding.path),
-        "line": str(finding.start.row),
-        "col": str(finding.start.column),
-        "endLine": str(finding.end.row),
-        "endColumn": str(finding.end.column),
+        "line": str(start.row),
+        "col": str(start.column),
+        "endLine": str(end.row),
+        "endColumn": str(end.column),
     }
-    if finding.start.row != finding.end.row:
+    if start.row != end.row:
         # Columns are for findings within a line; GitHub drops an annotation that mixes them.
         del properties["col"], properties["endColumn"]
     listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())

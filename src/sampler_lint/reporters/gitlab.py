@@ -24,8 +24,8 @@ def render(outcome: Outcome) -> str:
             "location": {
                 "path": relative_to(each.path, root),
                 "positions": {
-                    "begin": {"line": each.start.row, "column": each.start.column},
-                    "end": {"line": each.end.row, "column": each.end.column},
+                    name: {"line": position.row, "column": position.column}
+                    for name, position in zip(("begin", "end"), each.in_file, strict=True)
                 },
             },
             "severity": "major",

@@ -15,7 +15,7 @@ def render(outcome: Outcome) -> str:
     for path, findings in groupby(outcome.shown, key=lambda finding: finding.path):
         lines.append(f"{paint('bold', visible(path))}:")
         for each in findings:
-            place = f"{each.start.row}:{each.start.column}"
+            place = each.place.removeprefix(f"{each.path}:")
             lines.append(f"  {place:>8} {marked(each, outcome, paint)} {visible(each.message)}")
         lines.append("")
     return "\n".join([*lines, summary(outcome)]) + "\n"

@@ -32,14 +32,14 @@ def records(outcome: Outcome) -> Iterator[dict[str, Any]]:
 
 def _finding(finding: Finding, outcome: Outcome) -> dict[str, Any]:
     return {
-        "cell": None,
+        "cell": each.number if (each := finding.cell) else None,
         "code": finding.code,
-        "end_location": _location(finding.end),
+        "end_location": _location(finding.shown[1]),
         "filename": os.path.abspath(finding.path),
         "fix": _fix(finding, outcome),
-        "location": _location(finding.start),
+        "location": _location(finding.shown[0]),
         "message": finding.message,
-        "noqa_row": finding.start.row,
+        "noqa_row": finding.shown[0].row,
         "url": rule_url(finding.code),
         "why": list(finding.why),
     }
@@ -62,11 +62,16 @@ def _edit(edit: Edit, finding: Finding, outcome: Outcome) -> dict[str, Any] | No
     source = outcome.sources(edit.path)
     if source is None:
         return None
+    start, end = (source.position(offset) for offset in (edit.start, edit.end))
+    cell = source.cell_of(start.row)
+    above = cell.first_row - 1 if cell else 0
     shown: dict[str, Any] = {
         "content": edit.content,
-        "end_location": _location(source.position(edit.end)),
-        "location": _location(source.position(edit.start)),
+        "end_location": _location(Position(end.row - above, end.column)),
+        "location": _location(Position(start.row - above, start.column)),
     }
+    if cell:
+        shown["cell"] = cell.number
     if edit.path != finding.path:
         shown["filename"] = os.path.abspath(edit.path)
     return shown

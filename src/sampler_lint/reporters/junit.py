@@ -43,10 +43,10 @@ def _failure(suite: ElementTree.Element, finding: Finding, outcome: Outcome) -> 
     case = ElementTree.SubElement(
         suite,
         "testcase",
-        name=f"{finding.code} at line {finding.start.row}",
+        name=f"{finding.code} at line {finding.in_file[0].row}",
         classname=path.removesuffix(".py"),
         file=path,
-        line=str(finding.start.row),
+        line=str(finding.in_file[0].row),
     )
     message = visible(finding.message)
     failure = ElementTree.SubElement(case, "failure", message=message, type=finding.code)

@@ -30,12 +30,17 @@ def _diagnostic(finding: Finding, outcome: Outcome) -> dict[str, Any]:
         "message": finding.message,
         "location": {
             "path": relative_to(finding.path),
-            "range": _range(source, finding.start, finding.end),
+            "range": _range(source, *finding.in_file),
         },
         "code": {"value": finding.code, "url": rule_url(finding.code)},
     }
     # A suggestion can only change lines of the same file.
-    if source is not None and outcome.applicable(finding) and finding.fix is not None:
+    if (
+        source is not None
+        and finding.cell is None
+        and outcome.applicable(finding)
+        and finding.fix is not None
+    ):
         edits = finding.fix.edits
         if all(edit.path == finding.path for edit in edits):
             shown["suggestions"] = [

@@ -66,14 +66,15 @@ def _result(finding: Finding, index: int, fingerprint: str, outcome: Outcome) ->
         "ruleIndex": index,
         "level": "error",
         "message": {"text": finding.message},
-        "locations": [_location(finding.path, _region(finding.start, finding.end))],
+        "locations": [_location(finding.path, _region(*finding.in_file))],
         "partialFingerprints": {"samplerLint/v1": fingerprint},
     }
     if finding.why:
         result["relatedLocations"] = [_related(each) for each in finding.why]
     if finding in outcome.suppressed:
         result["suppressions"] = [{"kind": "inSource"}]
-    fix = finding.fix and _fix(finding, outcome)
+    # Its edits are places in the cells of a notebook, not in the file.
+    fix = finding.fix and finding.cell is None and _fix(finding, outcome)
     if fix:
         result["fixes"] = [fix]
     return result

@@ -114,18 +114,16 @@ def _mended(mended: Mended) -> str:
     if not mended.left:
         return f"{head}; none left."
     gap = " " if len(mended.left) == 1 else "\n  "
-    left = (f"{gap}{_place(each)}: {each.code} ({visible(why)})" for each, why in mended.left)
+    left = (
+        f"{gap}{visible(each.place)}: {each.code} ({visible(why)})" for each, why in mended.left
+    )
     return f"{head}; {len(mended.left)} left:{''.join(left)}"
-
-
-def _place(finding: Finding) -> str:
-    return f"{visible(finding.path)}:{finding.start.row}:{finding.start.column}"
 
 
 def heading(finding: Finding, outcome: Outcome, paint: Painter | None = None) -> str:
     """The finding in one line."""
     paint = paint or Painter()
-    place = paint("bold", _place(finding))
+    place = paint("bold", visible(finding.place))
     return f"{place}: {marked(finding, outcome, paint)} {visible(finding.message)}"
 
 
@@ -153,7 +151,8 @@ def _snippet(finding: Finding, source: SourceFile, paint: Painter) -> Iterator[s
     """The finding's rows with a numbered margin, each underlined where the finding is."""
     first, last = finding.start.row, finding.end.row
     rows = list(range(first, min(last, len(source.line_starts)) + 1))
-    margin = len(str(last))
+    above = first - finding.shown[0].row
+    margin = len(str(last - above))
     bar = paint("blue", "|")
     if rows:
         yield f"{'':{margin}} {bar}"
@@ -167,7 +166,7 @@ def _snippet(finding: Finding, source: SourceFile, paint: Painter) -> Iterator[s
         start = finding.start.column - 1 if row == first else body
         end = finding.end.column - 1 if row == last else len(line.rstrip())
         shown, mark = _underlined(line, start, end)
-        number = paint("blue", f"{row:{margin}}")
+        number = paint("blue", f"{row - above:{margin}}")
         yield f"{number} {bar} {shown}".rstrip()
         yield f"{'':{margin}} {bar} {mark[0]}{paint('red', mark[1])}"
 

@@ -21,7 +21,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "findings": set(),
     "gitignore": set(),
     "notebook": set(),
-    "source": {"findings"},
+    "source": {"notebook", "findings"},
     "model": {"source", "findings"},
     "options": {"gitignore"},
     # It knows which words its values may be: codes, formats, frameworks.

@@ -4,8 +4,6 @@ Importing this package imports neither libcst nor torch: both are loaded by the 
 that need them (rules with a suspect; the harness when asked to run code).
 """
 
-from __future__ import annotations
-
 TYPE_CHECKING = False  # typing itself would take longer to import than all of this
 if TYPE_CHECKING:
     from sampler_lint.harness.contract import check_sampler

@@ -27,7 +27,13 @@ def tree(folder: Path, source: str, **files: str) -> Tree:
 def seeding(folder: Path, source: str, **files: str) -> str | None:
     """The call that seeds the program of ``main.py``."""
     made = tree(folder, CONFIGURED + textwrap.dedent(source), **files)
-    found = seeds.seeding(made.model, made.module("main.py"))
+    return seeding_of(made, "main.py")
+
+
+def seeding_of(made: Tree, name: str) -> str | None:
+    """The call that seeds the program of a file, for what the file does at its top level."""
+    module = made.module(name)
+    found = seeds.seeding(made.model, module, module.facts)
     return found and made.text(found.call)
 
 
@@ -85,8 +91,8 @@ def test_another_program_seeds_itself_only(tmp_path: Path) -> None:
             "two/main.py": "# loader\nx = 1\n",
         },
     )
-    assert seeds.seeding(made.model, made.module("one/main.py")) is not None
-    assert seeds.seeding(made.model, made.module("two/main.py")) is None
+    assert seeding_of(made, "one/main.py") == "torch.manual_seed(args.seed)"
+    assert seeding_of(made, "two/main.py") is None
 
 
 # how it is spelled

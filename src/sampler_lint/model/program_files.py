@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Iterator
-from weakref import WeakKeyDictionary
 
 from sampler_lint.model.facts import If, Name, last_name, walk
 from sampler_lint.model.linked import Model
@@ -84,9 +83,10 @@ class ProgramFiles:
 
     def share_importer(self, one: Module, other: Module) -> bool:
         """Whether some file leads to both by its imports."""
-        return not self._leading_to(one.path).isdisjoint(self._leading_to(other.path))
+        return not self.leading_to(one.path).isdisjoint(self.leading_to(other.path))
 
-    def _leading_to(self, path: str) -> set[str]:
+    def leading_to(self, path: str) -> set[str]:
+        """The file itself, and those whose imports lead to it."""
         known = self._leading.get(path)
         if known is None:
             known = self._leading[path] = {path}
@@ -106,14 +106,11 @@ def _is_wanted(data: bytes) -> bool:
     ) or (b"Dataset" in data and _DRAWS.search(data) is not None)
 
 
-_known: WeakKeyDictionary[Model, ProgramFiles] = WeakKeyDictionary()
-
-
 def program_files(model: Model) -> ProgramFiles:
     """The files of the tree's programs; found once."""
-    known = _known.get(model)
+    known: ProgramFiles | None = model.memo.get(program_files)
     if known is None:
-        known = _known[model] = ProgramFiles(model)
+        known = model.memo[program_files] = ProgramFiles(model)
     return known
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
 
 from sampler_lint.model.draws import is_drawn
 from sampler_lint.model.facts import (
@@ -31,6 +31,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import Ext, FuncRef, Lit, ModRef, Obj, Unknown, passed, self_class
+from sampler_lint.model.launches import launches
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.model.program_files import is_script, is_test, program_files
 from sampler_lint.model.project import Module
@@ -70,6 +71,8 @@ _SEEDERS = frozenset(
 _LIBRARY = re.compile(r"^(?:torch|numpy\.random|random|cupy\.random)\.")
 _LOADER_WORKER = re.compile(r"worker_?(?:init|seed)|(?:init|seed)_?worker|init_fn")
 _DEEPEST = 6
+#: How many settings of one seed are looked at: of several runs, each has its own.
+_MOST = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,26 +90,31 @@ class Seeding:
 
     module: Module
     call: Call
-    setting: str
-    """The setting as it is spelled there (``args.seed``)."""
-    by_caller: bool
-    """Whether it is the parameter of a public function that nothing in the tree calls."""
+    setting: Setting
 
 
-def seeding(model: Model, module: Module) -> Seeding | None:
-    """Where the program of ``module`` seeds its generators with a value that can be set."""
+def seeding(model: Model, module: Module, user: Call | Scope) -> Seeding | None:
+    """Where the program that runs ``user`` seeds its generators with a value that can be set."""
     script = is_script(module)
     found = [
         item
         for item in _seedings(model).get(model.project.program_of(module), ())
         if program_files(model).run_together(item.module, module)
-        and not (script and item.by_caller)
-        and (not _is_numbers_only(item) or item.module is module)
+        and not (script and item.setting.by_caller)
+        and (
+            item.module is module
+            or (not _is_numbers_only(item) and _runs_with(model, item.setting, user))
+        )
     ]
     near = [item for item in found if item.module is module]
     # torch's own generator is the one a reader thinks of.
     torch_first = sorted(near or found, key=lambda item: last_name(item.call.func) != "manual_seed")
     return next(iter(torch_first), None)
+
+
+def _runs_with(model: Model, setting: Setting, user: Call | Scope) -> bool:
+    """Whether the program that has the setting may be one that runs ``user``."""
+    return setting.at is None or launches(model).together(setting.at, user) is not False
 
 
 def _is_numbers_only(item: Seeding) -> bool:
@@ -117,21 +125,18 @@ def _is_numbers_only(item: Seeding) -> bool:
     )
 
 
-_found: WeakKeyDictionary[Model, dict[str, list[Seeding]]] = WeakKeyDictionary()
-
-
 def _seedings(model: Model) -> dict[str, list[Seeding]]:
     """By program, every call that seeds a global generator from a setting."""
-    known = _found.get(model)
+    known: dict[str, list[Seeding]] | None = model.memo.get(_seedings)
     if known is None:
-        known = _found[model] = {}
+        known = model.memo[_seedings] = {}
         for program, module in program_files(model).files:
             for call in module.facts.all_calls:
                 given = seed_given(model, call)
-                setting = setting_of(model, given) if given is not None else None
-                if setting is not None:
+                if given is not None:
+                    settings = islice(_settings(model, given, 0), _MOST)
                     found = known.setdefault(program, [])
-                    found.append(Seeding(module, call, setting.code, setting.by_caller))
+                    found += [Seeding(module, call, setting) for setting in settings]
     return known
 
 
@@ -217,36 +222,49 @@ class Setting(NamedTuple):
 
     code: str
     """As it is spelled (``args.seed``)."""
+    at: Name | Attr | Call | Function | None
+    """What reads it, or the function that takes it; None if it is not known."""
     by_caller: bool = False
     """Whether it is the parameter of a public function that nothing in the tree calls."""
 
 
-def setting_of(model: Model, expr: Expr, depth: int = 0) -> Setting | None:
+def setting_of(model: Model, expr: Expr) -> Setting | None:
     """The setting that a seed comes from; None for literals and what is drawn.
 
     A setting is an attribute or an entry called ``seed`` of a configuration, the parameter of a
     public function that nothing in the tree calls, or of a command.
     """
+    return next(_settings(model, expr, 0), None)
+
+
+def _settings(model: Model, expr: Expr, depth: int) -> Iterator[Setting]:
+    """The settings that a seed may come from: each caller of a function may have its own."""
     if depth > _DEEPEST:
-        return None
+        return
     if isinstance(expr, Attr):
-        return _attribute_setting(model, expr, depth)
-    if isinstance(expr, Index):
-        return Setting(unparse(expr)) if _is_seed_key(expr.key) else None
-    if isinstance(expr, Name):
-        return _name_setting(model, expr, depth)
-    if isinstance(expr, Call) and last_name(expr.func) in {"get", "getattr", "getenv"}:
+        yield from _attribute_settings(model, expr, depth)
+    elif isinstance(expr, Index):
+        if _is_seed_key(expr.key):
+            yield Setting(unparse(expr), next(_placed(expr), None))
+    elif isinstance(expr, Name):
+        yield from _name_settings(model, expr, depth)
+    elif isinstance(expr, Call) and last_name(expr.func) in {"get", "getattr", "getenv"}:
         key = next((arg for arg in expr.positional if _is_seed_key(arg)), None)
-        return Setting(str(key.value)) if isinstance(key, Const) else None
-    for child in children(expr):
-        part: Expr | None = child
-        if isinstance(expr, Call) and child is expr.func:
-            # What a generator draws comes from what it was made with.
-            part = child.value if isinstance(child, Attr) else None
-        found = setting_of(model, part, depth + 1) if part is not None else None
-        if found is not None:
-            return found
-    return None
+        if isinstance(key, Const):
+            yield Setting(str(key.value), expr)
+    else:
+        for child in children(expr):
+            part: Expr | None = child
+            if isinstance(expr, Call) and child is expr.func:
+                # What a generator draws comes from what it was made with.
+                part = child.value if isinstance(child, Attr) else None
+            if part is not None:
+                yield from _settings(model, part, depth + 1)
+
+
+def _placed(expr: Expr) -> Iterator[Name | Attr | Call]:
+    """What is in the expression and says where it stands."""
+    return (node for node in walk(expr) if isinstance(node, (Name, Attr, Call)))
 
 
 def _is_seed_key(expr: Expr) -> bool:
@@ -257,23 +275,20 @@ def _is_seed_key(expr: Expr) -> bool:
     )
 
 
-def _attribute_setting(model: Model, expr: Attr, depth: int) -> Setting | None:
+def _attribute_settings(model: Model, expr: Attr, depth: int) -> Iterator[Setting]:
     if not _SEED_NAME.match(expr.name) or _is_module(model, expr):
-        return None
+        return
     cls = self_class(expr.value)
     if cls is None:
         whole = unparse(expr)
-        if isinstance(expr.value, Call) or "worker" in whole or _is_redrawn(model, expr):
-            return None
-        return Setting(whole)
+        if not (isinstance(expr.value, Call) or "worker" in whole or _is_redrawn(model, expr)):
+            yield Setting(whole, expr)
+        return
     bases = model.flow.mro(cls)
     for store in model.project.stores_of(expr.name):
         assert isinstance(store.target, Attr)
         if store.value is not None and self_class(store.target.value) in bases:
-            found = setting_of(model, store.value, depth + 1)
-            if found is not None:
-                return found
-    return None
+            yield from _settings(model, store.value, depth + 1)
 
 
 def _is_redrawn(model: Model, expr: Attr) -> bool:
@@ -289,26 +304,22 @@ def _is_redrawn(model: Model, expr: Attr) -> bool:
     )
 
 
-def _name_setting(model: Model, name: Name, depth: int) -> Setting | None:
+def _name_settings(model: Model, name: Name, depth: int) -> Iterator[Setting]:
     owner: Scope | None = name.scope
     while owner is not None and name.id not in owner.bindings:
         owner = owner.outer
     for binding in owner.bindings[name.id] if owner is not None else ():
-        found = None
         if binding.how == "param" and isinstance(owner, Function):
-            found = _parameter_setting(model, owner, binding.payload, depth + 1)
+            yield from _parameter_settings(model, owner, binding.payload, depth + 1)
         elif binding.how in {"assign", "aug", "element"} and binding.value is not None:
-            found = setting_of(model, binding.value, depth + 1)
-        if found is not None:
-            return found
-    return None
+            yield from _settings(model, binding.value, depth + 1)
 
 
-def _parameter_setting(
+def _parameter_settings(
     model: Model, function: Function, param: Param, depth: int
-) -> Setting | None:
+) -> Iterator[Setting]:
     if depth > _DEEPEST:
-        return None
+        return
     calls = [
         call for call in model.flow.callers(function) if not is_test(model.module_of(call.scope))
     ]
@@ -316,16 +327,15 @@ def _parameter_setting(
     for call in calls:
         given = passed(function, param, call, is_bound=bound)
         if given is None and _SEED_NAME.match(param.name):
-            return Setting(param.name)
+            yield Setting(param.name, call)
         if isinstance(given, Expr):
-            found = setting_of(model, given, depth + 1)
-            if found is not None:
-                return found
+            yield from _settings(model, given, depth + 1)
     if calls or not _SEED_NAME.match(param.name):
-        return None
+        return
     public = "." in model.module_of(function).name and not function.name.startswith("_")
     is_command = bool(function.decorators) or function.name == "main"
-    return Setting(param.name, not is_command) if public or is_command else None
+    if public or is_command:
+        yield Setting(param.name, function, not is_command)
 
 
 def in_scope(model: Model, module: Module, scope: Scope, site: Call) -> Seed | None:

@@ -26,6 +26,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import Obj
+from sampler_lint.model.launches import launches
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.model.program_files import is_script, is_test
 from sampler_lint.model.project import Module
@@ -102,7 +103,7 @@ class SeedNotPassed(Rule):
             if is_test(module):
                 continue
             unheard = _unheard(model, sampler)
-            if unheard is not None:
+            if unheard is not None and not launches(model).is_dead(site.scope):
                 seen.add(site)
                 yield unheard
                 continue
@@ -113,6 +114,8 @@ class SeedNotPassed(Rule):
                 continue
             source = _source(model, module, site)
             if source is None or _seeded_later(model, module, sampler):
+                continue
+            if launches(model).is_dead(site.scope):
                 continue
             seen.add(site)
             yield _suspect(model, module, sampler, fixed, source)
@@ -130,11 +133,11 @@ class _Source:
 
 def _source(model: Model, module: Module, site: Call) -> _Source | None:
     """What seeds the program, else the ``seed`` of the factory itself."""
-    source = seeding(model, module)
+    source = seeding(model, module, site)
     if source is not None:
         place = f"{source.module.display}:{source.call.row}"
         return _Source(
-            source.setting,
+            source.setting.code,
             f"`{unparse(source.call.func)}` does not reach the sampler's own generator",
             f"{place}: the program is seeded here",
         )

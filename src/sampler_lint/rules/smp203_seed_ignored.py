@@ -20,6 +20,7 @@ from sampler_lint.model.facts import (
     last_name,
     unparse,
 )
+from sampler_lint.model.launches import launches
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.model.program_files import is_imported, is_test
 from sampler_lint.model.project import Module
@@ -74,7 +75,7 @@ class SeedIgnored(Rule):
             if not found or epoch_carries_seed(model, module):
                 continue
             reason = _setting(model, module, cls)
-            if reason is None:
+            if reason is None or launches(model).is_dead(cls):
                 continue
             if takes_seed(model, cls) or _may_be_built(model, module, cls):
                 for seeded in found:
@@ -83,10 +84,10 @@ class SeedIgnored(Rule):
 
 def _setting(model: Model, module: Module, cls: Class) -> tuple[str, tuple[str, ...]] | None:
     """The seed that does not reach the sampler, in words, and the place it stands at."""
-    source = seeding(model, module)
+    source = seeding(model, module, cls)
     if source is not None:
         place = f"{source.module.display}:{source.call.row}"
-        return f"`{source.setting}`", (f"{place}: the program is seeded here",)
+        return f"`{source.setting.code}`", (f"{place}: the program is seeded here",)
     if takes_seed(model, cls):
         return "the `seed` that it is given", ()
     for sampler in model.constructions():

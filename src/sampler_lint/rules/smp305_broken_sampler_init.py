@@ -25,6 +25,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import ClassRef, Ext, self_class
+from sampler_lint.model.launches import launches
 from sampler_lint.model.linked import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.model.signatures import base_inits, of_class
@@ -78,13 +79,19 @@ class BrokenSamplerInit(Rule):
         for module, cls in model.classes():
             if model.is_a(cls, SAMPLER) is not True:
                 continue
-            for call in model.flow.base_init_calls(cls):
-                extra = _arguments(call)
-                if extra and _reaches_sampler(model, cls, call):
-                    yield _suspect(module, cls, call, extra)
-            yield from _not_called(model, module, cls)
-            yield from _only_by_set_epoch(model, module, cls)
-            yield from _no_batch_size(model, module, cls)
+            found = list(_findings(model, module, cls))
+            if found and not launches(model).is_dead(cls):
+                yield from found
+
+
+def _findings(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
+    for call in model.flow.base_init_calls(cls):
+        extra = _arguments(call)
+        if extra and _reaches_sampler(model, cls, call):
+            yield _suspect(module, cls, call, extra)
+    yield from _not_called(model, module, cls)
+    yield from _only_by_set_epoch(model, module, cls)
+    yield from _no_batch_size(model, module, cls)
 
 
 # --------------------------------------------------------------------------- the argument

@@ -21,6 +21,9 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
          "configured choice"),
         ("--extend-select", "CODES", "code prefixes to report besides"),
         ("--ignore", "CODES", "code prefixes to leave out"),
+        ("--fixable", "CODES", "code prefixes whose fixes may be applied; replaces the "
+         "configured choice"),
+        ("--unfixable", "CODES", "code prefixes whose fixes are only shown"),
         ("--exclude", "PATTERNS", "gitignore patterns of files to leave out"),
     ):  # fmt: skip
         group.add_argument(
@@ -67,7 +70,7 @@ class Settings:
         self._arguments = arguments
         self._choices = vars(arguments)
         try:
-            for option in ("select", "extend_select", "ignore"):
+            for option in ("select", "extend_select", "ignore", "fixable", "unfixable"):
                 refuse_unknown_codes(self._choices.get(option) or ())
         except RefusedError as error:
             raise UsageError(str(error)) from error
@@ -129,12 +132,17 @@ class Settings:
 
         chosen: dict[str, list[str]] = {
             name: self._choices.get(name) or []
-            for name in ("select", "extend_select", "ignore", "exclude")
-        }
+            for name in (
+                "select", "extend_select", "ignore", "exclude", "fixable", "unfixable",
+            )
+        }  # fmt: skip
         if chosen["select"]:
             options = replace(options, select=tuple(chosen["select"]), ignore=(), extend_select=())
+        if chosen["fixable"]:
+            options = replace(options, fixable=tuple(chosen["fixable"]), unfixable=())
         return replace(
             options,
+            unfixable=(*options.unfixable, *chosen["unfixable"]),
             ignore=(*options.ignore, *chosen["ignore"]),
             extend_select=(*options.extend_select, *chosen["extend_select"]),
             exclude_here=tuple(chosen["exclude"]),

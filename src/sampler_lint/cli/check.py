@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sampler_lint import __version__
@@ -15,13 +15,12 @@ from sampler_lint.cli._common import (
     FINDINGS,
     UsageError,
     complain_of,
-    write_bytes,
 )
+from sampler_lint.cli._fixing import add_fixing, asked_to_fix, mend
 from sampler_lint.cli._settings import Settings, add_choosing, add_configuring
 from sampler_lint.cli._telling import Teller, add_telling
 
 if TYPE_CHECKING:
-    from sampler_lint.engine import OptionsOf
     from sampler_lint.findings import FileError
 
 _STDIN = "-"
@@ -46,14 +45,7 @@ def _check_parser() -> argparse.ArgumentParser:
         nargs="*",
         help="files and folders (default: .); - is standard input",
     )
-    fixing = parser.add_argument_group("fixing")
-    fixing.add_argument("--fix", action="store_true", help="apply the safe fixes")
-    fixing.add_argument(
-        "--diff",
-        action="store_true",
-        help="print what --fix would change as a patch; write nothing",
-    )
-    fixing.add_argument("--unsafe-fixes", action="store_true", help="take the unsafe fixes too")
+    add_fixing(parser)
     add_choosing(parser)
     add_configuring(parser)
     add_telling(parser)
@@ -69,11 +61,13 @@ def main(argv: Sequence[str]) -> int:
 
         print(show_settings(settings, arguments.paths or ["."]))
         return CLEAN
+    fixing = asked_to_fix(arguments)
     paths, overlay = _inputs(arguments)
     settings.fill_in(arguments)
     options = settings.options
-    if arguments.fix or arguments.diff:
-        return _mend(arguments, options, paths, overlay)
+    if fixing:
+        errors, found = mend(arguments, options, paths, overlay)
+        return _exit_code(arguments, errors, found=found)
 
     from sampler_lint import engine
     from sampler_lint.reporters import Sources
@@ -92,45 +86,6 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
     arguments = _check_parser().parse_intermixed_args(argv[:end])
     arguments.paths += argv[end + 1 :]
     return arguments
-
-
-def _mend(
-    arguments: argparse.Namespace,
-    options: OptionsOf,
-    paths: Sequence[str],
-    overlay: Mapping[str, bytes],
-) -> int:
-    from sampler_lint import engine
-    from sampler_lint.reporters import Mended, Sources
-    from sampler_lint.reporters.diff import unified_diff
-    from sampler_lint.reporters.text import summary
-
-    in_place = arguments.fix and not arguments.diff and not overlay
-    result = engine.fix(
-        paths, options, unsafe=arguments.unsafe_fixes, write=in_place, overlay=overlay
-    )
-    errors = [*result.report.errors, *result.errors]
-    after = {path: new for path, (_, new) in result.changed.items()}
-    # The report owns standard output unless a patch or the fixed source does.
-    teller = Teller(arguments, sys.stdout if in_place else sys.stderr)
-    outcome = teller.outcome(
-        result.report,
-        errors=len(errors),
-        sources=Sources({**overlay, **after}),
-        mended=Mended(result.fixed, result.left, len(after), written=not arguments.diff),
-    )
-    if arguments.diff:
-        patch = (unified_diff(path, *change) for path, change in sorted(result.changed.items()))
-        write_bytes(b"".join(patch))
-        teller.say(summary(outcome) + "\n")
-    else:
-        for path, source in overlay.items():
-            write_bytes(after.get(path, source))
-        teller.tell(outcome)
-    complain_of(errors)
-    telling = arguments.diff or arguments.exit_non_zero_on_fix
-    found = bool(result.report.findings) or (telling and bool(after))
-    return _exit_code(arguments, errors, found=found)
 
 
 def _inputs(arguments: argparse.Namespace) -> tuple[list[str], dict[str, bytes]]:

@@ -14,9 +14,16 @@ from collections.abc import Iterator
 _NO_NEWLINE = b"\n\\ No newline at end of file\n"
 
 
-def unified_diff(path: str, old: bytes, new: bytes) -> bytes:
-    """The patch that turns ``old`` into ``new``, its paths relative to the working directory."""
-    name = os.path.relpath(path).replace(os.sep, "/")
+def unified_diff(path: str, old: bytes, new: bytes, *, start: str = os.curdir) -> bytes:
+    """The patch that turns ``old`` into ``new``, its paths relative to the folder ``start``.
+
+    For a link it is a patch of the file that it leads to, if that lies below ``start``, too.
+    """
+    name = os.path.relpath(path, start)
+    real = os.path.relpath(os.path.realpath(path), os.path.realpath(start))
+    if not real.startswith(os.pardir):
+        name = real
+    name = name.replace(os.sep, "/")
     patch = difflib.diff_bytes(
         difflib.unified_diff,
         _lines(old),

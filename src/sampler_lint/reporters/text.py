@@ -7,7 +7,8 @@ escaped, so that no file can send a command to the terminal that shows it.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from sampler_lint.findings import Applicability, Finding
 from sampler_lint.reporters import Mended, Outcome, rule_url
@@ -19,6 +20,8 @@ _WIDTH = 110
 _ROWS = 5
 """Rows of one finding that are shown."""
 _CUT = "..."
+_LEFT = 20
+"""When more is left, the summary counts by reason; where it is, is told above."""
 
 _STYLES = {"bold": "1", "red": "1;31", "blue": "34", "cyan": "36"}
 _HELP = {
@@ -110,14 +113,44 @@ def _fixable(outcome: Outcome) -> str:
 def _mended(mended: Mended) -> str:
     verb = "Fixed" if mended.written else "Would fix"
     fixed = _count(len(mended.fixed), "finding")
-    head = f"{verb} {fixed} in {_count(mended.files, 'file')}"
+    head = f"{_by_file(mended.fixed, verb.lower())}{verb} {fixed} in {_count(mended.files, 'file')}"
     if not mended.left:
         return f"{head}; none left."
-    gap = " " if len(mended.left) == 1 else "\n  "
-    left = (
-        f"{gap}{visible(each.place)}: {each.code} ({visible(why)})" for each, why in mended.left
+    left = [f"{visible(each.place)}: {each.code} ({visible(why)})" for each, why in mended.left]
+    if len(left) == 1:
+        return f"{head}; 1 left: {left[0]}"
+    if len(left) > _LEFT:
+        left = _by_reason(mended.left)
+    return "\n  ".join([f"{head}; {len(mended.left)} left:", *left])
+
+
+def _by_file(fixed: Iterable[Finding], verb: str) -> str:
+    """A line for each of several files that fixes touch."""
+    touched: dict[str, Counter[str]] = {}
+    for finding in fixed:
+        for path in finding.fix.paths if finding.fix else ():
+            touched.setdefault(path, Counter())[finding.code] += 1
+    if len(touched) < 2:
+        return ""
+    return "".join(
+        f"{visible(path)}: {verb} {_codes(counts)}\n" for path, counts in sorted(touched.items())
     )
-    return f"{head}; {len(mended.left)} left:{''.join(left)}"
+
+
+def _by_reason(left: Iterable[tuple[Finding, str]]) -> list[str]:
+    """Why so many are left, most frequent reason first."""
+    reasons: dict[str, Counter[str]] = {}
+    for finding, why in left:
+        reasons.setdefault(visible(why), Counter())[finding.code] += 1
+    return [
+        f"{counts.total()} {why} ({_codes(counts)})"
+        for why, counts in sorted(reasons.items(), key=lambda item: -item[1].total())
+    ]
+
+
+def _codes(counts: Counter[str]) -> str:
+    """``SMP102, 2 SMP201``."""
+    return ", ".join(code if n == 1 else f"{n} {code}" for code, n in sorted(counts.items()))
 
 
 def heading(finding: Finding, outcome: Outcome, paint: Painter | None = None) -> str:

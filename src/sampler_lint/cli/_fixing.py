@@ -1,0 +1,217 @@
+"""``--fix``, ``--diff`` and ``--patch-dir``: one repository after the other."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from sampler_lint.cli._common import UsageError, complain_of, write_bytes
+from sampler_lint.cli._telling import Teller
+
+if TYPE_CHECKING:
+    from sampler_lint.engine import FixReport, OptionsOf
+    from sampler_lint.findings import FileError
+
+_BAR = 20
+
+
+def add_fixing(parser: argparse.ArgumentParser) -> None:
+    """Options about fixes."""
+    group = parser.add_argument_group("fixing")
+    group.add_argument("--fix", action="store_true", help="apply the safe fixes")
+    group.add_argument(
+        "--diff",
+        action="store_true",
+        help="print what --fix would change as a patch; write nothing",
+    )
+    group.add_argument(
+        "--patch-dir",
+        metavar="DIR",
+        help="write what --fix would change to DIR, a patch for each repository; change no file",
+    )
+    group.add_argument("--unsafe-fixes", action="store_true", help="take the unsafe fixes too")
+
+
+def asked_to_fix(arguments: argparse.Namespace) -> bool:
+    """Whether fixes are to be made or shown.
+
+    Raises:
+        UsageError: the options contradict each other.
+    """
+    if arguments.patch_dir is not None and (arguments.diff or "-" in arguments.paths):
+        raise UsageError("--patch-dir goes neither with --diff nor with standard input")
+    return bool(arguments.fix or arguments.diff or arguments.patch_dir is not None)
+
+
+def mend(
+    arguments: argparse.Namespace,
+    options: OptionsOf,
+    paths: Sequence[str],
+    overlay: Mapping[str, bytes],
+) -> tuple[list[FileError], bool]:
+    """Fix, and tell it; returns what went wrong, and whether there is something to exit 1 for.
+
+    Raises:
+        UsageError: a patch or the report cannot be written.
+    """
+    from sampler_lint.reporters import Mended, Sources
+    from sampler_lint.reporters.diff import unified_diff
+    from sampler_lint.reporters.text import summary
+
+    told = not arguments.diff and not overlay
+    in_place = told and arguments.patch_dir is None
+    result = _fixed(arguments, options, paths, overlay, write=in_place)
+    errors = [*result.report.errors, *result.errors]
+    after = {path: new for path, (_, new) in result.changed.items()}
+    # The report owns standard output unless a patch or the fixed source does.
+    teller = Teller(arguments, sys.stdout if told else sys.stderr)
+    written = in_place or (bool(overlay) and not arguments.diff)
+    outcome = teller.outcome(
+        result.report,
+        errors=len(errors),
+        sources=Sources({**overlay, **after}),
+        mended=Mended(result.fixed, result.left, len(after), written=written),
+    )
+    if arguments.diff:
+        patch = (unified_diff(path, *change) for path, change in sorted(result.changed.items()))
+        write_bytes(b"".join(patch))
+        teller.say(summary(outcome) + "\n")
+    else:
+        for path, source in overlay.items():
+            write_bytes(after.get(path, source))
+        teller.tell(outcome)
+    complain_of(errors)
+    telling = not (in_place or overlay) or arguments.diff or arguments.exit_non_zero_on_fix
+    return errors, bool(result.report.findings) or (telling and bool(after))
+
+
+def _fixed(
+    arguments: argparse.Namespace,
+    options: OptionsOf,
+    paths: Sequence[str],
+    overlay: Mapping[str, bytes],
+    *,
+    write: bool,
+) -> FixReport:
+    """What came of all repositories together."""
+    from sampler_lint import engine
+
+    total = engine.FixReport(engine.Report())
+    repositories = _repositories(paths)
+    names = _patch_names(repositories)
+    progress = Progress(len(repositories), sys.stderr)
+    patches = 0
+    seen: set[str] = set()
+    for repository, own in repositories.items():
+        progress.step(repository)
+        result = engine.fix(
+            own, options, unsafe=arguments.unsafe_fixes, write=write, overlay=overlay
+        )
+        for path in [path for path in result.changed if os.path.abspath(path) in seen]:
+            del result.changed[path]
+        if arguments.patch_dir is not None:
+            path = os.path.join(arguments.patch_dir, names[repository])
+            patches += _write_patch(path, repository, result.changed)
+        _add(total, result, seen)
+    progress.close()
+    if arguments.patch_dir is not None:
+        print(f"{patches} of {len(repositories)} repositories: patch in {arguments.patch_dir}",
+              file=sys.stderr)  # fmt: skip
+    return total
+
+
+def _repositories(paths: Sequence[str]) -> dict[str, list[str]]:
+    """The paths by the git work tree, or else the project, that they lie in."""
+    from sampler_lint.discovery import project_root
+
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        absolute = os.path.abspath(path)
+        root = folder = absolute
+        while not os.path.exists(os.path.join(folder, ".git")):
+            if folder == (folder := os.path.dirname(folder)):
+                root = os.path.abspath(project_root(path))
+                folder = root if os.path.isdir(root) else os.path.dirname(root)
+                break
+        found.setdefault(folder, []).append(path)
+    return found
+
+
+def _patch_names(repositories: Iterable[str]) -> dict[str, str]:
+    """A file name for each: its folder's, with as many folders above as tell them apart."""
+    parts = {path: os.path.splitdrive(path)[1].strip(os.sep).split(os.sep) for path in repositories}
+    depth = 1
+    while True:
+        names = {path: "+".join(steps[-depth:]) or "root" for path, steps in parts.items()}
+        if len(set(names.values())) == len(names):
+            return {path: f"{name}.patch" for path, name in names.items()}
+        depth += 1
+
+
+def _write_patch(path: str, repository: str, changed: Mapping[str, tuple[bytes, bytes]]) -> bool:
+    """Write the patch of one repository; without changes, take away that of an earlier run."""
+    from sampler_lint.reporters.diff import unified_diff
+
+    try:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        if changed:
+            with open(path, "wb") as file:
+                file.writelines(
+                    unified_diff(name, *change, start=repository)
+                    for name, change in sorted(changed.items())
+                )
+        elif os.path.exists(path):
+            os.unlink(path)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+    return bool(changed)
+
+
+def _add(total: FixReport, result: FixReport, seen: set[str]) -> None:
+    """Put what came of one repository to the others.
+
+    ``seen`` are the files of those: a repository may lie in another.
+    """
+    new = {path for path in result.report.files if os.path.abspath(path) not in seen}
+    old = {*result.report.files} - new
+    seen.update(map(os.path.abspath, new))
+    total.report.files += sorted(new)
+    total.report.findings += (each for each in result.report.findings if each.path not in old)
+    total.report.suppressed += (each for each in result.report.suppressed if each.path not in old)
+    total.report.errors += (each for each in result.report.errors if each.path not in old)
+    total.fixed += (each for each in result.fixed if each.path not in old)
+    total.left += (each for each in result.left if each[0].path not in old)
+    total.errors += (each for each in result.errors if each.path not in old)
+    total.changed.update(result.changed)
+
+
+class Progress:
+    """A bar in one line of a terminal, which is gone afterwards."""
+
+    def __init__(self, total: int, stream: TextIO) -> None:
+        """Prepare for ``total`` steps; a single one, or no terminal, is not worth a bar."""
+        self._stream = stream
+        self._total = total
+        self._done = 0
+        self._shown = total > 1 and stream.isatty() and os.environ.get("TERM") != "dumb"
+
+    def step(self, name: str) -> None:
+        """Say that ``name`` is worked on now."""
+        from sampler_lint.reporters.text import visible
+
+        if self._shown:
+            full = _BAR * self._done // self._total
+            line = f"[{'#' * full}{'.' * (_BAR - full)}] {self._done}/{self._total} {visible(name)}"
+            self._stream.write(f"\r{line[: shutil.get_terminal_size().columns - 1]}\x1b[K")
+            self._stream.flush()
+        self._done += 1
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._shown:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()

@@ -1,0 +1,167 @@
+"""``--fix`` over several repositories, ``--patch-dir``, and what is told about it."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from sampler_lint.cli import main
+from sampler_lint.cli._fixing import Progress
+
+FIXTURE = Path(__file__).parent.parent / "fixtures" / "SMP101" / "torch-batch-sampler"
+BAD = (FIXTURE / "bad" / "train.py").read_bytes()
+FIXED = (FIXTURE / "fixed" / "train.py").read_bytes()
+
+
+def git(*arguments: str | Path, cwd: Path) -> None:
+    subprocess.run(["git", "-c", "core.autocrlf=false", *arguments], cwd=cwd, check=True)
+
+
+@pytest.fixture
+def repositories(tmp_path, monkeypatch) -> list[str]:
+    """Two with the bug, of the same name, and one without it."""
+    monkeypatch.chdir(tmp_path)
+    names = ["one/app", "two/app", "clean"]
+    for name in names:
+        folder = tmp_path / name
+        (folder / "tools").mkdir(parents=True)
+        git("init", "-q", cwd=folder)
+        (folder / "train.py").write_bytes(BAD if name != "clean" else FIXED)
+    (tmp_path / "one/app/tools/again.py").write_bytes(BAD.replace(b"\n", b"\r\n"))
+    (tmp_path / "one/app/tools/pyproject.toml").touch()
+    return names
+
+
+def test_a_patch_for_each_repository(repositories, tmp_path, capsys):
+    assert main(["--patch-dir", "deep/patches", *repositories]) == 1
+    out, err = capsys.readouterr()
+    assert out == (
+        "one/app/tools/again.py: would fix SMP101\n"
+        "one/app/train.py: would fix SMP101\n"
+        "two/app/train.py: would fix SMP101\n"
+        "Would fix 3 findings in 3 files; none left.\n"
+    )
+    assert err == "2 of 3 repositories: patch in deep/patches\n"
+    patches = tmp_path / "deep" / "patches"
+    assert sorted(path.name for path in patches.iterdir()) == ["one+app.patch", "two+app.patch"]
+    for name in ("one/app", "two/app"):
+        assert (tmp_path / name / "train.py").read_bytes() == BAD
+        git("apply", "--whitespace=nowarn", patches / f"{name.replace('/', '+')}.patch",
+            cwd=tmp_path / name)  # fmt: skip
+        assert (tmp_path / name / "train.py").read_bytes() == FIXED
+    again = tmp_path / "one/app/tools/again.py"
+    assert again.read_bytes() == FIXED.replace(b"\n", b"\r\n")
+
+    assert main(["--fix", "--patch-dir", "deep/patches", *repositories]) == 0
+    assert list(patches.iterdir()) == [], "a patch of an earlier run is not left to mislead"
+
+
+def test_a_repository_in_another_and_a_path_twice_count_once(repositories, tmp_path, capsys):
+    inner = tmp_path / "one/app/vendored"
+    inner.mkdir()
+    git("init", "-q", cwd=inner)
+    (inner / "train.py").write_bytes(BAD)
+    arguments = ["one/app", "one/app/vendored", "one/app/train.py", "two/app"]
+    assert main(["--patch-dir", "out", *arguments]) == 1
+    assert "Would fix 4 findings in 4 files; none left." in capsys.readouterr().out
+    assert not (tmp_path / "out" / "vendored.patch").exists()
+
+
+def test_fixing_several_repositories_in_place(repositories, tmp_path, capsys):
+    assert main(["--fix", *repositories]) == 0
+    assert capsys.readouterr() == (
+        "one/app/tools/again.py: fixed SMP101\n"
+        "one/app/train.py: fixed SMP101\n"
+        "two/app/train.py: fixed SMP101\n"
+        "Fixed 3 findings in 3 files; none left.\n",
+        "",
+    )
+    assert (tmp_path / "two/app/train.py").read_bytes() == FIXED
+
+
+def test_a_patch_of_a_link_is_one_of_the_file(repositories, tmp_path, monkeypatch):
+    code = tmp_path / "clean" / "code"
+    code.mkdir()
+    (code / "link.py").symlink_to("../tools/real.txt")
+    real = tmp_path / "clean" / "tools" / "real.txt"
+    real.write_bytes(BAD)
+    assert main(["--patch-dir", "out", "clean/code"]) == 1
+    git("apply", tmp_path / "out" / "clean.patch", cwd=tmp_path / "clean")
+    assert real.read_bytes() == FIXED
+    assert (code / "link.py").is_symlink()
+
+
+@pytest.mark.parametrize("arguments", [["--diff", "."], ["-"]])
+def test_what_patches_do_not_go_with(repositories, capsys, arguments):
+    assert main(["--patch-dir", "out", *arguments]) == 2
+    assert "--patch-dir goes neither with" in capsys.readouterr().err
+
+
+def test_a_patch_that_cannot_be_written(repositories, tmp_path, capsys):
+    (tmp_path / "out").touch()
+    assert main(["--patch-dir", "out", "two/app"]) == 2
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_much_that_is_left_is_counted_by_reason(repositories, tmp_path, capsys):
+    for number in range(21):
+        (tmp_path / "clean" / f"train_{number}.py").write_bytes(BAD)
+    assert main(["--fix", "--unfixable", "SMP101", "clean"]) == 1
+    assert capsys.readouterr().out.endswith(
+        "Fixed 0 findings in 0 files; 21 left:\n  21 display-only: needs a decision (21 SMP101)\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "changed"),
+    [
+        (["--fixable", "SMP101"], True),
+        (["--fixable", "SMP2"], False),
+        (["--unfixable", "SMP1"], False),
+        (["--unfixable", "SMP2"], True),
+        (["--config", "unfixable=['ALL']", "--fixable", "SMP1"], True),
+        (["--config", "unfixable=['SMP101']", "--unfixable", "SMP2"], False),
+    ],
+)
+def test_which_fixes_may_be_applied(repositories, tmp_path, arguments, changed):
+    main(["--fix", *arguments, "two/app"])
+    assert ((tmp_path / "two/app/train.py").read_bytes() == FIXED) is changed
+
+
+def test_an_unknown_code_is_refused(repositories, capsys):
+    assert main(["--fix", "--fixable", "SMP999", "two/app"]) == 2
+    assert "SMP999" in capsys.readouterr().err
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_on_a_terminal_is_one_line_and_goes_away(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "40")
+    terminal = Terminal()
+    progress = Progress(2, terminal)
+    progress.step("first")
+    progress.step("/a/very/long/\x1bname/" + "x" * 100)
+    progress.close()
+    written = terminal.getvalue()
+    assert "\n" not in written
+    lines = [line.removesuffix("\x1b[K") for line in written.split("\r")]
+    assert lines[1] == "[....................] 0/2 first"
+    assert lines[2].startswith("[##########..........] 1/2 /a/very/lon")
+    assert max(map(len, lines)) < 40
+    assert lines[-1] == ""
+    assert "\x1b" not in "".join(lines)
+
+
+@pytest.mark.parametrize(("total", "stream"), [(1, Terminal()), (9, io.StringIO())])
+def test_no_progress_for_one_repository_or_without_a_terminal(total, stream):
+    progress = Progress(total, stream)
+    progress.step("first")
+    progress.close()
+    assert stream.getvalue() == ""

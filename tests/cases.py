@@ -17,7 +17,8 @@ from sampler_lint.engine import FixReport, Options, Report
 from sampler_lint.findings import Finding
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
-EVERY_RULE = Options(select=("ALL",))
+#: By prefix: named whole or by ALL, a rule also reports what it has to assume.
+EVERY_RULE = Options(select=("SMP",))
 
 #: Contents by path relative to the tree, with ``/`` between folders.
 Files = dict[str, bytes]

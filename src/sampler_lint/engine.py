@@ -149,6 +149,7 @@ def _finding(rule: Rule, suspect: Suspect) -> Finding:
         fix,
         suspect.why,
         source.cell_of(source.position(start).row),
+        suspect.assumes,
     )
 
 
@@ -230,7 +231,11 @@ def _judge(report: Report, tree: _Tree, files: Mapping[str, str], options_of: Op
     report.errors.extend(_misplaced(tree, {options for options, _ in chosen.values()}))
     for path, (options, rules_here) in chosen.items():
         codes = {rule.code for rule in rules_here}
-        found = [finding for finding in by_path.get(path, ()) if finding.code in codes]
+        found = [
+            finding
+            for finding in by_path.get(path, ())
+            if finding.code in codes and (not finding.assumes or options.names(finding.code))
+        ]
         _file(report, found, tree.project.module_at(path) if found else None, options)
 
 

@@ -83,6 +83,8 @@ class Finding:
     """The chain of places the finding rests on, e.g. ``data.py:40: loader built here``."""
     cell: Cell | None = None
     """Where the file is a notebook; ``start`` and ``end`` are rows of the text made of it."""
+    assumes: bool = False
+    """Whether it rests on what the tree does not show (see ``Suspect.assumes``)."""
 
     @property
     def place(self) -> str:

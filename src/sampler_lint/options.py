@@ -69,6 +69,10 @@ class Options:
                 prefixes += codes
         return tuple(prefixes)
 
+    def names(self, code: str) -> bool:
+        """Whether a rule is asked for by itself (or by ``ALL``): it then says what it assumes."""
+        return bool({"ALL", code} & {*(self.select or ()), *self.extend_select})
+
     def may_fix(self, code: str) -> bool:
         """Whether fixes of findings with this code may be applied."""
         return weight(code, self.unfixable) < (

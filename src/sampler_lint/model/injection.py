@@ -16,9 +16,11 @@ from sampler_lint.model.facts import (
     Call,
     Class,
     Const,
+    Expr,
     Function,
     Map,
     Name,
+    Node,
     Scope,
     last_name,
     walk,
@@ -113,6 +115,42 @@ class Injection:
     def rebuilds(self, module: Module, cls: Class) -> bool:
         """Whether Lightning certainly builds ``cls`` anew around a DistributedSampler."""
         return self._lightning(module, cls, {Switch.OPEN})
+
+    def may_rebuild(self, module: Module, cls: Class) -> bool:
+        """Whether some Trainer may shard ``cls``, but the tree does not show that it does.
+
+        Either its program trains with no known framework, or a Trainer of the program is told
+        not to, and a hook hands over a class that does not shard by itself.
+        """
+        program = self.program(module)
+        if not self.trainers(program):
+            return True
+        return (
+            "lightning" in self.trainers(program)
+            and self.switch(program) == Switch.FORBIDDEN
+            and self.in_hook(cls)
+            and not shards_itself(cls)
+        )
+
+    def even_batches_off(self, program: str) -> tuple[Scope, Node] | None:
+        """Where an Accelerate program says ``even_batches=False``, and never anything else."""
+        if "accelerate" not in self.trainers(program):
+            return None
+        found: list[tuple[Scope, Node, Expr | None]] = []
+        for module in self._modules(program):
+            for call in module.facts.all_calls:
+                given = call.keyword("even_batches")
+                if given is not None:
+                    found.append((call.scope, call, given))
+            found += [
+                (scope, store.target, store.value)
+                for scope in module.facts.scopes
+                for store in scope.stores
+                if isinstance(store.target, Attr) and store.target.name == "even_batches"
+            ]
+        if not all(isinstance(value, Const) and value.value is False for _, _, value in found):
+            return None
+        return (found[0][0], found[0][1]) if found else None
 
     def _is_lightning(self, call: Call) -> bool:
         return any(

@@ -74,7 +74,7 @@ class Model:
         self.flow = Flow(project)
         self.memo: dict[object, Any] = {}
         """Answers that query modules keep for the next rule that asks."""
-        self._trials: dict[Class, Trials] = {}
+        self._trials: dict[tuple[Class, bool], Trials] = {}
         for module in project.candidates:
             for cls in module.facts.classes:
                 self.flow.mro(cls)
@@ -208,14 +208,18 @@ class Model:
 
         return Interpreter(self.project)
 
-    def trials(self, cls: Class) -> Trials:
-        """What a sampler class does in a few small worlds (see :mod:`.running`)."""
-        known = self._trials.get(cls)
+    def trials(self, cls: Class, *, around_shard: bool = False) -> Trials:
+        """What a sampler class does in a few small worlds (see :mod:`.running`).
+
+        ``around_shard``: when the sampler it is given is a DistributedSampler.
+        """
+        known = self._trials.get((cls, around_shard))
         if known is None:
             # Loaded where there is a class to try: most trees have none.
             from sampler_lint.model.running.trials import try_out
 
-            known = self._trials[cls] = try_out(self._interpreter, cls)
+            known = try_out(self._interpreter, cls, around_shard=around_shard)
+            self._trials[cls, around_shard] = known
         return known
 
     # -- samplers and loaders

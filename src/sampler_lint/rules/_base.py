@@ -30,6 +30,9 @@ class Suspect:
     why: tuple[str, ...] = ()
     mend: Callable[[], Fix | None] | None = field(default=None, repr=False)
     """Builds the fix from libcst nodes (see :class:`~sampler_lint.rules._region.Region`)."""
+    assumes: bool = False
+    """Whether it is wrong only in a program that the tree does not show: reported when the rule
+    was asked for by ``ALL`` or its whole code, never by default."""
 
 
 class Rule(abc.ABC):

@@ -23,7 +23,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import self_class
 from sampler_lint.model.injection import Injection
-from sampler_lint.model.linked import BATCH_SAMPLER, Model, scopes_inside
+from sampler_lint.model.linked import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import fix, name_of
@@ -42,6 +42,10 @@ class BatchSamplerWithoutBatchSize(Rule):
         and the program trains with a framework that reads it (Lightning, which needs `drop_last`
         too; catalyst, mmengine, Ignite's DeterministicEngine; Accelerate when both are missing).
         Silent where Lightning is told `use_distributed_sampler=False`.
+
+        Asked for by its whole code (`--select SMP301`) or by `ALL`, it also reports, with the
+        word "would", torch batch samplers of programs that train with none of these frameworks:
+        for libraries, whose users may.
 
     Why is this bad?
         torch itself never reads the attribute, so single-GPU training works. Lightning reads
@@ -72,7 +76,8 @@ class BatchSamplerWithoutBatchSize(Rule):
         injection = Injection(model)
         for module, cls in model.classes():
             trainers = injection.trainers(injection.program(module))
-            if not trainers & catalog.BATCH_SIZE_READERS.keys():
+            assumes = injection.may_rebuild(module, cls)
+            if not (assumes or trainers & catalog.BATCH_SIZE_READERS.keys()):
                 continue
             if not is_batch_sampler(model, cls) or is_abstract(cls):
                 continue
@@ -90,16 +95,26 @@ class BatchSamplerWithoutBatchSize(Rule):
             )
             if reader is not None:
                 yield self._suspect(model, module, cls, missing, reader)
+            elif assumes and model.is_a(cls, SAMPLER) is True and _would_miss(trainers, missing):
+                yield self._suspect(model, module, cls, missing, None)
 
     def _suspect(
-        self, model: Model, module: Module, cls: Class, missing: list[str], reader: str
+        self, model: Model, module: Module, cls: Class, missing: list[str], reader: str | None
     ) -> Suspect:
         size = _batch_size(cls) if "batch_size" in missing else ("", Applicability.SAFE)
         lacks = " and no ".join(f"`{name}`" for name in missing)
-        message = (
-            f"batch sampler `{cls.name}` has no {lacks}: {catalog.BATCH_SIZE_READERS[reader]}, and "
-            f"fails with AttributeError or refuses to shard it"
-        )
+        if reader is None:
+            trouble = (
+                "a framework that shards it by `batch_sampler.batch_size` and `.drop_last` "
+                "(Lightning, Accelerate) would refuse it or fail with AttributeError"
+            )
+            size = size and (size[0], Applicability.UNSAFE)
+        else:
+            trouble = (
+                f"{catalog.BATCH_SIZE_READERS[reader]}, and fails with AttributeError or refuses "
+                f"to shard it"
+            )
+        message = f"batch sampler `{cls.name}` has no {lacks}: {trouble}"
         if size is not None and size[0]:
             message += f"; set `self.batch_size = {size[0]}`"
         loader = model.used_as_batch_sampler.get(cls)
@@ -107,7 +122,17 @@ class BatchSamplerWithoutBatchSize(Rule):
             () if loader is None else (f"{model.place_of(loader)}: used as `batch_sampler=` here",)
         )
         mend = None if size is None else lambda: _mend(module, cls, missing, *size)
-        return Suspect(module, name_of(module, cls), message, why=why, mend=mend)
+        return Suspect(
+            module, name_of(module, cls), message, why=why, mend=mend, assumes=reader is None
+        )
+
+
+def _would_miss(trainers: frozenset[str], missing: list[str]) -> bool:
+    """Whether a framework that the tree does not show would miss what is missing.
+
+    Many torch programs give a batch sampler no ``drop_last``, which Lightning alone insists on.
+    """
+    return "batch_size" in missing or "lightning" in trainers
 
 
 def _reads_missing(
@@ -126,7 +151,8 @@ def _reads_missing(
             return False  # may be made for a loop of one's own
         return injection.lightning(module, cls)
     if reader == "accelerate":
-        return len(missing) == 2
+        # Told `even_batches=False` it does without `batch_size`; the rest is SMP306's.
+        return len(missing) == 2 and not injection.even_batches_off(injection.program(module))
     return "batch_size" in missing
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from sampler_lint.model.facts import Class
-from sampler_lint.model.linked import Model
+from sampler_lint.model.facts import Attr, Class, Function, Name, With, last_name
+from sampler_lint.model.flow import Obj, self_class
+from sampler_lint.model.injection import Injection, shards_itself
+from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import name_of
 from sampler_lint.rules._trials import counts, defined_by, is_uneven, judged, splitting_place
 
 if TYPE_CHECKING:
-    from sampler_lint.model.running.trials import Trials
+    from sampler_lint.model.running.trials import Trial, Trials
 
 
 #: Evaluation gathers results of any number, and its samplers say so in their names.
@@ -29,10 +32,14 @@ class UnevenRanks(Rule):
 
     What it does:
         Builds the sampler for a few small worlds in an interpreter of its own (nothing of yours
-        is imported or run) and counts what each rank hands out. Reports a class whose ranks
-        differ although its `__len__` says nothing of it, with the numbers. A sampler whose
-        `__len__` is exact on every rank is uneven on purpose and left alone, as are those made
-        for evaluation, by their names.
+        is imported or run) and counts what each rank hands out; with its optional limits and
+        flags too, and around a `DistributedSampler` where the program gives it one. Reports a
+        class whose ranks differ although its `__len__` says nothing of it, with the numbers. A
+        sampler whose `__len__` is exact on every rank is uneven on purpose and left alone, as
+        are those made for evaluation, by their names, and programs that train in DDP's `join`
+        context, which waits for the last rank. Reports also a batch sampler without `drop_last`
+        where Accelerate is told `even_batches=False`, and one whose `__len__` is a number that
+        the ranks agree on while `__iter__` does not keep to it.
 
     Why is this bad?
         `DistributedDataParallel` averages gradients in every backward pass. A rank with one
@@ -51,6 +58,7 @@ class UnevenRanks(Rule):
         - https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html
           (uneven inputs, `join`)
         - torch/utils/data/distributed.py, `DistributedSampler.__init__`: `total_size`
+        - accelerate/data_loader.py, `BatchSamplerShard._iter_with_no_split`
     """
 
     code = "SMP306"
@@ -60,31 +68,175 @@ class UnevenRanks(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Compare the ranks of each class that shards."""
+        shared = _given_a_share(model)
         for module, cls in judged(model):
-            if not _MAY_BE_UNEVEN.search(cls.name):
-                suspect = _uneven(model, module, cls)
-                if suspect is not None:
-                    yield suspect
+            if _MAY_BE_UNEVEN.search(cls.name) or _joins(model, module):
+                continue
+            suspect = _uneven(model, module, cls, model.trials(cls))
+            if suspect is None and cls in shared:
+                trials = model.trials(cls, around_shard=True)
+                suspect = _uneven(model, module, cls, trials, shared[cls])
+            suspect = suspect or _not_cut(model, cls)
+            if suspect is not None:
+                yield suspect
+        yield from _left_over(model)
 
 
-def _uneven(model: Model, module: Module, cls: Class) -> Suspect | None:
-    trials = model.trials(cls)
-    trial = next((trial for trial in trials.usual if is_uneven(trial)), None)
-    if trial is None or _is_meant(trials):
+#: Calls after which the ranks know the same number.
+_AGREES = re.compile(r"all_?reduce|all_?gather|gather_object|broadcast(?!_(to|tensors|arrays))")
+
+
+def _not_cut(model: Model, cls: Class) -> Suspect | None:
+    """A length that the ranks agree on, and an iteration that does not keep to it."""
+    length, iterate = (defined_by(model, cls, name) for name in ("__len__", "__iter__"))
+    if length is None or iterate is None:
+        return None
+    agreeing = {method for method in _reached(model, length) if _agrees(method)}
+    if not agreeing:
+        return None
+    kept = {
+        store.target.name
+        for method in _reached(model, length)
+        for store in method.stores
+        if isinstance(store.target, Attr)
+    }
+    for method in _reached(model, iterate):
+        if method in agreeing or method is length or _agrees(method):
+            return None
+        if any(read.name in kept for read in method.reads) or any(
+            last_name(call.func) in {"len", "__len__"}
+            and any(isinstance(a, Name) and a.id == "self" for a in (*call.positional, call.func))
+            for call in method.calls
+        ):
+            return None
+    given = [stmt.value for stmt in iterate.returns if stmt.value is not None] + list(
+        iterate.yields
+    )
+    message = (
+        f"`len()` of `{cls.name}` is a number that the ranks agree on, and `__iter__` hands out "
+        f"all that this rank has: a rank with more waits for ever at the end of the epoch; stop "
+        f"after as many as all ranks have"
+    )
+    agreed = min(agreeing, key=lambda method: method.row)
+    why = (f"{model.place(agreed, agreed)}: the ranks agree on it here",)
+    where = given[0] if len(given) == 1 else name_of(model.module_of(iterate), iterate)
+    return Suspect(model.module_of(iterate), where, message, why=why)
+
+
+def _agrees(method: Function) -> bool:
+    return any(_AGREES.search(last_name(call.func) or "") for call in method.calls)
+
+
+def _reached(model: Model, method: Function) -> set[Function]:
+    """The method, and those of the same object that running it may call."""
+    seen: set[Function] = set()
+    todo = [method]
+    while todo:
+        current = todo.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        todo += [
+            callee
+            for call in current.calls
+            if isinstance(call.func, Attr) and self_class(call.func.value) is not None
+            for callee in model.flow.callees(call)
+        ]
+    return seen
+
+
+def _left_over(model: Model) -> Iterator[Suspect]:
+    """Batch samplers whose last batches Accelerate gives to some ranks only."""
+    injection = Injection(model)
+    for cls, loader in model.used_as_batch_sampler.items():
+        module = model.module_of(cls)
+        uneven = injection.even_batches_off(injection.program(module))
+        attributes = model.attributes(cls)
+        if (
+            uneven is None
+            or attributes.open is not None
+            or "drop_last" in attributes.names
+            or shards_itself(cls)
+            or _joins(model, module)
+        ):
+            continue
+        message = (
+            f"Accelerate deals out the batches of `{cls.name}` rank by rank, and with "
+            f"`even_batches=False` and no `drop_last` the last round may reach some ranks only: "
+            f"they wait for the others for ever at the end of the epoch; set `drop_last = True` "
+            f"on the batch sampler"
+        )
+        why = (
+            f"{model.place(*uneven)}: `even_batches` is switched off here",
+            f"{model.place_of(loader)}: used as `batch_sampler=` here",
+        )
+        yield Suspect(module, name_of(module, cls), message, why=why)
+
+
+def _uneven(
+    model: Model, module: Module, cls: Class, trials: Trials, given: Obj | None = None
+) -> Suspect | None:
+    trial = next(filter(is_uneven, trials.usual), None)
+    if trial is None or _is_meant(trials.usual):
+        trial = _uneven_by_option(trials)
+    if trial is None:
         return None
     some = " (for some data)" if trial.from_data else ""
     message = (
         f"with {trial.story}, {counts(trial)}{some}: in distributed training the rank with more "
-        f"waits for ever at the end of the epoch; pad or cut what `{cls.name}` splits to a "
-        f"multiple of the number of ranks"
+        f"waits for ever at the end of the epoch; {_ADVICE[given is not None].format(cls.name)}"
     )
     iterate = defined_by(model, cls, "__iter__")
     where, node = splitting_place(model, cls) or (module, name_of(module, cls))
-    why = () if iterate is None else (f"{model.place(iterate, iterate)}: handed out here",)
-    return Suspect(where, node, message, why=why)
+    why = [] if iterate is None else [f"{model.place(iterate, iterate)}: handed out here"]
+    if given is not None:
+        why.append(f"{model.place_of(given)}: given a distributed sampler here")
+    return Suspect(where, node, message, why=tuple(why))
 
 
-def _is_meant(trials: Trials) -> bool:
+_ADVICE = (
+    "pad or cut what `{0}` splits to a multiple of the number of ranks",
+    "make the batches from all indices and share those out, or cut every rank of `{0}` to the "
+    "least number over the ranks",
+)
+
+
+def _uneven_by_option(trials: Trials) -> Trial | None:
+    """A world in which one optional argument makes the ranks differ."""
+    for _, group in groupby(trials.varied, key=lambda trial: trial.also):
+        same = tuple(group)
+        found = next(filter(is_uneven, same), None)
+        if found is not None and not _is_meant(same):
+            return found
+    return None
+
+
+def _is_meant(trials: tuple[Trial, ...]) -> bool:
     """Whether every rank knows, and says, how many it hands out."""
-    turns = [turn for trial in trials.usual if trial.raised is None for turn in trial.turns]
+    turns = [turn for trial in trials if trial.raised is None for turn in trial.turns]
     return all(turn.length == turn.count or turn.later == turn.count for turn in turns)
+
+
+def _given_a_share(model: Model) -> dict[Class, Obj]:
+    """The classes whose ``sampler`` is a distributed one somewhere, with what is built there."""
+    out: dict[Class, Obj] = {}
+    for obj in model.constructions():
+        if isinstance(obj.cls, Class) and any(
+            isinstance(value, Obj) and model.is_a(value, DISTRIBUTED_SAMPLER) is True
+            for name in ("sampler", "base_sampler")
+            for value in model.passed_to(obj, name)
+        ):
+            out.setdefault(obj.cls, obj)
+    return out
+
+
+def _joins(model: Model, module: Module) -> bool:
+    """Whether the program trains in torch's ``join`` context, which waits for the last rank."""
+    program = model.project.program_of(module)
+    return any(
+        model.project.program_of(model.module_of(call.scope)) == program
+        and isinstance(call.stmt, With)
+        and any(item is call for item, _ in call.stmt.items)
+        for name in ("join", "Join")
+        for call in model.project.calls_named(name)
+    )

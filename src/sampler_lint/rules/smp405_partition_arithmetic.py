@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sampler_lint.model.facts import (
     Assign,
     Attr,
+    AugAssign,
     Bin,
     Binding,
     Call,
@@ -19,11 +20,14 @@ from sampler_lint.model.facts import (
     Expr,
     For,
     Function,
+    If,
     Index,
     Name,
     Seq,
     Simple,
     Stmt,
+    Unary,
+    While,
     expressions,
     last_name,
     same,
@@ -33,6 +37,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.linked import Model, scopes_inside
 from sampler_lint.model.project import Module
+from sampler_lint.model.ranks import mentions_ranks
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import name_of
 from sampler_lint.rules._trials import (
@@ -54,12 +59,14 @@ class PartitionArithmetic(Rule):
 
     What it does:
         Builds the sampler for a few small worlds in an interpreter of its own (nothing of yours
-        is imported or run) and reports, with the numbers: its own check of a length failing;
+        is imported or run) and reports, with the numbers: its own check of a length failing, also
+        after `load_state_dict()` of what `state_dict()` says in mid-epoch;
         padding that is shorter than needed when there are fewer samples than ranks; and shards
         so unequal that a rank gets two samples less than another, or none. Reports as well, in
         sampler classes: a slice `[:-k]` whose `k` is a remainder and so may be 0; a loop
         `range(len(x) - 1, 0, -1)` that removes items but never the first; and a list compared
-        with a batch size.
+        with a batch size. In any function: a counter that picks a process's items
+        (`i % world_size == rank`) and is only advanced for those.
 
     Why is this bad?
         Each holds for the sizes it was tried with and breaks for others: an assertion fails
@@ -94,6 +101,9 @@ class PartitionArithmetic(Rule):
             for scope in scopes_inside(cls):
                 if isinstance(scope, Function):
                     yield from _read(module, scope)
+        for module in model.modules:
+            for function in module.facts.functions:
+                yield from _stuck_counters(module, function)
 
 
 # --------------------------------------------------------------------------- tried
@@ -101,7 +111,7 @@ class PartitionArithmetic(Rule):
 
 def _tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     trials = model.trials(cls)
-    for trial in (*trials.usual, *trials.tiny):
+    for trial in (*trials.usual, *trials.tiny, *trials.resumed):
         error = trial.raised
         if error is not None and checks_length(error) and _only_sometimes(trials.usual, error):
             suspect = _failing_check(model, cls, trial, error)
@@ -228,6 +238,68 @@ def _removes(stmt: Stmt, items: Expr, index: str) -> bool:
         for expr in expressions(stmt)
         for node in walk(expr)
     )
+
+
+def _stuck_counters(module: Module, function: Function) -> Iterator[Suspect]:
+    """A counter that picks a rank's items (``i % n == rank``) and advances for those alone."""
+    for stmt in statements(function.body):
+        if not isinstance(stmt, If):
+            continue
+        tested = _counted(stmt.test)
+        loop = stmt.parent
+        if tested is None or not isinstance(loop, (For, While)) or stmt not in loop.body:
+            continue
+        counter, takes = tested
+        changes = [binding.stmt for binding in function.bindings.get(counter.id, ())]
+        steps = [change for change in changes if isinstance(change, AugAssign)]
+        rest = [change for change in changes if not isinstance(change, AugAssign)]
+        if (
+            not steps
+            or any(
+                binding.how not in {"assign", "aug"} for binding in function.bindings[counter.id]
+            )
+            or any(change is None or loop.encloses(change) for change in rest)
+        ):
+            continue
+        if takes:
+            stuck = all(any(own.encloses(step) for own in stmt.body) for step in steps)
+        else:
+            last = stmt.body[-1]
+            skips = isinstance(last, Simple) and last.kind == "continue" and not stmt.orelse
+            stuck = skips and all(
+                loop.encloses(step) and step.order > stmt.last_order for step in steps
+            )
+        if stuck:
+            message = (
+                f"`{counter.id}` advances only for the items that this process takes, so from the "
+                f"first item of another one on it stands still: one process gets what comes "
+                f"before, the rest is read by nobody; advance it for every item"
+            )
+            yield Suspect(module, stmt.test, message)
+
+
+def _counted(test: Expr) -> tuple[Name, bool] | None:
+    """``i`` of ``i % n == rank``, and whether the item is taken when that holds."""
+    takes = True
+    while isinstance(test, Unary) and test.op == "Not":
+        test, takes = test.operand, not takes
+    if not isinstance(test, Compare) or len(test.ops) != 1 or test.ops[0] not in {"Eq", "NotEq"}:
+        return None
+    sides = (test.left, test.rights[0])
+    for side, other in (sides, sides[::-1]):
+        if (
+            isinstance(side, Bin)
+            and side.op == "Mod"
+            and isinstance(side.left, Name)
+            and (mentions_ranks(other) or _says_worker(other))
+        ):
+            return side.left, takes is (test.ops[0] == "Eq")
+    return None
+
+
+def _says_worker(expr: Expr) -> bool:
+    """Whether it is the number of a loader's worker."""
+    return any("worker" in (last_name(node) or "").lower() for node in walk(expr))
 
 
 def _minus_zero(module: Module, function: Function, node: Index, stmt: Stmt) -> Iterator[Suspect]:

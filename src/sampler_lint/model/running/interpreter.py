@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -475,7 +476,7 @@ class Interpreter:
             yield None if node.value is None else self.value(node.value, frame)
         elif isinstance(node, ast.YieldFrom):
             yield from self.iterate(self.value(node.value, frame))
-        elif not isinstance(node, ast.Constant):
+        elif not (isinstance(node, ast.Constant) or _logs(node)):
             self.value(node, frame)
 
     def _for(self, stmt: ast.For, frame: Frame) -> Iterator[Any]:
@@ -939,6 +940,19 @@ class Interpreter:
         self.steps += 1
         if self.steps > _STEPS:
             raise CannotTellError("whether it ends")
+
+
+_LOGGER = re.compile(r"^_*(rank_?zero_?|module_?)?log(ger|ging)?$", re.IGNORECASE)
+
+
+def _logs(node: ast.expr) -> bool:
+    """Whether a statement writes to a log, whoever made the logger."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return False
+    owner = node.func.value
+    name = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", "")
+    levels = {"debug", "info", "warning", "warn", "error", "exception", "log"}
+    return node.func.attr in levels and _LOGGER.match(name) is not None
 
 
 def _registers(decorator: ast.expr) -> bool:

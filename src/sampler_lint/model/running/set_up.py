@@ -1,0 +1,261 @@
+"""Small worlds to try a sampler class in, and the arguments to build it with there.
+
+Constructor arguments are made from the names and annotations of the parameters, as anyone
+would who tries the class by hand; what has a default keeps it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sampler_lint.model.running.interpreter import Interpreter
+from sampler_lint.model.running.values import (
+    COLUMN,
+    UNKNOWN,
+    Array,
+    CannotTellError,
+    Data,
+    Fn,
+    Instance,
+    Klass,
+    Source,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """One set-up: a data set of ``samples``, ``ranks`` processes, and the usual arguments."""
+
+    samples: int
+    ranks: int
+    batch_size: int
+    drop_last: bool = False
+
+    def counts(self, *, sharded: bool) -> set[int]:
+        """What a sampler may hand out here: samples or batches, of all or of a rank's share."""
+        ranks = self.ranks if sharded else 1
+        out = set()
+        for share in (self.samples // ranks, -(-self.samples // ranks)):
+            out |= {share, share // self.batch_size, -(-share // self.batch_size)}
+        return out
+
+
+_WORLD_NAMES = re.compile(
+    r"^(num|n|total)?_?(replicas?|world_?size|world|ranks|shards|gpus|processes|procs|nodes)$"
+    r"|^world_?size$|^size_of_world$",
+    re.IGNORECASE,
+)
+_RANK_NAMES = re.compile(
+    r"^(global_|local_|dist_|process_|shard_|gpu_)?(rank|rank_id|process_index|shard_id)$"
+    r"|^(shard|process|replica)_(id|idx|index)$",
+    re.IGNORECASE,
+)
+_BATCH_NAMES = re.compile(
+    r"^(batch_?size|bs|bsz|batch|samples_per_gpu|per_(device|gpu)_batch_size|mini_?batch_?size)$",
+    re.IGNORECASE,
+)
+_DATA_NAMES = re.compile(
+    r"^(dataset|data_?source|ds|data|iterable|train_?(set|dataset)|data_set|source)$"
+)
+_SIZE_NAMES = re.compile(
+    r"^(size|length|n_samples|num_samples|n_data_samples|dataset_(size|len|length)"
+    r"|data_(size|len|length)|total_samples|num_data)$"
+)
+_LABEL_NAMES = re.compile(r"^(labels|targets|classes|group_ids|ids)$")
+_PART_NAMES = re.compile(r"^(dataset|data|set|subset)_(sizes|lens|lengths)$|_sizes?_per_epoch$")
+_LENGTH_NAMES = re.compile(r"^(lengths|sizes|lens|durations|seq_lens|num_tokens_vec)$")
+_NUMBER_NAMES = re.compile(r"^(n|num|number_of|max|min)_|_(size|per_\w+|num|count|threshold)$")
+
+
+#: Options that say themselves that ranks may differ, or that do not matter here.
+_SAYS_UNEVEN = re.compile(
+    r"even|pad|round|extend|fill|dup|repeat|replace|trunc|inf|endless|eval|test|val|verbose|debug"
+    r"|seed|resume|start|epoch|drop|keep|distributed|sync|skip",
+    re.IGNORECASE,
+)
+_LIMIT_NAMES = re.compile(r"^(max|min)_|_(length|len|limit|threshold|tokens|frames|max|min)$")
+_PROGRESS_NAMES = re.compile(r"(^|_)(steps?|iter(ation)?s?|batch(es)?|batch_idx)$", re.IGNORECASE)
+
+
+_INNER_NAMES = frozenset({"sampler", "base_sampler"})
+
+
+class SetUp:
+    """A constructor, and arguments for it."""
+
+    def __init__(
+        self, interpreter: Interpreter, klass: Klass, *, around_shard: bool = False
+    ) -> None:
+        self.interpreter = interpreter
+        self.klass = klass
+        self.around_shard = around_shard
+        self._rank = 0
+        init = interpreter.member(klass, "__init__")
+        self.params: list[tuple[ast.arg, ast.expr | None]] = []
+        if isinstance(init, Fn):
+            spec = init.node.args
+            plain_params = [*spec.posonlyargs, *spec.args][1:]
+            missing = len(plain_params) - len(spec.defaults)
+            defaults: list[ast.expr | None] = [None] * max(0, missing)
+            defaults += spec.defaults[-len(plain_params) :] if plain_params else []
+            self.params = list(zip(plain_params, defaults, strict=True))
+            self.params += zip(spec.kwonlyargs, spec.kw_defaults, strict=True)
+        self.names = {param.arg for param, _ in self.params}
+        self.takes_drop_last = "drop_last" in self.names
+        self.takes_batch_size = any(_BATCH_NAMES.match(name) for name in self.names)
+
+    def options(self) -> Iterator[tuple[str, Any]]:
+        """Optional arguments with another value than their default: flags, and limits."""
+        for param, default in self.params:
+            if not isinstance(default, ast.Constant) or _SAYS_UNEVEN.search(param.arg):
+                continue
+            if isinstance(default.value, bool):
+                yield param.arg, not default.value
+            elif default.value is None and _LIMIT_NAMES.search(param.arg):
+                yield param.arg, _LIMIT
+        init = self.interpreter.member(self.klass, "__init__")
+        if isinstance(init, Fn) and init.node.args.kwarg is not None:
+            for name in _read_keywords(init.node, init.node.args.kwarg.arg):
+                if _LIMIT_NAMES.search(name) and not _SAYS_UNEVEN.search(name):
+                    yield name, _LIMIT
+
+    def progress(self, state_dict: Fn, world: World) -> dict[str, Any]:
+        """Arguments for a ``state_dict()`` that is told how far training has come: one step."""
+        spec = state_dict.node.args
+        params = [*spec.posonlyargs, *spec.args][1:]
+        out: dict[str, Any] = {}
+        for param in params[: len(params) - len(spec.defaults)]:
+            if "batch_size" in param.arg:
+                out[param.arg] = world.batch_size
+            elif _PROGRESS_NAMES.search(param.arg):
+                out[param.arg] = 1
+            else:
+                raise CannotTellError("how far it has come")
+        return out
+
+    def build(self, world: World, rank: int, option: tuple[str, Any] | None = None) -> Instance:
+        """An instance for one rank of a world."""
+        self._rank = rank
+        keywords = {} if option is None else {option[0]: option[1]}
+        for param, default in self.params:
+            value = self._argument(param, default, world, rank)
+            if value is not _KEEP and param.arg not in keywords:
+                keywords[param.arg] = value
+        return self.interpreter.build(self.klass, [], keywords)
+
+    def _argument(self, param: ast.arg, default: ast.expr | None, world: World, rank: int) -> Any:
+        name = param.arg
+        note = ast.unparse(param.annotation) if param.annotation is not None else ""
+        if _WORLD_NAMES.match(name):
+            return world.ranks
+        if _RANK_NAMES.match(name):
+            return rank
+        if _BATCH_NAMES.match(name):
+            return world.batch_size
+        if name == "drop_last":
+            return world.drop_last
+        if _DATA_NAMES.match(name):
+            return self._data(note, world)
+        if isinstance(default, ast.Constant) and default.value is None and "column" in name:
+            return [COLUMN]
+        if self.around_shard and name in _INNER_NAMES:
+            return self._sampler(note, world)
+        if default is not None:
+            return _KEEP
+        return self._required(name, note, world)
+
+    def _data(self, note: str, world: World) -> Any:
+        if re.search(r"\b(List|list|Sequence)\[", note):
+            raise CannotTellError("a list of data sets")
+        if "Sampler" in note:
+            return self._sampler(note, world)
+        return Source(world.samples)
+
+    def _required(self, name: str, note: str, world: World) -> Any:
+        if name in {"batch_samplers", "samplers"} or re.search(r"[Ll]ist\[\w*Sampler", note):
+            inner = [Source(part.size) for part in Source(world.samples).parts()]
+            if "batch" in name or "BatchSampler" in note:
+                return [self._batches(world, part) for part in inner]
+            return [self._sampler("", world, part) for part in inner]
+        if self.names & {"n_classes", "num_classes", "n_labels"} and name.startswith(
+            ("n_", "num_")
+        ):
+            return 2
+        if _PART_NAMES.search(name):
+            return [part.size for part in Source(world.samples).parts()]
+        if name in {"boundaries", "bucket_boundaries"}:
+            return [0, 2, 4, 6]
+        if name in {"batch_sampler", "base_batch_sampler"}:
+            return self._batches(world)
+        if name in _INNER_NAMES:
+            return self._sampler(note, world)
+        if _SIZE_NAMES.match(name) and note in {"", "int"}:
+            return world.samples
+        if name in {"seed", "epoch", "start_iter", "start_epoch", "random_seed"}:
+            return 0
+        if name in {"shuffle", "distributed"}:
+            return True
+        if _LABEL_NAMES.match(name):
+            return _numbers([index % 2 for index in range(world.samples)], note)
+        if _LENGTH_NAMES.match(name):
+            values = [Data(f"{name}[{index}]").number for index in range(world.samples)]
+            return _numbers(values, note)
+        if note == "int" or (note == "" and _NUMBER_NAMES.search(name)):
+            return 6 if name.startswith("max") else 2
+        if note == "bool":
+            return False
+        if "Callable" in note or name.endswith("_fn"):
+            return Data(name)
+        return UNKNOWN
+
+    def _sampler(self, note: str, world: World, data: Source | None = None) -> Instance:
+        if re.search(r"\[\s*(List|list)\s*\[", note) or "BatchSampler" in note:
+            return self._batches(world)
+        source = data or Source(world.samples)
+        if self.around_shard:
+            known = self.interpreter.known_class("DistributedSampler")
+            place = {"num_replicas": world.ranks, "rank": self._rank}
+            return self.interpreter.build(known, [source], place)
+        return self.interpreter.build(
+            self.interpreter.known_class("SequentialSampler"), [source], {}
+        )
+
+    def _batches(self, world: World, data: Source | None = None) -> Instance:
+        known = self.interpreter.known_class("BatchSampler")
+        arguments: Sequence[Any] = [
+            self._sampler("", world, data),
+            world.batch_size,
+            world.drop_last,
+        ]
+        return self.interpreter.build(known, list(arguments), {})
+
+
+_KEEP = object()
+#: For what data holds, which is 1 to 5 (see :class:`~.values.Data`): some of it is left out.
+_LIMIT = 3
+
+
+def _read_keywords(node: ast.AST, kwarg: str) -> Iterator[str]:
+    """The keys of ``**kwargs`` that a constructor looks for and does without."""
+    for call in ast.walk(node):
+        if (
+            isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Attribute)
+            and call.func.attr in {"get", "pop"}
+            and isinstance(call.func.value, ast.Name)
+            and call.func.value.id == kwarg
+            and len(call.args) == 2
+            and isinstance(call.args[0], ast.Constant)
+            and isinstance(call.args[0].value, str)
+            and isinstance(call.args[1], ast.Constant)
+            and call.args[1].value is None
+        ):
+            yield call.args[0].value
+
+
+def _numbers(values: list[int], note: str) -> Any:
+    return list(values) if "ist" in note or "Sequence" in note else Array(values)

@@ -45,7 +45,9 @@ class BrokenSamplerInit(Rule):
         no base between defines `__init__`; an `__init__` that calls no base's although an
         inherited `__iter__`, `__len__` or `set_epoch` reads what that one sets; an attribute
         that only `set_epoch` sets although `__iter__` reads it; and a `batch_size` that is None
-        by default and goes to `BatchSampler.__init__` as it is.
+        by default and goes to `BatchSampler.__init__` as it is. Classes that nothing uses,
+        in a repository that builds its samplers and loaders itself, are reported only when the
+        rule is asked for by its whole code (`--select SMP305`) or by `ALL`.
 
     Why is this bad?
         `Sampler.__init__(data_source)` was deprecated in torch 2.1 and removed in torch 2.10:
@@ -80,8 +82,10 @@ class BrokenSamplerInit(Rule):
             if model.is_a(cls, SAMPLER) is not True:
                 continue
             found = list(_findings(model, module, cls))
-            if found and not launches(model).is_dead(cls):
-                yield from found
+            dead = bool(found) and launches(model).is_dead(cls)
+            for suspect in found:
+                suspect.assumes = dead
+                yield suspect
 
 
 def _findings(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:

@@ -9,22 +9,33 @@ from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model import catalog
 from sampler_lint.model.facts import (
     Attr,
+    Call,
+    Choice,
     Class,
     Const,
     Declare,
+    Expr,
     For,
     Function,
+    If,
+    Name,
     Raise,
+    Return,
     Scope,
+    Simple,
+    Stmt,
     Store,
     Try,
     While,
     last_name,
     same,
+    statements,
+    walk,
 )
-from sampler_lint.model.flow import self_class
-from sampler_lint.model.linked import Model, scopes_inside
+from sampler_lint.model.flow import Obj, self_class
+from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.model.project import Module
+from sampler_lint.model.ranks import mentions_ranks
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import fix, text_of
 from sampler_lint.rules._quotient import quotients, remainders
@@ -38,7 +49,9 @@ class UndefinedAttribute(Rule):
         Reports reads of `self.x` in a sampler class where neither the class, nor a base, nor a
         subclass, nor an assignment from outside defines `x`, and reads in `__init__` before
         anything can have set `x`. Silent when a base is not known, and when the class can get
-        attributes by name (`setattr`, `__getattr__`, `__dict__`).
+        attributes by name (`setattr`, `__getattr__`, `__dict__`). Reports as well
+        `loader.sampler.set_epoch(...)` that nothing guards, where the loader is built with
+        `DistributedSampler` or with none: torch's own samplers have no such method.
 
     Why is this bad?
         The read raises `AttributeError`, often late: in a branch that one GPU never takes, on
@@ -68,6 +81,7 @@ class UndefinedAttribute(Rule):
         for module, cls in model.classes():
             if model.is_sampler_class(cls) or ("Sampler" in cls.name and cls.method("__iter__")):
                 yield from self._class(model, module, cls)
+        yield from _no_epoch_to_set(model)
 
     def _class(self, model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         attributes = model.attributes(cls)
@@ -136,6 +150,102 @@ class UndefinedAttribute(Rule):
             return fix(f"Read `{meant}`", applicability, [edit], module.source)
 
         return Suspect(module, read, message, mend=mend)
+
+
+def _no_epoch_to_set(model: Model) -> Iterator[Suspect]:
+    """``loader.sampler.set_epoch(e)``, unguarded, where the loader may be built without one."""
+    for call in model.epoch_setters:
+        assert isinstance(call.func, Attr)
+        sampler = call.func.value
+        if not (
+            call.func.name == "set_epoch"
+            and isinstance(sampler, Attr)
+            and sampler.name == "sampler"
+        ):
+            continue
+        loaders = model.flow.values(sampler.value)
+        if not loaders or not all(model.role(loader) == "loader" for loader in loaders):
+            continue
+        for loader in loaders:
+            assert isinstance(loader, Obj)
+            given = model.passed_to(loader, "sampler")
+            if (
+                isinstance(loader.cls, str)  # a subclass may do anything
+                and _may_be_none(model.flow.argument(loader, "sampler"))
+                and any(model.is_a(value, DISTRIBUTED_SAMPLER) is True for value in given)
+                and not model.passed_to(loader, "batch_sampler")
+                and not _is_checked(model, call, 3)
+            ):
+                message = (
+                    f"`{text_of(model.module_of(call.scope).source, call.func)}` runs always, but "
+                    f"the loader is also built without a distributed sampler: torch then puts a "
+                    f"RandomSampler or SequentialSampler there, which has no `set_epoch`: "
+                    f"AttributeError in a run of one process; ask whether it is a "
+                    f"DistributedSampler first"
+                )
+                why = (f"{model.place_of(loader)}: built here, with `sampler=None` too",)
+                yield Suspect(model.module_of(call.scope), call.func, message, why=why)
+                break
+
+
+def _may_be_none(expr: Expr | None) -> bool:
+    """Whether the code that passes a sampler chooses between one and None itself."""
+    if isinstance(expr, Choice):
+        return any(isinstance(option, Const) and option.value is None for option in expr.options)
+    if not isinstance(expr, Name):
+        return False
+    bindings = expr.scope.bindings.get(expr.id, [])
+    values = [binding.value for binding in bindings if binding.how == "assign"]
+    return len(values) == len(bindings) > 1 and any(
+        isinstance(value, Const) and value.value is None for value in values
+    )
+
+
+def _is_checked(model: Model, call: Call, depth: int) -> bool:
+    """Whether anything may keep the call, or every call of its function, from being run."""
+    stmt = call.stmt
+    if stmt is None or any(
+        isinstance(outer, Try) or (isinstance(outer, If) and not _is_single_branch(outer, stmt))
+        for outer in stmt.ancestors()
+    ):
+        return True
+    function = call.scope
+    if not isinstance(function, Function):
+        return False
+    if any(
+        stopping.order < stmt.order and _asks_for_ranks(stopping)
+        for stopping in statements(function.body)
+    ):
+        return True
+    callers = list(model.flow.callers(function))
+    return not callers or (
+        depth > 0 and all(_is_checked(model, caller, depth - 1) for caller in callers)
+    )
+
+
+def _asks_for_ranks(stmt: Stmt) -> bool:
+    """Whether the statement leaves, or fails, by a condition about ranks or samplers."""
+    if isinstance(stmt, Simple) and stmt.kind == "assert":
+        tests = stmt.parts[:1]
+    elif isinstance(stmt, (Return, Raise)) or (
+        isinstance(stmt, Simple) and stmt.kind == "continue"
+    ):
+        tests = [outer.test for outer in stmt.ancestors() if isinstance(outer, If)]
+    else:
+        return False
+    return any(
+        mentions_ranks(test) or any("sampler" in (last_name(n) or "") for n in walk(test))
+        for test in tests
+    )
+
+
+def _is_single_branch(choice: If, stmt: Stmt) -> bool:
+    """Whether the statement is what ``if distributed: … else:`` does with one process."""
+    return (
+        isinstance(choice.test, (Name, Attr))
+        and mentions_ranks(choice.test)
+        and any(part.encloses(stmt) for part in choice.orelse)
+    )
 
 
 def _too_early(model: Model, module: Module, cls: Class, asked: set[object]) -> Iterator[Suspect]:

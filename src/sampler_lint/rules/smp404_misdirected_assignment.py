@@ -138,6 +138,7 @@ def _outside(model: Model, reads: _Reads) -> Iterator[Suspect]:
                     not isinstance(target, Attr)
                     or target.name in reads.names
                     or self_class(target.value) is not None
+                    or target.name.startswith("_")  # a private note on a foreign object
                 ):
                     continue
                 owners = model.flow.values(target.value)

@@ -60,13 +60,17 @@ class PartitionArithmetic(Rule):
     What it does:
         Builds the sampler for a few small worlds in an interpreter of its own (nothing of yours
         is imported or run) and reports, with the numbers: its own check of a length failing, also
-        after `load_state_dict()` of what `state_dict()` says in mid-epoch;
-        padding that is shorter than needed when there are fewer samples than ranks; and shards
-        so unequal that a rank gets two samples less than another, or none. Reports as well, in
-        sampler classes: a slice `[:-k]` whose `k` is a remainder and so may be 0; a loop
+        after `load_state_dict()` of what `state_dict()` says in mid-epoch; and shards so unequal
+        that a rank gets two samples less than another, or none. Reports as well, in sampler
+        classes: a slice `[:-k]` whose `k` is a remainder and so may be 0; a loop
         `range(len(x) - 1, 0, -1)` that removes items but never the first; and a list compared
         with a batch size. In any function: a counter that picks a process's items
         (`i % world_size == rank`) and is only advanced for those.
+
+        Asked for by its whole code (`--select SMP405`) or by `ALL`, it also reports what shows
+        only with hardly more samples than ranks (padding cut from the indices once, as torch did
+        before 1.7), which stops no real training, and when a checkpoint is loaded by more ranks
+        than saved it.
 
     Why is this bad?
         Each holds for the sizes it was tried with and breaks for others: an assertion fails
@@ -88,9 +92,6 @@ class PartitionArithmetic(Rule):
 
     code = "SMP405"
     name = "partition-arithmetic"
-    #: In old copies of torch\'s sampler it speaks of data that is smaller than the world, which
-    #: their own assertion stops at once: true, and nobody\'s trouble.
-    default = False
     invariant = "runs"
     fixable = "never"
 
@@ -111,11 +112,14 @@ class PartitionArithmetic(Rule):
 
 def _tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     trials = model.trials(cls)
-    for trial in (*trials.usual, *trials.tiny, *trials.resumed):
+    certain = len(trials.usual) + len(trials.resumed)
+    several = (*trials.usual, *trials.resumed, *trials.resized, *trials.tiny)
+    for number, trial in enumerate(several):
         error = trial.raised
         if error is not None and checks_length(error) and _only_sometimes(trials.usual, error):
             suspect = _failing_check(model, cls, trial, error)
             if suspect is not None:
+                suspect.assumes = number >= certain
                 yield suspect
                 return
     if any(trial.from_data for trial in trials.usual) or not trials.sharded:
@@ -176,7 +180,7 @@ def _short_padding(model: Model, module: Module, cls: Class, trial: Trial) -> Su
         f"repeat the indices as often as needed"
     )
     where, node = splitting_place(model, cls) or (module, name_of(module, cls))
-    return Suspect(where, node, message)
+    return Suspect(where, node, message, assumes=True)
 
 
 def _listed(numbers: list[int]) -> str:

@@ -142,6 +142,8 @@ class Trials:
     """Some of the usual worlds, each with one optional argument given."""
     resumed: tuple[Trial, ...] = ()
     """What comes after ``load_state_dict()`` of what ``state_dict()`` said in mid-epoch."""
+    resized: tuple[Trial, ...] = ()
+    """The same, with another number of ranks than the state was saved by."""
     length_raised: RaisedError | None = None
     """What ``len()`` of a new object raises, whatever else is understood."""
     unknown: str = ""
@@ -191,8 +193,12 @@ def try_out(interpreter: Interpreter, cls: Class, *, around_shard: bool = False)
             tiny.append(_trial(interpreter, spec, world))
     trials = Trials(tuple(usual), tuple(tiny), length_raised=length_raised, unknown=unknown)
     if trials.sharded:
-        varied = tuple(_varied(interpreter, spec))
-        trials = replace(trials, varied=varied, resumed=tuple(_resumed(interpreter, spec)))
+        trials = replace(
+            trials,
+            varied=tuple(_varied(interpreter, spec)),
+            resumed=tuple(_resumed(interpreter, spec, 0)),
+            resized=tuple(_resumed(interpreter, spec, 1)),
+        )
     return trials
 
 
@@ -229,17 +235,18 @@ def _varied(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
             yield from trials
 
 
-def _resumed(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
+def _resumed(interpreter: Interpreter, spec: SetUp, more_ranks: int) -> Iterator[Trial]:
     """Worlds in which each rank goes on from a checkpoint, and then into the next epoch."""
     methods = [interpreter.member(spec.klass, n) for n in ("state_dict", "load_state_dict")]
     if not all(isinstance(method, Fn) for method in methods):
         return
-    for before, ranks, drop_last in itertools.product(
-        _SOME, (2, 3), (False, True) if spec.takes_drop_last else (False,)
+    for some, drop_last in itertools.product(
+        _SOME, (False, True) if spec.takes_drop_last else (False,)
     ):
-        world = replace(before, drop_last=drop_last)
+        before = replace(some, drop_last=drop_last)
+        after = replace(before, ranks=before.ranks + more_ranks)
         with contextlib.suppress(RaisedError, *_SILENT):
-            yield from _from_checkpoint(interpreter, spec, world, replace(world, ranks=ranks))
+            yield from _from_checkpoint(interpreter, spec, before, after)
 
 
 def _from_checkpoint(

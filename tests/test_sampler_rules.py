@@ -1,0 +1,355 @@
+"""What the rules on sampler classes say about small trees: a line ending in ``# !`` is wrong."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from sampler_lint import engine
+from sampler_lint.engine import Options
+
+IMPORTS = """\
+import torch
+import torch.distributed as dist
+from torch.utils.data import (
+    BatchSampler, DataLoader, DistributedSampler, IterableDataset, Sampler,
+)
+"""
+
+
+def check(
+    folder: Path, source: str, code: str, *select: str, imports: str = ""
+) -> tuple[set[int], set[int]]:
+    """The lines of the tree's one file that ``code`` reports, and those that it should."""
+    (folder / "pyproject.toml").touch()
+    text = IMPORTS + imports + textwrap.dedent(source)
+    (folder / "main.py").write_text(text, encoding="utf-8")
+    wanted = {row for row, line in enumerate(text.splitlines(), 1) if line.endswith("# !")}
+    report = engine.check([str(folder)], Options(select=select or None))
+    assert not report.errors
+    return {one.start.row for one in report.findings if one.code == code}, wanted
+
+
+# what rests on an assumption
+
+NO_SIZE = """
+class Buckets(Sampler):{mark}
+    def __init__(self, data, size):
+        self.data, self.size = data, size
+
+    def __iter__(self):
+        for start in range(0, len(self.data), self.size):
+            yield list(range(start, start + self.size))
+
+    def __len__(self):
+        return len(self.data) // self.size
+
+
+loader = DataLoader(data, batch_sampler=Buckets(data, 4))
+"""
+SHARDS_BATCHES = """
+class Buckets(DistributedSampler):
+    def __init__(self, dataset, batch_size, edges):{mark}
+        super().__init__(dataset)
+        self.batch_size, self.edges = batch_size, edges
+
+    def __iter__(self):
+        yield from [list(range(self.rank, len(self.dataset), self.num_replicas))]
+
+    def __len__(self):
+        return 1
+
+
+loader = DataLoader(data, batch_sampler=Buckets(data, 4, edges))
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "source"), [("SMP301", NO_SIZE), ("SMP302", SHARDS_BATCHES)], ids=str
+)
+@pytest.mark.parametrize(
+    ("select", "speaks"),
+    [((), False), (("SMP",), False), (("SMP3",), False), (("ALL",), True), (("{}",), True)],
+    ids=str,
+)
+def test_assumptions_are_made_when_asked_for(
+    tmp_path: Path, code: str, source: str, select: tuple[str, ...], speaks: bool
+) -> None:
+    chosen = [prefix.format(code) for prefix in select]
+    text = source.format(mark="  # !" if speaks else "")
+    found, wanted = check(tmp_path, text, code, *chosen)
+    assert found == wanted
+    assert bool(found) is speaks
+
+
+def test_known_framework_needs_no_assumption(tmp_path: Path) -> None:
+    text = NO_SIZE.format(mark="  # !") + "\nTrainer(devices=2).fit(model, loader)\n"
+    found, wanted = check(tmp_path, text, "SMP301", imports="from lightning import Trainer\n")
+    assert found == wanted
+
+
+def test_assumption_never_fixes_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "main.py").write_text(IMPORTS + NO_SIZE.format(mark=""))
+    report = engine.fix([str(tmp_path)], Options(select=("ALL",)))
+    assert report.changed == {}
+
+
+# SMP306: what Accelerate deals out
+
+DYNAMIC = """
+class Dynamic(Sampler):{mark}
+    def __init__(self, data, size, last=False):
+        self.data, self.size = data, size
+        {also}
+
+    def __iter__(self):
+        for start in range(0, len(self.data), self.size):
+            yield list(range(start, start + self.size))
+
+    def __len__(self):
+        return len(self.data) // self.size
+
+
+accelerator = Accelerator({settings})
+{after}
+loader = accelerator.prepare(DataLoader(data, batch_sampler=Dynamic(data, 4)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("also", "settings", "after", "speaks"),
+    [
+        ("", "", "accelerator.even_batches = False", True),
+        ("", "even_batches=False", "", True),
+        ("", "even_batches=settings.even", "", False),
+        ("", "even_batches=True", "", False),
+        ("self.drop_last = True", "even_batches=False", "", False),
+        ("", "even_batches=False", "accelerator.even_batches = True", False),
+        ("self.rank = dist.get_rank()", "even_batches=False", "", False),
+    ],
+)
+def test_last_round_of_batches(
+    tmp_path: Path, also: str, settings: str, after: str, speaks: bool
+) -> None:
+    text = DYNAMIC.format(
+        also=also or "pass", settings=settings, after=after, mark="  # !" if speaks else ""
+    )
+    imports = "from accelerate import Accelerator\n"
+    found, wanted = check(tmp_path, text, "SMP306", imports=imports)
+    assert found == wanted
+    if speaks:  # one finding for one bug
+        assert check(tmp_path, text, "SMP301", "ALL", imports=imports)[0] == set()
+
+
+# SMP306: limits, shards inside, contexts that wait
+
+SHARED = """
+class Mine(Sampler):
+    def __init__(self, data, size, max_length=None, {option}):
+        self.data, self.size, self.max_length = data, size, max_length
+        self.{name} = {name}
+        self.total = len(data) // dist.get_world_size() * dist.get_world_size()
+
+    def __iter__(self):
+        mine = list(range(self.total))[dist.get_rank() :: dist.get_world_size()]{mark}
+        if self.{name}{more}:
+            mine = [i for i in mine if self.data.length(i) <= {limit}]
+        return iter(mine)
+
+    def __len__(self):
+        return self.total // dist.get_world_size()
+
+
+for batch in DataLoader(data, sampler=Mine(data, 4, 9)):
+    {around}
+"""
+
+
+@pytest.mark.parametrize(
+    ("option", "around", "speaks"),
+    [
+        ("filter_long=False", "step(batch)", True),
+        ("pad_last=False", "step(batch)", False),  # says itself that ranks differ
+        ("allow_uneven=False", "step(batch)", False),
+        ("filter_long=False", "with model.join(): step(batch)", False),
+    ],
+)
+def test_optional_arguments(tmp_path: Path, option: str, around: str, speaks: bool) -> None:
+    name = option.partition("=")[0]
+    text = SHARED.format(
+        option=option,
+        name=name,
+        more="",
+        limit=3,
+        around=around,
+        mark="  # !" if speaks else "",
+    )
+    found, wanted = check(tmp_path, text, "SMP306")
+    assert found == wanted
+
+
+PACKS = """
+class Packs(BatchSampler):{mark}
+    def __init__(self, sampler, lengths, max_tokens):
+        super().__init__(sampler, 1, False)
+        self.lengths, self.max_tokens = lengths, max_tokens
+
+    def __iter__(self):
+        batch = []
+        for index in self.sampler:
+            if batch and sum(self.lengths[i] for i in batch) > self.max_tokens:
+                yield batch
+                batch = []
+            batch.append(index)
+
+    def __len__(self):
+        return len(self.lengths)
+
+
+batches = Packs({inner}(data), lengths, 40)
+"""
+
+
+@pytest.mark.parametrize(
+    ("inner", "speaks"),
+    [("DistributedSampler", True), ("torch.utils.data.RandomSampler", False), ("made", False)],
+)
+def test_batches_of_a_share(tmp_path: Path, inner: str, speaks: bool) -> None:
+    text = PACKS.format(inner=inner, mark="  # !" if speaks else "")
+    found, wanted = check(tmp_path, text, "SMP306")
+    assert found == wanted
+
+
+# SMP405: counters
+
+COUNTER = """
+class Records(IterableDataset):
+    def __iter__(self):
+        info = torch.utils.data.get_worker_info()
+        rank, world_size = dist.get_rank(), dist.get_world_size()
+        number = 0
+        for record in self.records:
+{body}
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        """
+        if number % world_size != rank:  # !
+            continue
+        yield record
+        number += 1
+        """,
+        """
+        if number % world_size == rank:  # !
+            yield record
+            number += 1
+        """,
+        """
+        if not (number % info.num_workers) == info.id:
+            continue
+        yield record
+        number += 1
+        """,
+        """
+        if not number % info.num_workers == info.worker_id:  # !
+            continue
+        number += 1
+        yield record
+        """,
+        """
+        number += 1
+        if number % world_size != rank:
+            continue
+        yield record
+        """,
+        """
+        if number % world_size == rank:
+            yield record
+        number += 1
+        """,
+        """
+        if number % world_size != rank:
+            number += 1
+            continue
+        number += 1
+        yield record
+        """,
+        """
+        if number % world_size == rank:
+            yield record
+            number += 1
+        else:
+            number += 1
+        """,
+        """
+        number = record.number
+        if number % world_size != rank:
+            continue
+        number += 1
+        yield record
+        """,
+        """
+        if number % 2 != 0:
+            continue
+        number += 1
+        yield record
+        """,
+    ],
+)
+def test_counters_of_own_items(tmp_path: Path, body: str) -> None:
+    text = COUNTER.format(body=textwrap.indent(textwrap.dedent(body), " " * 12))
+    found, wanted = check(tmp_path, text, "SMP405")
+    assert found == wanted
+
+
+# SMP401: no epoch to set
+
+EPOCHS = """
+def build(args, data):
+    sampler = None
+    if args.distributed:
+        sampler = DistributedSampler(data)
+    return DataLoader(data, sampler=sampler, shuffle=sampler is None)
+
+
+def train(args, loader):
+    for epoch in range(args.epochs):
+{body}
+        for batch in loader:
+            step(batch)
+
+
+def main(args):
+{call}
+
+
+main(parse())
+"""
+RUN = "train(args, build(args, load()))"
+
+
+@pytest.mark.parametrize(
+    ("body", "call"),
+    [
+        ("loader.sampler.set_epoch(epoch)  # !", RUN),
+        ("if args.distributed:\n    loader.sampler.set_epoch(epoch)", RUN),
+        ("try:\n    loader.sampler.set_epoch(epoch)\nexcept AttributeError:\n    pass", RUN),
+        ("loader.sampler.set_epoch(epoch)", f"if args.distributed:\n    {RUN}"),
+        (
+            "loader.sampler.set_epoch(epoch)  # !",
+            f"if args.distributed:\n    spawn(run)\nelse:\n    {RUN}",
+        ),
+        ("loader.sampler.set_epoch(epoch)", f"assert args.distributed\n{RUN}"),
+        ("loader.sampler.set_epoch(epoch)", "train(args, DataLoader(data, sampler=made()))"),
+    ],
+)
+def test_sampler_without_epoch(tmp_path: Path, body: str, call: str) -> None:
+    text = EPOCHS.format(body=textwrap.indent(body, " " * 8), call=textwrap.indent(call, " " * 4))
+    found, wanted = check(tmp_path, text, "SMP401")
+    assert found == wanted

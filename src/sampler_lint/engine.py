@@ -135,7 +135,7 @@ def _finding(rule: Rule, suspect: Suspect) -> Finding:
     if suspect.end is not None:
         end = offsets(source, suspect.end)[1]
     fix = None
-    if suspect.mend is not None:
+    if suspect.mend is not None and not suspect.assumes:
         try:
             fix = suspect.mend()
         except RegionError:

@@ -32,7 +32,7 @@ class Suspect:
     """Builds the fix from libcst nodes (see :class:`~sampler_lint.rules._region.Region`)."""
     assumes: bool = False
     """Whether it is wrong only in a program that the tree does not show: reported when the rule
-    was asked for by ``ALL`` or its whole code, never by default."""
+    was asked for by ``ALL`` or its whole code, never by default, and without a fix."""
 
 
 class Rule(abc.ABC):

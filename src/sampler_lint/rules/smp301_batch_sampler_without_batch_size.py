@@ -108,7 +108,6 @@ class BatchSamplerWithoutBatchSize(Rule):
                 "a framework that shards it by `batch_sampler.batch_size` and `.drop_last` "
                 "(Lightning, Accelerate) would refuse it or fail with AttributeError"
             )
-            size = size and (size[0], Applicability.UNSAFE)
         else:
             trouble = (
                 f"{catalog.BATCH_SIZE_READERS[reader]}, and fails with AttributeError or refuses "

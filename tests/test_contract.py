@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,8 @@ from torch.utils.data import (
 from torch.utils.data.distributed import DistributedSampler
 
 import sampler_lint
+from sampler_lint.cli import main
+from sampler_lint.harness import supervise
 from sampler_lint.harness.construct import CannotGuessError
 from sampler_lint.harness.contract import (
     CannotBuildError,
@@ -322,7 +327,7 @@ def test_what_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     assert broken(report) == {"length-is-true", "reshuffles"}
     assert report.judgements["coverage"].reason == "never ends"
     report = examine(Stuck, **QUICK)
-    assert "no end" in report.judgements["coverage"].reason
+    assert "does not end" in report.judgements["coverage"].reason
     assert report.judgements["coverage"].setting == Setting(1, 1)
 
 
@@ -419,3 +424,114 @@ def test_the_fixture_and_its_marker(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*coverage*BROKEN*n=2, world size 2*"])
+
+
+SAMPLERS = """
+import os
+import time
+from torch.utils.data.distributed import DistributedSampler
+
+class Right(DistributedSampler):
+    pass
+
+class Stored(DistributedSampler):
+    def set_epoch(self, epoch):
+        self.epochs = epoch
+
+class Exits(DistributedSampler):
+    def __iter__(self):
+        if len(self.dataset) == 2:
+            os._exit(0)
+        return super().__iter__()
+
+class Sleeps(DistributedSampler):
+    def __iter__(self):
+        if len(self.dataset) == 2:
+            time.sleep(1000)
+        return super().__iter__()
+
+class Prints(DistributedSampler):
+    def __iter__(self):
+        if len(self.dataset) == 2:
+            if os.fork() == 0:
+                time.sleep(1000)
+            for _ in range(100):
+                print("x" * 100_000)
+        return super().__iter__()
+
+class Odd(DistributedSampler):
+    def __init__(self, dataset, num_replicas, rank, temperature):
+        assert temperature == [0.5]
+        super().__init__(dataset, num_replicas, rank)
+"""
+
+
+@pytest.fixture
+def contract(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    (tmp_path / "samplers.py").write_text(SAMPLERS)
+    monkeypatch.chdir(tmp_path)
+
+    def call(target: str, *arguments: str) -> tuple[int, str, str]:
+        some = ("--sizes", "1,2,7,40", "--world-sizes", "1,2", "--timeout", "30")
+        code = main(["contract", target, *some, *arguments])
+        return code, *capfd.readouterr()
+
+    return call
+
+
+def test_the_command(contract: Callable[..., tuple[int, str, str]]) -> None:
+    code, out, _ = contract("samplers:Right")
+    assert (code, out.splitlines()[0]) == (0, "Right: 0 promises broken")
+    code, out, _ = contract("samplers.py:Stored", "--output-format", "json")
+    report = json.loads(out)
+    assert code == 1
+    assert report["promises"]["reshuffles"]["verdict"] == "broken"
+    assert report["promises"]["coverage"]["verdict"] == "kept"
+    assert contract("samplers:Stored", "--allow", "reshuffles")[0] == 0
+
+
+def test_the_command_says_what_it_needs(contract: Callable[..., tuple[int, str, str]]) -> None:
+    code, _, err = contract("samplers:Odd")
+    assert code == 2
+    assert "cannot guess what Odd takes as `temperature`" in err
+    assert contract("samplers:Odd", "--kw", "temperature=[0.5]", "--allow", "seed-matters")[0] == 0
+    for target, message in (
+        ("samplers:Rihgt", "samplers has no Rihgt; it has"),
+        ("smaplers:Right", "importing smaplers raised ModuleNotFoundError"),
+        ("samplers", "write package.module:Class or path/to/file.py:Class"),
+    ):
+        code, _, err = contract(target)
+        assert code == 2
+        assert message in err
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the process is watched on Unix only")
+@pytest.mark.parametrize(
+    ("name", "promise", "message"),
+    [
+        ("Exits", "ends", "n=2, world size 1: the process ended with status 0"),
+        ("Sleeps", "coverage", "n=2, world size 1: the sampler of rank 0 does not end"),
+    ],
+)
+def test_a_sampler_cannot_hang_or_end_the_command(
+    contract: Callable[..., tuple[int, str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    promise: str,
+    message: str,
+) -> None:
+    monkeypatch.setattr("sampler_lint.harness.contained.WAKE", 1.0)
+    code, out, _ = contract(f"samplers:{name}", "--output-format", "json")
+    report = json.loads(out)
+    assert code == 1
+    assert report["promises"][promise]["reason"].startswith(message)
+
+
+def test_nothing_is_left_behind(contract: Callable[..., tuple[int, str, str]]) -> None:
+    before = set(supervise.descendants(os.getpid()))
+    code, out, _ = contract("samplers:Prints")
+    assert code == 0
+    assert len(out) < 10_000
+    assert not set(supervise.descendants(os.getpid())) - before

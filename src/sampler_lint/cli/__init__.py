@@ -16,7 +16,7 @@ from importlib import import_module
 from sampler_lint.cli._common import FAILED, INTERRUPTED, PIPE_CLOSED, UsageError, complain
 
 #: Each is a module of this package with ``main(argv) -> int``; the first needs no name.
-COMMANDS = ("check", "explain", "rule", "server", "trace", "verify")
+COMMANDS = ("check", "contract", "explain", "rule", "server", "trace", "verify")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -36,6 +36,9 @@ HUGE_WORLD = 256
 #: Orders of this many samples are not equal by chance, even where little is shuffled.
 LARGE = 32
 
+#: Promises about orders, of which small datasets say nothing.
+_ORDERS = {"reshuffles", "seed-matters", "ranks-agree"}
+
 #: Experiments made to find a smaller counterexample.
 SHRINKS = 200
 
@@ -102,6 +105,18 @@ class Report:
             lines += [f"  note: {text}" for text in self.notes]
             lines.append(f"  {self.experiments} experiments in {self.seconds:.1f} s")
         return "\n".join(lines)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Report:
+        """The report that :meth:`to_dict` made plain."""
+        judgements = {
+            name: Judgement(name, one["verdict"], one["reason"], call=one["call"] or "")
+            for name, one in data["promises"].items()
+        }
+        return cls(
+            *(data["sampler"], judgements, data["refusals"], data["notes"]),
+            *(data["experiments"], data["seconds"]),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data."""
@@ -390,6 +405,9 @@ class _Examination:
             seen, reason = self._seen.get(promise.name), self._not_applicable(promise)
             if reason is not None:
                 judgements[promise.name] = Judgement(promise.name, "n/a", reason)
+            elif seen is None and promise.name in _ORDERS and not self._reads_enough():
+                reason = f"no dataset of {judges.ENOUGH} samples or more was read"
+                judgements[promise.name] = Judgement(promise.name, "unknown", reason)
             elif seen is None:
                 judgements[promise.name] = Judgement(promise.name, "kept")
             else:
@@ -433,7 +451,7 @@ class _Examination:
 
     def _not_applicable(self, promise: Promise) -> str | None:
         """Why the promise says nothing about this sampler; None when it does."""
-        name, endless = promise.name, any(one.endless for one in self._kept)
+        name, endless = promise.name, self._endless()
         if name == "equal-steps" and not self._sharded:
             return "knows no ranks"
         if name in {"equal-steps", "ranks-agree"} and endless:
@@ -448,7 +466,7 @@ class _Examination:
                 return self._chooses()
         if name == "length-is-true" and not self._has_length():
             return "has no len()"
-        if name in {"reshuffles", "seed-matters"} and not self._shuffles():
+        if name in {"reshuffles", "seed-matters"} and self._reads_enough() and not self._shuffles():
             return "does not shuffle"
         if name == "ranks-agree" and self._sharded and self._chooses() and self._follows():
             return "draws with replacement, on each rank for itself"
@@ -493,6 +511,13 @@ class _Examination:
     @staticmethod
     def _off(seen: judges.Share) -> bool:
         return len(seen.missing) > seen.dropped or seen.repeats > seen.padding
+
+    def _endless(self) -> bool:
+        some = [one for one in self._kept if one.setting.size] or self._kept
+        return any(one.endless for one in some)
+
+    def _reads_enough(self) -> bool:
+        return any(one.setting.size >= judges.ENOUGH and one.epochs() for one in self._kept)
 
     def _follows(self) -> bool:
         return any(judges.follows_generators(one) for one in self._kept)

@@ -131,7 +131,7 @@ def _coverage(experiment: Experiment) -> Flaw | None:
     for rank in experiment.ranks:
         for epoch, one in enumerate(rank.passes):
             if one.error:
-                return Flaw(f"iterating on rank {rank.rank} raises {one.error}", epoch)
+                return Flaw(f"the sampler of rank {rank.rank} {one.error}", epoch)
         if rank.reopened_empty:
             return Flaw("left early and iterated again, the endless sampler yields nothing")
     if experiment.endless or any(rank.refusal for rank in experiment.ranks):
@@ -171,7 +171,7 @@ def _equal_steps(experiment: Experiment) -> Flaw | None:
         return Flaw(f"cannot be built on rank {_numbers(refusing)} alone: {reason}")
     broken = [rank.rank for rank in experiment.ranks if rank.error]
     if broken and len(broken) < len(experiment.ranks):
-        return Flaw(f"rank {_numbers(broken)} alone raises {experiment.ranks[broken[0]].error}")
+        return Flaw(f"rank {_numbers(broken)} alone {experiment.ranks[broken[0]].error}")
     for epoch, passes in experiment.epochs():
         steps = [len(one.items) for one in passes]
         if len(set(steps)) > 1:

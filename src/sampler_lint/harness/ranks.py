@@ -33,6 +33,9 @@ ENDLESS_FACTOR = 50
 #: Seconds of computing after which a sampler that has not yielded what it was asked for is stuck.
 STUCK = 3.0
 
+#: Seconds on the clock that a sampler may sleep; set where the process is our own.
+ASLEEP: float | None = None
+
 #: Attributes under which samplers keep the sampler they draw from, as loops look for it.
 INNER = ("batch_sampler", "sampler", "base_sampler", "_sampler")
 
@@ -194,11 +197,11 @@ class Pass:
     length_error: str | None = None
     """What ``len()`` raised, other than that there is none."""
     error: str | None = None
-    """What iterating raised."""
+    """What went wrong: what iterating raised, or that it did not end."""
     endless: bool = False
     """It was left after many more items than there are samples."""
     stuck: bool = False
-    """It computed for :data:`STUCK` seconds and had not come to its end."""
+    """It computed for :data:`STUCK` seconds, or ate all memory, before it came to its end."""
 
     @property
     def indices(self) -> list[Item]:
@@ -364,8 +367,10 @@ class Simulator:
             try:
                 with _limited():
                     sampler = self._factory(case)
+            except MemoryError:
+                journey.passes.append(Pass([], error="takes all memory", stuck=True))
             except _StuckError:
-                problem = f"nothing: it could not be built in {STUCK:.0f} seconds of computing"
+                problem = f"is not built within {STUCK:g} s of computing"
                 journey.passes.append(Pass([], error=problem, stuck=True))
             except Exception as error:
                 journey.refusal = _one_line(error)
@@ -386,7 +391,7 @@ class Simulator:
                 told = self._tell(sampler, epoch)
                 current = self._pass(sampler, setting)
             except Exception as error:
-                journey.passes.append(Pass([], error=_one_line(error)))
+                journey.passes.append(Pass([], error=f"raises {_one_line(error)}"))
                 break
             if isinstance(told, str):
                 journey.route = told
@@ -419,11 +424,14 @@ class Simulator:
                 for item in itertools.islice(iter(sampler), limit):
                     current.items.append(self._index(item))
         except _StuckError:
-            current.stuck = current.endless = True
-            if setting.size:  # of nothing, an endless stream can make nothing
-                current.error = f"nothing: no end in {STUCK:.0f} seconds of computing"
+            current.stuck = True
+            if setting.size:
+                current.error = f"does not end within {STUCK:g} s of computing"
+            else:  # of nothing, an endless stream can make nothing
+                current.endless = True
         except Exception as error:
-            current.error = _one_line(error)
+            current.error = f"raises {_one_line(error)}"
+            current.stuck = isinstance(error, MemoryError)
         current.endless |= len(current.items) >= limit
         return current
 
@@ -458,23 +466,29 @@ class _StuckError(BaseException):
 def _limited() -> Iterator[None]:
     """Raise :class:`_StuckError` after :data:`STUCK` seconds of computing.
 
-    Only the main thread of a Unix process can be interrupted; elsewhere there is no limit.
+    Only the main thread of a Unix process can be interrupted; elsewhere there is no limit. The
+    clock of computing is free in most programs, and waits while others use the machine.
     """
     usable = threading.current_thread() is threading.main_thread()
-    if not usable or not hasattr(signal, "setitimer") or signal.getitimer(signal.ITIMER_VIRTUAL)[0]:
-        yield
-        return
+    clocks: list[tuple[int, int, float]] = []
+    if usable and hasattr(signal, "setitimer"):
+        clocks = [(signal.ITIMER_PROF, signal.SIGPROF, STUCK)]
+        if ASLEEP:
+            clocks.append((signal.ITIMER_REAL, signal.SIGALRM, ASLEEP))
+        clocks = [one for one in clocks if not signal.getitimer(one[0])[0]]
 
     def interrupt(*_: object) -> None:
         raise _StuckError
 
-    before = signal.signal(signal.SIGVTALRM, interrupt)
-    signal.setitimer(signal.ITIMER_VIRTUAL, STUCK)
+    before = {number: signal.signal(number, interrupt) for _, number, _ in clocks}
+    for clock, _, seconds in clocks:
+        signal.setitimer(clock, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
+        for clock, number, _ in clocks:
+            signal.setitimer(clock, 0)
+            signal.signal(number, before[number])
 
 
 @contextlib.contextmanager

@@ -284,6 +284,19 @@ def run_command(
     return status, Run(root, ranks, tuple(argv), duration)
 
 
+def supervised(
+    argv: Sequence[str], cwd: str, environment: Mapping[str, str], timeout: float
+) -> supervise.Child:
+    """Run a command to its end, or for ``timeout`` seconds; what became of it.
+
+    Raises:
+        HarnessError: the command cannot be started.
+    """
+    with _spawned(argv, cwd, environment) as child:
+        supervise.watch([child], timeout)
+    return child
+
+
 @contextlib.contextmanager
 def _spawned(
     argv: Sequence[str], cwd: str, environment: Mapping[str, str]

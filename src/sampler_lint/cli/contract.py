@@ -1,0 +1,109 @@
+"""``sampler-lint contract``: the contract of a sampler class, tried in a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from sampler_lint.cli._common import (
+    CLEAN,
+    FINDINGS,
+    UsageError,
+    add_output_format,
+    comma_list,
+    positive,
+)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Examine the class asked for and return the exit code."""
+    arguments = _parser().parse_args(argv)
+
+    from sampler_lint.harness.contained import Request, examine_class
+    from sampler_lint.harness.contract import Report
+    from sampler_lint.harness.promises import PROMISES
+    from sampler_lint.harness.world import HarnessError
+    from sampler_lint.reporters.text import visible
+
+    for one in arguments.allow:
+        if one not in PROMISES:
+            raise UsageError(f"no promise is called {one!r}; known are {', '.join(PROMISES)}")
+    options = {
+        name: value
+        for name in ("sizes", "world_sizes", "seeds", "epochs", "batch_size")
+        if (value := getattr(arguments, name)) is not None
+    }
+    request = Request(arguments.target, dict(arguments.kw), options)
+    try:
+        found = examine_class(request, timeout=arguments.timeout)
+    except HarnessError as error:
+        raise UsageError(str(error)) from error
+    if arguments.output_format == "json":
+        print(json.dumps({"target": arguments.target, **found}, indent=2, ensure_ascii=False))
+    else:
+        text = Report.from_dict(found).render()
+        print("\n".join(map(visible, text.splitlines())))
+    verdicts = {name: one["verdict"] for name, one in found["promises"].items()}
+    broken = {name for name, verdict in verdicts.items() if verdict == "broken"}
+    return FINDINGS if broken - {*arguments.allow} else CLEAN
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="sampler-lint contract",
+        description="Build a sampler class from its signature and try whether it keeps its "
+        "contract, over data sizes, world sizes, epochs and seeds. This runs the class.",
+        epilog="Exit codes: 0 all promises are kept, 1 one is broken, 2 it could not be tried.",
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "target", metavar="TARGET", help="package.module:Class or path/to/file.py:Class"
+    )
+    parser.add_argument(
+        "--kw",
+        metavar="NAME=VALUE",
+        type=_keyword,
+        action="append",
+        default=[],
+        help="a value for a parameter whose name tells nothing; a Python literal, or else text",
+    )
+    parser.add_argument(
+        "--allow",
+        metavar="PROMISES",
+        type=comma_list,
+        default=[],
+        help="promises that it breaks on purpose",
+    )
+    for name, what in (
+        ("sizes", "how many samples the dataset has"),
+        ("world-sizes", "how many ranks there are (no process is started for them)"),
+        ("seeds", "seeds"),
+    ):
+        parser.add_argument(f"--{name}", metavar="N,…", type=_numbers, help=what)
+    for name, what in (("epochs", "epochs"), ("batch-size", "the batch size")):
+        parser.add_argument(f"--{name}", metavar="N", type=positive, help=what)
+    parser.add_argument(
+        "--timeout", metavar="SECONDS", type=positive, default=60, help="time to try inputs"
+    )
+    add_output_format(parser)
+    return parser
+
+
+def _keyword(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    try:
+        return name, ast.literal_eval(value)
+    except (ValueError, SyntaxError):
+        return name, value
+
+
+def _numbers(text: str) -> list[int]:
+    parts: list[str] = comma_list(text)
+    if not all(part.isdecimal() for part in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers")
+    return [int(part) for part in parts]

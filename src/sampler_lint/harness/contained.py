@@ -1,0 +1,205 @@
+"""Examine a class by its name in a process of its own, which may do whatever it likes.
+
+The process gets a deadline, a limit of memory and pipes that keep only the ends of what it
+prints; it is reaped with all that it started. It says which input it is about to try before it
+tries it, so that an input which hangs, kills or ends the process is named.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import json
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from sampler_lint.harness.construct import CannotGuessError
+from sampler_lint.harness.ranks import Setting
+from sampler_lint.harness.supervise import TAIL
+from sampler_lint.harness.world import HarnessError, supervised
+
+#: Seconds that the process may take beyond its own time limit, for imports and the last input.
+MARGIN = 60.0
+
+#: Seconds that one pass over the sampler may sleep.
+WAKE = 10.0
+
+
+class TargetError(HarnessError):
+    """The class cannot be found, or cannot be built; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to examine, and on what."""
+
+    target: str
+    """``package.module:Class`` or ``path/to/file.py:Class``."""
+    kw: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of :func:`sampler_lint.harness.contract.examine` that fit JSON."""
+
+
+def examine_class(
+    request: Request,
+    *,
+    timeout: float,
+    cwd: str | os.PathLike[str] | None = None,
+    python: str | None = None,
+) -> dict[str, Any]:
+    """The report on a class, as plain data; see ``Report.to_dict``.
+
+    A process that did not live to report counts as a broken promise called ``ends``.
+
+    Raises:
+        TargetError: the class cannot be imported or built.
+        HarnessError: the process cannot be started.
+    """
+    with tempfile.TemporaryDirectory(prefix="sampler-lint-") as folder:
+        asked, answers = Path(folder, "request.json"), Path(folder, "answers.jsonl")
+        question = {"target": request.target, "kw": repr(dict(request.kw)), "asleep": WAKE}
+        asked.write_text(json.dumps({**question, **request.options}))
+        answers.touch()
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+        command = [
+            *(python or sys.executable, "-c", _BOOT, str(Path(__file__).parents[2])),
+            *(str(asked), str(answers), str(timeout)),
+        ]
+        root = os.path.abspath(cwd or os.curdir)
+        child = supervised(command, root, environment, timeout + MARGIN)
+        said = [json.loads(line) for line in answers.read_text("utf-8").splitlines()]
+    report = next((one["report"] for one in said if "report" in one), None)
+    if report is not None:
+        return dict(report)
+    for one in said:
+        if "error" in one:
+            raise TargetError(one["error"])
+    if child.hung:
+        what = f"was still busy after {timeout + MARGIN:.0f} s"
+    elif child.status is not None and child.status < 0:
+        what = f"was killed by signal {signal.Signals(-child.status).name}"
+    else:
+        what = f"ended with status {child.status}"
+    settings = [one["setting"] for one in said if "setting" in one]
+    last = child.err.text[-TAIL:].strip().splitlines()
+    if not settings:
+        raise TargetError(
+            f"{request.target}: the process {what} while it imported the class"
+            + (f": {last[-1]}" if last else "")
+        )
+    size, world_size, seed, batch_size = settings[-1]
+    smallest = {"size": size, "world_size": world_size, "seed": seed, "epochs": 1}
+    reason = f"n={size}, world size {world_size}: the process {what}"
+    ends = {
+        "verdict": "broken",
+        "reason": reason + (f": {last[-1]}" if last else ""),
+        "smallest": {**smallest, "batch_size": batch_size},
+        "call": None,
+    }
+    return {
+        "sampler": request.target.rpartition(":")[2],
+        "promises": {"ends": ends},
+        "refusals": [],
+        "notes": ["nothing else could be judged"],
+        "experiments": len(settings),
+        "seconds": timeout,
+    }
+
+
+#: The child's program: its own folder must not come before the user's modules.
+_BOOT = (
+    "import sys; root = sys.argv.pop(1); sys.path.append(root); "
+    "from sampler_lint.harness import contained; contained.child(*sys.argv[1:])"
+)
+
+
+def child(asked: str, answers: str, timeout: str) -> None:
+    """Examine what the request names and append to the answers; in the child process."""
+    _limit_memory()
+    request = json.loads(Path(asked).read_text("utf-8"))
+    descriptor = os.open(answers, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+
+    def say(**answer: Any) -> None:
+        os.write(descriptor, json.dumps(answer).encode("ascii") + b"\n")
+
+    def progress(setting: Setting) -> None:
+        say(setting=[setting.size, setting.world_size, setting.seed, setting.batch_size])
+
+    from sampler_lint.harness import contract, ranks
+
+    ranks.ASLEEP = request.pop("asleep")
+    target, kw = request.pop("target"), eval(request.pop("kw"), {"__builtins__": {}})
+    try:
+        factory = find(target)
+        report = contract.examine(
+            factory, kw=kw, progress=progress, time_limit=float(timeout), **request
+        )
+    except (HarnessError, CannotGuessError, TypeError, ValueError) as error:
+        say(error=f"{target}: {error}" if not isinstance(error, TargetError) else str(error))
+    else:
+        say(report=report.to_dict())
+    os._exit(0)  # threads and exit handlers of what was imported are of no more use
+
+
+def _limit_memory() -> None:
+    from sampler_lint.harness._zygote import MEMORY
+
+    with contextlib.suppress(ImportError, ValueError, OSError):
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def find(target: str) -> Any:
+    """The class or function that ``module:Class`` or ``file.py:Class`` names.
+
+    Raises:
+        TargetError: there is none, or importing its module raised.
+    """
+    place, _, name = target.rpartition(":")
+    if not place or not name:
+        raise TargetError(f"{target}: write package.module:Class or path/to/file.py:Class")
+    try:
+        found = _file(place) if place.endswith(".py") else importlib.import_module(place)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        raise TargetError(f"{target}: importing {place} raised {text}") from error
+    for part in name.split("."):
+        if not hasattr(found, part):
+            known = _classes(found)
+            hint = f"; it has {', '.join(known)}" if known else ""
+            raise TargetError(f"{target}: {place} has no {name}{hint}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise TargetError(f"{target}: {name} is neither a class nor a function")
+    return found
+
+
+def _file(place: str) -> Any:
+    path = os.path.abspath(place)
+    sys.path.insert(0, os.path.dirname(path))
+    name = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not os.path.isfile(path):
+        raise FileNotFoundError(f"{place}: no such file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _classes(module: Any) -> Sequence[str]:
+    """The classes that look like samplers, for a hint."""
+    return [
+        name
+        for name, one in vars(module).items()
+        if isinstance(one, type) and hasattr(one, "__iter__") and "ampler" in name
+    ][:8]

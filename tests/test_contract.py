@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import random
@@ -535,3 +536,17 @@ def test_nothing_is_left_behind(contract: Callable[..., tuple[int, str, str]]) -
     assert code == 0
     assert len(out) < 10_000
     assert not set(supervise.descendants(os.getpid())) - before
+
+
+def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = (Path(__file__).parent.parent / "docs" / "contract.md").read_text(encoding="utf-8")
+    fixture, call, mine = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(compile(fixture, "contract.md", "exec"), names)
+    names["test_it_keeps_its_contract"](check_sampler)
+    exec(compile(call, "contract.md", "exec"), names)
+    (tmp_path / "mine.py").write_text(mine)
+    monkeypatch.syspath_prepend(tmp_path)
+    (shown,) = re.findall(r"\$ sampler-lint contract mine:ShardSampler\n(.*?)```", text, re.DOTALL)
+    report = examine(importlib.import_module("mine").ShardSampler, world_sizes=(1, 2, 3))
+    assert report.render().splitlines()[:-1] == shown.splitlines()[:-1]

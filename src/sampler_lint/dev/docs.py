@@ -10,7 +10,7 @@ import ast
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from sampler_lint.dev.demo import SHOWN, command
 from sampler_lint.rules import Rule, all_rules, page, summary
 
 #: Hand-written pages with generated blocks.
-WITH_BLOCKS = ("README.md", "docs/harness.md", "docs/configuration.md")
+WITH_BLOCKS = ("README.md", "docs/harness.md", "docs/contract.md", "docs/configuration.md")
 
 _BLOCK = re.compile(
     r"(?P<begin><!-- BEGIN (?P<name>[\w-]+) -->\n).*?(?P<end><!-- END (?P=name) -->)", re.DOTALL
@@ -173,6 +173,7 @@ class _Blocks:
             "proof": self._proof,
             "rules": _rules,
             "invariants": _invariants,
+            "promises": _promises,
             "settings": _settings,
         }
 
@@ -217,8 +218,18 @@ def _rules() -> str:
 def _invariants() -> str:
     from sampler_lint.harness.invariants import INVARIANTS
 
-    rows = [f"| `{each.name}` | {each.promise} |\n" for each in INVARIANTS.values()]
-    return "".join(["| invariant | holds when |\n", "|---|---|\n", *rows])
+    return _named("invariant", [(each.name, each.promise) for each in INVARIANTS.values()])
+
+
+def _promises() -> str:
+    from sampler_lint.harness.promises import PROMISES
+
+    return _named("promise", [(each.name, each.text) for each in PROMISES.values()])
+
+
+def _named(what: str, pairs: Iterable[tuple[str, str]]) -> str:
+    rows = [f"| `{name}` | {text} |\n" for name, text in pairs]
+    return "".join([f"| {what} | holds when |\n", "|---|---|\n", *rows])
 
 
 def _settings() -> str:

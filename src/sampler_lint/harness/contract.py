@@ -162,6 +162,7 @@ def check_sampler(
         CannotBuildError: the sampler cannot be built on any input.
         ValueError: there is no such promise.
     """
+    __tracebackhide__ = True  # pytest shows the test, not this function
     _known(allow)
     report = examine(factory, **options)
     if any(one.promise not in allow for one in report.broken):

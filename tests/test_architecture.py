@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rounds": {"fixing", "source", "findings"},
     "fingerprints": {"source", "findings"},
     "reporters": {"fingerprints", "source", "findings"},
-    "rules": {"model", "options", "source", "findings"},
+    "rules": {"model", "suppressions", "options", "source", "findings"},
     "engine": {
         *("rounds", "fixing", "rules", "model", "suppressions", "discovery", "options"),
         *("source", "findings"),

@@ -17,7 +17,7 @@ from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
 from sampler_lint.harness import verify
 from sampler_lint.harness.invariants import Verdict
 from sampler_lint.reporters.diff import unified_diff
-from sampler_lint.rules import all_rules
+from sampler_lint.rules import every_rule
 
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "SMP101" / "torch-batch-sampler"
 BAD = (FIXTURE / "bad" / "train.py").read_bytes()
@@ -560,7 +560,7 @@ def test_rule_page(capsys):
 def test_all_rules(capsys):
     assert main(["rule", "--all", "--output-format", "json"]) == 0
     pages = json.loads(capsys.readouterr().out)
-    assert [page["code"] for page in pages] == [rule.code for rule in all_rules()]
+    assert [page["code"] for page in pages] == [rule.code for rule in every_rule()]
     assert all(page["summary"] and page["summary"] in page["explanation"] for page in pages)
 
 

@@ -13,7 +13,7 @@ from sampler_lint.cli import main
 from sampler_lint.config import KEYS, Config, ConfigError, Lookup, parse_override
 from sampler_lint.findings import Applicability
 from sampler_lint.options import Options
-from sampler_lint.rules import all_rules
+from sampler_lint.rules import every_rule
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 BAD = (FIXTURES / "SMP101/torch-batch-sampler/bad/train.py").read_bytes()
@@ -331,7 +331,7 @@ def test_show_settings(project: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert '# output-format = ""  # not set' in lines
     assert "# --exclude x" in lines
     states = {line.split()[1]: line.split(" ", 2)[2] for line in lines if line[:5] == "# SMP"}
-    assert states.keys() >= {rule.code for rule in all_rules()}
+    assert states.keys() >= {rule.code for rule in every_rule()}
     assert states["SMP101"].startswith("off by per-file-ignores SMP1 ")
     assert states["SMP201"].startswith("off by ignore SMP201 ")
     assert states["SMP202"].startswith("off by ignore SMP2 ")

@@ -126,7 +126,8 @@ def test_the_same_is_suppressed(project, comment):
     (project / "train.py").write_bytes(marked(comment))
     found = flake8(".", cwd=project)
     assert found == command_line(cwd=project)
-    assert len(found) == (comment in {b"# noqa: E501", b"# sampler-lint: ignore[SMP2]"})
+    codes = {b"# noqa: E501": {"SMP101"}, b"# sampler-lint: ignore[SMP2]": {"SMP001", "SMP101"}}
+    assert {each[3] for each in found} == codes.get(comment, set())
 
 
 def test_disable_noqa(project):

@@ -12,7 +12,7 @@ from sampler_lint.suppressions import Suppressions
 def silenced(text: str, code: str = "SMP101") -> list[int]:
     """The rows on which a finding would be silenced."""
     suppressions = Suppressions(SourceFile("a.py", text.encode()))
-    rows = range(1, len(suppressions._source.line_starts) + 1)
+    rows = range(1, len(suppressions.source.line_starts) + 1)
     places = ((row, Position(row, 1)) for row in rows)
     return [
         row

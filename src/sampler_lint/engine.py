@@ -22,7 +22,7 @@ from sampler_lint.options import DEFAULTS, Options, OptionsOf, weight
 if TYPE_CHECKING:
     from sampler_lint.model.linked import Model
     from sampler_lint.model.project import Module, Project
-    from sampler_lint.rules import Rule, Suspect
+    from sampler_lint.rules import Described, Rule, Suspect
 
 __all__ = ["FixReport", "Options", "OptionsOf", "Report", "Session", "check", "fix"]
 
@@ -224,23 +224,22 @@ def _find(paths: Sequence[str], options_of: OptionsOf) -> Discovery:
 
 def _judge(report: Report, tree: _Tree, files: Mapping[str, str], options_of: OptionsOf) -> None:
     """Put what there is to say about ``files`` of the tree (absolute path to shown) in order."""
+    from sampler_lint.rules import Rule
+
     chosen = {path: _chosen(path, options_of(os.path.dirname(path))) for path in files}
-    rules = {rule for _, rules in set(chosen.values()) for rule in rules}
+    rules = {rule for _, rules in set(chosen.values()) for rule in rules if isinstance(rule, Rule)}
     by_path = tree.findings(sorted(rules, key=lambda rule: rule.code))
     report.errors.extend(tree.project.problems(files))
     report.errors.extend(_misplaced(tree, {options for options, _ in chosen.values()}))
     for path, (options, rules_here) in chosen.items():
         codes = {rule.code for rule in rules_here}
-        found = [
-            finding
-            for finding in by_path.get(path, ())
-            if finding.code in codes and (not finding.assumes or options.names(finding.code))
-        ]
-        _file(report, found, tree.project.module_at(path) if found else None, options)
+        found = [finding for finding in by_path.get(path, ()) if finding.code in codes]
+        if found or tree.project.speaks_to_us(path):
+            _file(report, found, tree.project.module_at(path), options, rules_here)
 
 
 @functools.cache
-def _rules(options: Options, ignored: tuple[str, ...]) -> tuple[Rule, ...]:
+def _rules(options: Options, ignored: tuple[str, ...]) -> tuple[Described, ...]:
     from sampler_lint.rules import selected
 
     return tuple(
@@ -250,7 +249,7 @@ def _rules(options: Options, ignored: tuple[str, ...]) -> tuple[Rule, ...]:
     )
 
 
-def _chosen(path: str, options: Options) -> tuple[Options, tuple[Rule, ...]]:
+def _chosen(path: str, options: Options) -> tuple[Options, tuple[Described, ...]]:
     """The options, and the rules that are to judge the file."""
     return options, _rules(options, options.ignored_in(path))
 
@@ -267,18 +266,42 @@ def _misplaced(tree: _Tree, options: Iterable[Options]) -> Iterator[FileError]:
 
 
 def _file(
-    report: Report, findings: Sequence[Finding], module: Module | None, options: Options
+    report: Report,
+    findings: Sequence[Finding],
+    module: Module | None,
+    options: Options,
+    rules: Sequence[Described],
 ) -> None:
-    """Put the findings of one file where they belong."""
+    """Put the findings of one file where they belong, and those about its comments."""
+    from sampler_lint.rules import FileRule, Judged, every_rule
     from sampler_lint.suppressions import Suppressions
 
     suppressions = Suppressions(module.source) if module and options.respect_noqa else None
-    for finding in findings:
+
+    def put(finding: Finding) -> bool:
         if finding.fix is not None and not options.may_fix(finding.code):
             shown = replace(finding.fix, applicability=Applicability.DISPLAY)
             finding = replace(finding, fix=shown)
         silenced = suppressions is not None and suppressions.covers(finding)
         (report.suppressed if silenced else report.findings).append(finding)
+        return silenced
+
+    silenced = []
+    for finding in findings:
+        if finding.assumes and not options.names(finding.code):
+            # Not told, but a comment may be there for those who ask for it.
+            if suppressions is not None and suppressions.covers(finding):
+                silenced.append(finding)
+        elif put(finding):
+            silenced.append(finding)
+    if suppressions is not None and suppressions.speak_to_us:
+        asked = frozenset(rule.code for rule in rules)
+        known = {rule.code: rule.default for rule in every_rule()}
+        judged = Judged(suppressions, silenced, asked, known)
+        for rule in rules:
+            if isinstance(rule, FileRule):
+                for finding in rule.check(judged):
+                    put(finding)
 
 
 @dataclass(slots=True)

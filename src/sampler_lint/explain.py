@@ -52,9 +52,9 @@ def explain(
         raise SourceError(errors[0] if errors else FileError(path, "no such file or directory"))
     model = tree.model
     model.silences = []
-    from sampler_lint.rules import selected
+    from sampler_lint.rules import all_rules
 
-    found = tree.findings(selected(("ALL",), ())).get(absolute, [])
+    found = tree.findings(all_rules()).get(absolute, [])
     out = [f"{path}:{row}: {module.source.line(row).strip()}"]
     here = list(_statements_at(module, row))
     out += _names(model, here, row)

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 #: What flake8 reports where the command line would print an error and exit 2.
 _NOT_CHECKED = "SMP000"
 
+#: A comment may name one of our rules for nothing.
+_TO_US = re.compile(rb"SMP\d", re.IGNORECASE)
 _WORD = re.compile(rb"[\w\x80-\xff]+")
 
 
@@ -144,7 +146,8 @@ class Plugin:
 
     def run(self) -> Iterator[tuple[int, int, str, type[Plugin]]]:
         """Yield row, 0-based column and text of each finding in the file."""
-        if not (is_candidate(self._text.encode("utf-8", "replace")) or _is_reached(self._filename)):
+        data = self._text.encode("utf-8", "replace")
+        if not (is_candidate(data) or _TO_US.search(data) or _is_reached(self._filename)):
             return
         from sampler_lint.reporters.text import visible
 

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property
 
-from sampler_lint.findings import Finding
+from sampler_lint.findings import Edit, Finding
 from sampler_lint.source import SourceFile
 
 _MENTION = re.compile(r"noqa|sampler-lint", re.IGNORECASE)
+_TO_US = re.compile(r"sampler-lint|smp[0-9]", re.IGNORECASE)
 _CODES = r"(?:\s*:\s*(?P<codes>(?:[A-Z]+[0-9]+[,\s]*)+))?"
 _NOQA = re.compile(rf"#\s*noqa\b{_CODES}", re.IGNORECASE)
 _FILE_NOQA = re.compile(rf"#\s*(?:flake8|ruff)[:=]\s*noqa\b{_CODES}", re.IGNORECASE)
@@ -28,78 +31,143 @@ _OWN = re.compile(
 )
 _CODE = re.compile(r"[A-Z]+[0-9]*", re.IGNORECASE)
 
+#: The rule about these comments. A comment that silences everything of ours does not silence
+#: what is said about itself; one must name the rule, or ask every linter to be quiet.
+UNUSED = "SMP001"
+
 #: Tokens that stand between statements.
 _BETWEEN = frozenset(
     {tokenize.COMMENT, tokenize.NL, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A code as it is written in a comment; ``start`` and ``end`` are offsets in the text."""
+
+    prefix: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comment:
+    """A comment and the rows that it speaks for."""
+
+    first: int
+    last: int
+    start: int
+    """Offset in the text."""
+    text: str
+    alone: bool
+    """Whether it has its line for itself."""
+
+    @property
+    def end(self) -> int:
+        """Offset of what follows the comment."""
+        return self.start + len(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """One request to be silent."""
+
+    comment: Comment
+    start: int
+    """Offset in the text."""
+    end: int
+    rows: range | None
+    """The rows it speaks for; None for the whole file."""
+    codes: tuple[Code, ...] | None
+    """The codes it names; None silences all."""
+    ours: bool
+    """Whether it speaks to us alone, not to other linters, too."""
+
+    def covering(self, finding: Finding) -> list[Code | None] | None:
+        """What in it silences the finding: codes, or None for "all"; no list if nothing does."""
+        if self.rows is not None and finding.start.row not in self.rows:
+            return None
+        if self.codes is None:
+            return None if finding.code == UNUSED and self.ours else [None]
+        least = UNUSED[:4] if finding.code == UNUSED else ""
+        prefixes = [
+            code
+            for code in self.codes
+            if finding.code.startswith(code.prefix) and code.prefix.startswith(least)
+        ]
+        return list(prefixes) or None
+
+
 class Suppressions:
     """Which findings of a file its author has silenced. Nothing is parsed before it is asked."""
 
     def __init__(self, source: SourceFile) -> None:
-        self._source = source
+        self.source = source
 
     def covers(self, finding: Finding) -> bool:
         """Whether a comment silences ``finding``, which is in this file."""
-        if not self._mentioned:
-            return False
-        everywhere, by_row = self._prefixes
-        prefixes = everywhere | by_row.get(finding.start.row, set())
-        return finding.code.upper().startswith(tuple(prefixes))
+        return any(each.covering(finding) for each in self.directives)
 
     @cached_property
-    def _mentioned(self) -> bool:
-        return _MENTION.search(self._source.text) is not None
+    def speak_to_us(self) -> bool:
+        """Whether a comment may name us or one of our rules; cheap."""
+        return _TO_US.search(self.source.text) is not None
 
     @cached_property
-    def _prefixes(self) -> tuple[set[str], dict[int, set[str]]]:
-        """Silenced code prefixes, for the file and by row; the empty prefix silences all."""
-        everywhere: set[str] = set()
-        by_row: dict[int, set[str]] = {}
-        for first, last, comment, alone in _comments(self._source):
-            for match in _OWN.finditer(comment):
-                if match["file"]:
-                    everywhere |= _split(match["codes"])
-            if alone and (match_file := _FILE_NOQA.match(comment)):
-                everywhere |= _split(match_file["codes"])
-            prefixes: set[str] = set()
-            for match in (*_NOQA.finditer(comment), *_OWN.finditer(comment)):
-                if not match.groupdict().get("file"):
-                    prefixes |= _split(match["codes"])
-            if prefixes:
-                for row in range(first, last + 1):
-                    by_row.setdefault(row, set()).update(prefixes)
-        return everywhere, by_row
+    def directives(self) -> list[Directive]:
+        """Every request in the file, in its order."""
+        if _MENTION.search(self.source.text) is None:
+            return []
+        return [each for comment in _comments(self.source) for each in _directives(comment)]
 
 
-def _split(codes: str | None) -> set[str]:
-    return {""} if codes is None else {code.upper() for code in _CODE.findall(codes)}
+def _directives(comment: Comment) -> Iterator[Directive]:
+    rows = range(comment.first, comment.last + 1)
+    if comment.alone and (match := _FILE_NOQA.match(comment.text)):
+        yield _directive(comment, match, None, ours=False)
+    for match in _NOQA.finditer(comment.text):
+        yield _directive(comment, match, rows, ours=False)
+    for match in _OWN.finditer(comment.text):
+        yield _directive(comment, match, None if match["file"] else rows, ours=True)
 
 
-def _comments(source: SourceFile) -> Iterator[tuple[int, int, str, bool]]:
-    """Each comment with the first and last row it speaks for, and whether it has a line alone.
+def _directive(
+    comment: Comment, match: re.Match[str], rows: range | None, *, ours: bool
+) -> Directive:
+    codes = None
+    if match["codes"] is not None:
+        first = comment.start + match.start("codes")
+        codes = tuple(
+            Code(code[0].upper(), first + code.start(), first + code.end())
+            for code in _CODE.finditer(match["codes"])
+        )
+    start, end = comment.start + match.start(), comment.start + match.end()
+    return Directive(comment, start, end, rows, codes, ours)
+
+
+def _comments(source: SourceFile) -> Iterator[Comment]:
+    """Every comment of the file.
 
     Where the file cannot be tokenized, from there on each line speaks for itself.
     """
     rows = range(1, len(source.line_starts) + 1)
-    lines = (source.line(row).rstrip("\r\n") + "\n" for row in rows)
     statement: int | None = None
-    held: list[tuple[str, bool]] = []
+    held: list[tuple[int, str, bool]] = []
     done = 0
     try:
-        for token in tokenize.generate_tokens(lambda: next(lines, "")):
+        for token in _tokens(source):
             row = token.start[0]
             if token.type == tokenize.COMMENT:
                 alone = not token.line[: token.start[1]].strip()
+                start = source.line_starts[row - 1] + token.start[1]
                 if statement is None:
-                    yield row, row, token.string, alone
+                    yield Comment(row, row, start, token.string, alone)
                     done = row
                 else:
-                    held.append((token.string, alone))
+                    held.append((start, token.string, alone))
             elif token.type == tokenize.NEWLINE:
-                for comment, alone in held:
-                    yield statement or row, row, comment, alone
+                for start, text, alone in held:
+                    yield Comment(statement or row, row, start, text, alone)
                 statement, done = None, row
                 held.clear()
             elif statement is None and token.type not in _BETWEEN:
@@ -109,4 +177,55 @@ def _comments(source: SourceFile) -> Iterator[tuple[int, int, str, bool]]:
             line = source.line(row)
             start = line.find("#")
             if start >= 0:
-                yield row, row, line[start:].rstrip("\r\n"), not line[:start].strip()
+                text = line[start:].rstrip("\r\n")
+                alone = not line[:start].strip()
+                yield Comment(row, row, source.line_starts[row - 1] + start, text, alone)
+
+
+def _tokens(source: SourceFile) -> Iterator[tokenize.TokenInfo]:
+    """The tokens, whatever ends the file's lines.
+
+    Raises:
+        tokenize.TokenError, SyntaxError: the file is no Python from some place on.
+    """
+    rows = range(1, len(source.line_starts) + 1)
+    lines = (source.line(row).rstrip("\r\n") + "\n" for row in rows)
+    return tokenize.generate_tokens(lambda: next(lines, ""))
+
+
+def silence(source: SourceFile, findings: Sequence[Finding]) -> list[Edit]:
+    """Edits that put ``# noqa: CODE`` where it silences each of the findings, all of one file.
+
+    The comment goes to the end of the finding's first row, or of the next row of the statement
+    that can end in a comment; where a ``noqa`` with codes stands, the code is added to it.
+    """
+    ends = list(_rows_that_take_a_comment(source))
+    by_row: dict[int, set[str]] = {}
+    for finding in findings:
+        row = next((row for row in ends if row >= finding.start.row), None)
+        if row is not None:
+            by_row.setdefault(row, set()).add(finding.code)
+    listed = {
+        source.position(each.start).row: each
+        for each in Suppressions(source).directives
+        if each.rows is not None and each.codes and not each.ours
+    }
+    edits = []
+    for row, codes in sorted(by_row.items()):
+        if row in listed:
+            at = (listed[row].codes or ())[-1].end
+            content = "".join(f", {code}" for code in sorted(codes))
+        else:
+            line = source.line(row).rstrip("\r\n")
+            at = source.line_starts[row - 1] + len(line)
+            content = f"  # noqa: {', '.join(sorted(codes))}"
+        edits.append(Edit(source.path, at, at, content))
+    return edits
+
+
+def _rows_that_take_a_comment(source: SourceFile) -> Iterator[int]:
+    """The rows that end neither in a string nor in a backslash."""
+    with suppress(tokenize.TokenError, SyntaxError):
+        for token in _tokens(source):
+            if token.type in {tokenize.NEWLINE, tokenize.NL}:
+                yield token.start[0]

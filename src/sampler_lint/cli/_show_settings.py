@@ -13,7 +13,7 @@ from sampler_lint.options import Options, weight
 from sampler_lint.reporters.text import visible
 
 if TYPE_CHECKING:
-    from sampler_lint.rules import Rule
+    from sampler_lint.rules import Described
 
 
 def show_settings(settings: Settings, paths: Sequence[str]) -> str:
@@ -52,7 +52,7 @@ def _toml(value: Any) -> str:
     return json.dumps(list(value))
 
 
-def _state(rule: Rule, options: Options, path: str) -> tuple[bool, str]:
+def _state(rule: Described, options: Options, path: str) -> tuple[bool, str]:
     """Whether the rule judges the file ``path``, and what decides it."""
     candidates = [
         (weight(rule.code, prefixes), rank, word, prefixes)

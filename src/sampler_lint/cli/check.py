@@ -46,6 +46,11 @@ def _check_parser() -> argparse.ArgumentParser:
         help="files and folders (default: .); - is standard input",
     )
     add_fixing(parser)
+    parser.add_argument(
+        "--add-noqa",
+        action="store_true",
+        help="silence what is found with comments instead of telling it",
+    )
     add_choosing(parser)
     add_configuring(parser)
     add_telling(parser)
@@ -65,6 +70,12 @@ def main(argv: Sequence[str]) -> int:
     paths, overlay = _inputs(arguments)
     settings.fill_in(arguments)
     options = settings.options
+    if arguments.add_noqa:
+        if fixing or overlay:
+            raise UsageError("--add-noqa goes with neither fixing nor standard input")
+        from sampler_lint.cli._add_noqa import add_noqa
+
+        return add_noqa(paths, options)
     if fixing:
         errors, found = mend(arguments, options, paths, overlay)
         return _exit_code(arguments, errors, found=found)

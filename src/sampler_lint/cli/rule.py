@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sampler_lint.cli._common import CLEAN, UsageError, add_output_format
 
 if TYPE_CHECKING:
-    from sampler_lint.rules import Rule
+    from sampler_lint.rules import Described
 
 
 def main(argv: Sequence[str]) -> int:
@@ -23,9 +23,9 @@ def main(argv: Sequence[str]) -> int:
     add_output_format(parser)
     arguments = parser.parse_args(argv)
 
-    from sampler_lint.rules import all_rules
+    from sampler_lint.rules import every_rule
 
-    rules = [each for each in all_rules() if arguments.all or each.code == arguments.code.upper()]
+    rules = [each for each in every_rule() if arguments.all or each.code == arguments.code.upper()]
     if not rules and not arguments.all:
         raise UsageError(f"no rule has the code {arguments.code!r} (sampler-lint rule --all)")
     if arguments.output_format == "json":
@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
     return CLEAN
 
 
-def _rule_data(rule: Rule) -> dict[str, str | bool]:
+def _rule_data(rule: Described) -> dict[str, str | bool]:
     from inspect import cleandoc
 
     from sampler_lint.reporters import rule_url
@@ -55,7 +55,7 @@ def _rule_data(rule: Rule) -> dict[str, str | bool]:
     }
 
 
-def _rule_page(rule: Rule) -> str:
+def _rule_page(rule: Described) -> str:
     data = _rule_data(rule)
     title = f"# {rule.name} ({rule.code})"
     state = f"Fixable: {rule.fixable}. {'On' if rule.default else 'Off'} by default."

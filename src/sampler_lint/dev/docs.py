@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sampler_lint.dev.demo import SHOWN, command
-from sampler_lint.rules import Rule, all_rules, page, summary
+from sampler_lint.rules import Described, every_rule, page, summary
 
 #: Hand-written pages with generated blocks.
 WITH_BLOCKS = ("README.md", "docs/harness.md", "docs/contract.md", "docs/configuration.md")
@@ -33,7 +33,7 @@ def pages(repository: Path) -> dict[str, str]:
     """
     made = {
         page_of(rule): rule_page(repository, rule, fixtures_of(repository, rule))
-        for rule in all_rules()
+        for rule in every_rule()
     }
     fill = _Blocks(repository)
     for name in filter(lambda name: (repository / name).exists(), WITH_BLOCKS):
@@ -72,7 +72,7 @@ def _read(path: Path) -> str | None:
 # -- fixtures
 
 
-def fixtures_of(repository: Path, rule: Rule) -> list[Path]:
+def fixtures_of(repository: Path, rule: Described) -> list[Path]:
     """The rule's fixtures, first the one to show: with a fix if there is one, and small."""
     folders = sorted(path.parent for path in (repository / "fixtures" / rule.code).glob("*/bad"))
     first = min(folders, key=lambda folder: (not _has_fix(folder), _size(folder)), default=None)
@@ -120,12 +120,12 @@ def _fenced(text: str, language: str = "") -> str:
 # -- the page of a rule
 
 
-def page_of(rule: Rule) -> str:
+def page_of(rule: Described) -> str:
     """Where the rule's page is; the end of the address that findings give."""
     return f"docs/rules/{rule.code.lower()}.md"
 
 
-def rule_page(repository: Path, rule: Rule, fixtures: list[Path]) -> str:
+def rule_page(repository: Path, rule: Described, fixtures: list[Path]) -> str:
     """The rule's docstring as Markdown, and its finding and fix in a real program."""
     first, _, sections = page(rule).partition("\n\n")
     state = f"Fixable: {rule.fixable}. {'On' if rule.default else 'Off'} by default."
@@ -141,7 +141,7 @@ def rule_page(repository: Path, rule: Rule, fixtures: list[Path]) -> str:
     )
 
 
-def _example(repository: Path, rule: Rule, fixtures: list[Path]) -> Iterator[str]:
+def _example(repository: Path, rule: Described, fixtures: list[Path]) -> Iterator[str]:
     shown = fixtures[0]
     addresses = {one: f"../../{one.relative_to(repository).as_posix()}" for one in fixtures}
     yield "## Example\n"
@@ -210,7 +210,7 @@ class _Blocks:
 def _rules() -> str:
     rows = [
         f"| [{rule.code}]({page_of(rule)}) | `{rule.name}` | {_summary(rule)} | {rule.fixable} |\n"
-        for rule in all_rules()
+        for rule in every_rule()
     ]
     return "".join(["| code | name | what is wrong | fix |\n", "|---|---|---|---|\n", *rows])
 
@@ -239,5 +239,5 @@ def _settings() -> str:
     return "".join(["| key | meaning | example |\n", "|---|---|---|\n", *rows])
 
 
-def _summary(rule: Rule) -> str:
+def _summary(rule: Described) -> str:
     return summary(rule).replace("|", "\\|")

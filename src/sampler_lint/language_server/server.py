@@ -16,7 +16,7 @@ from sampler_lint.config import ConfigError, Lookup
 from sampler_lint.findings import Finding
 from sampler_lint.language_server import convert
 from sampler_lint.reporters import rule_url
-from sampler_lint.rules import all_rules, page
+from sampler_lint.rules import every_rule, page
 from sampler_lint.source import SourceError, SourceFile, as_declared
 
 #: Seconds without a keystroke before an open file is checked.
@@ -205,7 +205,7 @@ def _configured() -> engine.OptionsOf:
 
 def _page(code: str) -> types.MarkupContent:
     """The rule's docstring as Markdown; empty if there is no such rule."""
-    rule = next((rule for rule in all_rules() if rule.code == code), None)
+    rule = next((rule for rule in every_rule() if rule.code == code), None)
     text = "" if rule is None else f"## [{code}]({rule_url(code)}) `{rule.name}`\n\n{page(rule)}"
     return types.MarkupContent(types.MarkupKind.Markdown, text)
 

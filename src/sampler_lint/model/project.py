@@ -86,6 +86,7 @@ class Project:
         self._modules: dict[str, Module | None] = {}
         self._by_facts: dict[int, Module] = {}
         self.candidates: list[Module] = []
+        self._to_us: set[str] = set()
         for path in sorted(self.files):
             module = self._load(path, only_candidates=True)
             if module is not None:
@@ -109,6 +110,8 @@ class Project:
         try:
             data = self.bytes_of(path)
             if only_candidates and not is_candidate(data):
+                if b"SMP" in data or b"smp" in data:
+                    self._to_us.add(path)
                 return None
             source = SourceFile(display, data)
             module = self._parsed(path, source)
@@ -125,6 +128,10 @@ class Project:
             return Module(self, path, source, extract(parse(source.text)))
         except FactsError as error:
             raise SourceError(source.error(error.reason, error.row)) from error
+
+    def speaks_to_us(self, path: str) -> bool:
+        """Whether a comment in the file may name one of our rules, or the linter itself."""
+        return path in self._to_us or self._modules.get(path) is not None
 
     def holds(self, path: str, data: bytes) -> bool:
         """Whether ``data`` is what this project was made from."""

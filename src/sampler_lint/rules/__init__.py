@@ -9,9 +9,12 @@ import re
 from inspect import cleandoc
 
 from sampler_lint.options import weight
-from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._base import Described, FileRule, Judged, Rule, Suspect
 
 __all__ = [
+    "Described",
+    "FileRule",
+    "Judged",
     "Rule",
     "Suspect",
     "all_rules",
@@ -24,13 +27,13 @@ __all__ = [
 
 
 @functools.cache
-def all_rules() -> tuple[Rule, ...]:
-    """Every rule, by code.
+def every_rule() -> tuple[Described, ...]:
+    """Everything that has a code and a page, by code.
 
     Raises:
         TypeError: a rule file does not define exactly one well-formed rule.
     """
-    rules: list[Rule] = []
+    rules: list[Described] = []
     for module_info in pkgutil.iter_modules(__path__):
         if not module_info.name.startswith("smp"):
             continue
@@ -39,7 +42,7 @@ def all_rules() -> tuple[Rule, ...]:
             value
             for value in vars(module).values()
             if isinstance(value, type)
-            and issubclass(value, Rule)
+            and issubclass(value, Described)
             and value.__module__ == module.__name__
         ]
         if len(found) != 1:
@@ -55,12 +58,17 @@ def all_rules() -> tuple[Rule, ...]:
     return tuple(rules)
 
 
-def summary(rule: Rule) -> str:
+def all_rules() -> tuple[Rule, ...]:
+    """The rules about programs, by code; :func:`every_rule` has those about comments, too."""
+    return tuple(rule for rule in every_rule() if isinstance(rule, Rule))
+
+
+def summary(rule: Described) -> str:
     """The rule's docstring's first line."""
     return cleandoc(type(rule).__doc__ or "").partition("\n")[0]
 
 
-def page(rule: Rule) -> str:
+def page(rule: Described) -> str:
     """The rule's docstring as Markdown: a summary, then a section for each of its titles."""
     summary, *sections = _TITLE.split(cleandoc(type(rule).__doc__ or ""))
     return "\n".join([f"{summary.strip()}\n", *map(_section, sections)])
@@ -76,26 +84,21 @@ def _section(text: str) -> str:
     return f"## {title.rstrip(':')}\n\n{body}\n"
 
 
-def every_rule() -> tuple[Rule, ...]:
-    """Everything that has a code and a page, by code."""
-    return all_rules()
-
-
 def selected(
     select: tuple[str, ...] | None,
     ignore: tuple[str, ...],
     extend_select: tuple[str, ...] = (),
-) -> tuple[Rule, ...]:
+) -> tuple[Described, ...]:
     """The rules chosen by code prefixes, as ruff chooses: the longest matching prefix wins.
 
     ``select`` of None means the default rules; ``ALL`` means every rule. At equal length
     ``ignore`` wins.
     """
-    return tuple(rule for rule in all_rules() if is_selected(rule, select, ignore, extend_select))
+    return tuple(rule for rule in every_rule() if is_selected(rule, select, ignore, extend_select))
 
 
 def is_selected(
-    rule: Rule,
+    rule: Described,
     select: tuple[str, ...] | None,
     ignore: tuple[str, ...],
     extend_select: tuple[str, ...] = (),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
-from sampler_lint.findings import Fix
+from sampler_lint.findings import Finding, Fix
+from sampler_lint.suppressions import Suppressions
 
 if TYPE_CHECKING:
     from sampler_lint.model.facts import Node
@@ -35,25 +36,51 @@ class Suspect:
     was asked for by ``ALL`` or its whole code, never by default, and without a fix."""
 
 
-class Rule(abc.ABC):
-    """One kind of bug: what it is, how it is found, how it is mended, how a mend is proved.
-
-    The class docstring is the rule's public page. It has these sections, in this order:
-    a one-line summary, then ``What it does``, ``Why is this bad?``, ``Fix safety``,
-    ``How it is proved`` and ``References``.
-    """
+class Described(abc.ABC):
+    """Anything with a code. The class docstring is its public page."""
 
     code: ClassVar[str]
     """``SMP`` and three digits."""
     name: ClassVar[str]
     """kebab-case; must read well after "allow"."""
-    invariant: ClassVar[str]
-    """The harness invariant that a program with this bug breaks (see ``harness.invariants``)."""
     default: ClassVar[bool] = True
     """Whether the rule is on without being selected."""
     fixable: ClassVar[str] = "sometimes"
     """``always``, ``sometimes`` or ``never``: whether a finding comes with a fix."""
 
+
+class Rule(Described):
+    """One kind of bug: what it is, how it is found, how it is mended, how a mend is proved.
+
+    The docstring has these sections, in this order: a one-line summary, then
+    ``What it does``, ``Why is this bad?``, ``Fix safety``, ``How it is proved`` and
+    ``References``.
+    """
+
+    invariant: ClassVar[str]
+    """The harness invariant that a program with this bug breaks (see ``harness.invariants``)."""
+
     @abc.abstractmethod
     def check(self, model: Model) -> Iterator[Suspect]:
         """Ask the model; yield a suspect for each certain answer. Unknown is silence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A file about which every rule that was asked has spoken."""
+
+    suppressions: Suppressions
+    silenced: Sequence[Finding]
+    """The findings that its comments silence."""
+    asked: frozenset[str]
+    """The codes of the rules that were asked about it."""
+    known: Mapping[str, bool]
+    """Every code that there is, and whether its rule is on without being selected."""
+
+
+class FileRule(Described):
+    """A rule about what a file says to the linter, not about what its code does."""
+
+    @abc.abstractmethod
+    def check(self, file: Judged) -> Iterator[Finding]:
+        """Look at the file after every :class:`Rule` has spoken."""

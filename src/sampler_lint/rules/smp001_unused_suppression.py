@@ -1,0 +1,137 @@
+"""SMP001: a comment silences nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sampler_lint.findings import Applicability, Edit, Finding, Fix
+from sampler_lint.rules._base import FileRule, Judged
+from sampler_lint.source import SourceFile
+from sampler_lint.suppressions import UNUSED, Code, Directive
+
+#: Codes about the linting itself, this rule's among them; they are not judged.
+_OWN = "SMP0"
+
+
+class UnusedSuppression(FileRule):
+    """A comment silences a finding of this linter that is not there.
+
+    What it does:
+        Looks for `# noqa: SMP101`, `# sampler-lint: ignore[SMP101]` and their forms for a
+        whole file where no such finding is silenced by them, and for codes that no rule
+        has. A code counts as unused only if its rule was asked about the file; a `# noqa`
+        without codes, and codes of other linters, are never judged, as those may be needed
+        elsewhere.
+
+    Why is this bad?
+        The comment says that there is something to look away from. It hides the bug when that
+        comes back, and a mistyped code hides nothing while it seems to.
+
+    Fix safety:
+        The fix takes away the code, or the comment when no code is left. It changes no
+        code that runs. It is unsafe where words after the codes would go with the comment.
+
+    References:
+        https://docs.astral.sh/ruff/rules/unused-noqa
+    """
+
+    code = UNUSED
+    name = "unused-suppression"
+    fixable = "always"
+
+    def check(self, file: Judged) -> Iterator[Finding]:
+        """One finding for each comment that asks for too much."""
+        used: set[tuple[int, int]] = set()
+        for finding in file.silenced:
+            for directive in file.suppressions.directives:
+                for code in directive.covering(finding) or ():
+                    used.add((directive.start, code.start if code else -1))
+        for directive in file.suppressions.directives:
+            if directive.codes is None:
+                if (directive.start, -1) not in used and _is_judged(directive, file):
+                    yield self._finding(file.suppressions.source, directive, ())
+                continue
+            unused = [
+                code
+                for code in directive.codes
+                if (directive.start, code.start) not in used
+                and code.prefix.startswith("SMP")
+                and not code.prefix.startswith(_OWN)
+                and _is_known_to_be_unused(code.prefix, file)
+            ]
+            if unused or (directive.ours and not directive.codes):
+                yield self._finding(file.suppressions.source, directive, unused)
+
+    def _finding(self, source: SourceFile, directive: Directive, unused: Sequence[Code]) -> Finding:
+        where = "this file" if directive.rows is None else "this statement"
+        if unused:
+            listed = ", ".join(code.prefix for code in unused)
+            verb = "is" if len(unused) == 1 else "are"
+            what = f"{listed} {verb} not found in {where}"
+        elif directive.codes is None:
+            what = f"nothing is found in {where}"
+        else:
+            what = "it names no code"
+        fix = _removal(source, directive, unused)
+        verb = "remove" if len(fix.edits) == 1 and fix.edits[0].content == "" else "shorten"
+        return Finding(
+            self.code,
+            f"Unused suppression: {what}, so the comment silences nothing; {verb} it",
+            source.path,
+            source.position(directive.start),
+            source.position(directive.end),
+            fix,
+            cell=source.cell_of(source.position(directive.start).row),
+        )
+
+
+def _is_judged(directive: Directive, file: Judged) -> bool:
+    """Whether every rule that a request without codes may be for was asked."""
+    return directive.ours and _were_asked("", file)
+
+
+def _is_known_to_be_unused(prefix: str, file: Judged) -> bool:
+    if prefix in file.known:
+        return prefix in file.asked
+    return _were_asked(prefix, file)
+
+
+def _were_asked(prefix: str, file: Judged) -> bool:
+    """Whether the default rules with this prefix were asked (of none, all were)."""
+    return all(
+        code in file.asked
+        for code, default in file.known.items()
+        if default and code.startswith(prefix)
+    )
+
+
+def _removal(source: SourceFile, directive: Directive, unused: Sequence[Code]) -> Fix:
+    left = [code for code in directive.codes or () if code not in unused]
+    if left:
+        codes = directive.codes or ()
+        content = ", ".join(source.text[code.start : code.end] for code in left)
+        edit = Edit(source.path, codes[0].start, codes[-1].end, content)
+        return Fix("Remove the unused code", Applicability.SAFE, (edit,))
+    edit, words = _without(source, directive)
+    applicability = Applicability.UNSAFE if words else Applicability.SAFE
+    return Fix("Remove the unused suppression", applicability, (edit,))
+
+
+def _without(source: SourceFile, directive: Directive) -> tuple[Edit, bool]:
+    """The edit that takes the request away, and whether words of a person go with it."""
+    comment = directive.comment
+    before = source.text[comment.start : directive.start]
+    after = source.text[directive.end : comment.end]
+    words, _, rest = after.partition("#")
+    start, end = directive.start, comment.end
+    if rest:
+        end = directive.end + len(words)
+        return Edit(source.path, start, end, ""), bool(words.strip())
+    row = source.position(comment.start).row
+    if comment.alone and not before.strip():
+        start = source.line_starts[row - 1]
+        end = start + len(source.line(row))
+    else:
+        line = source.line_starts[row - 1]
+        start = line + len(source.text[line:start].rstrip())
+    return Edit(source.path, start, end, ""), bool(words.strip())

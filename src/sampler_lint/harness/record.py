@@ -60,7 +60,7 @@ FIRST = 8
 DUMP_SIGNAL = getattr(signal, "SIGRTMIN", 0) and signal.SIGRTMIN + 7
 
 #: The tape grows by as many bytes; a record lies within one such segment.
-SEGMENT = 1 << 18
+SEGMENT = 1 << 20
 
 #: What the numbers of a pass on the tape mean.
 BATCHES, COUNT, ORDER, YIELDED, ENDS, LEARNED, STATE = range(7)
@@ -68,9 +68,8 @@ BATCHES, COUNT, ORDER, YIELDED, ENDS, LEARNED, STATE = range(7)
 #: Bits of ``ENDS``: the index sampler has ended, the loader has.
 SAMPLER_ENDED, LOADER_ENDED = 1, 2
 
-#: Indices of one record at most, and the head of a record that goes on with the one before.
-_LONGEST = 16_000
-TAPE_MORE = 1 << 62
+#: Numbers in the first record of a pass's indices, in each that follows, and at most.
+_CHUNKS = (256, 4096, 100_000)
 
 #: The first record of a tape: passes begun, batches yielded, passes ended.
 TOTALS = 3
@@ -79,8 +78,9 @@ TOTALS = 3
 class Tape:
     """An append-only file of 64-bit integers, written through memory.
 
-    A record is a head, a length and as many numbers. The head is n + 1 for the indices of one
-    batch of pass n, -(n + 1) for the numbers of pass n; 0 ends a segment.
+    A record is a head, a length and as many numbers. The head is -(n + 1) for the numbers of
+    pass n, n + 1 for indices that it drew, each batch after its size plus one; 0 ends a segment,
+    and the batches of a record.
     """
 
     def __init__(self, path: str) -> None:
@@ -591,6 +591,8 @@ class _Pass:
         self._stride = stride
         self._keep = True
         self._keep_all = recorder._keep_all
+        self._chunk: Any = ()
+        self._at = 0
         self._backwards = recorder.backwards
         self._state = recorder.tape.append(-1 - number, array.array("q", [0] * STATE))
 
@@ -611,32 +613,43 @@ class _Pass:
                 self._drawn_keys(index)
                 return
             state[ORDER] = zlib.crc32(indices, state[ORDER])
-            count = state[COUNT] = state[COUNT] + len(indices)
+            size = len(indices)
+            state[COUNT] += size
             if self._stride > 1:
                 if state[BATCHES] == 1:
                     first = indices[:FIRST].tolist()
                     self._recorder.note("first", number=self.number, indices=first)
                 stride = self._stride
                 indices = array.array("q", [one for one in indices if not one % stride])
+                size = len(indices)
             if self._keep:
-                self._kept(indices, count)
+                at = self._at
+                end = at + 1 + size
+                if end > len(self._chunk):
+                    at, end = 0, 1 + size
+                    if not self._room(end):
+                        return
+                chunk = self._chunk
+                chunk[at + 1 : end] = indices
+                chunk[at] = size + 1
+                self._at = end
         except Exception as error:
             self._recorder.failed(error)
 
-    def _kept(self, indices: array.array[int], count: int) -> None:
-        """Keep a batch's indices, while there is room."""
+    def _room(self, needed: int) -> bool:
+        """Make room for more indices, unless enough were kept."""
         recorder = self._recorder
-        size = len(indices)
-        if not self._keep_all and (
-            (self._stride == 1 and count > KEPT_PER_PASS) or recorder.kept > KEPT_PER_PROCESS
+        first, more, most = _CHUNKS
+        kept = self._state[COUNT] - 1 if self._stride == 1 else 0
+        if needed > most or not (
+            self._keep_all or (kept < KEPT_PER_PASS and recorder.kept < KEPT_PER_PROCESS)
         ):
             self._keep = False
-            return
+            return False
+        size = max(needed, more if len(self._chunk) else first)
         recorder.kept += size
-        for begin in range(0, size, _LONGEST) if size > _LONGEST else (0,):
-            head = self.number + 1 if begin == 0 else TAPE_MORE
-            part = indices if size <= _LONGEST else indices[begin : begin + _LONGEST]
-            self._tape.append(head, part)
+        self._chunk = self._tape.append(self.number + 1, array.array("q", bytes(8 * size)))
+        return True
 
     def _drawn_keys(self, index: list[Any]) -> None:
         """The same for indices that are no integers."""

@@ -345,13 +345,13 @@ def read_log(path: str) -> Log:
 
 def _read_tape(path: str, passes: Mapping[int, Pass]) -> None:
     """Add what the tape tells about the passes."""
-    batch: list[Index] = []
     for head, numbers in _records(path):
-        if head == record.TAPE_MORE:
-            batch += numbers
-        elif head > 0 and head - 1 in passes:
-            batch = list(numbers)
-            passes[head - 1].batches.append(batch)
+        if head > 0 and head - 1 in passes:
+            at = 0
+            while at < len(numbers) and numbers[at]:
+                end = at + numbers[at]
+                passes[head - 1].batches.append(list(numbers[at + 1 : end]))
+                at = end
         elif head < 0 and -1 - head in passes:
             current = passes[-1 - head]
             current.drawn, current.count = numbers[record.BATCHES], numbers[record.COUNT]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from programs import HEADER
-from sampler_lint.harness import invariants
+from sampler_lint.harness import invariants, record
 from sampler_lint.harness.runs import Run, waiting_place
 from sampler_lint.harness.world import HarnessError, TorchMissingError, World, run_command
 
@@ -27,10 +27,10 @@ LOOPBACK = {"GLOO_SOCKET_IFNAME": "lo"}
 def program(tmp_path: Path, gloo_session: World):
     """Run a program that begins with ``HEADER``."""
 
-    def run(body: str, *args: str, world_size: int = 2, timeout: float = 20.0) -> Run:
+    def run(body: str, *args: str, timeout: float = 20.0, **options) -> Run:
         script = tmp_path / "train.py"
         script.write_text(HEADER + textwrap.dedent(body))
-        return gloo_session.run(script, args, world_size=world_size, timeout=timeout)
+        return gloo_session.run(script, args, timeout=timeout, **options)
 
     return run
 
@@ -287,6 +287,107 @@ def test_big_data_is_counted_and_hashed(program):
         (30_000, 6, 6, False)
     ] * 2
     assert passes[0].order != passes[1].order
+
+
+def test_memory_and_files_are_bounded(program, tmp_path):
+    body = """
+        data = range(300_000)
+        s = shard()
+        read(DataLoader(data, sampler=s, batch_size=500, collate_fn=len), 3, s)
+    """
+    run = program(body)
+    for rank in run.ranks:
+        (loader,) = rank.log.loaders
+        assert [(one.count, one.drawn, one.yielded) for one in loader.passes] == [
+            (150_000, 300, 300)
+        ] * 3
+        for one in loader.passes:
+            assert len(one.indices) < record.KEPT_PER_PASS
+            assert all(index % one.stride == 0 for index in one.indices)
+            assert len(one.begins) == record.FIRST
+    # What is kept are the same samples on every rank, so shares can still be compared.
+    first, second = (rank.log.loaders[0].passes[0] for rank in run.ranks)
+    together = sorted([*first.indices, *second.indices])
+    assert together == list(range(0, 300_000, first.stride))
+    everything = program(body, env={record.KEEP_ALL: "1"})
+    assert len(everything.ranks[0].log.loaders[0].passes[2].indices) == 150_000
+
+
+def test_nested_loaders_are_told_apart(program):
+    run = program(
+        """
+        class Outer(Dataset):
+            def __len__(self): return 4
+            def __getitem__(self, index):
+                return sum(len(x) for (x,) in DataLoader(data, batch_size=50))
+        outer = DataLoader(Outer(), batch_size=2)
+        for batch in outer:
+            for (x,) in DataLoader(data, batch_size=100): pass
+        """
+    )
+    loaders = run.ranks[0].log.loaders
+    passes = {}
+    for loader in loaders:
+        passes.setdefault(loader.line, []).extend(one.yielded for one in loader.passes)
+    assert sorted(passes.values()) == [[2], [2, 2], [3, 3, 3, 3]]
+    assert run.ranks[0].log.failures == []
+
+
+def test_fork_in_the_middle_of_a_pass_is_not_the_rank(program):
+    run = program(
+        """
+        for step, batch in enumerate(DataLoader(data, batch_size=10)):
+            if step == 3 and not os.fork():
+                step = 100  # goes on reading, as a copy
+        if step >= 100:
+            read(DataLoader(data, batch_size=10))
+            os._exit(0)
+        os.wait()
+        """
+    )
+    (loader,) = run.ranks[0].log.loaders
+    (one,) = loader.passes
+    assert one.indices == list(range(101))
+    assert (one.drawn, one.yielded, one.ended) == (11, 11, True)
+
+
+def test_spawned_workers_are_no_ranks(program):
+    run = program(
+        """
+        if __name__ == "__main__":
+            l = DataLoader(data, 10, num_workers=1, multiprocessing_context="spawn")
+            for epoch in range(2):
+                for batch in l: pass
+        """,
+        timeout=60.0,
+    )
+    (loader,) = run.ranks[0].log.loaders
+    assert [one.yielded for one in loader.passes] == [11, 11]
+
+
+def test_backward_passes_tell_training(program):
+    run = program(
+        """
+        w = torch.ones(1, requires_grad=True)
+        l = DataLoader(data, batch_size=10)
+        for (x,) in l: (w * x.sum()).backward()
+        for (x,) in l: w * x
+        for (x,) in DataLoader(data, batch_size=200): (w * x.sum()).backward()
+        """
+    )
+    passes = [one for loader in run.ranks[0].log.loaders for one in loader.passes]
+    assert [one.learned for one in passes] == [11, 0, 1]
+
+
+def test_set_epoch_is_recorded_with_time_and_place(program):
+    body = "s = shard(); read(DataLoader(data, sampler=s), 2, s)"
+    before = time.time()
+    calls = program(body).ranks[0].log.set_epochs
+    assert [call.value for call in calls] == [0, 1]
+    assert before < calls[0].time < calls[1].time < time.time()
+    assert {(Path(call.path).name, call.line, call.direct) for call in calls} == {
+        ("train.py", line_of(body, "sampler.set_epoch(epoch)"), True)
+    }
 
 
 def test_set_epoch_of_any_sampler_is_recorded_once(program):

@@ -1,6 +1,6 @@
 """Pictures of a recorded run: what every rank read, epoch by epoch.
 
-For each loader two panels. *Order*: a row for every epoch and rank, from the first sample read
+For each loader two panels. *Order*: a row for every rank and epoch, from the first sample read
 to the last, each coloured by its number; rows that look alike are one order. *Shares*: the
 samples of an epoch from first to last number, and which rank read each; red is read by several,
 white by none. The HTML page stands alone; PNG needs Pillow.
@@ -11,7 +11,8 @@ from __future__ import annotations
 import html
 import importlib
 import importlib.util
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,16 +87,14 @@ def draw(run: Run) -> Iterator[Panel]:
 def _order(run: Run, job: Sequence[Stream]) -> Panel:
     highest = max((_highest(stream) for stream in job), default=1)
     rows = []
-    for number in range(max(len(epochs_of(stream)) for stream in job)):
-        for rank, stream in enumerate(job):
-            epochs = epochs_of(stream)
-            if number < len(epochs):
-                indices = _numbers(epochs[number][1].indices)
-                cells = tuple(_hue(index / highest) for index in _spread(indices, WIDTH))
-                rows.append(Row(f"epoch {number} rank {rank}", cells))
+    for rank, stream in enumerate(job):
+        for number, one in epochs_of(stream):
+            indices = _spread(_numbers(one.indices), WIDTH)
+            cells = tuple(_hue(index / highest) for index in indices)
+            rows.append(Row(f"rank {rank} epoch {number}", cells))
     loader = job[0].loader
-    sampler = loader.samplers[0]["cls"] if loader.samplers else "no sampler"
-    title = f"{run.place(loader)}: {loader.cls}, {loader.dataset_cls}, {sampler}"
+    chain = " over ".join(sampler["cls"] for sampler in loader.samplers)
+    title = f"{run.place(loader)}: {loader.cls} of {loader.dataset_cls}, indices from {chain}"
     note = (
         "Order: each row is one epoch on one rank, from its first sample to its last; the colour "
         "is the sample's number. Rows of one rank that look alike are one order."
@@ -176,7 +175,9 @@ _PAGE = """\
 <!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>sampler-lint trace</title>
 <style>
-body {{ font: 14px/1.4 system-ui, sans-serif; margin: 2em; max-width: 1000px; color: #222; }}
+body {{ font: 14px/1.4 system-ui, sans-serif; margin: 2em; max-width: 1000px; }}
+body {{ color: #222; background: #eee; }}
+svg {{ background: #fff; }}
 h2 {{ font: bold 14px/1.4 ui-monospace, monospace; margin: 2em 0 0; }}
 p {{ margin: .3em 0; }} li {{ margin: .3em 0; }}
 text {{ font: 11px ui-monospace, monospace; fill: #222; }}
@@ -241,32 +242,32 @@ def _runs(row: Row) -> Iterator[tuple[float, float, Color]]:
 def _save_png(panels: Sequence[Panel], messages: Sequence[str], path: str) -> None:
     image_module: Any = importlib.import_module("PIL.Image")
     draw_module: Any = importlib.import_module("PIL.ImageDraw")
-    heads = [*messages, ""] if messages else ["Nothing wrong was seen.", ""]
-    height = _ROW * (
-        len(heads) + sum(len(panel.rows) + 3 + bool(panel.left_out) for panel in panels)
-    )
-    image = image_module.new("RGB", (_LABEL + WIDTH + 20, height + 20), _WHITE)
+    texts = [_wrapped(messages or ["Nothing wrong was seen."])]
+    texts += [_wrapped(filter(None, (panel.title, panel.note))) for panel in panels]
+    rows = sum(len(lines) + 1 for lines in texts)
+    rows += sum(len(panel.rows) + bool(panel.left_out) for panel in panels)
+    image = image_module.new("RGB", (_LABEL + WIDTH + 20, _ROW * rows + 10), _WHITE)
     pen = draw_module.Draw(image)
     top = 10
-    for text in heads:
-        pen.text((10, top), _short(text), fill=(0, 0, 0))
+
+    def write(line: str) -> None:
+        nonlocal top
+        pen.text((10, top), line, fill=(0, 0, 0))
         top += _ROW
-    for panel in panels:
-        for text in (panel.title, panel.note):
-            pen.text((10, top), _short(text), fill=(0, 0, 0))
-            top += _ROW
-        for row in panel.rows:
-            pen.text((10, top), row.label, fill=(0, 0, 0))
+
+    for lines, panel in zip(texts, [None, *panels], strict=True):
+        for line in lines:
+            write(line)
+        for row in panel.rows if panel else ():
             for left, width, color in _runs(row):
                 box = (10 + _LABEL + left, top, 10 + _LABEL + left + width - 1, top + _BAR)
                 pen.rectangle(box, fill=color)
-            top += _ROW
-        if panel.left_out:
-            pen.text((10, top), f"{panel.left_out} more rows are left out.", fill=(0, 0, 0))
-            top += _ROW
+            write(row.label)
+        if panel and panel.left_out:
+            write(f"{panel.left_out} more rows are left out.")
         top += _ROW
     image.save(path)
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 150 else f"{text[:147]}..."
+def _wrapped(texts: Iterable[str]) -> list[str]:
+    return [line for text in texts for line in textwrap.wrap(text, 140)]

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import ast
 import importlib
-import importlib.util
 import inspect
+import subprocess
+import sys
 import textwrap
-from pathlib import Path
 
 import pytest
 
 from sampler_lint.model import catalog
-from sampler_lint.model.catalog import CLASSES, TORCH_DATA, KnownClass
+from sampler_lint.model.catalog import TORCH_DATA, KnownClass, Span, release
 
 torch = pytest.importorskip("torch")
 
-TORCH = [entry for entry in CLASSES.values() if entry.name.startswith(TORCH_DATA)]
+TORCH = catalog.framework("torch").classes
+TABLES = [catalog.framework(name) for name in catalog.tables()]
+CLASSES = [entry for table in TABLES for entry in table.classes]
+CONTRACTS = [contract for table in TABLES for contract in table.contracts]
 SAMPLERS = [entry for entry in TORCH if entry.kind != "loader"]
 
 each = pytest.mark.parametrize("entry", TORCH, ids=[entry.name for entry in TORCH])
@@ -71,8 +74,7 @@ def test_sampler_takes_nothing_and_has_no_init_of_its_own() -> None:
 def test_parameters(entry: KnownClass) -> None:
     cls = real(entry)
     if not has_own_init(cls):
-        # Sampler took data_source until 2.9; what the catalog keeps must not be required.
-        assert entry.required == 0
+        assert (entry.params, entry.keywords, entry.required) == ((), frozenset(), 0)
         return
     params = list(inspect.signature(cls).parameters.values())
     positional = [p for p in params if p.kind is p.POSITIONAL_OR_KEYWORD]
@@ -88,7 +90,6 @@ def test_parameters(entry: KnownClass) -> None:
 def test_base(entry: KnownClass) -> None:
     bases = [base for base in real(entry).__mro__[1:] if base.__module__.startswith("torch.")]
     assert [real(known) for known in catalog.known_mro(entry.name)[1:]] == bases
-    assert entry.base is None or CLASSES[entry.base].name == entry.base
 
 
 @each
@@ -205,7 +206,7 @@ def test_distributed_samplers_give_each_rank_its_shard(entry: KnownClass) -> Non
 )
 def test_one_name_for_each_class(spelled: str, name: str) -> None:
     assert catalog.canonical(spelled) == name
-    assert (catalog.known(spelled) is None) == (name not in CLASSES)
+    assert (catalog.known(spelled) is None) == (name not in {entry.name for entry in CLASSES})
 
 
 @each
@@ -214,46 +215,86 @@ def test_module_of_a_class_is_an_accepted_spelling(entry: KnownClass) -> None:
     assert catalog.known(f"{cls.__module__}.{cls.__name__}") is entry
 
 
-def test_entries_stand_under_their_canonical_names() -> None:
-    for name, entry in CLASSES.items():
-        assert name == entry.name == catalog.canonical(name)
+@pytest.mark.parametrize("entry", CLASSES, ids=[entry.name for entry in CLASSES])
+def test_a_class_is_found_by_each_of_its_names(entry: KnownClass) -> None:
+    for name in (entry.name, *entry.aliases):
+        assert catalog.known(name) is entry
+        assert catalog.canonical(name) == entry.name
+    if entry.base is not None:
+        base = catalog.known(entry.base)
+        assert base is not None
+        assert base.name == entry.base
+        assert entry.base in {above.name for above in catalog.known_mro(entry.name)}
+
+
+def test_no_name_means_two_classes() -> None:
+    names = [name for entry in CLASSES for name in (entry.name, *entry.aliases)]
+    assert len(names) == len(set(names))
+
+
+# versions
+
+
+@pytest.mark.parametrize(
+    ("span", "inside", "outside", "words"),
+    [
+        (Span(), ("0.1", "9.9"), (), "all versions"),
+        (Span(since="2.1"), ("2.1", "2.1.0", "2.10"), ("2.0.9",), "2.1 and later"),
+        (Span(before="2.10"), ("2.9.1",), ("2.10", "2.10.0"), "before 2.10"),
+        (Span("1.6.5", "2.0"), ("1.6.5", "1.9"), ("1.6.4", "2.0"), "from 1.6.5 to before 2.0"),
+    ],
+)
+def test_spans(span: Span, inside, outside, words: str) -> None:
+    assert all(release(version) in span for version in inside)
+    assert not any(release(version) in span for version in outside)
+    assert str(span) == words
+
+
+@pytest.mark.parametrize("table", TABLES, ids=catalog.tables())
+def test_where_something_changes_is_a_release_that_requirements_are_tried_on(table) -> None:
+    spans = [contract.versions for contract in table.contracts]
+    spans += [entry.versions for entry in table.classes]
+    spans += [earlier.versions for entry in table.classes for earlier in entry.earlier]
+    spans += [span for _, span in (*table.switches, *table.imported_as)]
+    ends = {end for span in spans for end in (span.since, span.before) if end}
+    assert ends <= set(table.releases)
+    assert list(table.releases) == sorted(table.releases, key=release)
+
+
+def test_old_constructors_do_not_overlap() -> None:
+    for entry in CLASSES:
+        table = next(table for table in TABLES if entry in table.classes)
+        for text in table.releases:
+            assert sum(release(text) in old.versions for old in entry.earlier) <= 1
 
 
 # frameworks
 
 
-def test_readers_are_known_frameworks() -> None:
-    assert catalog.BATCH_SIZE_READERS.keys() <= set(catalog.FRAMEWORK_PACKAGES.values())
+@pytest.mark.parametrize("table", TABLES, ids=catalog.tables())
+def test_tables_are_complete(table) -> None:
+    assert table.name in catalog.tables()
+    assert len(table.packages) == len(table.distributions)
+    for package in table.packages:
+        assert catalog.FRAMEWORK_PACKAGES.get(package, package) == table.name
+    for contract in table.contracts:
+        assert contract.names
+        assert contract.source.count(":") == 1
+        assert contract.code
+        assert contract.when
 
 
-def source_of(module: str) -> ast.Module:
-    """The syntax of an installed module, which is not imported."""
-    package, _, rest = module.partition(".")
-    spec = importlib.util.find_spec(package)
-    assert spec is not None
-    assert spec.origin is not None
-    path = Path(spec.origin).parent.joinpath(*rest.split(".")).with_suffix(".py")
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@pytest.mark.frameworks
-@pytest.mark.parametrize(
-    ("framework", "module", "wanted"),
-    [
-        ("lightning", "lightning.pytorch.utilities.data", {"batch_size", "drop_last"}),
-        ("lightning", "lightning.pytorch.strategies.deepspeed", {"batch_size"}),
-        ("accelerate", "accelerate.data_loader", {"batch_size", "drop_last"}),
-    ],
-)
-def test_frameworks_read_what_the_catalog_says(framework, module, wanted: set[str]) -> None:
-    """``batch_sampler.batch_size``, or ``getattr(batch_sampler, "batch_size", …)``."""
-    assert framework in catalog.BATCH_SIZE_READERS
-    read = set()
-    for node in ast.walk(source_of(module)):
-        if isinstance(node, ast.Attribute) and "batch_sampler" in ast.unparse(node.value):
-            read.add(node.attr)
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "getattr":
-            owner, name, *_ = node.args
-            if "batch_sampler" in ast.unparse(owner) and isinstance(name, ast.Constant):
-                read.add(name.value)
-    assert wanted <= read
+def test_tables_are_loaded_when_a_name_asks_for_them() -> None:
+    program = (
+        "import sys\n"
+        "from sampler_lint.model import catalog\n"
+        "tables = 'sampler_lint.model.catalog.'\n"
+        "def there(): return {name for name in sys.modules if name.startswith(tables)}\n"
+        "before = there()\n"
+        "assert catalog.known('mmengine.dataset.DefaultSampler') is not None\n"
+        "assert catalog.known('numpy.ndarray') is None\n"
+        "print(sorted(name.rpartition('.')[2] for name in before), '\\n',"
+        " sorted(name.rpartition('.')[2] for name in there() - before), sep='')\n"
+    )
+    said = subprocess.check_output([sys.executable, "-c", program], text=True)
+    assert said.splitlines() == ["['schema', 'torch']", "['mmengine']"]

@@ -59,7 +59,8 @@ STARTS = {
     "by a class": ("from lib import Job, seed_all\nseed_all(1)\nJob().run()\n", True),
     "a class alone": ("from lib import Job\nJob().run()\n", False),
     "through a table": (
-        "import lib\nTABLE = {'a': lib.build}\ndef main():\n    lib.seed_all(1)\n    TABLE['a'](1)\n"
+        "import lib\nTABLE = {'a': lib.build}\n"
+        "def main():\n    lib.seed_all(1)\n    TABLE['a'](1)\n"
         "if __name__ == '__main__':\n    main()\n",
         True,
     ),

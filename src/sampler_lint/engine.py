@@ -98,8 +98,10 @@ class _Tree:
     def model(self) -> Model:
         """The linked model of the tree."""
         from sampler_lint.model.linked import Model
+        from sampler_lint.model.requirements import Requirements
 
-        return Model(self.project)
+        asked = self.options.torch_version, self.options.frameworks
+        return Model(self.project, Requirements(self.project, *asked))
 
     def findings(self, rules: Sequence[Rule]) -> dict[str, list[Finding]]:
         """The findings of ``rules`` by absolute path."""
@@ -184,6 +186,9 @@ def check(
     fix not yet written). ``session`` keeps models between calls.
 
     Never raises for what is in a file: that becomes a :class:`FileError`.
+
+    Raises:
+        ValueError: ``torch_version`` or ``frameworks`` of the options cannot be read.
     """
     session = session or Session()
     options_of = _options_of(options)

@@ -37,9 +37,11 @@ class Options:
     known_loaders: tuple[str, ...] = ()
     """Dotted names of functions and classes that build a ``DataLoader``."""
     torch_version: str | None = None
-    """The oldest torch that the project runs on; None where the project's own files say."""
+    """The oldest torch that the project runs on, or a specifier such as ``>=2.4,<2.10``; None
+    where the project's own files say."""
     frameworks: tuple[str, ...] | None = None
-    """The training frameworks in use; None where the imports say."""
+    """The training frameworks in use, with their versions where that matters
+    (``lightning>=2.2``); None where the imports and the project's own files say."""
     folder: str = ""
     """What the patterns are relative to; the working directory by default."""
     origin: str | None = None

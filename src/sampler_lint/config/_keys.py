@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 
 
@@ -99,9 +98,14 @@ def _flag(value: Any) -> bool:
 
 
 def _version(value: Any) -> str:
-    if not isinstance(value, str) or not _VERSION.fullmatch(value):
-        raise RefusedError('must be a version like "2.4", in quotes')
-    return value
+    from sampler_lint.model.requirements import specifier
+
+    text = value if isinstance(value, str) else ""
+    try:
+        specifier(text)
+    except ValueError as error:
+        raise RefusedError('must be a version like "2.4", in quotes, or like ">=2.4"') from error
+    return text
 
 
 def _path(value: Any) -> str:
@@ -131,9 +135,16 @@ def _format(value: Any) -> str:
 
 def _frameworks(value: Any) -> tuple[str, ...]:
     from sampler_lint.model.catalog import FRAMEWORK_PACKAGES
+    from sampler_lint.model.requirements import framework_told
 
-    known = {*FRAMEWORK_PACKAGES.values()}
-    return tuple(one_of(each, known) for each in _strings(value))
+    names = _strings(value)
+    try:
+        unknown = [name for name in names if framework_told(name) is None]
+    except ValueError as error:
+        raise RefusedError(str(error)) from error
+    for name in unknown:
+        one_of(name, {*FRAMEWORK_PACKAGES.values()})
+    return names
 
 
 KEYS = (
@@ -162,8 +173,18 @@ KEYS = (
         'known-loaders = ["ourlib.data.make_loader"]',
         "functions or classes that build a `DataLoader`, by dotted name",
     ),
-    Key("torch-version", _version, 'torch-version = "2.4"', "the oldest torch the project runs on"),
-    Key("frameworks", _frameworks, 'frameworks = ["lightning"]', "the training frameworks in use"),
+    Key(
+        "torch-version",
+        _version,
+        'torch-version = "2.4"',
+        "the torch it runs on: the oldest, or `>=2.4,<2.10`",
+    ),
+    Key(
+        "frameworks",
+        _frameworks,
+        'frameworks = ["lightning>=2.2"]',
+        "the training frameworks in use, with their versions where that matters",
+    ),
     Key("unsafe-fixes", _flag, "unsafe-fixes = true", "take the unsafe fixes too", run=True),
     Key("output-format", _format, 'output-format = "json"', "how findings are told", run=True),
     Key("cache-dir", _path, 'cache-dir = ".cache/sampler-lint"', "where to keep facts", run=True),

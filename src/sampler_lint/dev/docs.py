@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from sampler_lint.dev import frameworks
 from sampler_lint.dev.demo import SHOWN, command
 from sampler_lint.rules import Described, every_rule, page, summary
 
@@ -35,6 +36,7 @@ def pages(repository: Path) -> dict[str, str]:
         page_of(rule): rule_page(repository, rule, fixtures_of(repository, rule))
         for rule in every_rule()
     }
+    made[frameworks.PATH] = frameworks.page(f"<!-- Made from the catalog: {_MAKE} -->")
     fill = _Blocks(repository)
     for name in filter(lambda name: (repository / name).exists(), WITH_BLOCKS):
         made[name] = fill((repository / name).read_text(encoding="utf-8"))

@@ -268,7 +268,7 @@ class Flow:
         for target, level in reversed(facts.module.star_imports):
             if not level and self.project.find(target, module, level) is None:
                 star = catalog.canonical(f"{target}.{name}")
-                if star in catalog.CLASSES:
+                if catalog.known(star) is not None:
                     self._add(var, Ext(star))
                     return
         if facts.module.star_imports and name not in _BUILTINS:

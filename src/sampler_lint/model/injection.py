@@ -29,16 +29,6 @@ from sampler_lint.model.flow import Ext
 from sampler_lint.model.linked import Model, scopes_inside
 from sampler_lint.model.project import Module
 
-#: The names of each framework that take the program's loaders; ``import pytorch_lightning as
-#: pl`` counts when one of them is read of it.
-_TRAINERS = {
-    "lightning": frozenset({"Trainer", "LightningModule", "LightningDataModule", "Fabric"}),
-    "accelerate": frozenset({"Accelerator"}),
-    "catalyst": frozenset({"dl", "Runner", "SupervisedRunner", "IRunner"}),
-    "ignite": frozenset({"DeterministicEngine", "BatchSizeScheduler", "ReproducibleBatchSampler"}),
-    "mmengine": frozenset({"Runner", "FlexibleRunner"}),
-}
-_SWITCHES = frozenset({"use_distributed_sampler", "replace_sampler_ddp"})
 _SHARDS = re.compile(r"world_?size|num_replicas|^rank$|get_rank|local_rank|num_shards|num_gpus")
 
 
@@ -59,6 +49,14 @@ class Injection:
         return [module for module in self.model.modules if project.program_of(module) == program]
 
     def _trainers(self, program: str) -> frozenset[str]:
+        """The frameworks of which the program imports a name that takes its loaders.
+
+        ``import pytorch_lightning as pl`` counts when one of those names is read of it. What the
+        tree itself holds is no framework that it uses, but the framework's own code.
+        """
+        asked = self.model.requirements.frameworks
+        if asked is not None:
+            return asked
         found = set()
         for module in self._modules(program):
             whole: dict[str, str] = {}
@@ -69,9 +67,9 @@ class Injection:
                             continue
                         package = binding.payload[0].split(".")[0]
                         framework = catalog.FRAMEWORK_PACKAGES.get(package)
-                        if framework not in _TRAINERS:
+                        if framework is None or self._is_own(binding.payload[0], module):
                             continue
-                        if binding.payload[1] in _TRAINERS[framework]:
+                        if binding.payload[1] in catalog.framework(framework).trainers:
                             found.add(framework)
                         else:
                             whole[name] = framework
@@ -81,9 +79,14 @@ class Injection:
                     while isinstance(root, Attr):
                         root = root.value
                     framework = whole.get(root.id) if isinstance(root, Name) else None
-                    if framework is not None and read.name in _TRAINERS[framework]:
+                    if framework is not None and read.name in catalog.framework(framework).trainers:
                         found.add(framework)
         return frozenset(found)
+
+    def _is_own(self, name: str, module: Module) -> bool:
+        """Whether an import leads to a file of the tree."""
+        found = self.model.project.find(name, module)
+        return found is not None and found.endswith(".py")
 
     def _switch(self, program: str) -> str:
         """What the program's Trainers let Lightning do: see :class:`Switch`."""
@@ -92,8 +95,8 @@ class Injection:
             if any(_forbids(table) for table in _tables(module)):
                 return Switch.FORBIDDEN
             for call in module.facts.all_calls:
-                if any(arg.keyword in _SWITCHES for arg in call.args) or any(
-                    isinstance(a, Const) and a.value in _SWITCHES for a in call.positional
+                if any(arg.keyword in _switches() for arg in call.args) or any(
+                    isinstance(a, Const) and a.value in _switches() for a in call.positional
                 ):
                     return Switch.FORBIDDEN  # or left to the user, who is not known
                 if last_name(call.func) in {"Trainer", "Fabric"} and self._is_lightning(call):
@@ -123,10 +126,11 @@ class Injection:
         not to, and a hook hands over a class that does not shard by itself.
         """
         program = self.program(module)
-        if not self.trainers(program):
+        trainers = self.trainers(program)
+        if not any(catalog.contracts(trainer, "reads", "batch_sampler") for trainer in trainers):
             return True
         return (
-            "lightning" in self.trainers(program)
+            "lightning" in trainers
             and self.switch(program) == Switch.FORBIDDEN
             and self.in_hook(cls)
             and not shards_itself(cls)
@@ -177,6 +181,12 @@ class Injection:
         return switch in certain or (switch == Switch.UNKNOWN and not shards_itself(cls))
 
 
+@cache
+def _switches() -> frozenset[str]:
+    """The Trainer's arguments that keep Lightning from sharding, in whichever version."""
+    return frozenset(name for name, _ in catalog.framework("lightning").switches)
+
+
 class Switch:
     """What a program's ``Trainer(...)`` calls say of ``use_distributed_sampler``."""
 
@@ -205,7 +215,7 @@ def _tables(module: Module) -> Iterator[Map]:
 
 
 def _forbids(table: Map) -> bool:
-    return any(isinstance(key, Const) and key.value in _SWITCHES for key, _ in table.items)
+    return any(isinstance(key, Const) and key.value in _switches() for key, _ in table.items)
 
 
 def shards_itself(cls: Class) -> bool:

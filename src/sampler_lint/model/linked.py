@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from sampler_lint.model import catalog
-from sampler_lint.model.catalog import TORCH_DATA
+from sampler_lint.model.catalog import TORCH_DATA, Contract
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -31,6 +31,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Flow, Lit, Obj, Unknown, Value, self_class
 from sampler_lint.model.project import Module, Project
+from sampler_lint.model.requirements import Range, Requirements
 
 if TYPE_CHECKING:
     from sampler_lint.model.running.interpreter import Interpreter
@@ -69,8 +70,9 @@ class Model:
     silences: list[Silence] | None = None
     """Filled by rules while it is a list (``sampler-lint explain``)."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, requirements: Requirements | None = None) -> None:
         self.project = project
+        self.requirements = requirements or Requirements(project)
         self.flow = Flow(project)
         self.memo: dict[object, Any] = {}
         """Answers that query modules keep for the next rule that asks."""
@@ -117,12 +119,34 @@ class Model:
     # -- the program
 
     def frameworks(self, module: Module) -> frozenset[str]:
-        """The training frameworks that the program of ``module`` imports."""
+        """The training frameworks that the program of ``module`` imports.
+
+        The user's own list stands instead of it, if there is one.
+        """
+        if self.requirements.frameworks is not None:
+            return self.requirements.frameworks
         return frozenset(
             catalog.FRAMEWORK_PACKAGES[name]
             for name in self.project.imports_of(module)
             if name in catalog.FRAMEWORK_PACKAGES
         )
+
+    def versions(self, module: Module, framework: str, package: str | None = None) -> Range:
+        """The versions of a framework (or of ``torch``) that a file may run with.
+
+        ``package`` is the name it was imported by, where that is known.
+        """
+        imported = {package} if package is not None else self.project.imports_of(module)
+        packages = frozenset(catalog.framework(framework).packages) & imported
+        return self.requirements.range(module.folder, framework, packages)
+
+    def contracts(
+        self, module: Module, framework: str, does: str, part: str | None = None
+    ) -> list[Contract]:
+        """What the framework may do to that part of a loader, in the file's versions of it."""
+        versions = self.versions(module, framework)
+        found = catalog.contracts(framework, does, part)
+        return [contract for contract in found if versions.may_be(contract.versions)]
 
     # -- classes
 

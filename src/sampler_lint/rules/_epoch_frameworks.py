@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.model import catalog
 from sampler_lint.model.epoch_calls import carriers
 from sampler_lint.model.epoch_state import epoch_state, same_program
 from sampler_lint.model.facts import (
@@ -41,6 +42,7 @@ def _hidden_by_prepare(model: Model) -> Iterator[Suspect]:
     prepared = [
         call for call in model.project.calls_named("prepare") if _is_accelerate(model, call)
     ]
+    wrapper = catalog.contracts("accelerate", "wraps", "batch_sampler")[0].names[0]
     for call in model.epoch_setters if prepared else ():
         func = call.func
         if not isinstance(func, Attr) or func.name != "set_epoch":
@@ -58,7 +60,7 @@ def _hidden_by_prepare(model: Model) -> Iterator[Suspect]:
                 continue
             message = (
                 f"`{unparse(func)}` does not reach `{hidden.name}` with more than one process: "
-                f"`{unparse(prepare.func)}` puts it inside a BatchSamplerShard, which has no "
+                f"`{unparse(prepare.func)}` puts it inside a {wrapper}, which has no "
                 f"`set_epoch`, so every epoch repeats one order; keep a reference to the batch "
                 f"sampler that was passed in and call `set_epoch` on that"
             )
@@ -197,15 +199,23 @@ def _is_handler(call: Call) -> bool:
 def unreached_by_lightning(model: Model) -> Iterator[Suspect]:
     """Batch samplers that shuffle by their own epoch, in the loader of a Lightning hook.
 
-    The package ``pytorch_lightning`` is left out: its versions 1.7 to 1.9 did call them.
+    Silent where the tree may run with a version that calls them.
     """
-    for _, cls in model.classes():
+    for module, cls in model.classes():
         hook = cls.method("train_dataloader")
-        if hook is None or not any(
-            isinstance(base, str) and base.partition(".")[0] == "lightning"
-            for base in model.flow.mro(cls)
-        ):
+        package = _lightning_package(model, cls) if hook is not None else None
+        if hook is None or package is None:
             continue
+        versions = model.versions(module, "lightning", package)
+        told = [
+            contract
+            for contract in catalog.contracts("lightning", "calls")
+            if "set_epoch" in contract.names and versions.may_be(contract.versions)
+        ]
+        if not told or any(contract.part == "batch_sampler" for contract in told):
+            continue
+        parts = dict.fromkeys(f"of `loader.{contract.part}`" for contract in told)
+        who = f"Lightning ({told[-1].versions}) sets the epoch {' and '.join(parts)} only"
         for returned in hook.returns:
             for loader in model.flow.values(returned.value) if returned.value is not None else ():
                 if not isinstance(loader, Obj) or model.role(loader) != "loader":
@@ -223,13 +233,20 @@ def unreached_by_lightning(model: Model) -> Iterator[Suspect]:
                         and not _may_be_set(model, sampler, cls)
                     ):
                         message = (
-                            f"nothing calls `{sampler.name}.set_epoch`: Lightning (2.0 and later) "
-                            f"sets the epoch of `loader.sampler` and of "
-                            f"`loader.batch_sampler.sampler` only, so every epoch repeats one "
-                            f"order; call it in `on_train_epoch_start`"
+                            f"nothing calls `{sampler.name}.set_epoch`: {who}, so every epoch "
+                            f"repeats one order; call it in `on_train_epoch_start`"
                         )
                         why = (f"{model.place(hook, hook)}: Lightning gets the loader here",)
                         yield Suspect(model.module_of(site.scope), site, message, why=why)
+
+
+def _lightning_package(model: Model, cls: Class) -> str | None:
+    """The import name of the Lightning that a class derives from."""
+    for base in model.flow.mro(cls):
+        package = base.partition(".")[0] if isinstance(base, str) else ""
+        if catalog.FRAMEWORK_PACKAGES.get(package) == "lightning":
+            return package
+    return None
 
 
 def _moves_by_itself(model: Model, cls: Class) -> bool:

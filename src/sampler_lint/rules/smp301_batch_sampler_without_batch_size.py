@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Fix
-from sampler_lint.model import catalog
 from sampler_lint.model.batches import is_abstract, is_batch_sampler
 from sampler_lint.model.facts import (
     Assign,
@@ -40,8 +39,10 @@ class BatchSamplerWithoutBatchSize(Rule):
         Reports a class that is passed as `batch_sampler=`, derives from `BatchSampler`, or is a
         torch `Sampler` that yields lists, where nothing in its hierarchy defines `batch_size`
         and the program trains with a framework that reads it (Lightning, which needs `drop_last`
-        too; catalyst, mmengine, Ignite's DeterministicEngine; Accelerate when both are missing).
-        Silent where Lightning is told `use_distributed_sampler=False`.
+        too, since 1.5; catalyst; mmengine's FlexibleRunner; Ignite's batch-size scheduler;
+        Accelerate before 1.14 when both are missing). Silent where Lightning is told
+        `use_distributed_sampler=False` (`replace_sampler_ddp` before 2.0), and where the
+        repository's requirements let in no version that reads it (docs/frameworks.md).
 
         Asked for by its whole code (`--select SMP301`) or by `ALL`, it also reports, with the
         word "would", torch batch samplers of programs that train with none of these frameworks:
@@ -77,7 +78,7 @@ class BatchSamplerWithoutBatchSize(Rule):
         for module, cls in model.classes():
             trainers = injection.trainers(injection.program(module))
             assumes = injection.may_rebuild(module, cls)
-            if not (assumes or trainers & catalog.BATCH_SIZE_READERS.keys()):
+            if not (assumes or trainers):
                 continue
             if not is_batch_sampler(model, cls) or is_abstract(cls):
                 continue
@@ -85,34 +86,31 @@ class BatchSamplerWithoutBatchSize(Rule):
             missing = [n for n in ("batch_size", "drop_last") if n not in attributes.names]
             if attributes.open is not None or not missing:
                 continue
-            reader = next(
+            failure = next(
                 (
-                    reader
-                    for reader in sorted(trainers & catalog.BATCH_SIZE_READERS.keys())
-                    if _reads_missing(injection, module, cls, reader, missing)
+                    contract.without
+                    for trainer in sorted(trainers)
+                    for contract in model.contracts(module, trainer, "reads", "batch_sampler")
+                    if contract.without
+                    and not set(missing).isdisjoint(contract.names)
+                    and _needs_missing(injection, module, cls, trainer, missing)
                 ),
                 None,
             )
-            if reader is not None:
-                yield self._suspect(model, module, cls, missing, reader)
+            if failure is not None:
+                yield self._suspect(model, module, cls, missing, failure)
             elif assumes and model.is_a(cls, SAMPLER) is True and _would_miss(trainers, missing):
                 yield self._suspect(model, module, cls, missing, None)
 
     def _suspect(
-        self, model: Model, module: Module, cls: Class, missing: list[str], reader: str | None
+        self, model: Model, module: Module, cls: Class, missing: list[str], failure: str | None
     ) -> Suspect:
         size = _batch_size(cls) if "batch_size" in missing else ("", Applicability.SAFE)
         lacks = " and no ".join(f"`{name}`" for name in missing)
-        if reader is None:
-            trouble = (
-                "a framework that shards it by `batch_sampler.batch_size` and `.drop_last` "
-                "(Lightning, Accelerate) would refuse it or fail with AttributeError"
-            )
-        else:
-            trouble = (
-                f"{catalog.BATCH_SIZE_READERS[reader]}, and fails with AttributeError or refuses "
-                f"to shard it"
-            )
+        trouble = failure or (
+            "a framework that shards it by `batch_sampler.batch_size` and `.drop_last` "
+            "(Lightning, Accelerate) would refuse it or fail with AttributeError"
+        )
         message = f"batch sampler `{cls.name}` has no {lacks}: {trouble}"
         if size is not None and size[0]:
             message += f"; set `self.batch_size = {size[0]}`"
@@ -122,7 +120,7 @@ class BatchSamplerWithoutBatchSize(Rule):
         )
         mend = None if size is None else lambda: _mend(module, cls, missing, *size)
         return Suspect(
-            module, name_of(module, cls), message, why=why, mend=mend, assumes=reader is None
+            module, name_of(module, cls), message, why=why, mend=mend, assumes=failure is None
         )
 
 
@@ -134,11 +132,11 @@ def _would_miss(trainers: frozenset[str], missing: list[str]) -> bool:
     return "batch_size" in missing or "lightning" in trainers
 
 
-def _reads_missing(
-    injection: Injection, module: Module, cls: Class, reader: str, missing: list[str]
+def _needs_missing(
+    injection: Injection, module: Module, cls: Class, trainer: str, missing: list[str]
 ) -> bool:
-    """Whether the framework reads one of the missing attributes of this class's objects."""
-    if reader == "lightning":
+    """Whether what the framework reads of this class's objects does not go well without."""
+    if trainer == "lightning":
         # A BatchSampler with a `sampler` parameter is rebuilt from its own arguments.
         init = cls.method("__init__")
         replayed = (
@@ -149,10 +147,11 @@ def _reads_missing(
         if "batch_size" not in missing and (replayed or not injection.in_hook(cls)):
             return False  # may be made for a loop of one's own
         return injection.lightning(module, cls)
-    if reader == "accelerate":
-        # Told `even_batches=False` it does without `batch_size`; the rest is SMP306's.
-        return len(missing) == 2 and not injection.even_batches_off(injection.program(module))
-    return "batch_size" in missing
+    # Accelerate takes a batch sampler without drop_last for one that has drop_last=False. Told
+    # `even_batches=False` it does without `batch_size`; the rest is SMP306's.
+    return trainer != "accelerate" or (
+        len(missing) == 2 and not injection.even_batches_off(injection.program(module))
+    )
 
 
 # --------------------------------------------------------------------------- the size

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.model import catalog
 from sampler_lint.model.batches import is_abstract, is_batch_sampler
 from sampler_lint.model.facts import Attr, Call, Class, Expr, Function, Name, Node, Try, last_name
 from sampler_lint.model.flow import self_class
 from sampler_lint.model.injection import Injection
 from sampler_lint.model.linked import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.model.project import Module
 from sampler_lint.model.signatures import Signature, of_class
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import name_of
-
-_REGISTRY = "DATA_SAMPLERS"
 
 
 class BatchSamplerNotRebuildable(Rule):
     """A framework used by this program builds the batch sampler anew, and its constructor cannot.
 
     What it does:
-        Reports batch samplers in programs that train with Lightning, where nothing switches
-        `use_distributed_sampler` off, whose constructor does not fit the call that Lightning
+        Reports batch samplers in programs that train with Lightning (1.5 and later), where
+        nothing switches `use_distributed_sampler` (before 2.0: `replace_sampler_ddp`) off, whose
+        constructor does not fit the call that Lightning
         makes, `cls(sampler, batch_size=..., drop_last=...)`, and those that read `.data_source`
         of the sampler they are given, which the injected `DistributedSampler` does not have.
         In mmengine's `DATA_SAMPLERS` registry: batch samplers that take no `sampler` or no
@@ -71,15 +72,15 @@ class BatchSamplerNotRebuildable(Rule):
             trouble = None
             assumes = False
             if _is_registered(cls):
-                trouble = _mmengine_trouble(signature)
+                trouble = _mmengine_trouble(model, module, signature)
             elif injection.rebuilds(module, cls):
-                trouble = _lightning_trouble(model, cls, signature)
+                trouble = _lightning_trouble(model, module, cls, signature)
                 read = _data_source(model, cls) if trouble is None else None
                 if read is not None and read not in told:
                     told.add(read)
                     yield _wrong_dataset(model, cls, read)
             elif _is_ready(model, cls) and injection.may_rebuild(module, cls):
-                trouble, assumes = _lightning_trouble(model, cls, signature), True
+                trouble, assumes = _lightning_trouble(model, module, cls, signature), True
             if trouble is not None and signature.owner not in told:
                 told.add(signature.owner)
                 yield _suspect(model, cls, signature.owner, trouble, assumes=assumes)
@@ -98,52 +99,58 @@ def _is_ready(model: Model, cls: Class) -> bool:
 
 
 def _is_registered(cls: Class) -> bool:
+    registry = catalog.framework("mmengine").registry
     for decorator in cls.decorators:
         target = decorator.func if isinstance(decorator, Call) else decorator
-        if isinstance(target, Attr) and last_name(target.value) == _REGISTRY:
+        if isinstance(target, Attr) and last_name(target.value) == registry:
             return True
     return False
 
 
-def _mmengine_trouble(signature: Signature) -> str | None:
-    lacks = [n for n in ("sampler", "batch_size") if n not in signature.names]
-    if not lacks or signature.open_keywords:
-        return None
-    named = " and ".join(f"`{name}`" for name in lacks)
-    return (
-        f"mmengine builds it with `sampler=` and `batch_size=`, and its constructor takes no "
-        f"{named}: TypeError; give it both parameters"
-    )
+def _mmengine_trouble(model: Model, module: Module, signature: Signature) -> str | None:
+    for contract in model.contracts(module, "mmengine", "rebuilds", "batch_sampler"):
+        lacks = [name for name in contract.names if name not in signature.names]
+        if lacks and not signature.open_keywords:
+            named = " and ".join(f"`{name}`" for name in lacks)
+            return (
+                f"{contract.without}, and its constructor takes no {named}: TypeError; give it "
+                f"both parameters"
+            )
+    return None
 
 
-def _lightning_trouble(model: Model, cls: Class, signature: Signature) -> str | None:
-    """Why ``cls(sampler, batch_size=…, drop_last=…)`` fails, or does something else."""
+def _lightning_trouble(
+    model: Model, module: Module, cls: Class, signature: Signature
+) -> str | None:
+    """Why Lightning's call of the class fails, or does something else."""
+    versions = model.versions(module, "lightning")
+    switches = catalog.framework("lightning").switches
+    switch = next(name for name, span in switches if versions.may_be(span))
     advice = (
-        "; take a `sampler` and build on it, or pass `use_distributed_sampler=False` to the "
-        "Trainer and shard by rank"
+        f"; take a `sampler` and build on it, or pass `{switch}=False` to the Trainer and shard "
+        f"by rank"
     )
-    if model.is_a(cls, BATCH_SAMPLER) is True:
+    calls = {c.names: c for c in model.contracts(module, "lightning", "rebuilds", "batch_sampler")}
+    replay, rebuild = calls.get(("sampler",)), calls.get(("batch_size", "drop_last"))
+    if replay is not None and model.is_a(cls, BATCH_SAMPLER) is True:
         if "sampler" in signature.names or signature.open_keywords:
             return None
-        return (
-            "Lightning puts a DistributedSampler in the place of its `sampler` argument, which its "
-            "constructor does not have: TypeError on several devices" + advice
-        )
-    if model.attributes(cls).open is not None:
+        return replay.without + advice
+    if rebuild is None or model.attributes(cls).open is not None:
         return None
     # Without `batch_size` and `drop_last` Lightning does not get as far (SMP301), but setting
     # them must not be what brings this up.
     first = next(iter(signature.positional), None)
-    call = "Lightning calls it as `cls(sampler, batch_size=..., drop_last=...)` on several devices"
-    lacks = [n for n in ("batch_size", "drop_last") if n not in signature.names]
+    call = rebuild.without
+    lacks = [name for name in rebuild.names if name not in signature.names]
     if lacks and not signature.open_keywords:
         named = " and ".join(f"`{name}`" for name in lacks)
         return f"{call}, and its constructor takes no {named}: TypeError{advice}"
-    others = sorted(signature.required - {first or "", "batch_size", "drop_last"})
+    others = sorted(signature.required - {first or "", *rebuild.names})
     if others:
         named = ", ".join(f"`{name}`" for name in others)
         return f"{call}, and its constructor also requires {named}: TypeError{advice}"
-    if first is not None and "sampler" not in first and first not in {"batch_size", "drop_last"}:
+    if first is not None and "sampler" not in first and first not in rebuild.names:
         return f"{call}, and its first parameter is `{first}`: it gets a sampler there{advice}"
     return None
 

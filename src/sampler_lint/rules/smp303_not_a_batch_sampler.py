@@ -79,11 +79,25 @@ class NotABatchSampler(Rule):
                 demand = tests[cls]
                 why.append(f"{model.place(demand.scope, demand)}: only a BatchSampler passes here")
                 who = f"`{model.place(demand.scope, demand)}` refuses it"
-            elif "ignite" in injection.trainers(injection.program(module)):
-                who = "Ignite's DeterministicEngine refuses it"
             else:
-                continue
+                refused = _refused(model, module, injection)
+                if refused is None:
+                    continue
+                who = refused
             yield _suspect(model, module, cls, who, tuple(why))
+
+
+def _refused(model: Model, module: Module, injection: Injection) -> str | None:
+    """What a framework of the program does with what is no ``BatchSampler``."""
+    return next(
+        (
+            contract.without
+            for trainer in sorted(injection.trainers(injection.program(module)))
+            for contract in model.contracts(module, trainer, "demands", "batch_sampler")
+            if contract.names == ("BatchSampler",)
+        ),
+        None,
+    )
 
 
 def _demands(model: Model) -> Iterator[tuple[Class, Stmt]]:

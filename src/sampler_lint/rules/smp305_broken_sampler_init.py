@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model import catalog
+from sampler_lint.model.catalog.torch import DEMANDS_DATA_SOURCE, WITHOUT_INIT
 from sampler_lint.model.facts import (
     Arg,
     Assign,
@@ -28,6 +29,7 @@ from sampler_lint.model.flow import ClassRef, Ext, self_class
 from sampler_lint.model.launches import launches
 from sampler_lint.model.linked import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
 from sampler_lint.model.project import Module
+from sampler_lint.model.requirements import Range
 from sampler_lint.model.signatures import base_inits, of_class
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import fix, insert_first, name_of
@@ -45,7 +47,8 @@ class BrokenSamplerInit(Rule):
         no base between defines `__init__`; an `__init__` that calls no base's although an
         inherited `__iter__`, `__len__` or `set_epoch` reads what that one sets; an attribute
         that only `set_epoch` sets although `__iter__` reads it; and a `batch_size` that is None
-        by default and goes to `BatchSampler.__init__` as it is. Classes that nothing uses,
+        by default and goes to `BatchSampler.__init__` as it is. Silent about the argument where
+        the repository's requirements let in no torch from 2.10 on. Classes that nothing uses,
         in a repository that builds its samplers and loaders itself, are reported only when the
         rule is asked for by its whole code (`--select SMP305`) or by `ALL`.
 
@@ -57,9 +60,11 @@ class BrokenSamplerInit(Rule):
 
     Fix safety:
         Safe for the argument, which is dropped: torch never stored it, and `super().__init__()`
-        works from torch 2.1 on. If the argument is itself a call, which may be wanted for its
-        effect, the fix is unsafe. Safe for `self.epoch = 0`, torch's own first value. Unsafe for
-        the missing call, which is made with the arguments of the same names.
+        works from torch 2.1 on. Where the repository's requirements say that torch 2.0 or older
+        will do, too, the fix is unsafe: those demand the argument. So it is if the argument is
+        itself a call, which may be wanted for its effect. Safe for `self.epoch = 0`, torch's own
+        first value. Unsafe for the missing call, which is made with the arguments of the same
+        names.
 
     How it is proved:
         Invariant `runs`: before the fix the script dies with the error on every rank, after it
@@ -92,7 +97,9 @@ def _findings(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     for call in model.flow.base_init_calls(cls):
         extra = _arguments(call)
         if extra and _reaches_sampler(model, cls, call):
-            yield _suspect(module, cls, call, extra)
+            versions = model.versions(module, "torch")
+            if versions.may_be(WITHOUT_INIT):
+                yield _suspect(module, cls, call, extra, versions)
     yield from _not_called(model, module, cls)
     yield from _only_by_set_epoch(model, module, cls)
     yield from _no_batch_size(model, module, cls)
@@ -143,7 +150,7 @@ def _reaches_sampler(model: Model, cls: Class, call: Call) -> bool:
     return False
 
 
-def _suspect(module: Module, cls: Class, call: Call, extra: list[Arg]) -> Suspect:
+def _suspect(module: Module, cls: Class, call: Call, extra: list[Arg], versions: Range) -> Suspect:
     given = ", ".join(
         ("*" * arg.stars) + (f"{arg.keyword}=" if arg.keyword else "") + unparse(arg.value)
         for arg in extra
@@ -153,10 +160,10 @@ def _suspect(module: Module, cls: Class, call: Call, extra: list[Arg]) -> Suspec
         f"removed: building the sampler raises `TypeError: object.__init__() takes exactly one "
         f"argument`; call it without arguments"
     )
-    return Suspect(module, call, message, mend=lambda: _mend(module, call, extra))
+    return Suspect(module, call, message, mend=lambda: _mend(module, call, extra, versions))
 
 
-def _mend(module: Module, call: Call, extra: list[Arg]) -> Fix | None:
+def _mend(module: Module, call: Call, extra: list[Arg], versions: Range) -> Fix | None:
     """Drop the arguments, keeping ``self`` of an unbound call."""
     import libcst as cst
 
@@ -170,7 +177,9 @@ def _mend(module: Module, call: Call, extra: list[Arg]) -> Fix | None:
         start = source.text.index("(", region.span(node.func)[1]) + 1
     end = region.span(node)[1] - 1
     effect = any(isinstance(arg.value, Call) for arg in extra)
-    applicability = Applicability.UNSAFE if effect else Applicability.SAFE
+    # torch 2.0 demands the argument that torch 2.10 refuses.
+    demanded = versions.is_stated and versions.may_be(DEMANDS_DATA_SOURCE)
+    applicability = Applicability.UNSAFE if effect or demanded else Applicability.SAFE
     edits = [Edit(source.path, start, end, "")]
     return fix("Drop the argument", applicability, edits, source)
 

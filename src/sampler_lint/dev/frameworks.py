@@ -1,0 +1,108 @@
+"""The page about the frameworks, made from the catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.model import catalog
+from sampler_lint.model.catalog import Constructor, Contract, Framework, KnownClass
+
+PATH = "docs/frameworks.md"
+
+_INTRODUCTION = """\
+torch's DataLoader asks a batch sampler for `iter()` and `len()` and nothing else. Training
+frameworks read, call, wrap and rebuild more, and differ by version. This is what sampler-lint knows
+of them; rules that depend on it name it in their messages. Each line was read in the source of the
+package and is held against it: `pytest tests/test_catalog_published.py` for what is installed, with
+`-m network` for the newest published version of each and for the versions on both sides of each
+change.
+
+## Which versions a repository uses
+
+Frameworks: what the program imports. Versions: the nearest of `pyproject.toml` (PEP 621, dependency
+groups, Poetry), `requirements*.txt`, `setup.cfg`, `setup.py` (its syntax; it is never run) and
+`environment*.yml` that names the package, in the file's folder or one above it; several files of
+one folder count together. Where nothing says a version, any is possible. A rule keeps silent where
+none of the possible versions has the bug. So `torch<2.10` silences SMP305's finding about an
+argument that torch 2.10 refuses.
+"""
+
+_VERBS = {
+    "reads": "reads",
+    "demands": "demands that it is a",
+    "calls": "calls",
+    "rebuilds": "builds it anew, with a sampler and",
+    "wraps": "wraps it in",
+    "replaces": "puts in its place",
+}
+
+
+def page(begin: str) -> str:
+    """The whole page, below the line that says how it was made."""
+    tables = [catalog.framework(name) for name in catalog.tables()]
+    return "\n".join(
+        [
+            f"{begin}\n# What torch and the frameworks do to samplers\n",
+            _INTRODUCTION,
+            "## Who calls `set_epoch`, and on what\n",
+            *_epochs([table for table in tables if table.trainers or table.name == "torch"]),
+            *(line for table in tables for line in _section(table)),
+        ]
+    )
+
+
+def _epochs(tables: list[Framework]) -> Iterator[str]:
+    yield "| framework | versions | part of the loader |"
+    yield "|---|---|---|"
+    for table in tables:
+        told: dict[str, list[str]] = {}
+        for contract in table.contracts:
+            if contract.does == "calls" and "set_epoch" in contract.names:
+                told.setdefault(str(contract.versions), []).append(f"`{contract.part}`")
+        for versions, parts in told.items():
+            yield f"| {table.title} | {versions} | {', '.join(parts)} |"
+        if not told:
+            yield f"| {table.title} | all versions | none |"
+    yield ""
+
+
+def _section(table: Framework) -> Iterator[str]:
+    yield f"## {table.title}\n"
+    packages = ", ".join(f"`{package}`" for package in dict.fromkeys(table.packages))
+    names = ", ".join(f"`{name}`" for name in dict.fromkeys(table.distributions))
+    yield f"Imported as {packages}, published as {names}."
+    if table.trainers:
+        trainers = ", ".join(f"`{name}`" for name in sorted(table.trainers))
+        yield f"A program trains with it when it imports {trainers}."
+    for name, span in table.switches:
+        yield f"`{name}=False` ({span}) keeps it from touching the sampler."
+    yield ""
+    if table.contracts:
+        yield "| versions | part of the loader | what it does | when |"
+        yield "|---|---|---|---|"
+        yield from map(_row, table.contracts)
+        yield ""
+    if table.classes:
+        yield "| class | constructor | gives each rank its share |"
+        yield "|---|---|---|"
+        yield from map(_class_row, table.classes)
+        yield ""
+
+
+def _row(contract: Contract) -> str:
+    names = ", ".join(f"`{name}`" for name in contract.names)
+    deed = f"{_VERBS[contract.does]} {names}"
+    return f"| {contract.versions} | `{contract.part}` | {deed} | {contract.when} |"
+
+
+def _parameters(taken: KnownClass | Constructor) -> list[str]:
+    """What a constructor takes, as a signature has it."""
+    required, optional = taken.params[: taken.required], taken.params[taken.required :]
+    return [*required, *(f"{name}=…" for name in (*optional, *sorted(taken.keywords)))]
+
+
+def _class_row(entry: KnownClass) -> str:
+    params = _parameters(entry) + (["…"] if entry.open else [])
+    older = "".join(f"; {old.versions}: `({', '.join(_parameters(old))})`" for old in entry.earlier)
+    name = f"`{entry.name}`" + ("" if entry.versions == catalog.ALL else f" ({entry.versions})")
+    return f"| {name} | `({', '.join(params)})`{older} | {'yes' if entry.distributed else 'no'} |"

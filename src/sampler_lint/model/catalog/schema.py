@@ -1,0 +1,141 @@
+"""The shape of the catalog's tables: plain values for rules, pages and tests to go through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Literal
+
+
+@cache
+def release(text: str) -> tuple[int, ...]:
+    """``2.0.3`` as numbers that compare; zeros at the end do not count (``2.0`` is ``2.0.0``)."""
+    numbers = [int(part) for part in text.split(".")]
+    while numbers and not numbers[-1]:
+        numbers.pop()
+    return tuple(numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The versions of a package for which something holds."""
+
+    since: str = ""
+    """The first of them; empty if it is older than what the catalog tells of."""
+    before: str = ""
+    """The first release after them; empty if it holds in the newest."""
+
+    def __contains__(self, version: tuple[int, ...]) -> bool:
+        return (not self.since or release(self.since) <= version) and (
+            not self.before or version < release(self.before)
+        )
+
+    def __str__(self) -> str:
+        if self.since and self.before:
+            return f"from {self.since} to before {self.before}"
+        if self.since:
+            return f"{self.since} and later"
+        return f"before {self.before}" if self.before else "all versions"
+
+
+ALL = Span()
+
+
+@dataclass(frozen=True, slots=True)
+class Constructor:
+    """What a constructor took in other versions than the newest."""
+
+    versions: Span
+    params: tuple[str, ...] = ()
+    keywords: frozenset[str] = frozenset()
+    required: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class KnownClass:
+    """A class outside the tree whose behaviour is known, as it is in the newest version."""
+
+    name: str
+    """Canonical dotted name."""
+    kind: str
+    """``sampler``, ``batch_sampler`` or ``loader``."""
+    base: str | None = None
+    """Canonical name of its base, when that is known too."""
+    params: tuple[str, ...] = ()
+    """Constructor parameters in positional order."""
+    keywords: frozenset[str] = frozenset()
+    """Keyword-only constructor parameters."""
+    open: bool = False
+    """Whether the constructor also takes ``*args`` or ``**kwargs``, for its base."""
+    required: int = 0
+    """How many parameters must be given."""
+    attributes: frozenset[str] = frozenset()
+    """What its own ``__init__`` or class body sets."""
+    methods: frozenset[str] = frozenset()
+    """Defined in the class itself, properties too; without ``__init__``."""
+    reads: tuple[tuple[str, frozenset[str]], ...] = ()
+    """For a method, the attributes of ``self`` it reads."""
+    distributed: bool = False
+    """Whether it hands each rank its own shard."""
+    shuffles: str | bool = False
+    """Whether its order is random: always, never, or by the parameter of that name."""
+    earlier: tuple[Constructor, ...] = ()
+    """Other constructors, in older versions."""
+    aliases: tuple[str, ...] = ()
+    """Other dotted names it can be imported by."""
+    versions: Span = ALL
+    """The versions of the package that have the class."""
+
+
+Deed = Literal["reads", "demands", "calls", "rebuilds", "wraps", "replaces"]
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What a framework does with one part of a loader that it is given."""
+
+    does: Deed
+    """``reads`` attributes, ``demands`` a class, ``calls`` a method, ``rebuilds`` the part by
+    calling its class anew, ``wraps`` or ``replaces`` it."""
+    part: str
+    """The loader's ``sampler``, ``batch_sampler``, ``batch_sampler.sampler`` or ``dataset``."""
+    names: tuple[str, ...]
+    """The attributes read, the class demanded or put around it, the method called, or the
+    parameters that the new call names."""
+    versions: Span = ALL
+    when: str = ""
+    """Under which conditions, in words."""
+    without: str = ""
+    """What happens when the part is not as it should be; a message may quote it."""
+    source: str = ""
+    """``module:function`` where it stands."""
+    code: tuple[str, ...] = ()
+    """What stands there, as ``ast.unparse`` writes it."""
+    absent: tuple[str, ...] = ()
+    """What does not stand there, so that it differs from other versions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Framework:
+    """A package that takes a program's loaders (or torch itself)."""
+
+    name: str
+    """As the rest of the linter calls it."""
+    title: str
+    """As a message calls it."""
+    packages: tuple[str, ...]
+    """Import names, newest first."""
+    distributions: tuple[str, ...]
+    """Names on the package index, in the order of ``packages``."""
+    releases: tuple[str, ...]
+    """Releases to try a requirement on: each minor one, and those where something changed."""
+    trainers: frozenset[str] = frozenset()
+    """The names that take the loaders: who imports none of them only borrows a helper."""
+    switches: tuple[tuple[str, Span], ...] = ()
+    """Arguments of those that turn rebuilding and replacing off."""
+    imported_as: tuple[tuple[str, Span], ...] = ()
+    """What an import name alone says of the version, where two names share the package."""
+    registry: str = ""
+    """The registry from which it builds the batch samplers of a configuration."""
+    contracts: tuple[Contract, ...] = ()
+    classes: tuple[KnownClass, ...] = ()

@@ -1,0 +1,259 @@
+"""The catalog's entries, held against the source of a package, which is read and never imported."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+
+from sampler_lint.model.catalog import Contract, Framework, KnownClass, release
+
+#: Lightning's parts are packages of their own, too.
+MOVED = {
+    "lightning.pytorch": "pytorch_lightning",
+    "lightning.fabric": "lightning_fabric",
+}
+
+
+def download(distribution: str, version: str, folder: Path) -> Path:
+    """The unpacked wheel (or source archive) of a version; of the newest where none is given."""
+    wanted = f"{distribution}=={version}" if version else distribution
+    command = ["-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder), wanted]
+    done = subprocess.run([sys.executable, *command], capture_output=True, text=True, check=False)
+    # A source archive is there even where its metadata cannot be made.
+    archives = [path for path in folder.iterdir() if path.suffix in {".whl", ".gz"}]
+    assert len(archives) == 1, done.stderr
+    archive = archives[0]
+    tree = folder / "tree"
+    if archive.suffix == ".whl":
+        with zipfile.ZipFile(archive) as wheel:
+            wheel.extractall(tree)
+        return tree
+    with tarfile.open(archive) as sources:
+        sources.extractall(tree, filter="data")
+    return next(tree.iterdir())
+
+
+def version_of(tree: Path) -> str:
+    """The version that the unpacked package says it is."""
+    metadata = next(tree.glob("*.dist-info/METADATA"), tree / "PKG-INFO")
+    if metadata.exists():
+        lines = metadata.read_text(encoding="utf-8").splitlines()
+        return next(line.partition(": ")[2] for line in lines if line.startswith("Version: "))
+    return tree.name.rpartition("-")[2]
+
+
+class Package:
+    """The sources of a package at one version.
+
+    ``searched``: whether a function that is not where the catalog has it is looked for elsewhere,
+    as older versions ask for.
+    """
+
+    def __init__(self, folder: Path, version: str, *, searched: bool = False) -> None:
+        self.folder = folder
+        self._searched = searched
+        self.version = release(version.partition("+")[0].partition(".post")[0])
+        self._parsed: dict[Path, ast.Module] = {}
+
+    def _parse(self, path: Path) -> ast.Module:
+        if path not in self._parsed:
+            self._parsed[path] = ast.parse(path.read_text(encoding="utf-8"))
+        return self._parsed[path]
+
+    def module(self, name: str) -> ast.Module | None:
+        """The syntax of a module, wherever this version keeps it."""
+        names = [name]
+        names += [
+            new + name.removeprefix(old)
+            for old, new in MOVED.items()
+            if name.startswith(old + ".") or name == old
+        ]
+        for each in names:
+            base = self.folder.joinpath(*each.split("."))
+            for path in (base.with_suffix(".py"), base / "__init__.py"):
+                if path.is_file():
+                    return self._parse(path)
+        return None
+
+    @cached_property
+    def _functions(self) -> dict[str, list[ast.AST]]:
+        found: dict[str, list[ast.AST]] = {}
+        for path in sorted(self.folder.rglob("*.py")):
+            try:
+                tree = self._parse(path)
+            except SyntaxError:  # a template
+                continue
+            for node in ast.walk(tree):
+                if isinstance(node, ast.FunctionDef):
+                    found.setdefault(node.name, []).append(node)
+        return found
+
+    def function(self, source: str) -> list[ast.AST]:
+        """``module:Class.method``; by its last name, where this version has it elsewhere."""
+        module, _, qualified = source.partition(":")
+        node: ast.AST | None = self.module(module)
+        for part in qualified.split("."):
+            node = _member(node, part) if node is not None else None
+        if node is not None:
+            return [node]
+        last = qualified.rpartition(".")[2]
+        found = self._searched and last != "__init__"
+        return self._functions.get(last, []) if found else []
+
+
+def _member(node: ast.AST, name: str) -> ast.AST | None:
+    found = None
+    for child in ast.walk(node):
+        if isinstance(child, (ast.ClassDef, ast.FunctionDef)) and child.name == name:
+            found = found or child
+    return found
+
+
+# --------------------------------------------------------------------------- contracts
+
+
+def contract_problems(package: Package, contract: Contract) -> Iterator[str]:
+    """What the source says otherwise: not there, or there in a version that should not have it."""
+    functions = package.function(contract.source)
+    texts = [ast.unparse(function) for function in functions]
+    holds = any(
+        all(code in text for code in contract.code)
+        and not any(code in text for code in contract.absent)
+        for text in texts
+    )
+    expected = package.version in contract.versions
+    if expected and not functions:
+        yield f"{contract.source} is not there"
+    elif expected != holds:
+        word = "does not say" if expected else f"says, although not {contract.versions},"
+        yield f"{contract.source} {word} {' and '.join(contract.code)}"
+
+
+# --------------------------------------------------------------------------- classes
+
+
+def class_problems(package: Package, entry: KnownClass) -> Iterator[str]:
+    """Where the class is otherwise than its entry."""
+    where, _, name = entry.name.rpartition(".")
+    own = package.module(where)
+    cls = _member(own, name) if own is not None else None
+    if own is not None and cls is None:
+        cls = next(
+            (found for module in _exporters(package, own, where, name) for found in [module]), None
+        )
+    if not isinstance(cls, ast.ClassDef):
+        yield f"{entry.name} is not there"
+        return
+    for alias in entry.aliases:
+        module = package.module(alias.rpartition(".")[0])
+        if module is not None and not _binds(module, name):
+            yield f"{alias} is not there"
+    if entry.base is not None:
+        bases = {ast.unparse(base).partition("[")[0].rpartition(".")[2] for base in cls.bases}
+        if entry.base.rpartition(".")[2] not in bases:
+            yield f"{entry.name} derives from {bases}"
+    yield from _constructor_problems(cls, entry)
+    yield from _body_problems(cls, entry)
+
+
+def _exporters(package: Package, module: ast.Module, where: str, name: str) -> Iterator[ast.AST]:
+    """The class that a package's ``__init__`` imports from one of its modules."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
+            # import and from-import of a sibling, or by the full name
+            target = f"{where}.{node.module}" if node.level else node.module or ""
+            source = package.module(target)
+            found = _member(source, name) if source is not None else None
+            if found is not None:
+                yield found
+
+
+def _binds(module: ast.Module, name: str) -> bool:
+    for node in ast.walk(module):
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return True
+        if isinstance(node, ast.ImportFrom) and any(
+            (alias.asname or alias.name) in {name, "*"} for alias in node.names
+        ):
+            return True
+    return False
+
+
+def _method(cls: ast.ClassDef, name: str) -> ast.FunctionDef | None:
+    return next((n for n in _methods(cls) if n.name == name), None)
+
+
+def _methods(cls: ast.ClassDef) -> Iterator[ast.FunctionDef]:
+    for node in cls.body:
+        if isinstance(node, ast.FunctionDef) and not any(
+            ast.unparse(decorator).endswith("overload") for decorator in node.decorator_list
+        ):
+            yield node
+
+
+def _constructor_problems(cls: ast.ClassDef, entry: KnownClass) -> Iterator[str]:
+    init = _method(cls, "__init__")
+    if init is None:
+        real: tuple[object, ...] = ((), frozenset(), 0, False)
+    else:
+        arguments = init.args
+        params = tuple(each.arg for each in arguments.args[1:])
+        required = len(params) - len(arguments.defaults)
+        required += sum(default is None for default in arguments.kw_defaults)
+        keywords = frozenset(each.arg for each in arguments.kwonlyargs)
+        real = (params, keywords, required, bool(arguments.vararg or arguments.kwarg))
+    told = (entry.params, entry.keywords, entry.required, entry.open)
+    if real != told:
+        yield f"{entry.name} takes {real}, not {told}"
+    if isinstance(entry.shuffles, str) and entry.shuffles not in entry.params and not entry.open:
+        yield f"{entry.name} takes no {entry.shuffles}"
+
+
+def _body_problems(cls: ast.ClassDef, entry: KnownClass) -> Iterator[str]:
+    init = _method(cls, "__init__")
+    stored = _of_self(init, ast.Store) if init is not None else set()
+    for node in cls.body:
+        if isinstance(node, ast.Assign):
+            stored |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            assert isinstance(node.target, ast.Name)
+            stored.add(node.target.id)
+    methods = {each.name for each in _methods(cls)} - {"__init__"}
+    for kind, told, real in (
+        ("attributes", entry.attributes, stored),
+        ("methods", entry.methods, methods),
+    ):
+        # Of a loader's many only those are told that matter here.
+        if not (told <= real if entry.kind == "loader" else told == real):
+            yield f"{entry.name} has the {kind} {sorted(real)}, not {sorted(told)}"
+    for name, attributes in entry.reads:
+        method = _method(cls, name)
+        read = _of_self(method, ast.Load) if method is not None else set()
+        if read != attributes:
+            yield f"{entry.name}.{name} reads {sorted(read)}, not {sorted(attributes)}"
+
+
+def _of_self(function: ast.FunctionDef, context: type[ast.expr_context]) -> set[str]:
+    """The attributes of ``self`` that a method stores or reads."""
+    return {
+        node.attr
+        for node in ast.walk(function)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, context)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    }
+
+
+def problems(package: Package, table: Framework, *, newest: bool) -> list[str]:
+    """All that a table says wrongly of a package; its classes are those of the newest version."""
+    found = [p for contract in table.contracts for p in contract_problems(package, contract)]
+    if newest:
+        found += [p for entry in table.classes for p in class_problems(package, entry)]
+    return found

@@ -1,0 +1,196 @@
+"""The catalog's tables, held against the sources of installed and of published packages."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import replace
+from importlib import metadata
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from published import Package, class_problems, contract_problems, download, problems, version_of
+from sampler_lint.model import catalog
+from sampler_lint.model.catalog import Span, release
+
+
+def installed(distribution: str, package: str) -> Package:
+    spec = importlib.util.find_spec(package)
+    if spec is None or spec.origin is None:
+        pytest.skip(f"{package} is not installed")
+    return Package(Path(spec.origin).parent.parent, metadata.version(distribution))
+
+
+# the check itself: what is wrong in a table is found
+
+
+def test_the_table_of_torch_is_right() -> None:
+    assert problems(installed("torch", "torch"), catalog.framework("torch"), newest=True) == []
+
+
+TORCH = catalog.framework("torch")
+DISTRIBUTED = catalog.known("torch.utils.data.DistributedSampler")
+SAMPLER = catalog.known("torch.utils.data.Sampler")
+assert DISTRIBUTED is not None
+assert SAMPLER is not None
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (replace(DISTRIBUTED, name="torch.utils.data.DistributedSimpler"), "is not there"),
+        (replace(DISTRIBUTED, aliases=("torch.utils.DistributedSampler",)), "is not there"),
+        (replace(DISTRIBUTED, base="torch.utils.data.BatchSampler"), "derives from"),
+        (replace(DISTRIBUTED, params=DISTRIBUTED.params[:-1]), "takes"),
+        (replace(DISTRIBUTED, params=DISTRIBUTED.params[::-1]), "takes"),
+        (replace(DISTRIBUTED, keywords=frozenset({"in_order"})), "takes"),
+        (replace(DISTRIBUTED, required=2), "takes"),
+        (replace(DISTRIBUTED, open=True), "takes"),
+        (replace(DISTRIBUTED, shuffles="mix"), "takes no mix"),
+        (replace(DISTRIBUTED, attributes=DISTRIBUTED.attributes - {"epoch"}), "attributes"),
+        (replace(DISTRIBUTED, attributes=DISTRIBUTED.attributes | {"epochs"}), "attributes"),
+        (replace(DISTRIBUTED, methods=DISTRIBUTED.methods - {"set_epoch"}), "methods"),
+        (replace(DISTRIBUTED, methods=DISTRIBUTED.methods | {"state_dict"}), "methods"),
+        (replace(DISTRIBUTED, reads=(("__len__", frozenset({"total_size"})),)), "reads"),
+        (replace(SAMPLER, params=("data_source",)), "takes"),
+    ],
+)
+def test_a_wrong_class_is_found(entry, said: str) -> None:
+    (problem,) = class_problems(installed("torch", "torch"), entry)
+    assert said in problem
+
+
+@pytest.mark.parametrize("contract", TORCH.contracts, ids=lambda each: each.source)
+def test_a_wrong_contract_is_found(contract) -> None:
+    torch = installed("torch", "torch")
+    assert list(contract_problems(torch, contract)) == []
+    module, _, function = contract.source.partition(":")
+    for wrong in (
+        replace(contract, code=("self.batch_sampler.sampler.set_epoch(",)),
+        replace(contract, absent=contract.code[:1]),
+        replace(contract, source=f"{module}:{function}_it"),
+        replace(contract, source=f"torch.utils.no_data:{function}"),
+        replace(contract, versions=Span(before="2.0")),
+    ):
+        assert len(list(contract_problems(torch, wrong))) == 1
+
+
+# what is installed
+
+
+@pytest.mark.frameworks
+@pytest.mark.parametrize(
+    ("distribution", "package"), [("lightning", "lightning"), ("accelerate", "accelerate")]
+)
+def test_installed_frameworks_are_as_the_catalog_says(distribution: str, package: str) -> None:
+    assert problems(installed(distribution, package), catalog.framework(package), newest=True) == []
+
+
+class Told:
+    """Something with a ``set_epoch`` that remembers whether it was called."""
+
+    def __init__(self, name: str, told: set[str], **parts: object) -> None:
+        self.set_epoch = lambda epoch: told.add(name)
+        vars(self).update(parts)
+
+
+def parts_told(framework: str, version: str) -> set[str]:
+    """The parts of a loader whose ``set_epoch`` the catalog says is called."""
+    return {
+        contract.part
+        for contract in catalog.contracts(framework, "calls")
+        if contract.names == ("set_epoch",) and release(version) in contract.versions
+    }
+
+
+@pytest.mark.frameworks
+def test_lightning_tells_the_epoch_to_whom_the_catalog_says() -> None:
+    data = pytest.importorskip("lightning.fabric.utilities.data")
+    told: set[str] = set()
+    inner = Told("batch_sampler.sampler", told)
+    loader = SimpleNamespace(
+        sampler=Told("sampler", told),
+        batch_sampler=Told("batch_sampler", told, sampler=inner),
+        dataset=Told("dataset", told),
+    )
+    data._set_sampler_epoch(loader, 3)
+    assert told == parts_told("lightning", metadata.version("lightning"))
+
+
+@pytest.mark.frameworks
+def test_accelerate_tells_the_epoch_to_whom_the_catalog_says() -> None:
+    data_loader = pytest.importorskip("accelerate.data_loader")
+    told: set[str] = set()
+    # As in one process, and as under a BatchSamplerShard: the first has no second one inside.
+    for inside in ({}, {"batch_sampler": None}):
+        if inside:
+            innermost = Told("batch_sampler.batch_sampler.sampler", told)
+            inside = {"batch_sampler": SimpleNamespace(sampler=innermost)}
+        loader = SimpleNamespace(
+            iteration=0,
+            sampler=Told("sampler", told),
+            dataset=Told("dataset", told),
+            batch_sampler=Told(
+                "batch_sampler", told, sampler=Told("batch_sampler.sampler", told), **inside
+            ),
+        )
+        data_loader.DataLoaderShard.set_epoch(loader, 3)
+    assert told == parts_told("accelerate", metadata.version("accelerate"))
+
+
+@pytest.mark.frameworks
+def test_accelerate_hides_the_batch_sampler_as_the_catalog_says() -> None:
+    data_loader = pytest.importorskip("accelerate.data_loader")
+    (wraps,) = catalog.contracts("accelerate", "wraps", "batch_sampler")
+    wrapper = getattr(data_loader, wraps.names[0])
+    assert not hasattr(wrapper, "set_epoch")
+    assert not hasattr(wrapper, "__getattr__")
+
+
+# what is published
+
+#: Each distribution at its newest version, and on both sides of each change.
+PUBLISHED = [
+    *(
+        (table, name, "")
+        for table in catalog.tables()
+        if table not in {"torch", "mmcv"}  # one is installed; the other is built when downloaded
+        for name in dict.fromkeys(catalog.framework(table).distributions)
+        if name != "lightning-fabric"  # is part of the other two
+    ),
+    *(
+        ("lightning", "pytorch-lightning", version)
+        for version in ("1.6.4", "1.6.5", "1.7.7", "1.9.5", "2.0.2", "2.0.3", "2.1.4", "2.2.5")
+    ),
+    *(
+        ("accelerate", "accelerate", version)
+        for version in ("0.13.2", "0.14.0", "0.23.0", "0.24.0", "1.1.1", "1.2.1", "1.6.0", "1.7.0")
+    ),
+    *(("accelerate", "accelerate", version) for version in ("1.13.0", "1.14.0")),
+    *(("transformers", "transformers", version) for version in ("4.57.6", "5.16.0", "5.17.0")),
+    *(
+        ("composer", "mosaicml", version)
+        for version in ("0.17.0", "0.17.1", "0.20.1", "0.21.1", "0.21.2", "0.21.3")
+    ),
+    *(("ignite", "pytorch-ignite", version) for version in ("0.5.3", "0.5.4")),
+    *(("mmengine", "mmengine", version) for version in ("0.7.4", "0.8.0")),
+    *(("catalyst", "catalyst", version) for version in ("21.12", "22.2.1")),
+]
+
+
+@pytest.mark.network
+@pytest.mark.parametrize(
+    ("table", "distribution", "version"),
+    PUBLISHED,
+    ids=[f"{distribution}-{version or 'newest'}" for _, distribution, version in PUBLISHED],
+)
+def test_published_packages_are_as_the_catalog_says(
+    tmp_path, table: str, distribution: str, version: str
+) -> None:
+    tree = download(distribution, version, tmp_path)
+    package = Package(tree, version or version_of(tree), searched=bool(version))
+    assert problems(package, catalog.framework(table), newest=not version) == []
+    if not version:
+        newest = catalog.framework(table).releases[-1]
+        assert package.version >= release(newest), f"the catalog names {newest}"

@@ -417,11 +417,20 @@ def _can_name(model: Model, scope: Scope, site: Call, node: Attr) -> bool:
             # A parameter or variable of the same name: the same kind of thing by convention.
             # A function's `global` may set it later than the file's own lines run.
             here = owner is scope or any(_scope_of(b) is scope for b in bindings)
-            return all(b.how in {"param", "assign"} for b in bindings) and (
-                not here or _set_before(owner, root.id, site)
+            return (
+                all(b.how in {"param", "assign"} for b in bindings)
+                and not _collects(owner, root.id)
+                and (not here or _set_before(owner, root.id, site))
             )
         owner = owner.outer
     return False
+
+
+def _collects(scope: Scope, name: str) -> bool:
+    """Whether the name is a function's ``*args`` or ``**kwargs``, which have no settings."""
+    return isinstance(scope, Function) and any(
+        param.name == name and param.kind in {"vararg", "kwarg"} for param in scope.params
+    )
 
 
 def _set_before(scope: Scope, name: str, site: Call) -> bool:

@@ -11,7 +11,8 @@ from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 from sampler_lint.model.seeds import Seed, in_scope
 from sampler_lint.rules._mend import add_keyword
-from sampler_lint.rules._region import Region, line_indent
+from sampler_lint.rules._region import Region
+from sampler_lint.source import SourceFile
 
 
 def spelled(seed: Seed) -> str:
@@ -72,9 +73,12 @@ def parameter_edit(module: Module, function: Function, default: str) -> Edit:
     if not function.params:
         start = source.text.index("(", region.span(node.name)[1]) + 1
         return Edit(source.path, start, start, text)
+    own_line = f",{source.newline}{{}}"
     if isinstance(parameters.star_kwarg, cst.Param):
         stars = source.text.rindex("**", 0, region.span(parameters.star_kwarg.name)[0])
-        return Edit(source.path, stars, stars, f"{text}, ")
+        indent = _alone_on_line(source, stars)
+        gap = " " if indent is None else own_line[1:].format(indent)
+        return Edit(source.path, stars, stars, f"{text},{gap}")
     last = function.params[-1]
     last_node = next(
         param
@@ -85,13 +89,20 @@ def parameter_edit(module: Module, function: Function, default: str) -> Edit:
     end = region.span(part)[1]
     if isinstance(part, cst.Annotation):
         end = region.span(part.annotation)[1]
-    comma = isinstance(last_node.comma, cst.Comma)
-    last_row = source.position(region.span(last_node.name)[0]).row
-    if last_row != function.define.row and line_indent(source, last_row) and comma:
+    indent = _alone_on_line(source, region.span(last_node.name)[0])
+    if indent is None:
+        return Edit(source.path, end, end, f", {text}")
+    if isinstance(last_node.comma, cst.Comma):
         at = source.text.index(",", end) + 1
-        added = f"{source.newline}{line_indent(source, last_row)}{text},"
-        return Edit(source.path, at, at, added)
-    return Edit(source.path, end, end, f", {text}")
+        return Edit(source.path, at, at, f"{own_line[1:].format(indent)}{text},")
+    return Edit(source.path, end, end, f"{own_line.format(indent)}{text}")
+
+
+def _alone_on_line(source: SourceFile, offset: int) -> str | None:
+    """The white space before ``offset``, if nothing else stands before it in its line."""
+    place = source.position(offset)
+    before = source.line(place.row)[: place.column - 1]
+    return None if before.strip() else before
 
 
 _ENTRY = r"^([ \t]+){name}( ?\([^)\n]*\))?:"

@@ -440,7 +440,7 @@ def _suspect(
     else:
         function = site.scope if isinstance(site.scope, Function) else None
         if function is not None and _can_take_parameter(function):
-            message += f"; give `{function.name}` a `seed` parameter and pass it on"
+            message += f"; give `{_called(function)}` a `seed` parameter and pass it on"
             mend = lambda: _add_parameter(model, module, function, site, fixed)  # noqa: E731
         else:
             message += f"; pass the program's seed as `{keyword}=`"
@@ -459,14 +459,19 @@ def _pass_seed(module: Module, site: Call, fixed: _Fixed, seed: Seed) -> Fix | N
 
 
 def _can_take_parameter(function: Function) -> bool:
-    """A plain function: the signature of a method may be somebody else's contract."""
+    """A plain function or a constructor: a method's signature may be somebody else's contract."""
     return (
-        function.cls is None
+        (function.cls is None or (function.name == "__init__" and bool(function.params)))
         and function.define is not None
         and function.param("seed") is None
         and "seed" not in function.bindings
         and not function.decorators
     )
+
+
+def _called(function: Function) -> str:
+    """The name by which the function is called: of a constructor, the class's."""
+    return function.cls.name if function.cls is not None else function.name
 
 
 def _add_parameter(
@@ -485,12 +490,12 @@ def _add_parameter(
     calls = [
         call
         for call in model.flow.callers(function)
-        if last_name(call.func) == function.name and _shuffles_through(model, site, call)
+        if last_name(call.func) == _called(function) and _shuffles_through(model, site, call)
     ]
     passed, everywhere = pass_in(model, calls, "seed")
     safe = bool(calls) and everywhere and not is_library(module, function)
     return fix(
-        f"Give `{function.name}` a `seed` parameter",
+        f"Give `{_called(function)}` a `seed` parameter",
         Applicability.SAFE if safe else Applicability.UNSAFE,
         [*edits, *passed],
         source,

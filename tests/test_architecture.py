@@ -31,6 +31,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "fixing": {"source", "findings"},
     "rounds": {"fixing", "source", "findings"},
     "fingerprints": {"source", "findings"},
+    "baseline": {"fingerprints", "source", "findings"},
+    "changed_lines": {"findings"},
     "reporters": {"fingerprints", "source", "findings"},
     "rules": {"model", "suppressions", "options", "source", "findings"},
     "engine": {

@@ -380,7 +380,7 @@ def test_diff_wins_over_fix(buggy):
 def test_unsafe_fixes_are_passed_on(buggy, monkeypatch):
     seen = []
 
-    def fix(paths, options, *, unsafe, write, overlay):
+    def fix(paths, options, *, unsafe, write, overlay, narrow):
         seen.append((unsafe, write))
         return engine.FixReport(engine.Report())
 
@@ -655,10 +655,8 @@ def test_version_imports_next_to_nothing(project):
     modules, out = imported_by(["--version"], project)
     assert out == f"sampler-lint {__version__}\n"
     ours = {name for name in modules if name.startswith("sampler_lint")}
-    cli = (
-        ".cli",
-        *(f".cli.{each}" for each in ("_common", "_fixing", "_settings", "_telling", "check")),
-    )
+    options = ("_adopting", "_common", "_fixing", "_settings", "_telling")
+    cli = (".cli", *(f".cli.{each}" for each in (*options, "check")))
     assert ours == {f"sampler_lint{each}" for each in ("", *cli)}
     assert not {"libcst", "torch", "ast", "dataclasses", "pathlib", "json"} & modules
 

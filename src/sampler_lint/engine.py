@@ -10,7 +10,7 @@ import contextlib
 import functools
 import gc
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -37,6 +37,10 @@ class Report:
     errors: list[FileError] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     """Every file that was asked for (candidate or not)."""
+
+
+#: Takes findings that are to be left alone out of a report of the given contents.
+Narrow = Callable[[Report, Mapping[str, bytes]], None]
 
 
 class Session:
@@ -333,6 +337,7 @@ def fix(
     write: bool = True,
     max_rounds: int = 10,
     overlay: Mapping[str, bytes] | None = None,
+    narrow: Narrow | None = None,
 ) -> FixReport:
     """Fix what ``check`` finds in the Python files at and below ``paths``.
 
@@ -346,6 +351,7 @@ def fix(
         write: whether changed files are written, or only reported.
         max_rounds: how often to check again after fixing, as a fix may make way for another.
         overlay: as for ``check``.
+        narrow: takes findings that are to be left alone out of a report of the given contents.
 
     Never raises for what is in a file or for a file that cannot be written: that becomes
     a :class:`FileError`.
@@ -353,8 +359,15 @@ def fix(
     from sampler_lint.rounds import Rounds, stamp
 
     overlay = overlay or {}
+
+    def checked(contents: Mapping[str, bytes]) -> Report:
+        report = check(paths, options, overlay=contents)
+        if narrow is not None:
+            narrow(report, contents)
+        return report
+
     rounds = Rounds(
-        lambda contents: check(paths, options, overlay=contents),
+        checked,
         overlay=overlay,
         stamps={path: stamp(path) for path in _find(paths, _options_of(options)).files},
         unsafe=unsafe,

@@ -8,6 +8,7 @@ as it stands in the file, so nothing outside an edit can change.
 from __future__ import annotations
 
 import enum
+import re
 from dataclasses import dataclass, field
 
 
@@ -53,6 +54,15 @@ class Fix:
     def paths(self) -> frozenset[str]:
         """The files the fix touches."""
         return frozenset(edit.path for edit in self.edits)
+
+
+_PLACE = re.compile(r"(?P<path>.+?):(?P<row>[1-9]\d*): (?P<text>.*)", re.DOTALL)
+
+
+def place_in(why: str) -> tuple[str, int, str] | None:
+    """Path, row and the rest of a reason that begins with a place."""
+    match = _PLACE.fullmatch(why)
+    return (match["path"], int(match["row"]), match["text"]) if match else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +119,11 @@ class Finding:
             return self.start, self.end
         last = self.cell.file_row + self.end.row - self.start.row
         return Position(self.cell.file_row, 1), Position(last, 1)
+
+    @property
+    def places(self) -> list[tuple[str, int, str]]:
+        """The places that it rests on: path, row, and what is there; see ``why``."""
+        return [place for place in map(place_in, self.why) if place]
 
     @property
     def sort_key(self) -> tuple[str, Position, str, str]:

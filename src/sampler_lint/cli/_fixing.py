@@ -13,7 +13,7 @@ from sampler_lint.cli._common import UsageError, complain_of, write_bytes
 from sampler_lint.cli._telling import Teller
 
 if TYPE_CHECKING:
-    from sampler_lint.engine import FixReport, OptionsOf
+    from sampler_lint.engine import FixReport, Narrow, OptionsOf
     from sampler_lint.findings import FileError
 
 _BAR = 20
@@ -52,6 +52,7 @@ def mend(
     options: OptionsOf,
     paths: Sequence[str],
     overlay: Mapping[str, bytes],
+    narrow: Narrow | None,
 ) -> tuple[list[FileError], bool]:
     """Fix, and tell it; returns what went wrong, and whether there is something to exit 1 for.
 
@@ -64,7 +65,7 @@ def mend(
 
     told = not arguments.diff and not overlay
     in_place = told and arguments.patch_dir is None
-    result = _fixed(arguments, options, paths, overlay, write=in_place)
+    result = _fixed(arguments, options, paths, overlay, narrow, write=in_place)
     errors = [*result.report.errors, *result.errors]
     after = {path: new for path, (_, new) in result.changed.items()}
     # The report owns standard output unless a patch or the fixed source does.
@@ -94,6 +95,7 @@ def _fixed(
     options: OptionsOf,
     paths: Sequence[str],
     overlay: Mapping[str, bytes],
+    narrow: Narrow | None,
     *,
     write: bool,
 ) -> FixReport:
@@ -109,7 +111,7 @@ def _fixed(
     for repository, own in repositories.items():
         progress.step(repository)
         result = engine.fix(
-            own, options, unsafe=arguments.unsafe_fixes, write=write, overlay=overlay
+            own, options, unsafe=arguments.unsafe_fixes, write=write, overlay=overlay, narrow=narrow
         )
         for path in [path for path in result.changed if os.path.abspath(path) in seen]:
             del result.changed[path]

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sampler_lint import __version__
+from sampler_lint.cli._adopting import add_adopting, narrowing, put_up_with
 from sampler_lint.cli._common import (
     CLEAN,
     FAILED,
@@ -46,11 +47,7 @@ def _check_parser() -> argparse.ArgumentParser:
         help="files and folders (default: .); - is standard input",
     )
     add_fixing(parser)
-    parser.add_argument(
-        "--add-noqa",
-        action="store_true",
-        help="silence what is found with comments instead of telling it",
-    )
+    add_adopting(parser)
     add_choosing(parser)
     add_configuring(parser)
     add_telling(parser)
@@ -70,20 +67,21 @@ def main(argv: Sequence[str]) -> int:
     paths, overlay = _inputs(arguments)
     settings.fill_in(arguments)
     options = settings.options
-    if arguments.add_noqa:
+    if arguments.add_noqa or arguments.write_baseline is not None:
         if fixing or overlay:
-            raise UsageError("--add-noqa goes with neither fixing nor standard input")
-        from sampler_lint.cli._add_noqa import add_noqa
-
-        return add_noqa(paths, options)
+            raise UsageError("--add-noqa and --write-baseline neither fix nor read standard input")
+        return put_up_with(arguments, paths, options)
+    narrow = narrowing(arguments, paths)
     if fixing:
-        errors, found = mend(arguments, options, paths, overlay)
+        errors, found = mend(arguments, options, paths, overlay, narrow)
         return _exit_code(arguments, errors, found=found)
 
     from sampler_lint import engine
     from sampler_lint.reporters import Sources
 
     report = engine.check(paths, options, overlay=overlay)
+    if narrow is not None:
+        narrow(report, overlay)
     teller = Teller(arguments, sys.stdout)
     teller.tell(teller.outcome(report, sources=Sources(overlay)))
     complain_of(report.errors)

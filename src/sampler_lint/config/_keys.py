@@ -150,7 +150,7 @@ def _frameworks(value: Any) -> tuple[str, ...]:
 KEYS = (
     Key("select", _codes, 'select = ["SMP1", "SMP201"]', "code prefixes to report; `ALL` is all"),
     Key("ignore", _codes, 'ignore = ["SMP504"]', "code prefixes to leave out"),
-    Key("extend-select", _codes, 'extend-select = ["SMP405"]', "code prefixes to report besides"),
+    Key("extend-select", _codes, 'extend-select = ["SMP504"]', "code prefixes to report besides"),
     Key(
         "per-file-ignores",
         _codes_by_pattern,

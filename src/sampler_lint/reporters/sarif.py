@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any
 
 from sampler_lint import __version__
-from sampler_lint.findings import Edit, Finding, Position
+from sampler_lint.findings import Edit, Finding, Position, place_in
 from sampler_lint.fingerprints import fingerprints
 from sampler_lint.reporters import Outcome, rule_url
 from sampler_lint.reporters._links import below, uri
@@ -21,7 +20,6 @@ _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )
 _ROOT = "%SRCROOT%"
-_WHY = re.compile(r"(?P<path>.+?):(?P<row>[1-9]\d*): (?P<text>.*)", re.DOTALL)
 
 
 def render(outcome: Outcome) -> str:
@@ -82,13 +80,11 @@ def _result(finding: Finding, index: int, fingerprint: str, outcome: Outcome) ->
 
 def _related(why: str) -> dict[str, Any]:
     """A place the finding rests on; only a message where it names none."""
-    match = _WHY.fullmatch(why)
-    if match is None:
+    place = place_in(why)
+    if place is None:
         return {"message": {"text": why}}
-    return {
-        **_location(match["path"], {"startLine": int(match["row"])}),
-        "message": {"text": match["text"]},
-    }
+    path, row, text = place
+    return {**_location(path, {"startLine": row}), "message": {"text": text}}
 
 
 def _location(path: str, region: dict[str, int]) -> dict[str, Any]:

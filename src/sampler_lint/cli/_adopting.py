@@ -1,0 +1,128 @@
+"""Options for code that has findings already: baselines, changed lines, comments."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from sampler_lint.cli._common import CLEAN, FAILED, UsageError, complain_of
+
+if TYPE_CHECKING:
+    from sampler_lint.baseline import Baseline
+    from sampler_lint.changed_lines import ChangedLines
+    from sampler_lint.engine import Narrow, OptionsOf, Report
+
+
+def add_adopting(parser: argparse.ArgumentParser) -> None:
+    """Options that leave what is old alone."""
+    group = parser.add_argument_group("adopting")
+    group.add_argument(
+        "--baseline", metavar="FILE", help="leave out the findings that are listed in FILE"
+    )
+    group.add_argument(
+        "--write-baseline", metavar="FILE", help="list what is found in FILE instead of telling it"
+    )
+    group.add_argument(
+        "--diff-base",
+        metavar="REV",
+        help="only findings on lines changed since the git revision REV, or that rest on such",
+    )
+    group.add_argument(
+        "--add-noqa",
+        action="store_true",
+        help="silence what is found with comments instead of telling it",
+    )
+
+
+def narrowing(arguments: argparse.Namespace, paths: Sequence[str]) -> Narrow | None:
+    """What takes old findings out of a report; None to leave all.
+
+    Raises:
+        UsageError: the baseline or git's revision cannot be used.
+    """
+    if arguments.baseline is None and arguments.diff_base is None:
+        return None
+    from sampler_lint.baseline import Baseline, BaselineError
+    from sampler_lint.changed_lines import ChangedLines, GitError
+
+    baseline: Baseline | None = None
+    changes: ChangedLines | None = None
+    try:
+        if arguments.baseline is not None:
+            baseline = Baseline.read(arguments.baseline)
+        if arguments.diff_base is not None:
+            changes = ChangedLines(arguments.diff_base, paths)
+    except BaselineError as error:
+        raise UsageError(str(error)) from error
+    except GitError as error:
+        raise UsageError(f"--diff-base {arguments.diff_base}: {error}") from error
+    return _Narrowing(baseline, changes)
+
+
+class _Narrowing:
+    def __init__(self, baseline: Baseline | None, changes: ChangedLines | None) -> None:
+        self._baseline = baseline
+        self._changes = changes
+        self._first = True
+
+    def __call__(self, report: Report, contents: Mapping[str, bytes]) -> None:
+        from sampler_lint.changed_lines import GitError
+        from sampler_lint.reporters import Sources
+
+        if self._baseline is not None:
+            sources = Sources(contents)
+            gone = self._baseline.gone(report.findings, sources, report.files)
+            if gone and self._first:
+                entries = "entry is" if gone == 1 else "entries are"
+                print(
+                    f"note: {gone} {entries} no longer found: --write-baseline "
+                    f"{self._baseline.path} would list what is left",
+                    file=sys.stderr,
+                )
+            self._first = False
+            report.findings = self._baseline.new(report.findings, sources)
+        if self._changes is not None:
+            touch = self._changes.touch
+            try:
+                report.findings = [
+                    finding
+                    for finding in report.findings
+                    if touch(finding, contents.get(finding.path))
+                ]
+            except GitError as error:
+                raise UsageError(f"--diff-base: {error}") from error
+
+
+def put_up_with(arguments: argparse.Namespace, paths: Sequence[str], options: OptionsOf) -> int:
+    """Silence or list what is found, as asked, and return the exit code.
+
+    Raises:
+        UsageError: both are asked for, only a part is to be taken, or a file cannot be written.
+    """
+    if arguments.baseline is not None or arguments.diff_base is not None:
+        raise UsageError("--add-noqa and --write-baseline take all that is found")
+    if not arguments.add_noqa:
+        return _write_baseline(arguments.write_baseline, paths, options)
+    if arguments.write_baseline is not None:
+        raise UsageError("--add-noqa and --write-baseline exclude each other")
+    from sampler_lint.cli._add_noqa import add_noqa
+
+    return add_noqa(paths, options)
+
+
+def _write_baseline(file: str, paths: Sequence[str], options: OptionsOf) -> int:
+    from sampler_lint import baseline, engine
+    from sampler_lint.reporters import Sources
+    from sampler_lint.reporters.text import visible
+
+    report = engine.check(paths, options)
+    try:
+        baseline.write(file, report.findings, Sources())
+    except baseline.BaselineError as error:
+        raise UsageError(str(error)) from error
+    count = len(report.findings)
+    print(f"Wrote {count} {'finding' if count == 1 else 'findings'} to {visible(file)}.")
+    complain_of(report.errors)
+    return FAILED if report.errors else CLEAN

@@ -246,6 +246,13 @@ class Model:
             self._trials[cls, around_shard] = known
         return known
 
+    def true_length(self, cls: Class, returned: Expr, candidates: list[str]) -> str | None:
+        """The first of several codes that is the length of ``cls``, returned in that place."""
+        from sampler_lint.model.running.candidates import first_true
+
+        module = self.module_of(cls)
+        return first_true(self._interpreter, cls, module, returned, candidates)
+
     # -- samplers and loaders
 
     def constructions(self) -> Iterator[Obj]:

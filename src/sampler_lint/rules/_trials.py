@@ -13,6 +13,7 @@ from sampler_lint.model.facts import (
     Class,
     Expr,
     Function,
+    Index,
     Name,
     Node,
     expressions,
@@ -137,3 +138,17 @@ def counts(trial: Trial) -> str:
 def is_uneven(trial: Trial) -> bool:
     """Whether the ranks of a world hand out different numbers."""
     return trial.raised is None and len({turn.count for turn in trial.turns}) > 1
+
+
+def slice_of(module: Module, node: Index) -> ast.Slice | None:
+    """The slice as Python has it: the facts do not keep which part is which."""
+    source = module.source
+    start = source.offset(node.row, node.col)
+    end = source.offset(node.end_row, node.end_col)
+    try:
+        parsed = ast.parse(f"({source.text[start:end]})", mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+    if isinstance(parsed, ast.Subscript) and isinstance(parsed.slice, ast.Slice):
+        return parsed.slice
+    return None

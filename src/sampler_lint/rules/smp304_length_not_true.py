@@ -5,24 +5,33 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
+from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model.facts import (
     Attr,
+    Bin,
     Call,
+    Choice,
     Class,
+    Compare,
     Const,
     Expr,
     For,
     Function,
     If,
+    Index,
     Name,
     Node,
     Return,
     Simple,
     Stmt,
+    Unary,
     While,
     blocks,
+    expressions,
+    last_name,
     same,
     statements,
     walk,
@@ -31,9 +40,10 @@ from sampler_lint.model.flow import self_class
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import name_of
+from sampler_lint.rules._mend import fix, name_of, text_of
 from sampler_lint.rules._quotient import quotients, remainders
-from sampler_lint.rules._trials import defined_by, judged
+from sampler_lint.rules._region import offsets
+from sampler_lint.rules._trials import defined_by, judged, slice_of
 
 if TYPE_CHECKING:
     from sampler_lint.model.running.trials import Trial
@@ -67,11 +77,14 @@ class LengthNotTrue(Rule):
         an inherited `__len__` under a new `__iter__`.
 
     Fix safety:
-        There is no fix: whether `__len__` or `__iter__` is at fault is for the author to say.
+        Safe for `min(1, ...)`, which becomes `max(1, ...)`. Unsafe for a `__len__` of one `return`
+        for which there is an expression that is what every rank hands out in every world it was
+        tried in: whether `__len__` or `__iter__` is at fault is for the author to say. No other
+        fix is offered.
 
     How it is proved:
         Invariant `length-is-true`: the recorder counts what a loader of the fixture hands out
-        and compares it with `len()` before, and with the right twin.
+        and compares it with `len()` before and after the fix, or with the right twin.
 
     References:
         - torch/utils/data/sampler.py, the notes on `__len__` above `class Sampler`
@@ -81,7 +94,6 @@ class LengthNotTrue(Rule):
     code = "SMP304"
     name = "length-not-true"
     invariant = "length-is-true"
-    fixable = "never"
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Try each sampler class, and read what cannot be tried."""
@@ -120,7 +132,10 @@ def _miscounts(model: Model, module: Module, cls: Class) -> Suspect | None:
         f"`len(loader)`; make `__len__` count what `__iter__` yields"
     )
     where, node = _place(model, module, cls, length, iterate, trial)
-    return Suspect(where, node, message, why=(f"{model.place(iterate, iterate)}: handed out here",))
+    why = (f"{model.place(iterate, iterate)}: handed out here",)
+    return Suspect(
+        where, node, message, why=why, mend=lambda: _mend_length(model, module, cls, length)
+    )
 
 
 def _takes_wrong_remainder(model: Model, cls: Class) -> bool:
@@ -202,6 +217,90 @@ def _first_return(function: Function) -> Node | None:
     return next((stmt.value for stmt in function.returns if stmt.value is not None), None)
 
 
+# --------------------------------------------------------------------------- the fix
+
+_MOST_ATTRIBUTES = 10
+
+
+def _mend_length(model: Model, module: Module, cls: Class, length: Function | None) -> Fix | None:
+    """Return what turns out to be the count in every world, if there is such an expression."""
+    if length is None or length.outer is not cls or len(length.returns) != 1:
+        return None
+    returned = length.returns[0].value
+    if returned is None or not length.params:
+        return None
+    candidates = list(_candidates(model, module, cls, length, returned))
+    found = model.true_length(cls, returned, candidates)
+    if found is None:
+        return None
+    start, end = offsets(module.source, returned)
+    edit = Edit(module.source.path, start, end, found)
+    return fix(f"Return `{found}`", Applicability.UNSAFE, [edit], module.source)
+
+
+def _candidates(
+    model: Model, module: Module, cls: Class, length: Function, returned: Expr
+) -> Iterator[str]:
+    """Attributes that may hold the length, the other rounding, a rank's share of it."""
+    me = length.params[0].name
+    init = cls.method("__init__")
+    stored = [
+        store.target.name
+        for store in (() if init is None else init.stores)
+        if isinstance(store.target, Attr) and self_class(store.target.value) is cls
+    ]
+    for name in list(dict.fromkeys(stored))[:_MOST_ATTRIBUTES]:
+        yield f"{me}.{name}"
+        yield f"len({me}.{name})"
+    text = text_of(module.source, returned)
+    divided = _divided(module, returned)
+    if divided is not None:
+        count, size = divided
+        floor, ceil = f"{count} // {size}", f"-(-{count} // {size})"
+        yield from (ceil, floor)
+        if "drop_last" in model.attributes(cls).names:
+            yield f"{floor} if {me}.drop_last else {ceil}"
+    for rank, ranks in dict.fromkeys(_strides(module, cls)):
+        yield f"len(range({rank}, {text}, {ranks}))"
+        yield f"{text} // {ranks}"
+
+
+def _divided(module: Module, expr: Expr) -> tuple[str, str] | None:
+    """``count`` and ``size`` of a quotient that is rounded, either way."""
+    if isinstance(expr, Unary) and expr.op == "USub":
+        expr = expr.operand
+    if isinstance(expr, Call) and last_name(expr.func) == "ceil" and len(expr.positional) == 1:
+        expr = expr.positional[0]
+    if not isinstance(expr, Bin) or expr.op not in {"FloorDiv", "Div"}:
+        return None
+    count = expr.left
+    if isinstance(count, Unary) and count.op == "USub":
+        count = count.operand
+
+    def atom(part: Expr) -> str:
+        text = text_of(module.source, part)
+        return f"({text})" if isinstance(part, (Bin, Unary, Compare, Choice)) else text
+
+    return atom(count), atom(expr.right)
+
+
+def _strides(module: Module, cls: Class) -> Iterator[tuple[str, str]]:
+    """``self.rank`` and ``self.num_replicas`` of ``x[self.rank :: self.num_replicas]``."""
+    for method in cls.methods:
+        for stmt in statements(method.body):
+            for expr in expressions(stmt):
+                for node in walk(expr):
+                    key = slice_of(module, node) if isinstance(node, Index) else None
+                    if key is not None and key.lower is not None and key.step is not None:
+                        lower, step = ast.unparse(key.lower), ast.unparse(key.step)
+                        if _is_kept(lower) and _is_kept(step):
+                            yield lower, step
+
+
+def _is_kept(code: str) -> bool:
+    return code.startswith("self.") and code.removeprefix("self.").isidentifier()
+
+
 # --------------------------------------------------------------------------- read
 
 
@@ -250,8 +349,17 @@ def _at_most_one(model: Model, cls: Class) -> Suspect | None:
                     f"steps of an epoch and the learning-rate schedule, is one batch at most; "
                     f"for a lower bound use `max(1, …)`"
                 )
-                return Suspect(model.module_of(method), value, message)
+                module = model.module_of(method)
+                return Suspect(
+                    module, value, message, mend=partial(_mend_bound, module, value.func)
+                )
     return None
+
+
+def _mend_bound(module: Module, name: Name) -> Fix:
+    start, end = offsets(module.source, name)
+    edit = Edit(module.source.path, start, end, "max")
+    return fix("Make 1 the lower bound", Applicability.SAFE, [edit], module.source)
 
 
 def _own_methods(model: Model, cls: Class, call: Call) -> list[Function]:

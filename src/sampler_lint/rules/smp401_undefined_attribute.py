@@ -101,6 +101,8 @@ class UndefinedAttribute(Rule):
             for read in scope.reads:
                 if self_class(read.value) is not cls or read.name in defined or read.name in asked:
                     continue
+                if _is_never_called(model, scope):
+                    continue
                 if _is_declared(read):
                     continue
                 if read.name.startswith("__") or _is_forgiven(read):
@@ -205,7 +207,8 @@ def _is_checked(model: Model, call: Call, depth: int) -> bool:
     """Whether anything may keep the call, or every call of its function, from being run."""
     stmt = call.stmt
     if stmt is None or any(
-        isinstance(outer, Try) or (isinstance(outer, If) and not _is_single_branch(outer, stmt))
+        isinstance(outer, Try)
+        or (isinstance(outer, If) and not (_is_main(outer) or _is_single_branch(outer, stmt)))
         for outer in stmt.ancestors()
     ):
         return True
@@ -237,6 +240,29 @@ def _asks_for_ranks(stmt: Stmt) -> bool:
         mentions_ranks(test) or any("sampler" in (last_name(n) or "") for n in walk(test))
         for test in tests
     )
+
+
+def _is_never_called(model: Model, scope: Scope) -> bool:
+    """Whether it is a private method that nothing in the tree reads of such an object."""
+    if not isinstance(scope, Function) or scope.cls is None:
+        return False
+    related = {None, *model.flow.subclasses(scope.cls), *model.flow.mro(scope.cls)}
+    return (
+        scope.name.startswith("_")
+        and not scope.name.endswith("__")
+        and not scope.decorators
+        and not any(
+            read.name == scope.name and self_class(read.value) in related
+            for module in model.project.loaded
+            for other in module.facts.scopes
+            for read in other.reads
+        )
+    )
+
+
+def _is_main(choice: If) -> bool:
+    """``if __name__ == "__main__":``."""
+    return any(isinstance(node, Name) and node.id == "__name__" for node in walk(choice.test))
 
 
 def _is_single_branch(choice: If, stmt: Stmt) -> bool:

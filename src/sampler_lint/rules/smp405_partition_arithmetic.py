@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -23,6 +24,7 @@ from sampler_lint.model.facts import (
     If,
     Index,
     Name,
+    Node,
     Seq,
     Simple,
     Stmt,
@@ -39,13 +41,15 @@ from sampler_lint.model.linked import Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.model.ranks import mentions_ranks
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import name_of
+from sampler_lint.rules._mend import fix, name_of, text_of
+from sampler_lint.rules._region import offsets
 from sampler_lint.rules._trials import (
     checks_length,
     counts,
     is_uneven,
     judged,
     node_of,
+    slice_of,
     splitting_place,
 )
 
@@ -79,7 +83,9 @@ class PartitionArithmetic(Rule):
         an int, so no batch is ever complete.
 
     Fix safety:
-        There is no fix: what to pad, drop or round is the author's choice.
+        Safe for what can only mean one thing: `x[: len(x) - k]` for `x[:-k]`, a loop that goes
+        down to 0, `len(batch)` compared with the batch size. For the rest there is no fix: what
+        to pad, drop or round is the author's choice.
 
     How it is proved:
         Invariant `partitions` for shards (the ranks share no sample and together read all) and
@@ -93,7 +99,6 @@ class PartitionArithmetic(Rule):
     code = "SMP405"
     name = "partition-arithmetic"
     invariant = "runs"
-    fixable = "never"
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Try each sampler class; then read the ones whose slips need no numbers."""
@@ -223,7 +228,7 @@ def _first_never_removed(module: Module, loop: For) -> Iterator[Suspect]:
             f"what follows divides by its length or reads nothing; use "
             f"`range(len({text}) - 1, -1, -1)`"
         )
-        yield Suspect(module, call, message)
+        yield Suspect(module, call, message, mend=_replacing(module, stop, "-1"))
 
 
 def _removes(stmt: Stmt, items: Expr, index: str) -> bool:
@@ -308,7 +313,7 @@ def _says_worker(expr: Expr) -> bool:
 
 def _minus_zero(module: Module, function: Function, node: Index, stmt: Stmt) -> Iterator[Suspect]:
     """``x[:-k]`` where ``k`` is a remainder that may be 0."""
-    key = _slice_of(module, node)
+    key = slice_of(module, node)
     if key is None or key.lower is not None or key.step is not None:
         return
     upper = key.upper
@@ -316,7 +321,7 @@ def _minus_zero(module: Module, function: Function, node: Index, stmt: Stmt) -> 
         return
     count = upper.operand
     if isinstance(count, ast.BinOp) and isinstance(count.op, ast.Mod):
-        yield _minus_zero_suspect(module, node, ast.unparse(count))
+        yield _minus_zero_suspect(module, node, f"({ast.unparse(count)})")
     elif isinstance(count, ast.Name):
         bindings = function.bindings.get(count.id, [])
         if len(bindings) == 1 and _is_remainder(bindings[0]) and not _asks(function, count.id):
@@ -328,21 +333,21 @@ def _minus_zero_suspect(module: Module, node: Index, count: str) -> Suspect:
         f"`{count}` is a remainder and may be 0, and `[:-0]` is empty: whenever it divides "
         f"evenly nothing at all is handed out; slice up to `len(…) - {count}`"
     )
-    return Suspect(module, node, message)
+    if not isinstance(node.value, (Name, Attr)):
+        return Suspect(module, node, message)
+    items = text_of(module.source, node.value)
+    sliced = f"{items}[: len({items}) - {count}]"
+    return Suspect(module, node, message, mend=_replacing(module, node, sliced))
 
 
-def _slice_of(module: Module, node: Index) -> ast.Slice | None:
-    """The slice as Python has it: the facts do not keep which part is which."""
-    source = module.source
-    start = source.offset(node.row, node.col)
-    end = source.offset(node.end_row, node.end_col)
-    try:
-        parsed = ast.parse(f"({source.text[start:end]})", mode="eval").body
-    except (SyntaxError, ValueError):
-        return None
-    if isinstance(parsed, ast.Subscript) and isinstance(parsed.slice, ast.Slice):
-        return parsed.slice
-    return None
+def _replacing(module: Module, node: Node, code: str) -> Callable[[], Fix]:
+    """The fix that writes ``code`` in the place of a node."""
+
+    def mend() -> Fix:
+        edit = Edit(module.source.path, *offsets(module.source, node), code)
+        return fix(f"Write `{code}`", Applicability.SAFE, [edit], module.source)
+
+    return mend
 
 
 def _is_remainder(binding: Binding) -> bool:
@@ -380,9 +385,8 @@ def _list_as_number(module: Module, function: Function, node: Compare) -> Iterat
             result = "a list never equals a number, so no batch is ever complete"
         else:
             result = "comparing a list with a number raises TypeError"
-        yield Suspect(
-            module, node, f"`{text}` is a list: {result}; compare `len({text})` with `{size}`"
-        )
+        message = f"`{text}` is a list: {result}; compare `len({text})` with `{size}`"
+        yield Suspect(module, node, message, mend=_replacing(module, left, f"len({text})"))
 
 
 def _is_size(expr: Expr) -> bool:

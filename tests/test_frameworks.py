@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from cases import working_in
 
+from cases import working_in
 from sampler_lint import engine
 
 pytestmark = pytest.mark.frameworks

@@ -94,6 +94,9 @@ _MOST_CALLERS = 150
 """A name that is called in more places than this (``forward``, ``view``) is not followed back."""
 _MOST_VALUES = 24
 _MOST_STEPS = 30_000
+#: A class with more classes above it is as if its bases were not known.
+_DEEPEST_HIERARCHY = 64
+_TOO_DEEP = Unknown("a hierarchy too deep to follow")
 
 
 class _Var:
@@ -122,6 +125,7 @@ class Flow:
         self._solving = False
         self._nested = 0
         self._mros: dict[Class, tuple[Base, ...]] = {}
+        self._resolving: list[Class] = []
         self._callers: dict[Function, dict[tuple[Call, Value | None, Function], None]] = {}
 
     # -- the solver
@@ -843,7 +847,10 @@ class Flow:
         cached = self._mros.get(cls)
         if cached is not None:
             return cached
+        if len(self._resolving) > _DEEPEST_HIERARCHY:
+            return cls, _TOO_DEEP
         self._mros[cls] = (cls,)  # a class among its own bases stops here
+        self._resolving.append(cls)
         orders: list[list[Base]] = []
         for expr in cls.bases:
             for base in self._bases(expr):
@@ -854,8 +861,11 @@ class Flow:
                     orders.append(list(known or [base]))
                 else:
                     orders.append([base])
+        self._resolving.pop()
         orders.append([order[0] for order in orders])
         result = (cls, *_merge(orders))
+        if len(result) > _DEEPEST_HIERARCHY:
+            result = (cls, _TOO_DEEP)
         self._mros[cls] = result
         return result
 

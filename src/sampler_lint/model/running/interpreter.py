@@ -291,7 +291,7 @@ class Interpreter:
 
     def member(self, klass: Klass, name: str, above: Klass | None = None) -> Any:
         """What the hierarchy of ``klass`` (above one of its classes) defines as ``name``."""
-        bases = klass.mro()
+        bases = klass.mro
         if above is not None:
             bases = bases[bases.index(above) + 1 :]
         for base in bases:

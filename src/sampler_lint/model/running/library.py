@@ -432,7 +432,7 @@ def _isinstance(run: Interpreter, value: Any, kinds: Any) -> bool:
         kind = run.external_class(kind)
         if isinstance(kind, Klass):
             if isinstance(value, Instance):
-                if any(base is kind for base in value.klass.mro()):
+                if any(base is kind for base in value.klass.mro):
                     return True
             elif isinstance(value, Source):
                 if kind.name == "Dataset":

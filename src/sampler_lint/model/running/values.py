@@ -7,6 +7,7 @@ import itertools
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -152,11 +153,12 @@ class Klass:
     bases: list[Any]
     members: dict[str, Any] = field(default_factory=dict)
 
+    @cached_property
     def mro(self) -> list[Any]:
         """The linearised hierarchy; a base outside the tree stays as it is."""
         out: dict[int, Any] = {id(self): self}
         for base in self.bases:
-            for ancestor in base.mro() if isinstance(base, Klass) else [base]:
+            for ancestor in base.mro if isinstance(base, Klass) else [base]:
                 out.pop(id(ancestor), None)
                 out[id(ancestor)] = ancestor
         return list(out.values())

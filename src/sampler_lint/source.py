@@ -18,6 +18,10 @@ from sampler_lint.findings import Cell, FileError, Position
 if TYPE_CHECKING:
     from sampler_lint.notebook import Notebook
 
+#: Bytes of the largest file that is read: what people write stays far below it, and a tree of
+#: syntax takes hundreds of times the memory. Most of a notebook is pictures, so it may be larger.
+LARGEST = 4_000_000
+
 #: How the name of a Jupyter notebook ends.
 NOTEBOOK = ".ipynb"
 
@@ -59,13 +63,18 @@ def read_bytes(path: str) -> bytes:
     """The regular file's bytes.
 
     Raises:
-        SourceError: the file cannot be opened or read, or is no regular file.
+        SourceError: the file cannot be opened or read, is no regular file, or is larger than
+            :data:`LARGEST`.
     """
     try:
         # Opening a FIFO would wait for a writer.
         with open(path, "rb", opener=_open_at_once) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
                 raise SourceError(FileError(path, "is no regular file"))
+            if status.st_size > LARGEST and not path.endswith(NOTEBOOK):
+                size = f"{status.st_size / 1e6:.0f} MB, more than {LARGEST / 1e6:.0f}"
+                raise SourceError(FileError(path, f"is too large to be checked ({size})"))
             return file.read()
     except OSError as error:
         reason = error.strerror or type(error).__name__

@@ -559,12 +559,13 @@ class Class(Scope):
 class ModuleFacts(Scope):
     """The facts of one file."""
 
-    __slots__ = ("all_calls", "classes", "functions", "star_imports")
+    __slots__ = ("_inside", "all_calls", "classes", "functions", "star_imports")
     kind = "module"
     functions: list[Function]
     """Every function and method, nested ones too, in reading order."""
     classes: list[Class]
     all_calls: list[Call]
+    _inside: dict[Scope, list[Function]]
     star_imports: list[tuple[str, int]]
     """``from X import *``: dotted name and level."""
 
@@ -574,6 +575,20 @@ class ModuleFacts(Scope):
         yield self
         yield from self.functions
         yield from self.classes
+
+    def inside(self, cls: Class) -> list[Function]:
+        """The functions in a class of this file, nested ones too, in reading order."""
+        by_class: dict[Scope, list[Function]] | None = getattr(self, "_inside", None)
+        if by_class is None:
+            # One pass for all classes: a pass for each would be quadratic in a long file.
+            by_class = self._inside = {}
+            for function in self.functions:
+                outer = function.outer
+                while outer is not None:
+                    if isinstance(outer, Class):
+                        by_class.setdefault(outer, []).append(function)
+                    outer = outer.outer
+        return by_class.get(cls, [])
 
 
 # --------------------------------------------------------------------------- walking

@@ -486,13 +486,7 @@ def _stores_param(setter: Function) -> set[str]:
 def scopes_inside(cls: Class) -> Iterator[Scope]:
     """The class body and every function in it, nested ones too."""
     yield cls
-    for function in cls.module.functions:
-        outer: Scope | None = function.outer
-        while outer is not None:
-            if outer is cls:
-                yield function
-                break
-            outer = outer.outer
+    yield from cls.module.inside(cls)
 
 
 def _dynamic(cls: Class) -> str | None:

@@ -22,6 +22,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "gitignore": set(),
     "notebook": set(),
     "source": {"notebook", "findings"},
+    "cache": set(),
+    "timings": set(),
+    "parallel": set(),
+    "memory": {"cache", "source", "findings"},
     "model": {"source", "findings"},
     "options": {"gitignore"},
     # It knows which words its values may be: codes, formats, frameworks.
@@ -35,7 +39,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "changed_lines": {"findings"},
     "reporters": {"fingerprints", "source", "findings"},
     "rules": {"model", "suppressions", "options", "source", "findings"},
+    "trees": {
+        *("rules", "model", "suppressions", "discovery", "options", "findings"),
+    },
     "engine": {
+        *("trees", "memory", "cache", "parallel", "timings", "options"),
         *("rounds", "fixing", "rules", "model", "suppressions", "discovery", "options"),
         *("source", "findings"),
     },
@@ -119,14 +127,14 @@ def test_rule_files_are_imported_by_nobody(path: Path) -> None:
 
 @each_file
 def test_helpers_of_rules_are_for_rules(path: Path) -> None:
-    """Only the engine, which turns suspects into findings, knows one of them."""
+    """Only the tree, which turns suspects into findings, knows one of them."""
     private = {
         tuple(target)
         for target in imported(path)
         if target[:1] == ["rules"] and target[-1].startswith("_")
     }
     if parts_of(path)[:1] != ["rules"]:
-        assert private <= ({("rules", "_region")} if path.stem == "engine" else set())
+        assert private <= ({("rules", "_region")} if path.stem == "trees" else set())
 
 
 @pytest.mark.parametrize("name", MODEL)

@@ -655,7 +655,7 @@ def test_version_imports_next_to_nothing(project):
     modules, out = imported_by(["--version"], project)
     assert out == f"sampler-lint {__version__}\n"
     ours = {name for name in modules if name.startswith("sampler_lint")}
-    options = ("_adopting", "_common", "_fixing", "_settings", "_telling")
+    options = ("_adopting", "_common", "_fixing", "_performing", "_settings", "_telling")
     cli = (".cli", *(f".cli.{each}" for each in (*options, "check")))
     assert ours == {f"sampler_lint{each}" for each in ("", *cli)}
     assert not {"libcst", "torch", "ast", "dataclasses", "pathlib", "json"} & modules

@@ -12,17 +12,19 @@ import gc
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sampler_lint.discovery import Discovery, find_files, project_root
+from sampler_lint.cache import Cache, build, digest
+from sampler_lint.discovery import project_root
 from sampler_lint.findings import Applicability, FileError, Finding
+from sampler_lint.memory import Memory, TreeReport
 from sampler_lint.options import DEFAULTS, Options, OptionsOf, weight
+from sampler_lint.parallel import Aside
+from sampler_lint.timings import Timings
+from sampler_lint.trees import Session, Tree, files_of, find
 
 if TYPE_CHECKING:
-    from sampler_lint.model.linked import Model
-    from sampler_lint.model.project import Module, Project
-    from sampler_lint.rules import Described, Rule, Suspect
+    from sampler_lint.rules import Described
 
 __all__ = ["FixReport", "Options", "OptionsOf", "Report", "Session", "check", "fix"]
 
@@ -37,126 +39,12 @@ class Report:
     errors: list[FileError] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     """Every file that was asked for (candidate or not)."""
+    timings: Timings = field(default_factory=Timings)
+    """Where the time went."""
 
 
 #: Takes findings that are to be left alone out of a report of the given contents.
 Narrow = Callable[[Report, Mapping[str, bytes]], None]
-
-
-class Session:
-    """Keeps the model of each tree between checks (flake8 asks file by file).
-
-    A model is reused only while no file of its tree has other content than it was made from.
-    """
-
-    def __init__(self) -> None:
-        self._trees: dict[tuple[str, Options], _Tree] = {}
-
-    def tree(
-        self,
-        root: str,
-        options_of: OptionsOf,
-        overlay: Mapping[str, bytes],
-        shown: Mapping[str, str],
-    ) -> _Tree:
-        """The tree below ``root``, made now if there is none that fits."""
-        key = (root, options_of(root))
-        tree = self._trees.get(key)
-        if tree is None or not tree.fits(overlay, shown):
-            tree = self._trees[key] = _Tree(root, options_of, overlay, shown)
-        return tree
-
-
-class _Tree:
-    """One project and, once asked for, the findings of each rule in it."""
-
-    def __init__(
-        self,
-        root: str,
-        options_of: OptionsOf,
-        overlay: Mapping[str, bytes],
-        shown: Mapping[str, str],
-    ) -> None:
-        from sampler_lint.model.project import Project
-
-        self._overlay = dict(overlay)
-        self.options = options_of(root)
-        below = _find([root], options_of).files
-        files = {os.path.abspath(path): _short(path) for path in below}
-        files.update(shown)
-        self.project: Project = Project(root, files, overlay)
-        self._found: dict[str, list[tuple[str, Finding]]] = {}
-
-    def fits(self, overlay: Mapping[str, bytes], shown: Mapping[str, str]) -> bool:
-        """Whether this tree holds the files with the content asked for."""
-        return (
-            shown.keys() <= self.project.files.keys()
-            and not (self._overlay.keys() - overlay.keys())
-            and all(
-                self._overlay.get(path) == data or self.project.holds(path, data)
-                for path, data in overlay.items()
-            )
-        )
-
-    @cached_property
-    def model(self) -> Model:
-        """The linked model of the tree."""
-        from sampler_lint.model.linked import Model
-        from sampler_lint.model.requirements import Requirements
-
-        asked = self.options.torch_version, self.options.frameworks
-        return Model(self.project, Requirements(self.project, *asked))
-
-    def findings(self, rules: Sequence[Rule]) -> dict[str, list[Finding]]:
-        """The findings of ``rules`` by absolute path."""
-        by_path: dict[str, list[Finding]] = {}
-        for rule in rules:
-            if rule.code not in self._found:
-                self._found[rule.code] = list(self._run(rule, self.model))
-            for path, finding in self._found[rule.code]:
-                by_path.setdefault(path, []).append(finding)
-        return by_path
-
-    def _run(self, rule: Rule, model: Model) -> Iterator[tuple[str, Finding]]:
-        seen = set()
-        for suspect in rule.check(model):
-            finding = _finding(rule, suspect)
-            key = (suspect.module.path, finding.start, finding.end)
-            if key not in seen:
-                seen.add(key)
-                yield suspect.module.path, finding
-
-
-def _short(path: str) -> str:
-    """A path that nobody spelled: relative to the working directory when it is below it."""
-    relative = os.path.relpath(path)
-    return path if relative.startswith(os.pardir) else relative
-
-
-def _finding(rule: Rule, suspect: Suspect) -> Finding:
-    from sampler_lint.rules._region import RegionError, offsets
-
-    source = suspect.module.source
-    start, end = offsets(source, suspect.start)
-    if suspect.end is not None:
-        end = offsets(source, suspect.end)[1]
-    fix = None
-    if suspect.mend is not None and not suspect.assumes:
-        try:
-            fix = suspect.mend()
-        except RegionError:
-            fix = None
-    return Finding(
-        rule.code,
-        suspect.message,
-        suspect.module.display,
-        source.position(start),
-        source.position(end),
-        fix,
-        suspect.why,
-        source.cell_of(source.position(start).row),
-        suspect.assumes,
-    )
 
 
 @contextlib.contextmanager
@@ -181,30 +69,59 @@ def check(
     *,
     overlay: Mapping[str, bytes] | None = None,
     session: Session | None = None,
+    cache: Cache | None = None,
+    jobs: int = 1,
 ) -> Report:
     """Check the Python files at and below ``paths``.
 
     The model covers the whole tree the files belong to; only findings in the files asked for
-    are reported. ``options`` may be a function that says what holds in a folder. ``overlay``
-    gives content for paths instead of what is on disk (an editor's buffer, standard input, a
-    fix not yet written). ``session`` keeps models between calls.
+    are reported.
+
+    Args:
+        paths: files and folders.
+        options: what holds for all files, or a function that says what holds in a folder.
+        overlay: content for paths instead of what is on disk (an editor's buffer, standard
+            input, a fix not yet written).
+        session: keeps models between calls.
+        cache: keeps findings between processes; unused with an overlay or a session.
+        jobs: how many processes may work.
 
     Never raises for what is in a file: that becomes a :class:`FileError`.
 
     Raises:
         ValueError: ``torch_version`` or ``frameworks`` of the options cannot be read.
     """
-    session = session or Session()
     options_of = _options_of(options)
     contents = {os.path.abspath(path): data for path, data in (overlay or {}).items()}
     report = Report()
+    with report.timings.stage("find files"):
+        roots = _asked(paths, options_of, contents, report)
+    for root, asked in roots.items():
+        if session is not None:
+            examined = _of_session(session, root, asked, options_of, contents)
+        else:
+            kept = cache if not contents else None
+            examined = _Examination(root, asked, options_of, contents, report.timings).run(
+                kept, jobs
+            )
+        _told(report, root, examined, asked, options_of)
+    report.findings.sort(key=lambda finding: finding.sort_key)
+    report.suppressed.sort(key=lambda finding: finding.sort_key)
+    report.errors.sort(key=lambda error: (error.path, error.row or 0))
+    return report
+
+
+def _asked(
+    paths: Sequence[str], options_of: OptionsOf, contents: Mapping[str, bytes], report: Report
+) -> dict[str, dict[str, str]]:
+    """The files asked for, by the root of their tree: absolute path to path as spelled."""
     asked: dict[str, str] = {}
     roots: dict[str, dict[str, str]] = {}
     for path in paths:
         if os.path.abspath(path) in contents and not os.path.exists(path):
             files = [path]
         else:
-            discovery = _find([path], options_of)
+            discovery = find([path], options_of)
             report.errors.extend(discovery.errors)
             files = discovery.files
         root = os.path.abspath(project_root(path))
@@ -214,37 +131,173 @@ def check(
                 asked[absolute] = file
                 roots.setdefault(root, {})[absolute] = file
     report.files = list(asked.values())
-    for root, files_of_root in roots.items():
-        tree = session.tree(root, options_of, contents, files_of_root)
-        _judge(report, tree, files_of_root, options_of)
-    report.findings.sort(key=lambda finding: finding.sort_key)
-    report.suppressed.sort(key=lambda finding: finding.sort_key)
-    report.errors.sort(key=lambda error: (error.path, error.row or 0))
-    return report
+    return roots
 
 
 def _options_of(options: Options | OptionsOf) -> OptionsOf:
     return options if callable(options) else lambda folder: options
 
 
-def _find(paths: Sequence[str], options_of: OptionsOf) -> Discovery:
-    return find_files(paths, lambda folder: options_of(folder).exclusions)
+def _of_session(
+    session: Session,
+    root: str,
+    asked: Mapping[str, str],
+    options_of: OptionsOf,
+    contents: Mapping[str, bytes],
+) -> TreeReport:
+    """What a tree that is kept in memory says."""
+    tree = session.tree(root, options_of, contents, asked)
+    found = _judged(tree, _choices(asked, options_of))
+    for path in asked.keys() & found.unparsed:
+        found.errors.update((path, error) for error in tree.project.problems({path: asked[path]}))
+    return found
 
 
-def _judge(report: Report, tree: _Tree, files: Mapping[str, str], options_of: OptionsOf) -> None:
-    """Put what there is to say about ``files`` of the tree (absolute path to shown) in order."""
-    from sampler_lint.rules import Rule
+#: Files asked for that hold more than this together are parsed only where a sampler word, or an
+#: import, leads to them: parsing the others takes longer than all the rest, and a syntax error
+#: in them hides no finding.
+MOST_PARSED = 16 * 2**20
+_PAYS_FOR_A_PROCESS = 2**19
 
-    chosen = {path: _chosen(path, options_of(os.path.dirname(path))) for path in files}
-    rules = {rule for _, rules in set(chosen.values()) for rule in rules if isinstance(rule, Rule)}
-    by_path = tree.findings(sorted(rules, key=lambda rule: rule.code))
-    report.errors.extend(tree.project.problems(files))
-    report.errors.extend(_misplaced(tree, {options for options, _ in chosen.values()}))
-    for path, (options, rules_here) in chosen.items():
-        codes = {rule.code for rule in rules_here}
-        found = [finding for finding in by_path.get(path, ()) if finding.code in codes]
-        if found or tree.project.speaks_to_us(path):
-            _file(report, found, tree.project.module_at(path), options, rules_here)
+
+class _Examination:
+    """One tree, examined from the cache or from its files."""
+
+    def __init__(
+        self,
+        root: str,
+        asked: Mapping[str, str],
+        options_of: OptionsOf,
+        contents: Mapping[str, bytes],
+        timings: Timings,
+    ) -> None:
+        self._root = root
+        self._asked = asked
+        self._options_of = options_of
+        self._contents = contents
+        self._timings = timings
+        with timings.stage("find files"):
+            self._files = files_of(root, options_of, asked)
+        self._choices = _choices(self._files, options_of)
+        self._parses_all = self._size() <= MOST_PARSED
+
+    def run(self, cache: Cache | None, jobs: int) -> TreeReport:
+        """What there is to say about the tree, all of it where it is about files asked for."""
+        memory = None
+        found = None
+        if cache is not None:
+            with self._timings.stage("cache"):
+                memory = Memory(cache, self._key(), self._files)
+                found = memory.recall()
+        if found is None:
+            found = self._made(memory, jobs)
+        elif self._parses_all:
+            errors = self._syntax(sorted(self._asked.keys() & found.unparsed)).result()
+            self._add(found, errors)
+        if memory is not None:
+            with self._timings.stage("cache"):
+                memory.keep(found)
+        if self._parses_all:
+            found.errors |= found.syntax_errors
+        return found
+
+    def _size(self) -> int:
+        """How many bytes the files asked for hold together."""
+        size = 0
+        for path in self._asked:
+            if path in self._contents:
+                size += len(self._contents[path])
+            else:
+                with contextlib.suppress(OSError):
+                    size += os.stat(path).st_size
+        return size
+
+    def _key(self) -> str:
+        """What the findings rest on besides files."""
+        here = os.getcwd()
+        own = os.path.join(here, "")
+        spelled = {
+            path: shown for path, shown in self._asked.items() if shown != path.removeprefix(own)
+        }
+        options = self._options_of(self._root)
+        choices: list[object] = list(dict.fromkeys(self._choices.values()))
+        if len(choices) > 1:
+            choices += [(path, choices.index(choice)) for path, choice in self._choices.items()]
+        return repr((build(), here, self._root, spelled, options.of_the_model, choices))
+
+    def _made(self, memory: Memory | None, jobs: int) -> TreeReport:
+        """The report of a model made now."""
+        timings = self._timings
+        with timings.stage("read and parse"):
+            tree = Tree(
+                self._root,
+                self._options_of(self._root),
+                self._files,
+                self._contents,
+                digest if memory is not None else None,
+            )
+        project = tree.project
+        unparsed = [path for path in self._asked if not project.is_parsed(path)]
+        syntax = self._syntax(unparsed if self._parses_all else [], jobs)
+        with timings.stage("rules"):
+            found = _judged(tree, self._choices)
+        with timings.stage("syntax of other files"):
+            self._add(found, syntax.result())
+        timings.rules.update(tree.seconds)
+        timings.files.update((project.files[path], s) for path, s in project.seconds.items())
+        if memory is not None:
+            consulted = {
+                path: None if held is None else digest(held)
+                for path, held in project.consulted.items()
+            }
+            memory.learn(project.digests, tree.rests_on, consulted)
+        return found
+
+    def _syntax(self, paths: Sequence[str], jobs: int = 1) -> Aside:
+        """The syntax of files: to each path the reason and the row of an error, or nothing."""
+
+        def check_all() -> dict[str, tuple[str, int | None] | None]:
+            if not paths:
+                return {}  # nothing to load the model for
+            from sampler_lint.model.project import syntax_error
+
+            errors: dict[str, tuple[str, int | None] | None] = {}
+            for path in paths:
+                error = syntax_error(path, functools.partial(self._bytes, path))
+                errors[path] = (error.reason, error.row) if error is not None else None
+            return errors
+
+        size = 0 if jobs == 1 else self._size()
+        return Aside(check_all, forks=jobs > 1 and len(paths) > 1 and size > _PAYS_FOR_A_PROCESS)
+
+    def _bytes(self, path: str) -> bytes:
+        from sampler_lint.source import read_bytes
+
+        return self._contents[path] if path in self._contents else read_bytes(path)
+
+    def _add(self, found: TreeReport, errors: Mapping[str, tuple[str, int | None] | None]) -> None:
+        for path, error in errors.items():
+            if path in found.unparsed:
+                found.unparsed.discard(path)
+                if error is not None:
+                    found.syntax_errors[path] = FileError(self._files[path], *error)
+
+
+#: How the rules for a file are chosen: its options, and the codes left out for it alone.
+_Choice = tuple[Options, tuple[str, ...]]
+
+
+def _choices(files: Iterable[str], options_of: OptionsOf) -> dict[str, _Choice]:
+    """How the rules for each file are chosen."""
+    by_folder: dict[str, Options] = {}
+    choices: dict[str, _Choice] = {}
+    for path in files:
+        folder = os.path.dirname(path)
+        options = by_folder.get(folder)
+        if options is None:
+            options = by_folder[folder] = options_of(folder)
+        choices[path] = options, options.ignored_in(path)
+    return choices
 
 
 @functools.cache
@@ -258,41 +311,48 @@ def _rules(options: Options, ignored: tuple[str, ...]) -> tuple[Described, ...]:
     )
 
 
-def _chosen(path: str, options: Options) -> tuple[Options, tuple[Described, ...]]:
-    """The options, and the rules that are to judge the file."""
-    return options, _rules(options, options.ignored_in(path))
+def _judged(tree: Tree, choices: Mapping[str, _Choice]) -> TreeReport:
+    """What the rules chosen for each file say of it."""
+    from sampler_lint.rules import Rule
+
+    rules = {rule for choice in set(choices.values()) for rule in _rules(*choice)}
+    by_path = tree.findings(
+        sorted((rule for rule in rules if isinstance(rule, Rule)), key=lambda rule: rule.code)
+    )
+    report = TreeReport()
+    for path, (options, ignored) in choices.items():
+        if path in by_path or tree.project.speaks_to_us(path):
+            rules_here = _rules(options, ignored)
+            codes = {rule.code for rule in rules_here}
+            found = [finding for finding in by_path.get(path, ()) if finding.code in codes]
+            report.findings += [
+                (path, silenced, finding)
+                for silenced, finding in _of_file(tree, path, found, options, rules_here)
+            ]
+    report.errors = dict(tree.project.errors)
+    report.unparsed = {path for path in tree.project.files if not tree.project.is_parsed(path)}
+    return report
 
 
-def _misplaced(tree: _Tree, options: Iterable[Options]) -> Iterator[FileError]:
-    """What a configuration inside the tree says that can only hold for the whole of it."""
-    whole = tree.options.of_the_model
-    for inner in options:
-        for name, value in inner.of_the_model.items():
-            if value != whole.get(name):
-                key = name.replace("_", "-")
-                reason = f"{key} holds for a whole project: write it for {tree.project.root}"
-                yield FileError(inner.origin or tree.project.root, reason)
-
-
-def _file(
-    report: Report,
+def _of_file(
+    tree: Tree,
+    path: str,
     findings: Sequence[Finding],
-    module: Module | None,
     options: Options,
     rules: Sequence[Described],
-) -> None:
-    """Put the findings of one file where they belong, and those about its comments."""
+) -> list[tuple[bool, Finding]]:
+    """The findings of one file, and those about its comments, and whether each is silenced."""
     from sampler_lint.rules import FileRule, Judged, every_rule
-    from sampler_lint.suppressions import Suppressions
 
-    suppressions = Suppressions(module.source) if module and options.respect_noqa else None
+    suppressions = tree.suppressions(path) if options.respect_noqa else None
+    told: list[tuple[bool, Finding]] = []
 
     def put(finding: Finding) -> bool:
         if finding.fix is not None and not options.may_fix(finding.code):
             shown = replace(finding.fix, applicability=Applicability.DISPLAY)
             finding = replace(finding, fix=shown)
         silenced = suppressions is not None and suppressions.covers(finding)
-        (report.suppressed if silenced else report.findings).append(finding)
+        told.append((silenced, finding))
         return silenced
 
     silenced = []
@@ -311,6 +371,36 @@ def _file(
             if isinstance(rule, FileRule):
                 for finding in rule.check(judged):
                     put(finding)
+    return told
+
+
+def _told(
+    report: Report,
+    root: str,
+    found: TreeReport,
+    asked: Mapping[str, str],
+    options_of: OptionsOf,
+) -> None:
+    """Report what there is to say about the files asked for."""
+    for path, error in found.errors.items():
+        if path in asked:
+            report.errors.append(FileError(asked[path], error.reason, error.row))
+    folders = {os.path.dirname(path) for path in asked}
+    report.errors.extend(_misplaced(root, options_of, {options_of(each) for each in folders}))
+    for path, silenced, finding in found.findings:
+        if path in asked:
+            (report.suppressed if silenced else report.findings).append(finding)
+
+
+def _misplaced(root: str, options_of: OptionsOf, inner: Iterable[Options]) -> Iterator[FileError]:
+    """What a configuration inside the tree says that can only hold for the whole of it."""
+    whole = options_of(root).of_the_model
+    for options in inner:
+        for name, value in options.of_the_model.items():
+            if value != whole.get(name):
+                key = name.replace("_", "-")
+                reason = f"{key} holds for a whole project: write it for {root}"
+                yield FileError(options.origin or root, reason)
 
 
 @dataclass(slots=True)
@@ -369,7 +459,7 @@ def fix(
     rounds = Rounds(
         checked,
         overlay=overlay,
-        stamps={path: stamp(path) for path in _find(paths, _options_of(options)).files},
+        stamps={path: stamp(path) for path in find(paths, _options_of(options)).files},
         unsafe=unsafe,
         write=write,
     )

@@ -36,6 +36,9 @@ _WORDS = re.compile(
 #: A search for fixed bytes is ten times as fast, and most files end here.
 _STEMS = (b"ampler", b"oader", b"set_epoch")
 
+#: Files that say what a project needs have these endings.
+_SETTINGS = (".toml", ".cfg", ".py", ".txt", ".yml", ".yaml")
+
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _BYTES_LINE_END = re.compile(rb"\r\n|\r|\n")
 #: The first line of a block and the header above it, to see how much deeper it stands.
@@ -59,6 +62,26 @@ def is_candidate(data: bytes) -> bool:
     return any(stem in data for stem in _STEMS) and _WORDS.search(data) is not None
 
 
+#: A file that seeds or splits belongs to the sampler's story though it does not name it, ...
+_SEEDS_OR_SPLITS = re.compile(
+    rb"(?:manual_seed\w*|random\.seed|seed_everything|set_seed|set_random_seed"
+    rb"|random_split|train_test_split)[(,)]"
+)
+#: ... and so does one that draws, if there is a dataset that may be ordered by the draw.
+_DRAWS = re.compile(rb"(?:randperm|permutation|shuffle)\(")
+
+
+def seeds_or_draws(data: bytes) -> bool:
+    """Whether ``data``, which is no candidate, may say how a program's data is ordered."""
+    seeds = (b"seed" in data or b"_split" in data) and _SEEDS_OR_SPLITS.search(data) is not None
+    return seeds or (b"Dataset" in data and _DRAWS.search(data) is not None)
+
+
+def names_a_rule(data: bytes) -> bool:
+    """Whether ``data`` may hold a comment that speaks to this linter by a code."""
+    return b"SMP" in data or b"smp" in data
+
+
 def read_bytes(path: str) -> bytes:
     """The regular file's bytes.
 
@@ -79,6 +102,14 @@ def read_bytes(path: str) -> bytes:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise SourceError(FileError(path, f"cannot be read: {reason}")) from error
+
+
+def setting_names(folder: str) -> list[str]:
+    """The names in a folder that files with settings and requirements may have, sorted."""
+    try:
+        return sorted(name for name in os.listdir(folder) if name.endswith(_SETTINGS))
+    except OSError:
+        return []
 
 
 def _open_at_once(path: str, flags: int) -> int:

@@ -152,4 +152,5 @@ class Settings:
         """Give ``arguments`` what they leave open, from the working directory's configuration."""
         config = self.config(os.getcwd())
         arguments.unsafe_fixes = arguments.unsafe_fixes or config.unsafe_fixes
+        arguments.cache_dir = arguments.cache_dir or config.cache_dir
         arguments.output_format = arguments.output_format or config.output_format or "text"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,13 @@ from sampler_lint.cli._common import (
     complain_of,
 )
 from sampler_lint.cli._fixing import add_fixing, asked_to_fix, mend
+from sampler_lint.cli._performing import (
+    add_performing,
+    cache_of,
+    clear_cache,
+    jobs_of,
+    tell_timings,
+)
 from sampler_lint.cli._settings import Settings, add_choosing, add_configuring
 from sampler_lint.cli._telling import Teller, add_telling
 
@@ -51,11 +59,13 @@ def _check_parser() -> argparse.ArgumentParser:
     add_choosing(parser)
     add_configuring(parser)
     add_telling(parser)
+    add_performing(parser)
     return parser
 
 
 def main(argv: Sequence[str]) -> int:
     """Check or fix the paths of ``argv`` and return the exit code."""
+    started = time.perf_counter()
     arguments = _parsed(argv)
     settings = Settings(arguments)
     if arguments.show_settings:
@@ -66,6 +76,9 @@ def main(argv: Sequence[str]) -> int:
     fixing = asked_to_fix(arguments)
     paths, overlay = _inputs(arguments)
     settings.fill_in(arguments)
+    if arguments.clear_cache:
+        print(clear_cache(arguments))
+        return CLEAN
     options = settings.options
     if arguments.add_noqa or arguments.write_baseline is not None:
         if fixing or overlay:
@@ -79,12 +92,17 @@ def main(argv: Sequence[str]) -> int:
     from sampler_lint import engine
     from sampler_lint.reporters import Sources
 
-    report = engine.check(paths, options, overlay=overlay)
+    report = engine.check(
+        paths, options, overlay=overlay, cache=cache_of(arguments), jobs=jobs_of(arguments)
+    )
     if narrow is not None:
         narrow(report, overlay)
-    teller = Teller(arguments, sys.stdout)
-    teller.tell(teller.outcome(report, sources=Sources(overlay)))
-    complain_of(report.errors)
+    with report.timings.stage("report"):
+        teller = Teller(arguments, sys.stdout)
+        teller.tell(teller.outcome(report, sources=Sources(overlay)))
+        complain_of(report.errors)
+    if arguments.timings:
+        tell_timings(report.timings, time.perf_counter() - started)
     return _exit_code(arguments, report.errors, found=bool(report.findings))
 
 

@@ -61,11 +61,14 @@ def refuse_unknown_codes(prefixes: Collection[str]) -> None:
     Raises:
         RefusedError: one of them begins no rule's code.
     """
+    unsure = [prefix for prefix in prefixes if prefix != "ALL"]
+    if not unsure:
+        return  # nothing to load the rules for
     from sampler_lint.rules import every_rule
 
     codes = [rule.code for rule in every_rule()]
-    for prefix in prefixes:
-        if prefix != "ALL" and not (prefix and any(code.startswith(prefix) for code in codes)):
+    for prefix in unsure:
+        if not (prefix and any(code.startswith(prefix) for code in codes)):
             raise RefusedError(f"no rule's code begins with {prefix!r} (sampler-lint rule --all)")
 
 
@@ -187,5 +190,11 @@ KEYS = (
     ),
     Key("unsafe-fixes", _flag, "unsafe-fixes = true", "take the unsafe fixes too", run=True),
     Key("output-format", _format, 'output-format = "json"', "how findings are told", run=True),
-    Key("cache-dir", _path, 'cache-dir = ".cache/sampler-lint"', "where to keep facts", run=True),
+    Key(
+        "cache-dir",
+        _path,
+        'cache-dir = ".cache/sampler-lint"',
+        "where findings are kept between runs",
+        run=True,
+    ),
 )

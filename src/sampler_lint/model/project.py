@@ -6,9 +6,11 @@ it. Nothing is imported or run, and nothing outside the tree is read.
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 
 from sampler_lint.findings import FileError
@@ -23,7 +25,15 @@ from sampler_lint.model.facts import (
     Store,
     last_name,
 )
-from sampler_lint.source import SourceError, SourceFile, is_candidate, read_bytes
+from sampler_lint.source import (
+    SourceError,
+    SourceFile,
+    is_candidate,
+    names_a_rule,
+    read_bytes,
+    seeds_or_draws,
+    setting_names,
+)
 
 #: Packages that are never taken from the tree: their facts are in the catalog, and a folder of
 #: the same name somewhere in a repository is not them.
@@ -77,7 +87,11 @@ class Project:
     """
 
     def __init__(
-        self, root: str, files: Mapping[str, str], overlay: Mapping[str, bytes] | None = None
+        self,
+        root: str,
+        files: Mapping[str, str],
+        overlay: Mapping[str, bytes] | None = None,
+        digest: Callable[[bytes], str] | None = None,
     ) -> None:
         self.root = root
         self.files = dict(files)
@@ -87,10 +101,18 @@ class Project:
         self._by_facts: dict[int, Module] = {}
         self.candidates: list[Module] = []
         self._to_us: set[str] = set()
+        self.seeding: set[str] = set()
+        """The files without a sampler word that seed, split or draw."""
+        self.seconds: dict[str, float] = {}
+        """How long it took to read each parsed file."""
+        self.looked_into: set[str] = set()
+        """The files whose bytes somebody asked for, other than for the sampler words."""
+        self.consulted: dict[str, bytes | None] = {}
+        """Files read and folders listed besides the Python files, and what they held."""
+        self.digests: dict[str, str] = {}
+        """What each file held when it was first read, if ``digest`` was given."""
         for path in sorted(self.files):
-            module = self._load(path, only_candidates=True)
-            if module is not None:
-                self.candidates.append(module)
+            self._sort_in(path, digest)
 
     # -- loading
 
@@ -100,20 +122,53 @@ class Project:
         Raises:
             SourceError: it cannot be read.
         """
+        if path in self.files:
+            self.looked_into.add(path)
+            return self._read(path)
+        self.consulted[path] = None
+        data = self.consulted[path] = self._read(path)
+        return data
+
+    def names_in(self, folder: str) -> list[str]:
+        """The names in a folder that files with settings and requirements may have, sorted.
+
+        Whoever lists a folder does it here, or findings would outlive its changes.
+        """
+        names = setting_names(folder)
+        self.consulted[os.path.join(folder, "")] = "\n".join(names).encode("utf-8", "replace")
+        return names
+
+    def _read(self, path: str) -> bytes:
         data = self.overlay.get(path)
         return data if data is not None else read_bytes(path)
 
-    def _load(self, path: str, *, only_candidates: bool = False) -> Module | None:
+    def _sort_in(self, path: str, digest: Callable[[bytes], str] | None) -> None:
+        """Read a file for the first time, and parse it if it says a sampler word."""
+        try:
+            data = self._read(path)
+        except SourceError as error:
+            self.errors[path] = error.error
+            self._modules[path] = None
+            return
+        if digest is not None:
+            self.digests[path] = digest(data)
+        if not is_candidate(data):
+            if seeds_or_draws(data):
+                self.seeding.add(path)
+            if names_a_rule(data):
+                self._to_us.add(path)
+            return
+        module = self._load(path, data)
+        if module is not None:
+            self.candidates.append(module)
+
+    def _load(self, path: str, data: bytes | None = None) -> Module | None:
         if path in self._modules:
             return self._modules[path]
         display = self.files.get(path, path)
+        started = time.perf_counter()
         try:
-            data = self.bytes_of(path)
-            if only_candidates and not is_candidate(data):
-                if b"SMP" in data or b"smp" in data:
-                    self._to_us.add(path)
-                return None
-            source = SourceFile(display, data)
+            source = SourceFile(display, self._read(path) if data is None else data)
             module = self._parsed(path, source)
         except SourceError as error:
             self.errors[path] = FileError(display, error.error.reason, error.error.row)
@@ -121,6 +176,7 @@ class Project:
             return None
         self._modules[path] = module
         self._by_facts[id(module.facts)] = module
+        self.seconds[path] = time.perf_counter() - started
         return module
 
     def _parsed(self, path: str, source: SourceFile) -> Module:
@@ -143,25 +199,23 @@ class Project:
         except SourceError:
             return False
 
+    def is_parsed(self, path: str) -> bool:
+        """Whether it has been tried to parse the file."""
+        return path in self._modules
+
     def problems(self, paths: Mapping[str, str]) -> list[FileError]:
         """What keeps the files ``paths`` from being checked, shown by the given names.
 
-        Files without a sampler word are decoded and parsed here for the first time, so that
+        Files that nothing led to are decoded and parsed here for the first time, so that
         a broken file is reported whatever is in it.
         """
         out = []
         for path, display in paths.items():
-            if path not in self._modules:
-                try:
-                    source = SourceFile(display, self.bytes_of(path))
-                    check_syntax(source.text)
-                except SourceError as error:
-                    self.errors[path] = error.error
-                except FactsError as error:
-                    self.errors[path] = source.error(error.reason, error.row)
-            error_ = self.errors.get(path)
-            if error_ is not None:
-                out.append(FileError(display, error_.reason, error_.row))
+            error = self.errors.get(path)
+            if not self.is_parsed(path):
+                error = syntax_error(display, functools.partial(self._read, path))
+            if error is not None:
+                out.append(FileError(display, error.reason, error.row))
         return out
 
     def module_of(self, scope: Scope) -> Module:
@@ -400,3 +454,15 @@ class Project:
     def imports_of(self, module: Module) -> frozenset[str]:
         """Top-level names that the program of ``module`` imports."""
         return frozenset(self._imports.get(self.program_of(module), ()))
+
+
+def syntax_error(display: str, read: Callable[[], bytes]) -> FileError | None:
+    """What keeps a file from being parsed, which is thrown away again."""
+    try:
+        source = SourceFile(display, read())
+        check_syntax(source.text)
+    except SourceError as error:
+        return error.error
+    except FactsError as error:
+        return source.error(error.reason, error.row)
+    return None

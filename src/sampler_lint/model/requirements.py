@@ -137,7 +137,7 @@ class Requirements:
     def _read(self, folder: str) -> list[Requirement]:
         """What the files of one folder ask of the catalog's packages."""
         found: list[Requirement] = []
-        for path in _files(folder):
+        for path in self._files(folder):
             place = os.path.relpath(path, self._project.root)
             try:
                 text = self._project.bytes_of(path).decode("utf-8")
@@ -148,6 +148,14 @@ class Requirements:
                 if _normal(each) in _distributions():
                     found.append(Requirement(_normal(each), specifier, place))
         return found
+
+    def _files(self, folder: str) -> list[str]:
+        """The files of a folder that say what is needed, those of ``requirements/`` too."""
+        found = []
+        for below in ("", "requirements"):
+            names = self._project.names_in(os.path.join(folder, below))
+            found += [os.path.join(below, name) for name in names]
+        return [os.path.join(folder, name) for name in found if _reader(name) is not _nothing]
 
 
 def framework_told(text: str) -> tuple[str, Requirement] | None:
@@ -226,19 +234,6 @@ def _allowed(specifier: str, every: set[tuple[int, ...]]) -> set[tuple[int, ...]
 # --------------------------------------------------------------------------- files
 
 _Pairs = Iterator[tuple[str, str]]
-
-
-def _files(folder: str) -> list[str]:
-    """The files of a folder that say what is needed, those of ``requirements/`` too."""
-    found = []
-    for below in ("", "requirements"):
-        try:
-            with os.scandir(os.path.join(folder, below)) as entries:
-                names = sorted(os.path.join(below, entry.name) for entry in entries)
-        except OSError:
-            continue
-        found += [os.path.join(folder, n) for n in names if _reader(n) is not _nothing]
-    return found
 
 
 def _reader(path: str) -> Any:

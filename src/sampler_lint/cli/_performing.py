@@ -1,0 +1,82 @@
+"""Options about the time a run takes, and how it is told."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from sampler_lint.cli._common import UsageError, positive
+
+if TYPE_CHECKING:
+    from sampler_lint.cache import Cache
+    from sampler_lint.timings import Timings
+
+_SLOWEST = 10
+
+
+def add_performing(parser: argparse.ArgumentParser) -> None:
+    """Options about the time a run takes."""
+    group = parser.add_argument_group("performing")
+    group.add_argument("--no-cache", action="store_true", help="keep nothing between runs")
+    group.add_argument(
+        "--cache-dir",
+        metavar="DIR",
+        help="where findings are kept between runs (default: sampler-lint in $XDG_CACHE_HOME "
+        "or ~/.cache)",
+    )
+    group.add_argument(
+        "--clear-cache", action="store_true", help="delete what is kept there; check nothing"
+    )
+    group.add_argument(
+        "--jobs", metavar="N", type=positive, help="how many processes may work (default: 2)"
+    )
+    group.add_argument(
+        "--timings", action="store_true", help="tell on standard error where the time went"
+    )
+
+
+def cache_of(arguments: argparse.Namespace) -> Cache | None:
+    """Where to keep findings; None if the run is to keep nothing."""
+    from sampler_lint.cache import Cache, default_folder
+
+    if arguments.no_cache:
+        return None
+    return Cache(os.path.abspath(arguments.cache_dir or default_folder()))
+
+
+def jobs_of(arguments: argparse.Namespace) -> int:
+    """How many processes may work."""
+    given: int | None = arguments.jobs
+    return given or min(2, os.cpu_count() or 1)
+
+
+def clear_cache(arguments: argparse.Namespace) -> str:
+    """Delete what is kept between runs; a sentence that says what went.
+
+    Raises:
+        UsageError: there is something that cannot be deleted.
+    """
+    from sampler_lint.cache import Cache, default_folder
+
+    cache = Cache(os.path.abspath(arguments.cache_dir or default_folder()))
+    try:
+        count = cache.clear()
+    except OSError as error:
+        raise UsageError(f"{error.filename}: cannot be deleted: {error.strerror}") from error
+    return f"Deleted {count} records in {cache.folder}."
+
+
+def tell_timings(timings: Timings, total: float) -> None:
+    """Write where the time went to standard error."""
+    from sampler_lint.reporters.text import visible
+
+    lines = [f"{total:8.3f} s  in all, without starting Python"]
+    lines += [f"{seconds:8.3f} s  {stage}" for stage, seconds in timings.stages.items()]
+    for title, seconds_of in (("rules", timings.rules), ("files", timings.files)):
+        slowest = sorted(seconds_of.items(), key=lambda item: -item[1])[:_SLOWEST]
+        if slowest:
+            lines.append(f"slowest {title}:")
+            lines += [f"{seconds:8.3f} s  {visible(name)}" for name, seconds in slowest]
+    print("\n".join(lines), file=sys.stderr)

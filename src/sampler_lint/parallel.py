@@ -1,0 +1,62 @@
+"""Work on the side: a second process, where it pays for itself."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+class Aside:
+    """A function's result, computed in a process of its own where ``forks``.
+
+    The result must survive JSON. Whatever goes wrong in that process, the function is called
+    in this one.
+    """
+
+    def __init__(self, function: Callable[[], Any], *, forks: bool) -> None:
+        self._function = function
+        self._child: tuple[int, int] | None = None
+        if forks and hasattr(os, "fork") and threading.active_count() == 1:
+            with contextlib.suppress(OSError):
+                self._child = self._start()
+
+    def _start(self) -> tuple[int, int]:
+        read, write = os.pipe()
+        # What is buffered belongs to this process alone.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        try:
+            child = os.fork()
+        except OSError:
+            os.close(read)
+            os.close(write)
+            raise
+        if child:
+            os.close(write)
+            return child, read
+        status = 1
+        try:
+            os.close(read)
+            with open(write, "w", encoding="ascii") as file:
+                json.dump(self._function(), file)
+            status = 0
+        finally:
+            # Not sys.exit: the parent's open files and handlers are none of the child's.
+            os._exit(status)
+
+    def result(self) -> Any:
+        """What the function returns, waited for."""
+        if self._child is not None:
+            child, read = self._child
+            self._child = None
+            with open(read, encoding="ascii") as file:
+                said = file.read()
+            _, status = os.waitpid(child, 0)
+            if status == 0:
+                return json.loads(said)
+        return self._function()

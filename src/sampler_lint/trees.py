@@ -1,0 +1,173 @@
+"""One project tree: its files, its model and what the rules find in it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from sampler_lint.discovery import Discovery, find_files
+from sampler_lint.findings import Finding
+from sampler_lint.options import Options, OptionsOf
+
+if TYPE_CHECKING:
+    from sampler_lint.model.linked import Model
+    from sampler_lint.model.project import Project
+    from sampler_lint.rules import Rule, Suspect
+    from sampler_lint.suppressions import Suppressions
+
+
+def find(paths: Sequence[str], options_of: OptionsOf) -> Discovery:
+    """The Python files at and below ``paths`` that no configuration excludes."""
+    return find_files(paths, lambda folder: options_of(folder).exclusions)
+
+
+def files_of(root: str, options_of: OptionsOf, shown: Mapping[str, str]) -> dict[str, str]:
+    """The files of the tree below ``root``, by absolute path, each with the path to show.
+
+    Args:
+        root: an absolute path.
+        options_of: says what is excluded.
+        shown: files that somebody spelled, as they spelled them; they belong to the tree though
+            they may be excluded.
+    """
+    here = os.path.join(os.getcwd(), "")
+    files = {path: path.removeprefix(here) for path in find([root], options_of).files}
+    files.update(shown)
+    return files
+
+
+class Session:
+    """Keeps the model of each tree between checks (flake8 asks file by file).
+
+    A model is reused only while no file of its tree has other content than it was made from.
+    """
+
+    def __init__(self) -> None:
+        self._trees: dict[tuple[str, Options], Tree] = {}
+
+    def tree(
+        self,
+        root: str,
+        options_of: OptionsOf,
+        overlay: Mapping[str, bytes],
+        shown: Mapping[str, str],
+    ) -> Tree:
+        """The tree below ``root``, made now if there is none that fits."""
+        key = (root, options_of(root))
+        tree = self._trees.get(key)
+        if tree is None or not tree.fits(overlay, shown):
+            files = files_of(root, options_of, shown)
+            tree = self._trees[key] = Tree(root, key[1], files, overlay)
+        return tree
+
+
+class Tree:
+    """One project and, once asked for, the findings of each rule in it."""
+
+    def __init__(
+        self,
+        root: str,
+        options: Options,
+        files: Mapping[str, str],
+        overlay: Mapping[str, bytes],
+        digest: Callable[[bytes], str] | None = None,
+    ) -> None:
+        """Read the ``files`` (absolute path to shown path).
+
+        ``overlay`` and ``digest`` are as for :class:`~.model.project.Project`.
+        """
+        from sampler_lint.model.project import Project
+
+        self._overlay = dict(overlay)
+        self.options = options
+        self.project: Project = Project(root, files, overlay, digest)
+        self.seconds: dict[str, float] = {}
+        """How long each rule took; the first that needs a part of the model pays for it."""
+        self._found: dict[str, list[tuple[str, Finding]]] = {}
+        self._suppressions: dict[str, Suppressions] = {}
+
+    def fits(self, overlay: Mapping[str, bytes], shown: Mapping[str, str]) -> bool:
+        """Whether this tree holds the files with the content asked for."""
+        return (
+            shown.keys() <= self.project.files.keys()
+            and not (self._overlay.keys() - overlay.keys())
+            and all(
+                self._overlay.get(path) == data or self.project.holds(path, data)
+                for path, data in overlay.items()
+            )
+        )
+
+    @cached_property
+    def model(self) -> Model:
+        """The linked model of the tree."""
+        from sampler_lint.model.linked import Model
+        from sampler_lint.model.requirements import Requirements
+
+        asked = self.options.torch_version, self.options.frameworks
+        return Model(self.project, Requirements(self.project, *asked))
+
+    def findings(self, rules: Sequence[Rule]) -> dict[str, list[Finding]]:
+        """The findings of ``rules`` by absolute path."""
+        by_path: dict[str, list[Finding]] = {}
+        for rule in rules:
+            if rule.code not in self._found:
+                started = time.perf_counter()
+                self._found[rule.code] = list(self._run(rule, self.model))
+                self.seconds[rule.code] = time.perf_counter() - started
+            for path, finding in self._found[rule.code]:
+                by_path.setdefault(path, []).append(finding)
+        return by_path
+
+    def suppressions(self, path: str) -> Suppressions | None:
+        """The comments in a file that silence findings; None if it cannot be read."""
+        from sampler_lint.suppressions import Suppressions
+
+        if path not in self._suppressions:
+            module = self.project.module_at(path)
+            if module is None:
+                return None
+            self._suppressions[path] = Suppressions(module.source)
+        return self._suppressions[path]
+
+    def rests_on(self, path: str) -> bool:
+        """Whether a finding may rest on the content of a file."""
+        project = self.project
+        return project.is_parsed(path) or path in project.seeding or path in project.looked_into
+
+    def _run(self, rule: Rule, model: Model) -> Iterator[tuple[str, Finding]]:
+        seen = set()
+        for suspect in rule.check(model):
+            finding = _finding(rule, suspect)
+            key = (suspect.module.path, finding.start, finding.end)
+            if key not in seen:
+                seen.add(key)
+                yield suspect.module.path, finding
+
+
+def _finding(rule: Rule, suspect: Suspect) -> Finding:
+    from sampler_lint.rules._region import RegionError, offsets
+
+    source = suspect.module.source
+    start, end = offsets(source, suspect.start)
+    if suspect.end is not None:
+        end = offsets(source, suspect.end)[1]
+    fix = None
+    if suspect.mend is not None and not suspect.assumes:
+        try:
+            fix = suspect.mend()
+        except RegionError:
+            fix = None
+    return Finding(
+        rule.code,
+        suspect.message,
+        suspect.module.display,
+        source.position(start),
+        source.position(end),
+        fix,
+        suspect.why,
+        source.cell_of(source.position(start).row),
+        suspect.assumes,
+    )

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -53,7 +53,7 @@ def judgements() -> dict[Place, str]:
         ValueError: a place is judged twice, or the verdict is another word.
     """
     verdicts: dict[Place, str] = {}
-    for file in sorted(JUDGED.glob("*.jsonl")):
+    for file in sorted(JUDGED.glob("smp*.jsonl")):
         for line in file.read_text(encoding="utf-8").splitlines():
             row = json.loads(line)
             place = Place(*(row[name] for name in Place._fields))
@@ -134,6 +134,20 @@ def findings(tool: Sequence[str], mirror: Path) -> tuple[set[Place], list[str]]:
     return found, complaints
 
 
+def print_table(status: Mapping[object, tuple[str, str]]) -> Counter[str]:
+    """Count the states of each code, from place to code and state; the line for all of them."""
+    columns = ("findings", "right", "wrong", "new", "gone")
+    table: dict[str, Counter[str]] = {"ALL": Counter()}
+    for found, state in status.values():
+        for code in (found, "ALL"):
+            table.setdefault(code, Counter())[state] += 1
+    print(f"{'code':8}" + "".join(f"{column:>10}" for column in columns))
+    for code, count in sorted(table.items(), key=lambda item: (item[0] == "ALL", item[0])):
+        count["findings"] = count["right"] + count["wrong"] + count["new"]
+        print(f"{code:8}" + "".join(f"{count[column]:>10}" for column in columns))
+    return table["ALL"]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Print the table and return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
@@ -148,16 +162,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     status = {place: verdicts.get(place, "new") for place in found}
     status.update({p: "gone" for p in verdicts if p not in found and p.repo not in absent})
 
-    columns = ("findings", "right", "wrong", "new", "gone")
-    table: dict[str, Counter[str]] = {}
-    for place, state in status.items():
-        for code in (place.code, "ALL"):
-            table.setdefault(code, Counter())[state] += 1
-    print(f"{'code':8}" + "".join(f"{column:>10}" for column in columns))
-    for code, count in sorted(table.items(), key=lambda item: (item[0] == "ALL", item[0])):
-        count["findings"] = count["right"] + count["wrong"] + count["new"]
-        print(f"{code:8}" + "".join(f"{count[column]:>10}" for column in columns))
-    total = table.get("ALL", Counter())
+    total = print_table({place: (place.code, state) for place, state in status.items()})
     judged = total["right"] + total["wrong"]
     share = total["right"] / judged if judged else 1.0
     looked = len(repositories()) - len(absent)

@@ -125,6 +125,8 @@ class Injection:
         Either its program trains with no known framework, or a Trainer of the program is told
         not to, and a hook hands over a class that does not shard by itself.
         """
+        if module.name.partition(".")[0] in catalog.FRAMEWORK_PACKAGES:
+            return False  # a framework's own parts are not handed to another
         program = self.program(module)
         trainers = self.trainers(program)
         if not any(catalog.contracts(trainer, "reads", "batch_sampler") for trainer in trainers):

@@ -8,7 +8,6 @@ is read when a rule asks about one of its packages, and a broken one says nothin
 from __future__ import annotations
 
 import ast
-import configparser
 import os
 import re
 import sys
@@ -142,7 +141,7 @@ class Requirements:
             try:
                 text = self._project.bytes_of(path).decode("utf-8")
                 pairs = list(_reader(os.path.relpath(path, folder))(text))
-            except (SourceError, ValueError, SyntaxError, RecursionError, configparser.Error):
+            except (SourceError, ValueError, SyntaxError, RecursionError):
                 continue
             for each, specifier in pairs:
                 if _normal(each) in _distributions():
@@ -334,8 +333,13 @@ def _of_poetry(text: str) -> str:
 
 
 def _of_setup_cfg(text: str) -> _Pairs:
+    import configparser
+
     parser = configparser.ConfigParser(interpolation=None)
-    parser.read_string(text)
+    try:
+        parser.read_string(text)
+    except configparser.Error:
+        return
     yield from _of_lines(parser.get("options", "install_requires", fallback=""))
     if parser.has_section("options.extras_require"):
         for _, value in parser.items("options.extras_require"):

@@ -170,9 +170,12 @@ class EpochOnlyOnSampler(Rule):
                 return _use_helper(module, call, receiver)
 
             return Suspect(module, call, message, why=why, mend=mend)
-        if loaders or not library or not _is_guarded(call, origin):
+        of_a_sampler = "sampler" in (last_name(loader) or "").lower()
+        if loaders or not library or of_a_sampler or not _is_guarded(call, origin):
             if loaders:
                 reason = "no loader that reaches it has a batch sampler that carries an epoch"
+            elif of_a_sampler:
+                reason = f"`{unparse(loader)}` is a sampler around another, and no loader"
             elif not library:
                 reason = "the loader is not known, and this is no library code for anybody's loader"
             else:

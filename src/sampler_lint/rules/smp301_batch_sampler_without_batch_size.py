@@ -28,7 +28,7 @@ from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import fix, name_of
 from sampler_lint.rules._region import Region, insert_lines, line_indent
 
-_BATCH_SIZE = re.compile(r"batch_?size|(^|_)bs$|^bsz$", re.IGNORECASE)
+_BATCH_SIZE = re.compile(r"batch_?size(?!s)|(^|_)bs$|^bsz$", re.IGNORECASE)
 _RANKS = re.compile(r"world|rank|replica|shard|gpu|device|worker", re.IGNORECASE)
 
 

@@ -157,10 +157,23 @@ def _is_wrong(trial: Trial) -> bool:
     if counts == {0} or (len(counts) > 1 and counts & {turn.length for turn in trial.turns}):
         # Nothing to count; or a true length once the ranks are even, which is another rule's.
         return False
+    if _fills_batches(trial):
+        return False
     return any(
         turn.length is not None
         and turn.later is not None
         and turn.count not in (turn.length, turn.later)
+        for turn in trial.turns
+    )
+
+
+def _fills_batches(trial: Trial) -> bool:
+    """Whether samples are added only to fill a batch: a loader has as many batches either way."""
+    size = trial.world.batch_size
+    return trial.takes_batch_size and all(
+        turn.length is not None
+        and not turn.in_batches
+        and turn.count == -(-turn.length // size) * size
         for turn in trial.turns
     )
 

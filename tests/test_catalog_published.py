@@ -171,7 +171,7 @@ PUBLISHED = [
     *(("transformers", "transformers", version) for version in ("4.57.6", "5.16.0", "5.17.0")),
     *(
         ("composer", "mosaicml", version)
-        for version in ("0.17.0", "0.17.1", "0.20.1", "0.21.1", "0.21.2", "0.21.3")
+        for version in ("0.17.2", "0.18.1", "0.20.1", "0.21.1", "0.21.2", "0.21.3")
     ),
     *(("ignite", "pytorch-ignite", version) for version in ("0.5.3", "0.5.4")),
     *(("mmengine", "mmengine", version) for version in ("0.7.4", "0.8.0")),

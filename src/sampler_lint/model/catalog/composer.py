@@ -14,7 +14,7 @@ FRAMEWORK = Framework(
     packages=("composer",),
     distributions=("mosaicml",),
     releases=(
-        "0.4", "0.8", "0.12", "0.16", "0.17.1", "0.19", "0.20", "0.21.2", "0.21.3", "0.22",
+        "0.4", "0.8", "0.12", "0.16", "0.18.1", "0.19", "0.20", "0.21.2", "0.21.3", "0.22",
         "0.24", "0.26", "0.28", "0.30", "0.32",
     ),
     trainers=frozenset({"Trainer", "DataSpec"}),
@@ -30,7 +30,7 @@ FRAMEWORK = Framework(
             ),
         ),
         Contract(
-            "demands", "sampler", ("DistributedSampler",), Span("0.17.1", "0.21.3"),
+            "demands", "sampler", ("DistributedSampler",), Span("0.18.1", "0.21.3"),
             when="on several ranks over a map-style dataset: a batch sampler does not count",
             without="Composer raises ValueError",
             source="composer.core.data_spec:DataSpec.__init__",

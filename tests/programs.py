@@ -21,5 +21,6 @@ def read(loader, epochs=3, sampler=None):
         if sampler is not None:
             sampler.set_epoch(epoch)
         for batch in loader:
-            pass
+            if torch.is_grad_enabled():
+                torch.ones(1, requires_grad=True).backward()
 """

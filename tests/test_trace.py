@@ -201,10 +201,21 @@ BUGS = {
         "SMP502",
         "ranks 0 and 1 share 100 % of the indices: nothing shards this loader",
     ),
+    "nothing shards, which is right in evaluation": (
+        "for epoch in range(2):\n    for batch in DataLoader(data, batch_size=9): pass",
+        None,
+        "",
+    ),
+    "a rank has less to evaluate": (
+        "for batch in DataLoader(Subset(data, range(50 * rank, 50 + 40 * rank)), 10): pass",
+        None,
+        "",
+    ),
     "nothing shards, and the program stops early": (
         """
         torch.manual_seed(0)
         for step, batch in enumerate(DataLoader(data, shuffle=True, batch_size=9)):
+            torch.ones(1, requires_grad=True).backward()
             if step == 5: break
         """,
         "SMP502",
@@ -494,6 +505,7 @@ def test_json_stands_alone_and_says_all(project):
 UNEVEN = """
     dist.init_process_group("gloo")
     for batch in DataLoader(Subset(data, range(50 * rank, 50 + 40 * rank)), batch_size=10):
+        torch.ones(1, requires_grad=True).backward()
         dist.all_reduce(torch.ones(1))
     if rank:
         time.sleep(1000)  # it has taken its steps
@@ -505,7 +517,7 @@ def test_rank_that_waits_for_ever_is_named(project):
     out = trace("--stall", "2", "--", sys.executable, "launch.py", cwd=folder, status=1)
     assert "SMP306 epoch 0: rank 0 took 5, rank 1 took 4 steps" in out
     assert "The command was ended: no rank read anything for 2 seconds." in out
-    waits = len(HEADER.splitlines()) + 4
+    waits = len(HEADER.splitlines()) + 5
     assert f"rank 0 waited for ever at train.py:{waits}." in out
     assert f"rank 1 waited for ever at train.py:{waits + 2}." in out
 

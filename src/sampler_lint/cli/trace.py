@@ -240,6 +240,8 @@ def _status(traced: Trace) -> str:
 
 def _summary(traced: Trace, findings: int) -> Iterator[str]:
     """What became of the command and its ranks, and how much was recorded."""
+    from sampler_lint.harness.judge import learns
+
     run = traced.run
     if findings:
         yield ""
@@ -253,6 +255,11 @@ def _summary(traced: Trace, findings: int) -> Iterator[str]:
     if traced.left_behind:
         yield f"{_count(traced.left_behind, 'process')} left behind by it had to be killed."
     yield from (f"Recording failed: {one}." for one in traced.failures)
+    if run.ranks and not learns(run):
+        yield (
+            "No gradients were computed, so what only training needs (a loader that someone "
+            "shards, equal steps) was not judged."
+        )
     loaders = [loader for rank in run.ranks[:1] for loader in rank.log.loaders if loader.passes]
     epochs = sum(len(loader.passes) for loader in loaders)
     told = "Nothing wrong was seen." if not findings else f"Found {_count(findings, 'finding')}."

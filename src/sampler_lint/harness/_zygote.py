@@ -25,15 +25,20 @@ import json
 import os
 import random
 import resource
+import select
 import signal
 import socket
 import threading
 import traceback
 import warnings
+import weakref
 from types import ModuleType, TracebackType
 from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+
+#: Seconds that rank 0, when it is done, waits for the other ranks.
+LAST = 2.0
 
 #: Bytes of address space a rank may take: a sampler that never ends must not take the machine.
 MEMORY = 8 << 30
@@ -76,6 +81,7 @@ def main() -> None:
         warnings.simplefilter("ignore")
         importlib.import_module("torch._dynamo")
     torch.set_num_threads(1)
+    _forget_finalizers()
     _adopt_orphans()
     gc.freeze()
     answer({"torch": torch.__version__})
@@ -86,6 +92,17 @@ def main() -> None:
         except KeyboardInterrupt:
             return
         answer(reply)
+
+
+def _forget_finalizers() -> None:
+    """Spare every rank the tidying up after torch's own imports.
+
+    At exit torch takes its operators out of the dispatcher one by one, a tenth of a second in
+    which a forked process copies all the memory it touches. What a program registers is run.
+    """
+    with contextlib.suppress(Exception):
+        for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
+            finalizer.atexit = False
 
 
 def _adopt_orphans() -> None:
@@ -102,6 +119,7 @@ def scenario(
 ) -> dict[str, Any]:
     """Run one program on all ranks; what became of each."""
     port = _free_port()
+    ended, alive = os.pipe()
     children = []
     for rank in range(request["world_size"]):
         out, err = os.pipe(), os.pipe()
@@ -113,10 +131,14 @@ def scenario(
             os.dup2(err[1], 2)
             os.close(out[1])
             os.close(err[1])
-            be_rank(rank, port, request, record)
+            os.close(ended if rank else alive)
+            be_rank(rank, port, request, record, ended)
         os.close(out[1])
         os.close(err[1])
         children.append(supervise.Child(pid, supervise.Sink(out[0]), supervise.Sink(err[0])))
+
+    os.close(ended)
+    os.close(alive)
 
     def dump(child: Any) -> None:
         if record.DUMP_SIGNAL:
@@ -159,8 +181,12 @@ def _free_port() -> int:
         return port
 
 
-def be_rank(rank: int, port: int, request: dict[str, Any], record: Any) -> None:
-    """Become one rank, run the program, end the process as an interpreter would."""
+def be_rank(rank: int, port: int, request: dict[str, Any], record: Any, ended: int) -> None:
+    """Become one rank, run the program, end the process as an interpreter would.
+
+    Rank 0 keeps the store, which torchrun's agent does elsewhere, so it leaves after the others:
+    when ``ended``, which they hold the other end of, comes to its end.
+    """
     status = 1
     try:
         os.setsid()
@@ -188,6 +214,8 @@ def be_rank(rank: int, port: int, request: dict[str, Any], record: Any) -> None:
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(BaseException):
                 stream.flush()
+        if rank == 0 and status == 0:
+            select.select([ended], [], [], LAST)
         os._exit(status)
 
 

@@ -58,12 +58,26 @@ class Observation:
 
 def judge(run: Run) -> list[Observation]:
     """The bugs that the run has shown, by place and code."""
-    jobs = training_jobs(run)
-    found = [
-        one for job in jobs for one in (*_orders(run, job), *_shares(run, job), *_steps(run, job))
-    ]
+    jobs = [job for job in training_jobs(run) if _with_gradients(job)]
+    found = [one for job in jobs for one in (*_orders(run, job), *_shares(run, job))]
+    if learns(run):
+        found += [one for job in jobs for one in _steps(run, job)]
     found += [one for job in run.streams() for one in _lengths(run, job)]
     return sorted(set(found), key=lambda one: (one.path, one.line, one.code))
+
+
+def learns(run: Run) -> bool:
+    """Whether the run computes gradients at all.
+
+    One that does not may evaluate, where every rank may read all of the data, or more than others.
+    """
+    return any(
+        one.learned for rank in run.ranks for loader in rank.log.loaders for one in loader.passes
+    )
+
+
+def _with_gradients(job: Sequence[Stream]) -> bool:
+    return any(one.grad for stream in job for one in stream.passes)
 
 
 # -- places
@@ -306,7 +320,7 @@ def _shares(run: Run, job: Sequence[Stream]) -> Iterator[Observation]:
         if any(len(read) - len(set(read)) > one_round(passes) for read in reads):
             return  # it draws with replacement
         flaw = _flaw(loaders, passes, reads, kept_of(expected, passes[0].stride))
-        if flaw:
+        if flaw and (learns(run) or _sharded(loaders[0])):
             code, text = flaw
             path, line = _spot(loaders[0], passes)
             evidence = [
@@ -362,10 +376,7 @@ def _flaw(
         return _unread(loaders, sets, expected)
     share = f"ranks {one} and {other} share {_percent(most, fewest)} of the indices"
     replicas = _shared_among(loaders[0])
-    sharded = replicas is not None or any(
-        not sampler["module"].startswith("torch.") for sampler in loaders[0].samplers
-    )
-    if not sharded:
+    if not _sharded(loaders[0]):
         return "SMP502", (
             f"{share}: nothing shards this loader, so every rank reads all of the data; give it "
             f"a DistributedSampler, or let the framework prepare it"
@@ -420,6 +431,13 @@ def _sharing(sampler: dict[str, Any]) -> int | None:
         if isinstance(value, int) and not isinstance(value, bool):
             return value
     return None
+
+
+def _sharded(loader: Loader) -> bool:
+    """Whether a sampler may share the samples out: torch's own say so, another may."""
+    return _shared_among(loader) is not None or any(
+        not sampler["module"].startswith("torch.") for sampler in loader.samplers
+    )
 
 
 def _shared_among(loader: Loader) -> int | None:

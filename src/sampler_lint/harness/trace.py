@@ -29,9 +29,14 @@ from sampler_lint.harness.runs import (
     main_logs,
     read_log,
     read_totals,
-    relative,
 )
-from sampler_lint.harness.world import HarnessError, dump_stacks, hung_rank, recorded_environment
+from sampler_lint.harness.world import (
+    HarnessError,
+    came_to_end,
+    dump_stacks,
+    hung_rank,
+    recorded_environment,
+)
 
 #: Seconds without a batch after which the record is looked at for ranks that wait for ever.
 STALL = 60.0
@@ -319,12 +324,9 @@ def _collected(directory: str, root: str, watch: _Watch, status: int) -> Run:
     run = _run_of(logs_in(directory), root)
     for rank in run.ranks:
         log = rank.log
-        if log.exit is not None:
-            if log.exit["error"] is not None:
-                rank.outcome, rank.reason = "died", log.exit["error"]
-                if log.exit["path"]:
-                    rank.place = f"{relative(log.exit['path'], root)}:{log.exit['line']}"
-        elif watch.reason:
+        if came_to_end(rank, root):
+            continue
+        if watch.reason:
             rank.outcome, rank.reason = watch.outcome, watch.reason
             if log.pid in watch.stopped:
                 rank.place = hung_rank(directory, log.pid, root)

@@ -12,6 +12,7 @@ import glob
 import inspect
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -32,6 +33,7 @@ from sampler_lint.harness.runs import (
     logs_in,
     main_logs,
     read_log,
+    relative,
     waiting_place,
 )
 
@@ -379,11 +381,29 @@ def _rank_run(number: int, reply: Mapping[str, Any], directory: str, root: str) 
 
 def _command_rank(log: Log, child: supervise.Child, directory: str, root: str) -> RankRun:
     rank = RankRun(log.rank, "finished", stdout=child.out.text, stderr=child.err.text, log=log)
-    if child.hung:
+    told = re.search(rf"exitcode *: ([1-9]\d*) \(pid: {log.pid}\)", child.err.text)
+    if came_to_end(rank, root):
+        if told and rank.outcome == "finished":  # torchrun saw it leave by sys.exit
+            rank.outcome, rank.reason = "died", f"exit status {told[1]}"
+    elif child.hung:
         _hung(rank, log.pid, directory, root)
     elif child.status != 0:
         rank.outcome, rank.reason = "died", f"the command ended with status {child.status}"
     return rank
+
+
+def came_to_end(rank: RankRun, root: str) -> bool:
+    """Whether the rank's program came to its end; the exception, if one ended it, is noted.
+
+    The exit status of a command says less: its launcher has one for all ranks, and torch 2.13
+    aborts one short gloo program in seven while the interpreter goes down.
+    """
+    end = rank.log.exit
+    if end is not None and end["error"] is not None:
+        rank.outcome, rank.reason = "died", end["error"]
+        if end["path"]:
+            rank.place = f"{relative(end['path'], root)}:{end['line']}"
+    return end is not None
 
 
 def _hung(rank: RankRun, pid: int, directory: str, root: str) -> None:

@@ -39,6 +39,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Obj, self_class
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.model.program_files import is_test
 from sampler_lint.model.project import Module
 from sampler_lint.model.wrapping import Inner, inners, says_sampler
 from sampler_lint.rules._base import Rule, Suspect
@@ -151,7 +152,7 @@ def _not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
         elif (
             setter.inert
             and inner.open
-            and not inner.objects
+            and all(_is_of_test(model, obj) for obj in inner.objects)
             and inner.param is not None
             and says_sampler(inner.param)
             and is_library(module, owner)
@@ -160,6 +161,10 @@ def _not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
             and not _reached_by_name(model, inner)
         ):
             yield _suspect(model, module, state, inner, [], None)
+
+
+def _is_of_test(model: Model, obj: Obj) -> bool:
+    return obj.site is not None and is_test(model.module_of(obj.site.scope))
 
 
 def _carriers(model: Model, inner: Inner, seen: frozenset[Class]) -> Iterator[_Carrier]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import torch
 from torch.utils.data import BatchSampler, DataLoader
 from torch.utils.data.distributed import DistributedSampler
+from tqdm import tqdm
 
 
 def step(batch, opt):
@@ -26,6 +27,56 @@ def step(batch, opt):
 """
 
 NEVER_SET = {
+    "bar": """
+def main(ds, opt, epochs):
+    loader = DataLoader(ds, sampler=DistributedSampler(ds))
+    for epoch in range(epochs):
+        bar = tqdm(enumerate(loader), total=len(loader))
+        for i, batch in bar:
+            step(batch, opt)
+""",
+    "bar-if-first": """
+def main(ds, opt, epochs, rank):
+    loader = DataLoader(ds, sampler=DistributedSampler(ds))
+    for epoch in range(epochs):
+        batches = enumerate(loader)
+        if rank == 0:
+            batches = tqdm(batches)
+        for i, batch in batches:
+            step(batch, opt)
+""",
+    "generator-for-ever": """
+def batches(loader):
+    for epoch in itertools.count():
+        yield from loader
+
+def main(ds, opt, steps):
+    stream = batches(DataLoader(ds, sampler=DistributedSampler(ds)))
+    for _ in range(steps):
+        step(next(stream), opt)
+""",
+    "generator-of-epochs": """
+def batches(loader, epochs):
+    for epoch in range(epochs):
+        for batch in loader:
+            yield batch.cuda()
+
+def main(ds, opt, epochs):
+    loader = DataLoader(ds, sampler=DistributedSampler(ds))
+    for batch in batches(loader, epochs):
+        step(batch, opt)
+""",
+    "generator-in-the-loop": """
+def on_device(loader):
+    for batch in loader:
+        yield batch.cuda()
+
+def main(ds, opt, epochs):
+    loader = DataLoader(ds, sampler=DistributedSampler(ds))
+    for epoch in range(epochs):
+        for batch in on_device(loader):
+            step(batch, opt)
+""",
     "for": """
 def main(ds, opt, epochs):
     sampler = DistributedSampler(ds)
@@ -161,6 +212,26 @@ def main(ds, opt, steps):
 """
 
 RIGHT = {
+    "iterator-that-runs-once": """
+def main(ds, opt, epochs):
+    loader = DataLoader(ds, sampler=DistributedSampler(ds))
+    batches = enumerate(loader)
+    for epoch in range(epochs):
+        for i, batch in batches:
+            step(batch, opt)
+            break
+""",
+    "generator-that-evaluates": """
+def on_device(loader):
+    for batch in loader:
+        yield batch.cuda()
+
+def main(ds, model, epochs):
+    loader = DataLoader(ds, sampler=DistributedSampler(ds))
+    for epoch in range(epochs):
+        for batch in on_device(loader):
+            model(batch)
+""",
     "set": """
 def main(ds, opt, epochs):
     sampler = DistributedSampler(ds)

@@ -20,13 +20,17 @@ from sampler_lint.model.facts import (
     Stmt,
     Try,
     While,
+    expressions,
     last_name,
+    statements,
     walk,
 )
 from sampler_lint.model.flow import Ext, ExtObj, Obj, Unknown
 from sampler_lint.model.linked import Model
 
 _DEEPEST = 6
+#: What hands on the batches of a loader, one by one.
+_WRAPPERS = frozenset({"tqdm", "enumerate", "zip", "islice"})
 _TRAINING_CALLS = frozenset({"backward", "step", "zero_grad", "training_step", "train_step"})
 
 
@@ -72,7 +76,7 @@ def passes(model: Model) -> list[Pass]:
     """Every place where a known loader is iterated, in programs that shard by an epoch."""
     kept: list[Pass] | None = model.memo.get(passes)
     if kept is None:
-        kept = model.memo[passes] = list(_passes(model))
+        kept = model.memo[passes] = list(dict.fromkeys(_passes(model)))
     return kept
 
 
@@ -101,9 +105,29 @@ def _passes_over(
             for arg in source.positional:
                 yield from _passes_over(model, scope, stmt, arg, depth + 1)
             return
+    if isinstance(source, Name):
+        for wrapped in _wrapped_before(source, stmt):
+            yield from _passes_over(model, scope, stmt, wrapped, depth + 1)
     for value in model.flow.values(source):
         if isinstance(value, Obj) and model.role(value) == "loader" and value.site is not None:
             yield Pass(scope, stmt, source, value)
+
+
+def _wrapped_before(name: Name, stmt: Stmt) -> Iterator[Call]:
+    """The ``tqdm(loader)`` that a local name was assigned before ``stmt`` passes over it."""
+    for binding in name.scope.bindings.get(name.id, ()):
+        call, assigned = binding.value, binding.stmt
+        if binding.how != "assign" or binding.path or assigned is None or assigned is stmt:
+            continue
+        wrapper = last_name(call.func) if isinstance(call, Call) else None
+        # An iterator runs once: made outside of a loop, it is not started again in it.
+        again = wrapper == "tqdm" or _loops_of(assigned) == _loops_of(stmt)
+        if isinstance(call, Call) and wrapper in _WRAPPERS and again:
+            yield call
+
+
+def _loops_of(stmt: Stmt) -> list[Stmt]:
+    return [outer for outer in stmt.ancestors() if isinstance(outer, (For, While))]
 
 
 def epoch_loops(model: Model) -> list[EpochLoop]:
@@ -202,9 +226,40 @@ def trains(model: Model, found: EpochLoop) -> bool:
     """Whether the pass is one that trains: its body or a function it calls steps an optimizer."""
     inner = found.inner
     loop = found.loop
-    if isinstance(loop, While) and loop.scope.yields and isinstance(loop.test, Const):
+    if loop.scope.yields and _is_endless(loop):
         return True  # a generator that starts the loader again for ever
-    return pass_trains(model, inner)
+    if pass_trains(model, inner):
+        return True
+    scope = inner.scope
+    return (
+        isinstance(scope, Function)
+        and bool(scope.yields)
+        and any(_takes_and_steps(model, call) for call in model.flow.callers(scope))
+    )
+
+
+def _is_endless(loop: Loop) -> bool:
+    if isinstance(loop, While):
+        return isinstance(loop.test, Const)
+    return isinstance(loop.iter, Call) and last_name(loop.iter.func) == "count"
+
+
+def _takes_and_steps(model: Model, call: Call) -> bool:
+    """Whether a loop over what a generator function yields steps an optimizer."""
+    stmt = call.stmt
+    if isinstance(stmt, For):
+        return _steps(model, call.scope, stmt, 0)
+    names = {t.id for t in getattr(stmt, "targets", ()) if isinstance(t, Name)}
+    return any(
+        _steps(model, call.scope, loop, 0)
+        for loop in call.scope.loops
+        if any(
+            isinstance(node, Name) and node.id in names
+            for inner in (loop, *statements(loop.body))
+            for expr in expressions(inner)
+            for node in walk(expr)
+        )
+    )
 
 
 def pass_trains(model: Model, inner: Pass) -> bool:

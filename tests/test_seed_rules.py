@@ -1,4 +1,4 @@
-"""What SMP201 and SMP203 say about small programs: a line that ends in ``# !`` is wrong."""
+"""What SMP201, SMP202 and SMP203 say about small programs: a line that ends in ``# !`` is wrong."""
 
 from __future__ import annotations
 
@@ -147,6 +147,60 @@ def test_seed_that_may_be_drawn_is_never_passed_safely(tmp_path: Path) -> None:
     assert found == wanted
     (finding,) = engine.check([str(tmp_path)], Options(select=("SMP201",))).findings
     assert finding.fix is None or finding.fix.applicability is not Applicability.SAFE
+
+
+# SMP201: a constant of the file
+
+
+@pytest.mark.parametrize(
+    ("assigned", "reports"),
+    [("42", True), ("read()", False), ("args.seed", False), ("42\nSEED = args.seed", False)],
+)
+def test_constant_for_a_seed(tmp_path: Path, assigned: str, reports: bool) -> None:
+    mark = "  # !" if reports else ""
+    source = f"SEED = {assigned}\nsampler = DistributedSampler(data, seed=SEED){mark}\n"
+    found, wanted = check(tmp_path, "SMP201", SETTINGS + source)
+    assert found == wanted
+    if reports:
+        engine.fix([str(tmp_path)], Options(select=("SMP201",)), unsafe=True)
+        text = (tmp_path / "main.py").read_text(encoding="utf-8")
+        assert "DistributedSampler(data, seed=args.seed)" in text
+
+
+# SMP202: a seed that each process makes for itself
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "sampler = DistributedSampler(data, seed=int(time.time()))  # !",
+        "seed = int(time.time()) % 1000\nsampler = DistributedSampler(data, seed=seed)",
+        """
+        def build(data):
+            seed = int.from_bytes(os.urandom(4), "big")
+            return DistributedSampler(data, seed=seed)  # !
+        """,
+        """
+        def build(data):
+            seed = int(time.time())
+            seed = from_rank_zero(seed)
+            return DistributedSampler(data, seed=seed)
+        """,
+        """
+        def build(data):
+            seed = [int(time.time())]
+            dist.broadcast_object_list(seed)
+            return DistributedSampler(data, seed=seed[0])
+        """,
+        "sampler = DistributedSampler(data, shuffle=False, seed=int(time.time()))",
+        # Generators that were seeded alike draw alike.
+        "sampler = DistributedSampler(data, seed=random.randint(0, 9))",
+    ],
+)
+def test_seed_from_the_clock(tmp_path: Path, body: str) -> None:
+    head = "import os\nimport time\nimport torch.distributed as dist\n"
+    found, wanted = check(tmp_path, "SMP202", head + textwrap.dedent(body) + "\n")
+    assert found == wanted
 
 
 # SMP201: how the fix names the seed

@@ -17,6 +17,7 @@ from sampler_lint.model.facts import (
     Scope,
     children,
     last_name,
+    unparse,
     walk,
 )
 from sampler_lint.model.flow import Ext
@@ -30,6 +31,13 @@ _DRAWS = frozenset(
 )  # fmt: skip
 #: What draws a seed instead of taking one.
 _ENTROPY = frozenset({"seed", "initial_seed", "random_", "urandom", "time", "getrandbits"})
+#: What differs between processes that were started alike, whatever they seeded.
+_OWN = frozenset(
+    {
+        "os.getpid", "os.urandom", "secrets.randbelow", "secrets.randbits", "time.monotonic",
+        "time.perf_counter", "time.time", "time.time_ns", "torch.seed", "uuid.uuid4",
+    }
+)  # fmt: skip
 _GENERATORS = frozenset(
     {
         "random.Random",
@@ -67,6 +75,14 @@ def is_drawn(expr: Expr) -> bool:
     return any(
         isinstance(node, Call) and last_name(node.func) in _DRAWS | _ENTROPY for node in walk(expr)
     )
+
+
+def own_entropy(model: Model, expr: Expr) -> str | None:
+    """The call in ``expr`` by which each process gets a value of its own, as it is spelled."""
+    for node in walk(expr):
+        if isinstance(node, Call) and any(_names(model, node.func, _OWN)):
+            return f"{unparse(node.func)}()"
+    return None
 
 
 def seeded(model: Model, scope: Scope) -> Iterator[Seeded]:

@@ -229,7 +229,21 @@ def _fixed_seed(model: Model, sampler: Obj) -> _Fixed | None:
         return _Fixed(parameter, None, f"seed {default}") if default else None
     if isinstance(given, Const) and isinstance(given.value, int):
         return _Fixed(parameter, given, f"the literal seed {given.value}")
-    return None
+    value = _constant(given)
+    return _Fixed(parameter, given, f"the constant seed {value}") if value is not None else None
+
+
+def _constant(expr: Expr) -> int | None:
+    """The number that a name of the file stands for, if nothing but that is assigned to it."""
+    if not isinstance(expr, Name):
+        return None
+    if expr.scope is not expr.scope.module and expr.id in expr.scope.bindings:
+        return None
+    bindings = expr.scope.module.bindings.get(expr.id, ())
+    values = [b.value for b in bindings if b.how == "assign" and not b.path]
+    if len(values) != 1 or len(bindings) != 1 or not isinstance(values[0], Const):
+        return None
+    return values[0].value if isinstance(values[0].value, int) else None
 
 
 def _seed_parameter(model: Model, cls: Class) -> tuple[str, str] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Fix
+from sampler_lint.model.draws import ingredients, own_entropy
 from sampler_lint.model.facts import Attr, Bin, Call, Class, Expr, Function, Store, unparse, walk
 from sampler_lint.model.flow import Obj, self_class
 from sampler_lint.model.linked import Model
@@ -93,9 +94,11 @@ def _seed_argument(model: Model, sampler: Obj) -> Suspect | None:
     if is_test(module) or not model.is_distributed_sampler(sampler):
         return None
     given = model.flow.argument(sampler, "seed")
-    term = differs(model, given, site.scope) if given is not None else None
-    if given is None or term is None or not may_shuffle(model, sampler):
+    if given is None or not may_shuffle(model, sampler):
         return None
+    term = differs(model, given, site.scope)
+    if term is None:
+        return _drawn_seed(model, module, sampler, site, given)
     keeps = _keeps_seed(model, sampler)
     if keeps is not None and agrees(keeps.scope):
         return None
@@ -114,6 +117,22 @@ def _seed_argument(model: Model, sampler: Obj) -> Suspect | None:
         mend = lambda: _drop_rank(module, site, term)  # noqa: E731
         return Suspect(module, given, message, why=why, mend=mend)
     return Suspect(module, given, message, why=why)
+
+
+def _drawn_seed(
+    model: Model, module: Module, sampler: Obj, site: Call, given: Expr
+) -> Suspect | None:
+    """The seed comes from the clock or the system, and nothing makes the ranks agree on it."""
+    source = next((s for part in ingredients(given) if (s := own_entropy(model, part))), None)
+    keeps = _keeps_seed(model, sampler)
+    if source is None or agrees(site.scope) or (keeps is not None and agrees(keeps.scope)):
+        return None
+    message = (
+        f"`{sampler.name}` gets a seed from `{source}`, which gives every process another one: "
+        f"every rank shuffles differently before it takes its share, so some samples are read by "
+        f"several ranks and others by none; pass a seed that is set, or broadcast that of rank 0"
+    )
+    return Suspect(module, given, message)
 
 
 def _keeps_seed(model: Model, sampler: Obj) -> Store | None:

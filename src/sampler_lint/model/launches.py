@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeAlias
 from sampler_lint.model.facts import (
     Assign,
     Attr,
+    Binding,
     Call,
     Class,
     Const,
@@ -87,10 +88,14 @@ class Launches:
         leading = self._files.leading_to(part.path)
         return (
             any(self._is_started(self._parts(path)) for path in leading - {part.path})
-            and not any(_looks_up_names(m) for path in leading if (m := self._modules.get(path)))
+            and not any(self._looks_up_names(path) for path in leading)
             and not any(self._names(path, part) for path in self._project.files)
             and not _is_installable(self._project, module)
         )
+
+    def _looks_up_names(self, path: str) -> bool:
+        module = self._modules.get(path)
+        return module is not None and _looks_up_names(self._project, module)
 
     def _parts(self, path: str) -> frozenset[Part]:
         module = self._modules.get(path)
@@ -306,20 +311,27 @@ def _literals(stmt: Stmt) -> set[object]:
     }
 
 
-def _looks_up_names(module: Module) -> bool:
+def _looks_up_names(project: Project, module: Module) -> bool:
     """Whether a file may find what is in a module by a name that is made when it runs."""
     for call in module.facts.all_calls:
         name = last_name(call.func)
-        if name in {"globals", "vars", "import_module", "instantiate", "__subclasses__"}:
+        if name in {"globals", "import_module", "__subclasses__"}:
             return True
-        owner = call.positional[0] if name == "getattr" and call.positional else None
+        owner = call.positional[0] if name in {"getattr", "vars"} and call.positional else None
         if isinstance(owner, Name) and any(
-            binding.how == "import"
+            binding.how == "import" and _leads_into(project, module, binding)
             for scope in (call.scope, module.facts)
             for binding in scope.bindings.get(owner.id, ())
         ):
             return True
     return False
+
+
+def _leads_into(project: Project, module: Module, binding: Binding) -> bool:
+    """Whether an import names a module of the tree."""
+    name, attribute, level = binding.payload
+    whole = ".".join(part for part in (name, attribute) if part)
+    return project.find(whole, module, level) is not None
 
 
 def _is_installable(project: Project, module: Module) -> bool:

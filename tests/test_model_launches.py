@@ -111,7 +111,10 @@ USES = {
     "another part of its file": ("", True),
     "the program": ("main = lib.Job\n", False),
     "a lookup by name": ("main = getattr(lib, args.job)\n", False),
-    "a lookup in what is no module": ("import torch\ngetattr(torch, args.type)\nvars(args)\n", True),
+    "a lookup in what is no module": (
+        "import torch\ngetattr(torch, args.type)\nvars(args)\n",
+        True,
+    ),
     "a name of its own": ("class Job:\n    pass\nmain = Job\n", True),
 }
 

@@ -261,6 +261,11 @@ def test_who_builds_the_class(tmp_path: Path, use: str, reports: bool) -> None:
     assert found == wanted
 
 
+def test_generator_that_nothing_draws_from(tmp_path: Path) -> None:
+    text = SAMPLER.replace(", generator=g)", ")") + "sampler = Shuffled(data)\n"
+    assert check(tmp_path, "SMP203", SETTINGS + text) == (set(), set())
+
+
 @pytest.mark.parametrize("decorator", ["", "@SAMPLERS.register_module()\n"])
 def test_a_registered_class_is_built_by_name(tmp_path: Path, decorator: str) -> None:
     text = (WRONG if decorator else SAMPLER).replace("class", f"{decorator}class")

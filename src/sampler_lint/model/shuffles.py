@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.model.draws import Seeded, draws, ingredients, seeded
-from sampler_lint.model.facts import Attr, Call, Class, Const, Expr, Function, Name
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    Function,
+    Name,
+    last_name,
+    walk,
+)
 from sampler_lint.model.flow import Obj, self_class
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.model.seeds import is_seed_name
@@ -24,7 +34,7 @@ def ignores_seed(model: Model, cls: Class) -> Iterator[Seeded]:
                 continue
             # One that the method itself makes is drawn from there; one that is kept, anywhere.
             kept = found.generator is None or scope.name in {"set_epoch", "__init__"}
-            if scope in drawing or kept or _hands_on(scope, found):
+            if kept or _hands_on(scope, found) or (scope in drawing and _draws_from(scope, found)):
                 yield found
 
 
@@ -50,6 +60,19 @@ def _hands_on(scope: Function, found: Seeded) -> bool:
         for call in scope.calls
         if isinstance(call, Call)
         for arg in call.args
+    )
+
+
+def _draws_from(scope: Function, found: Seeded) -> bool:
+    """Whether the scope calls a method of the generator; one that nothing draws from is no use."""
+    return any(
+        isinstance(call.func, Attr)
+        and call is not found.call
+        and (
+            last_name(call.func.value) == found.generator
+            or any(node is found.call for node in walk(call.func))
+        )
+        for call in scope.calls
     )
 
 

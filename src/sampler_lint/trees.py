@@ -103,11 +103,16 @@ class Tree:
     @cached_property
     def model(self) -> Model:
         """The linked model of the tree."""
+        from sampler_lint.model.declared import Declared
         from sampler_lint.model.linked import Model
         from sampler_lint.model.requirements import Requirements
 
-        asked = self.options.torch_version, self.options.frameworks
-        return Model(self.project, Requirements(self.project, *asked))
+        options = self.options
+        return Model(
+            self.project,
+            Requirements(self.project, options.torch_version, options.frameworks),
+            Declared(self.project, options.known_samplers, options.known_loaders),
+        )
 
     def findings(self, rules: Sequence[Rule]) -> dict[str, list[Finding]]:
         """The findings of ``rules`` by absolute path."""

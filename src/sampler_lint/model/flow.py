@@ -23,6 +23,8 @@ from typing import Any, TypeGuard
 
 from sampler_lint.model import catalog
 from sampler_lint.model.arguments import MISSING, given_as, is_closed, passed, table_entry
+from sampler_lint.model.catalog.declared import passes_on
+from sampler_lint.model.declared import Declared
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -112,8 +114,9 @@ class _Var:
 class Flow:
     """Answers where the values of an expression come from."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, declared: Declared | None = None) -> None:
         self.project = project
+        self.declared = declared or Declared(project)
         self._vars: dict[object, _Var] = {}
         self._queue: deque[tuple[_Var, Value]] = deque()
         self._starts: deque[Callable[[], None]] = deque()
@@ -532,7 +535,7 @@ class Flow:
         self._on(source, sink)
 
     def _call_in_call(self, value: Value, call: Call, frames: tuple[Frame, ...], var: _Var) -> None:
-        if not self._is_plain_call(value):
+        if not self._is_plain_call(value) or self.declared.built_by(value):
             applied = self._get(("applied", value, call), lambda v: self._apply(value, call, v))
             self._flow_out(applied, frames, var)
         elif all(function is not value.function for function, _ in frames):
@@ -964,7 +967,12 @@ class Flow:
             self._add(var, Unknown("super() outside a method"))
 
     def _apply(self, value: Value, call: Call, var: _Var) -> None:
-        if isinstance(value, ClassRef):
+        built = self.declared.built_by(value)
+        if built is not None:
+            self._add(var, Obj(built, call))
+            if isinstance(value, FuncRef):
+                self._register(value.function, call, value.bound, value.function)
+        elif isinstance(value, ClassRef):
             self._instantiate(value.cls, call, var)
         elif isinstance(value, Ext):
             self._apply_external(value, call, var)
@@ -1236,6 +1244,8 @@ class Flow:
         """
         if obj.site is None:
             return None
+        if (passed_on := passes_on(obj.cls, name)) is not None:
+            return obj.site.keyword(name) if passed_on else None
         site, offset = obj.site, 0
         if last_name(site.func) == "partial" and site.positional:
             offset = 1
@@ -1260,6 +1270,11 @@ class Flow:
         """Whether the argument could arrive by ``*args`` or ``**kwargs`` that are not followed."""
         if obj.site is None:
             return True
+        if passes_on(obj.cls, name) is not None:
+            # Of a sampler and a batch sampler, a loader has one.
+            pair = {"sampler", "batch_sampler"}
+            given = pair if name in pair else {name}
+            return not any(self.argument(obj, each) for each in given)
         if self.argument(obj, name) is not None or not (
             obj.site.has_star or obj.site.has_double_star
         ):

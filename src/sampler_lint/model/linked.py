@@ -15,6 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from sampler_lint.model import catalog
 from sampler_lint.model.catalog import TORCH_DATA, Contract
+from sampler_lint.model.catalog.declared import SAMPLER as DECLARED_SAMPLER
+from sampler_lint.model.declared import Declared
+from sampler_lint.model.declared import shuffles as declared_shuffles
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -70,10 +73,15 @@ class Model:
     silences: list[Silence] | None = None
     """Filled by rules while it is a list (``sampler-lint explain``)."""
 
-    def __init__(self, project: Project, requirements: Requirements | None = None) -> None:
+    def __init__(
+        self,
+        project: Project,
+        requirements: Requirements | None = None,
+        declared: Declared | None = None,
+    ) -> None:
         self.project = project
         self.requirements = requirements or Requirements(project)
-        self.flow = Flow(project)
+        self.flow = Flow(project, declared)
         self.memo: dict[object, Any] = {}
         """Answers that query modules keep for the next rule that asks."""
         self._trials: dict[tuple[Class, bool], Trials] = {}
@@ -262,24 +270,28 @@ class Model:
     @cached_property
     def _constructions(self) -> list[Obj]:
         out: list[Obj] = []
-        known = {
+        known = self.flow.declared.names | {
             cls.name
             for _, cls in self.classes()
             if self.flow.is_a(cls, SAMPLER) or self.flow.is_a(cls, DATA_LOADER)
         }
         for module in self.modules:
-            names = known | {
-                name
-                for scope in module.facts.scopes
-                for name, bindings in scope.bindings.items()
-                if _CONSTRUCTION_WORDS.search(name)
-                or any(
-                    b.how == "import"
-                    and b.payload[1]
-                    and (b.payload[1] in known or _CONSTRUCTION_WORDS.search(b.payload[1]))
-                    for b in bindings
-                )
-            }
+            names = (
+                known
+                | self.flow.declared.names
+                | {
+                    name
+                    for scope in module.facts.scopes
+                    for name, bindings in scope.bindings.items()
+                    if _CONSTRUCTION_WORDS.search(name)
+                    or any(
+                        b.how == "import"
+                        and b.payload[1]
+                        and (b.payload[1] in known or _CONSTRUCTION_WORDS.search(b.payload[1]))
+                        for b in bindings
+                    )
+                }
+            )
             for call in module.facts.all_calls:
                 name = last_name(call.func) or ""
                 if not (
@@ -412,6 +424,8 @@ class Model:
             return None
         given = self.flow.argument(sampler, "shuffle")
         if given is None:
+            if sampler.cls == DECLARED_SAMPLER:
+                return declared_shuffles(sampler)
             if self.flow.may_be_passed(sampler, "shuffle"):
                 return None
             return self._default(sampler, "shuffle", default=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 
+from sampler_lint.model.catalog import declared
 from sampler_lint.model.catalog.schema import (
     ALL,
     Constructor,
@@ -73,6 +74,8 @@ def _names(table: str) -> dict[str, KnownClass]:
 def known(dotted: str) -> KnownClass | None:
     """The catalog's entry for a dotted name."""
     package = dotted.partition(".")[0]
+    if package == declared.PACKAGE:
+        return declared.CLASSES.get(dotted)
     table = _LIBRARIES.get(package) or FRAMEWORK_PACKAGES.get(package)
     if table is None:
         return None

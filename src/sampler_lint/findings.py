@@ -95,6 +95,8 @@ class Finding:
     """Where the file is a notebook; ``start`` and ``end`` are rows of the text made of it."""
     assumes: bool = False
     """Whether it rests on what the tree does not show (see ``Suspect.assumes``)."""
+    candidates: tuple[Fix, ...] = ()
+    """Other changes that may be meant; only a run can tell which one."""
 
     @property
     def place(self) -> str:

@@ -36,6 +36,10 @@ class TargetError(HarnessError):
     """The class cannot be found, or cannot be built; the message says what to do."""
 
 
+class UnbuildableError(TargetError):
+    """The class was found, and its constructor raises on every input."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What to examine, and on what."""
@@ -45,6 +49,10 @@ class Request:
     kw: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of :func:`sampler_lint.harness.contract.examine` that fit JSON."""
+    paths: Sequence[str] = ()
+    """Folders to import from, before all others."""
+    sampler_only: bool = False
+    """Refuse a class that cannot be iterated."""
 
 
 def examine_class(
@@ -65,6 +73,7 @@ def examine_class(
     with tempfile.TemporaryDirectory(prefix="sampler-lint-") as folder:
         asked, answers = Path(folder, "request.json"), Path(folder, "answers.jsonl")
         question = {"target": request.target, "kw": repr(dict(request.kw)), "asleep": WAKE}
+        question |= {"paths": list(request.paths), "sampler_only": request.sampler_only}
         asked.write_text(json.dumps({**question, **request.options}))
         answers.touch()
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
@@ -80,7 +89,7 @@ def examine_class(
         return dict(report)
     for one in said:
         if "error" in one:
-            raise TargetError(one["error"])
+            raise (UnbuildableError if one["unbuildable"] else TargetError)(one["error"])
     if child.hung:
         what = f"was still busy after {timeout + MARGIN:.0f} s"
     elif child.status is not None and child.status < 0:
@@ -136,13 +145,18 @@ def child(asked: str, answers: str, timeout: str) -> None:
 
     ranks.ASLEEP = request.pop("asleep")
     target, kw = request.pop("target"), eval(request.pop("kw"), {"__builtins__": {}})
+    sys.path[:0] = request.pop("paths")
+    sampler_only = request.pop("sampler_only")
     try:
         factory = find(target)
+        if sampler_only and not hasattr(factory, "__iter__"):
+            raise TargetError(f"{target.rpartition(':')[2]} is no sampler")
         report = contract.examine(
             factory, kw=kw, progress=progress, time_limit=float(timeout), **request
         )
     except (HarnessError, CannotGuessError, TypeError, ValueError) as error:
-        say(error=f"{target}: {error}" if not isinstance(error, TargetError) else str(error))
+        text = str(error) if isinstance(error, TargetError) else f"{target}: {error}"
+        say(error=text, unbuildable=isinstance(error, contract.CannotBuildError))
     else:
         say(report=report.to_dict())
     os._exit(0)  # threads and exit handlers of what was imported are of no more use

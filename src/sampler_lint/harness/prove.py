@@ -1,0 +1,314 @@
+"""Is a fix of the user's own code right? Decided by running the code before and after it.
+
+A fix inside a sampler class is tried on that class alone, built from its signature on synthetic
+data (:mod:`sampler_lint.harness.contract`). Any fix can be tried by a command of the user's, run
+in copies of the tree with the recorder in it. Of several candidates the one wins that breaks the
+fewest promises.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sampler_lint.findings import Finding
+from sampler_lint.harness import invariants
+from sampler_lint.harness.contained import Request, UnbuildableError, examine_class
+from sampler_lint.harness.world import HarnessError, run_command
+from sampler_lint.source import SourceError, SourceFile
+
+PROVED, REFUTED, OPEN = "proved", "refuted", "not provable here"
+
+#: What a class is tried on: small inputs, and one large enough to shuffle.
+OPTIONS: Mapping[str, Any] = {"sizes": (0, 1, 2, 3, 7, 8, 40), "world_sizes": (1, 2, 3, 4)}
+TIME_LIMIT = 30.0
+
+#: Seconds that a run of the user's command may take.
+COMMAND_TIMEOUT = 600.0
+
+#: What a sampler that begins to run must not break.
+CORE = {"coverage", "disjoint", "equal-steps", "length-is-true", "ends"}
+
+#: The promise that stands for "it can be built and read".
+BUILDS = "builds"
+
+#: Not copied for a run of the command; larger files are linked, for programs read their data.
+LEFT_OUT = shutil.ignore_patterns(
+    *(".git", ".hg", "__pycache__", ".venv", "venv", "node_modules", ".tox", ".nox", "*.pyc"),
+    *(".mypy_cache", ".ruff_cache", ".pytest_cache"),
+)
+LARGE = 10 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """What became of one fix."""
+
+    finding: Finding
+    verdict: str
+    """``proved``, ``refuted`` or ``not provable here``."""
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """What was seen of one state of a class: the broken promises, with their reasons."""
+
+    broken: Mapping[str, str] = field(default_factory=dict)
+    judged: frozenset[str] = frozenset()
+    """The promises that were kept or broken."""
+    unknown: str = ""
+    """Why the class says nothing about itself."""
+
+    @property
+    def crashes(self) -> bool:
+        """It cannot be built or read, so what it kept, it kept by doing nothing."""
+        return BUILDS in self.broken or " raises " in self.broken.get("coverage", "")
+
+
+class Prover:
+    """Decides which fix of a finding, if any, may be made."""
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        command: Sequence[str] = (),
+        timeout: float = COMMAND_TIMEOUT,
+        python: str | None = None,
+    ) -> None:
+        """Prepare for the project at ``root``; ``command`` runs a training program of it."""
+        self.proofs: list[Proof] = []
+        self._root = os.path.realpath(root)
+        self._command = tuple(command)
+        self._timeout = timeout
+        self._python = python
+        self._trials: dict[tuple[str, str, frozenset[tuple[str, bytes]]], _Trial] = {}
+        self._runs: dict[tuple[str, frozenset[tuple[str, bytes]]], invariants.Verdict] = {}
+
+    def __call__(
+        self,
+        finding: Finding,
+        before: Mapping[str, bytes],
+        afters: Sequence[Mapping[str, bytes]],
+    ) -> tuple[int | None, str]:
+        """Which of the states ``afters``, each made by another fix, is proved to be right.
+
+        ``before`` and each of ``afters`` are the contents of the files that differ from those on
+        disk.
+
+        Returns:
+            The number of the state, or None; and the evidence.
+        """
+        verdict, number, evidence = self._by_class(finding, before, afters)
+        if verdict == OPEN and self._command:
+            verdict, number, told = self._by_command(finding, before, afters)
+            evidence = told if verdict != OPEN else f"{evidence}; {told}"
+        elif verdict == OPEN:
+            evidence += "; --verify-command can tell"
+        self.proofs.append(Proof(finding, verdict, evidence))
+        return (number if verdict == PROVED else None), f"{verdict}: {evidence}"
+
+    # -- the class alone
+
+    def _by_class(
+        self, finding: Finding, before: Mapping[str, bytes], afters: Sequence[Mapping[str, bytes]]
+    ) -> tuple[str, int, str]:
+        name = self._class_of(finding, before)
+        if name is None:
+            return OPEN, 0, "the fix is not in a class"
+        first = self._trial(finding.path, name, before)
+        if first.unknown:
+            return OPEN, 0, first.unknown
+        tried = [self._trial(finding.path, name, after) for after in afters]
+        verdicts = [_compared(name, first, second) for second in tried]
+        right = [number for number, (verdict, _) in enumerate(verdicts) if verdict == PROVED]
+        if len(right) > 1:
+            fewest = min(len(tried[number].broken) for number in right)
+            right = [number for number in right if len(tried[number].broken) == fewest]
+            if len(right) > 1:
+                return OPEN, 0, f"{len(right)} of {len(afters)} candidates keep the same promises"
+        if right:
+            of = f" (of {len(afters)} candidates)" if len(afters) > 1 else ""
+            return PROVED, right[0], verdicts[right[0]][1] + of
+        if len(afters) > 1 and all(verdict == REFUTED for verdict, _ in verdicts):
+            return REFUTED, 0, f"none of {len(afters)} candidates: {verdicts[0][1]}"
+        return (verdicts[0][0], 0, verdicts[0][1])
+
+    def _class_of(self, finding: Finding, contents: Mapping[str, bytes]) -> str | None:
+        """The dotted name of the class that the finding stands in."""
+        if not finding.path.endswith(".py"):
+            return None
+        try:
+            source = SourceFile(finding.path, self._bytes(finding.path, contents))
+            tree = ast.parse(source.text)
+        except (SourceError, OSError, SyntaxError, ValueError):
+            return None
+        rows = {finding.start.row}
+        for fix in (finding.fix, *finding.candidates):
+            if fix is not None:
+                own = (edit for edit in fix.edits if edit.path == finding.path)
+                rows |= {source.position(edit.start).row for edit in own}
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
+                if any(first <= row <= (node.end_lineno or first) for row in rows):
+                    return node.name
+        return None
+
+    def _trial(self, path: str, name: str, contents: Mapping[str, bytes]) -> _Trial:
+        key = (path, name, frozenset(contents.items()))
+        if key not in self._trials:
+            self._trials[key] = self._tried(path, name, contents)
+        return self._trials[key]
+
+    def _tried(self, path: str, name: str, contents: Mapping[str, bytes]) -> _Trial:
+        with self._mirror(contents) as root:
+            inside = os.path.join(root, self._relative(path))
+            folder, module = _module_of(inside)
+            request = Request(
+                f"{module}:{name}", options=OPTIONS, paths=(folder, root), sampler_only=True
+            )
+            try:
+                report = examine_class(request, timeout=TIME_LIMIT, cwd=folder, python=self._python)
+            except UnbuildableError as error:
+                return _Trial({BUILDS: str(error)}, frozenset({BUILDS}))
+            except HarnessError as error:
+                return _Trial(unknown=str(error).replace(root + os.sep, ""))
+        verdicts = report["promises"]
+        broken = {one: v["reason"] for one, v in verdicts.items() if v["verdict"] == "broken"}
+        judged = {one for one, v in verdicts.items() if v["verdict"] in {"kept", "broken"}}
+        return _Trial(broken, frozenset(judged | {BUILDS}))
+
+    # -- the user's command
+
+    def _by_command(
+        self, finding: Finding, before: Mapping[str, bytes], afters: Sequence[Mapping[str, bytes]]
+    ) -> tuple[str, int, str]:
+        name = _invariant_of(finding.code)
+        if name is None or len(invariants.get(name).runs) > 1:
+            return OPEN, 0, f"one run of the command cannot show what {finding.code} is about"
+        first = self._judged(name, before)
+        verdicts = [self._judged(name, after) for after in afters]
+        for number, second in enumerate(verdicts):
+            if first.broken and second.holds:
+                return PROVED, number, f"before: {first.evidence}; after: {second.evidence}"
+        second = verdicts[0]
+        if second.broken:
+            return REFUTED, 0, f"after the fix the command still shows: {second.evidence}"
+        if not first.broken:
+            return OPEN, 0, f"the command does not show the bug: {first.evidence}"
+        return OPEN, 0, f"after the fix the command shows {second.evidence}"
+
+    def _judged(self, name: str, contents: Mapping[str, bytes]) -> invariants.Verdict:
+        key = (name, frozenset(contents.items()))
+        if key not in self._runs:
+            self._runs[key] = self._run(name, contents)
+        return self._runs[key]
+
+    def _run(self, name: str, contents: Mapping[str, bytes]) -> invariants.Verdict:
+        with tempfile.TemporaryDirectory(prefix="sampler-lint-") as folder:
+            # Under its own name: programs look for it in their path.
+            root = os.path.join(folder, os.path.basename(self._root) or "root")
+            shutil.copytree(self._root, root, symlinks=True, ignore=LEFT_OUT, copy_function=_copied)
+            for path, data in contents.items():
+                with open(os.path.join(root, self._relative(path)), "wb") as file:
+                    file.write(data)
+            here = os.path.relpath(os.path.realpath(os.curdir), self._root)
+            cwd = root if here.startswith(os.pardir) else os.path.join(root, here)
+            # The copy goes before an installed, editable original.
+            paths = [root, os.path.join(root, "src"), os.environ.get("PYTHONPATH", "")]
+            env = {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+            status, run = run_command(self._command, cwd=cwd, timeout=self._timeout, env=env)
+        if not run.ranks:
+            return invariants.Verdict(
+                False, f"the command left no record (status {status})", conclusive=False
+            )
+        return invariants.get(name).judge([run])
+
+    # -- files
+
+    def _relative(self, path: str) -> str:
+        return os.path.relpath(os.path.realpath(path), self._root)
+
+    def _bytes(self, path: str, contents: Mapping[str, bytes]) -> bytes:
+        if path in contents:
+            return contents[path]
+        with open(path, "rb") as file:
+            return file.read()
+
+    @contextlib.contextmanager
+    def _mirror(self, contents: Mapping[str, bytes]) -> Iterator[str]:
+        """A tree of links to the project's files, in which these have other contents."""
+        changed = {self._relative(path): data for path, data in contents.items()}
+        with tempfile.TemporaryDirectory(prefix="sampler-lint-") as folder:
+            root = os.path.join(folder, os.path.basename(self._root) or "root")
+            self._link("", root, changed)
+            yield root
+
+    def _link(self, inside: str, root: str, changed: Mapping[str, bytes]) -> None:
+        """Make the folder ``inside`` of the mirror; folders without a changed file are links."""
+        os.makedirs(os.path.join(root, inside))
+        for entry in os.scandir(os.path.join(self._root, inside)):
+            name = os.path.join(inside, entry.name)
+            target = os.path.join(root, name)
+            if name in changed:
+                with open(target, "wb") as file:
+                    file.write(changed[name])
+            elif any(path.startswith(name + os.sep) for path in changed):
+                self._link(name, root, changed)
+            elif entry.name != "__pycache__":
+                os.symlink(entry.path, target)
+
+
+def _copied(source: str, target: str) -> str:
+    """Copy a file; link a large one, which a program only reads."""
+    if os.path.getsize(source) > LARGE:
+        os.symlink(source, target)
+        return target
+    return str(shutil.copy2(source, target))
+
+
+def _compared(name: str, before: _Trial, after: _Trial) -> tuple[str, str]:
+    """What the class before and after the fix says of the fix."""
+    if after.unknown:
+        return (REFUTED, f"after the fix: {after.unknown}")
+    mended = [one for one in before.broken if one in after.judged and one not in after.broken]
+    worse = [one for one in after.broken if one in before.judged and one not in before.broken]
+    if before.crashes and not after.crashes:
+        left = [one for one in after.broken if one in CORE]
+        if left:
+            return REFUTED, f"{name} runs after the fix, but breaks {_told(after, left)}"
+    elif worse:
+        return REFUTED, f"the fix makes {name} break {_told(after, worse)}"
+    if mended:
+        return PROVED, f"{name} broke {_told(before, mended)}; after the fix it is kept"
+    if before.broken:
+        return OPEN, f"{name}, built on synthetic data, breaks the same before and after the fix"
+    return OPEN, f"{name}, built on synthetic data, keeps all promises before the fix, too"
+
+
+def _told(trial: _Trial, promises: Sequence[str]) -> str:
+    return " and ".join(f"`{one}` ({trial.broken[one]})" for one in promises)
+
+
+def _module_of(path: str) -> tuple[str, str]:
+    """The folder to import from and the dotted name of the module at ``path``."""
+    folder, name = os.path.split(os.path.splitext(path)[0])
+    parts = [] if name == "__init__" else [name]
+    while os.path.isfile(os.path.join(folder, "__init__.py")):
+        folder, package = os.path.split(folder)
+        parts.insert(0, package)
+    return folder, ".".join(parts)
+
+
+def _invariant_of(code: str) -> str | None:
+    from sampler_lint.rules import every_rule
+
+    return next((rule.invariant for rule in every_rule() if rule.code == code), None)

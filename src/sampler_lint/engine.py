@@ -24,6 +24,7 @@ from sampler_lint.timings import Timings
 from sampler_lint.trees import Session, Tree, files_of, find
 
 if TYPE_CHECKING:
+    from sampler_lint.rounds import Decide
     from sampler_lint.rules import Described
 
 __all__ = ["FixReport", "Options", "OptionsOf", "Report", "Session", "check", "fix"]
@@ -428,6 +429,7 @@ def fix(
     max_rounds: int = 10,
     overlay: Mapping[str, bytes] | None = None,
     narrow: Narrow | None = None,
+    decide: Decide | None = None,
 ) -> FixReport:
     """Fix what ``check`` finds in the Python files at and below ``paths``.
 
@@ -442,6 +444,7 @@ def fix(
         max_rounds: how often to check again after fixing, as a fix may make way for another.
         overlay: as for ``check``.
         narrow: takes findings that are to be left alone out of a report of the given contents.
+        decide: asked before a fix is made, see :data:`sampler_lint.rounds.Decide`.
 
     Never raises for what is in a file or for a file that cannot be written: that becomes
     a :class:`FileError`.
@@ -462,6 +465,7 @@ def fix(
         stamps={path: stamp(path) for path in find(paths, _options_of(options)).files},
         unsafe=unsafe,
         write=write,
+        decide=decide,
     )
     rounds.run(max_rounds)
     if write:

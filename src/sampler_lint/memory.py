@@ -282,18 +282,20 @@ _CELL = ("number", "first_row", "file_row")
 
 def finding_as_json(finding: Finding) -> list[Any]:
     """The finding as lists, texts and numbers."""
-    fix = None
-    if finding.fix is not None:
-        edits = [[e.path, e.start, e.end, e.content] for e in finding.fix.edits]
-        fix = [finding.fix.message, finding.fix.applicability.value, edits]
+    fix = None if finding.fix is None else _fix_as_json(finding.fix)
     start, end = finding.start, finding.end
     return [
         *(finding.code, finding.message, finding.path),
         *(start.row, start.column, end.row, end.column),
         *(fix, list(finding.why)),
         None if finding.cell is None else [getattr(finding.cell, name) for name in _CELL],
-        finding.assumes,
+        *(finding.assumes, [_fix_as_json(one) for one in finding.candidates]),
     ]
+
+
+def _fix_as_json(fix: Fix) -> list[Any]:
+    edits = [[e.path, e.start, e.end, e.content] for e in fix.edits]
+    return [fix.message, fix.applicability.value, edits]
 
 
 def finding_from(row: object) -> Finding:
@@ -303,7 +305,7 @@ def finding_from(row: object) -> Finding:
         TypeError: ``row`` is nothing that it returns.
         ValueError: likewise.
     """
-    code, message, path, *place, fix, why, cell, assumes = _items(row, 11)
+    code, message, path, *place, fix, why, cell, assumes, candidates = _items(row, 12)
     first_row, first_column, last_row, last_column = map(_number, place)
     return Finding(
         _text(code),
@@ -315,6 +317,7 @@ def finding_from(row: object) -> Finding:
         tuple(map(_text, _items(why))),
         None if cell is None else Cell(*map(_number, _items(cell, len(_CELL)))),
         _flag(assumes),
+        tuple(map(_fix_from, _items(candidates))),
     )
 
 

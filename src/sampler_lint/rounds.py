@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 
-from sampler_lint.findings import Edit, FileError, Finding
+from sampler_lint.findings import Applicability, Edit, FileError, Finding, Fix
 from sampler_lint.fixing import (
     apply_edits,
     choose,
@@ -41,6 +41,12 @@ class Checked(Protocol):
 
 
 CheckedT = TypeVar("CheckedT", bound=Checked)
+
+Decide = Callable[
+    [Finding, Mapping[str, bytes], Sequence[Mapping[str, bytes]]], tuple[int | None, str]
+]
+"""Which of several states, each made by another fix of a finding, is right, and why: given the
+finding, the contents before and the contents after each; None when none is proved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,7 @@ class Rounds(Generic[CheckedT]):
         stamps: Mapping[str, Stamp | None],
         unsafe: bool,
         write: bool,
+        decide: Decide | None = None,
     ) -> None:
         """Prepare the rounds.
 
@@ -110,6 +117,7 @@ class Rounds(Generic[CheckedT]):
             stamps: of the files on disk, taken before the first check.
             unsafe: whether unsafe fixes may be applied.
             write: whether files that cannot be written are to be left alone.
+            decide: asked before a fix is made; what it does not choose is left.
         """
         self.errors: list[FileError] = []
         self._check = check
@@ -117,6 +125,8 @@ class Rounds(Generic[CheckedT]):
         self._stamps = stamps
         self._unsafe = unsafe
         self._write = write
+        self._decide = decide
+        self._decided: dict[int, tuple[Finding, str | None]] = {}
         self._sources: dict[str, SourceFile] = {}
         self._originals: dict[str, bytes] = {}
         self._problems: dict[str, str | None] = {}
@@ -201,14 +211,46 @@ class Rounds(Generic[CheckedT]):
         files = set(state.checked.files)
         candidates: list[Finding] = []
         state.left = []
-        for finding in state.checked.findings:
-            if reason := refusal(finding, self._unsafe) or self._obstacle(state, files, finding):
+        for index, found in enumerate(state.checked.findings):
+            finding, reason = self._decision(state, files, found)
+            state.checked.findings[index] = finding
+            reason = reason or refusal(finding, self._unsafe)
+            if reason := reason or self._obstacle(state, files, finding):
                 state.left.append((finding, reason))
             else:
                 candidates.append(finding)
         state.chosen, deferred = choose(candidates, unsafe=self._unsafe)
         state.left += deferred
         return state.chosen
+
+    def _decision(
+        self, state: _State[CheckedT], files: set[str], finding: Finding
+    ) -> tuple[Finding, str | None]:
+        """The finding with the fix that is proved, or the reason why it has none."""
+        if self._decide is None or id(finding) in self._decided:
+            return self._decided.get(id(finding), (finding, None))
+        fixes = finding.candidates or ((finding.fix,) if finding.fix else ())
+        options = [replace(finding, fix=fix) for fix in fixes]
+        if finding.candidates:  # what a run decides is no guess any more
+            options = [replace(one, fix=_safe(one.fix)) for one in options]
+        options = [one for one in options if not refusal(one, self._unsafe)]
+        obstacles = [self._obstacle(state, files, one) for one in options]
+        states = []
+        for option in options:
+            contents, broken = self._apply(state, [option]) if not any(obstacles) else ({}, {})
+            if not broken:
+                states.append((option, {**self._overlay, **contents}))
+        reason = next(filter(None, obstacles), None)
+        if states and reason is None:
+            before = {**self._overlay, **state.contents}
+            number, told = self._decide(finding, before, [after for _, after in states])
+            if number is None:
+                reason = told
+                self._block(state, [finding], reason)
+            else:
+                finding = states[number][0]
+        self._decided[id(finding)] = (finding, reason)
+        return finding, reason
 
     def _defer_chosen(self, state: _State[CheckedT], reason: str) -> None:
         state.left += [(finding, reason) for finding in state.chosen]
@@ -419,6 +461,10 @@ class Rounds(Generic[CheckedT]):
         self._choose(state)
         self._defer_chosen(state, "appeared when a file could not be written")
         self._states.append(state)
+
+
+def _safe(fix: Fix | None) -> Fix | None:
+    return fix and replace(fix, applicability=Applicability.SAFE)
 
 
 def _kind(finding: Finding) -> tuple[str, str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sampler_lint.discovery import Discovery, find_files
-from sampler_lint.findings import Finding
+from sampler_lint.findings import Finding, Fix
 from sampler_lint.options import Options, OptionsOf
 
 if TYPE_CHECKING:
@@ -159,12 +160,13 @@ def _finding(rule: Rule, suspect: Suspect) -> Finding:
     start, end = offsets(source, suspect.start)
     if suspect.end is not None:
         end = offsets(source, suspect.end)[1]
-    fix = None
-    if suspect.mend is not None and not suspect.assumes:
-        try:
-            fix = suspect.mend()
-        except RegionError:
-            fix = None
+    fix: Fix | None = None
+    candidates: tuple[Fix, ...] = ()
+    if not suspect.assumes:
+        with contextlib.suppress(RegionError):
+            fix = suspect.mend() if suspect.mend else None
+        with contextlib.suppress(RegionError):
+            candidates = suspect.candidates() if suspect.candidates else ()
     return Finding(
         rule.code,
         suspect.message,
@@ -175,4 +177,5 @@ def _finding(rule: Rule, suspect: Suspect) -> Finding:
         suspect.why,
         source.cell_of(source.position(start).row),
         suspect.assumes,
+        candidates,
     )

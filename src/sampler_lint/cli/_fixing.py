@@ -9,12 +9,13 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from sampler_lint.cli._common import UsageError, complain_of, write_bytes
+from sampler_lint.cli._common import UsageError, complain_of, keyword, write_bytes
 from sampler_lint.cli._telling import Teller
 
 if TYPE_CHECKING:
     from sampler_lint.engine import FixReport, Narrow, OptionsOf
     from sampler_lint.findings import FileError
+    from sampler_lint.harness.prove import Proof, Prover
 
 _BAR = 20
 
@@ -33,6 +34,26 @@ def add_fixing(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write what --fix would change to DIR, a patch for each repository; change no file",
     )
+    group.add_argument(
+        "--verify",
+        action="store_true",
+        help="make only fixes that are proved by building and reading the sampler class before and "
+        "after; this runs your code",
+    )
+    group.add_argument(
+        "--verify-command",
+        metavar="COMMAND",
+        help="prove other fixes by running COMMAND, such as 'torchrun train.py', in copies of the "
+        "project before and after; implies --verify",
+    )
+    group.add_argument(
+        "--verify-kw",
+        metavar="NAME=VALUE",
+        type=keyword,
+        action="append",
+        default=[],
+        help="for --verify: what samplers get for a parameter whose name tells nothing",
+    )
     group.add_argument("--unsafe-fixes", action="store_true", help="take the unsafe fixes too")
 
 
@@ -44,7 +65,12 @@ def asked_to_fix(arguments: argparse.Namespace) -> bool:
     """
     if arguments.patch_dir is not None and (arguments.diff or "-" in arguments.paths):
         raise UsageError("--patch-dir goes neither with --diff nor with standard input")
-    return bool(arguments.fix or arguments.diff or arguments.patch_dir is not None)
+    fixing = bool(arguments.fix or arguments.diff or arguments.patch_dir is not None)
+    if arguments.verify_command is not None:
+        arguments.verify = True
+    if arguments.verify and (not fixing or "-" in arguments.paths):
+        raise UsageError("--verify goes with --fix, --diff or --patch-dir, and not with -")
+    return fixing
 
 
 def mend(
@@ -65,7 +91,8 @@ def mend(
 
     told = not arguments.diff and not overlay
     in_place = told and arguments.patch_dir is None
-    result = _fixed(arguments, options, paths, overlay, narrow, write=in_place)
+    proofs: list[Proof] = []
+    result = _fixed(arguments, options, paths, overlay, narrow, write=in_place, proofs=proofs)
     errors = [*result.report.errors, *result.errors]
     after = {path: new for path, (_, new) in result.changed.items()}
     # The report owns standard output unless a patch or the fixed source does.
@@ -75,7 +102,11 @@ def mend(
         result.report,
         errors=len(errors),
         sources=Sources({**overlay, **after}),
-        mended=Mended(result.fixed, result.left, len(after), written=written),
+        mended=Mended(
+            *(result.fixed, result.left, len(after)),
+            written=written,
+            proofs=[(one.finding, one.verdict, one.evidence) for one in proofs],
+        ),
     )
     if arguments.diff:
         patch = (unified_diff(path, *change) for path, change in sorted(result.changed.items()))
@@ -98,6 +129,7 @@ def _fixed(
     narrow: Narrow | None,
     *,
     write: bool,
+    proofs: list[Proof],
 ) -> FixReport:
     """What came of all repositories together."""
     from sampler_lint import engine
@@ -110,9 +142,16 @@ def _fixed(
     seen: set[str] = set()
     for repository, own in repositories.items():
         progress.step(repository)
+        prover = _prover(arguments, repository) if arguments.verify else None
         result = engine.fix(
-            own, options, unsafe=arguments.unsafe_fixes, write=write, overlay=overlay, narrow=narrow
+            *(own, options),
+            unsafe=arguments.unsafe_fixes,
+            write=write,
+            overlay=overlay,
+            narrow=narrow,
+            decide=prover,
         )
+        proofs += prover.proofs if prover else []
         for path in [path for path in result.changed if os.path.abspath(path) in seen]:
             del result.changed[path]
         if arguments.patch_dir is not None:
@@ -124,6 +163,23 @@ def _fixed(
         print(f"{patches} of {len(repositories)} repositories: patch in {arguments.patch_dir}",
               file=sys.stderr)  # fmt: skip
     return total
+
+
+def _prover(arguments: argparse.Namespace, repository: str) -> Prover:
+    """Who tries the fixes of one repository.
+
+    Raises:
+        UsageError: the command cannot be understood.
+    """
+    import shlex
+
+    from sampler_lint.harness.prove import Prover
+
+    try:
+        command = shlex.split(arguments.verify_command or "")
+    except ValueError as error:
+        raise UsageError(f"--verify-command: {error}") from error
+    return Prover(repository, command=command, kw=dict(arguments.verify_kw))
 
 
 def _repositories(paths: Sequence[str]) -> dict[str, list[str]]:

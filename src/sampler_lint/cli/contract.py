@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from sampler_lint.cli._common import (
     CLEAN,
@@ -14,6 +12,7 @@ from sampler_lint.cli._common import (
     UsageError,
     add_output_format,
     comma_list,
+    keyword,
     positive,
 )
 
@@ -65,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--kw",
         metavar="NAME=VALUE",
-        type=_keyword,
+        type=keyword,
         action="append",
         default=[],
         help="a value for a parameter whose name tells nothing; a Python literal, or else text",
@@ -90,16 +89,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_output_format(parser)
     return parser
-
-
-def _keyword(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.isidentifier():
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
-    try:
-        return name, ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return name, value
 
 
 def _numbers(text: str) -> list[int]:

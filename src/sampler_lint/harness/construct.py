@@ -118,6 +118,11 @@ def builder(
     return build
 
 
+def takes(factory: Callable[..., Any], name: str) -> bool:
+    """Whether the factory has a parameter of that name."""
+    return name in _parameters(factory)
+
+
 def _same(value: Any, _: Case) -> Any:
     return value
 

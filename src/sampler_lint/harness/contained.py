@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sampler_lint.harness.construct import CannotGuessError
+from sampler_lint.harness.construct import CannotGuessError, takes
 from sampler_lint.harness.ranks import Setting
 from sampler_lint.harness.supervise import TAIL
 from sampler_lint.harness.world import HarnessError, supervised
@@ -151,6 +151,8 @@ def child(asked: str, answers: str, timeout: str) -> None:
         factory = find(target)
         if sampler_only and not hasattr(factory, "__iter__"):
             raise TargetError(f"{target.rpartition(':')[2]} is no sampler")
+        if sampler_only:  # the values are for all samplers of a project
+            kw = {name: value for name, value in kw.items() if takes(factory, name)}
         report = contract.examine(
             factory, kw=kw, progress=progress, time_limit=float(timeout), **request
         )

@@ -182,10 +182,10 @@ def _equal_steps(experiment: Experiment) -> Flaw | None:
 def _length(experiment: Experiment) -> Flaw | None:
     for rank in experiment.ranks:
         for epoch, one in enumerate(rank.passes):
-            if one.error:
-                break
             if one.length_error:
                 return Flaw(f"len() raises {one.length_error}", epoch)
+            if one.error:
+                break
             if one.claimed is not None and one.endless:
                 return Flaw(f"len() is {one.claimed}, but iterating never ends", epoch)
             if one.claimed is not None and one.claimed != len(one.items):

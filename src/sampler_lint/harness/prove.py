@@ -32,7 +32,7 @@ TIME_LIMIT = 30.0
 #: Seconds that a run of the user's command may take.
 COMMAND_TIMEOUT = 600.0
 
-#: What a sampler that begins to run must not break.
+#: What a sampler that begins to run may still break.
 CORE = {"coverage", "disjoint", "equal-steps", "length-is-true", "ends"}
 
 #: The promise that stands for "it can be built and read".
@@ -63,13 +63,10 @@ class _Trial:
     broken: Mapping[str, str] = field(default_factory=dict)
     judged: frozenset[str] = frozenset()
     """The promises that were kept or broken."""
+    crashes: bool = False
+    """It cannot be built or read at all, so what it kept, it kept by doing nothing."""
     unknown: str = ""
     """Why the class says nothing about itself."""
-
-    @property
-    def crashes(self) -> bool:
-        """It cannot be built or read, so what it kept, it kept by doing nothing."""
-        return BUILDS in self.broken or " raises " in self.broken.get("coverage", "")
 
 
 class Prover:
@@ -81,14 +78,20 @@ class Prover:
         *,
         command: Sequence[str] = (),
         timeout: float = COMMAND_TIMEOUT,
+        kw: Mapping[str, Any] | None = None,
         python: str | None = None,
     ) -> None:
-        """Prepare for the project at ``root``; ``command`` runs a training program of it."""
+        """Prepare for the project at ``root``.
+
+        ``command`` runs a training program of it; ``kw`` are values for parameters of its
+        samplers that cannot be guessed.
+        """
         self.proofs: list[Proof] = []
         self._root = os.path.realpath(root)
         self._command = tuple(command)
         self._timeout = timeout
         self._python = python
+        self._kw = dict(kw or {})
         self._trials: dict[tuple[str, str, frozenset[tuple[str, bytes]]], _Trial] = {}
         self._runs: dict[tuple[str, frozenset[tuple[str, bytes]]], invariants.Verdict] = {}
 
@@ -133,7 +136,7 @@ class Prover:
             fewest = min(len(tried[number].broken) for number in right)
             right = [number for number in right if len(tried[number].broken) == fewest]
             if len(right) > 1:
-                return OPEN, 0, f"{len(right)} of {len(afters)} candidates keep the same promises"
+                return OPEN, 0, f"{len(right)} of {len(afters)} candidates keep as many promises"
         if right:
             of = f" (of {len(afters)} candidates)" if len(afters) > 1 else ""
             return PROVED, right[0], verdicts[right[0]][1] + of
@@ -173,18 +176,20 @@ class Prover:
             inside = os.path.join(root, self._relative(path))
             folder, module = _module_of(inside)
             request = Request(
-                f"{module}:{name}", options=OPTIONS, paths=(folder, root), sampler_only=True
+                f"{module}:{name}", self._kw, OPTIONS, (folder, root), sampler_only=True
             )
             try:
                 report = examine_class(request, timeout=TIME_LIMIT, cwd=folder, python=self._python)
             except UnbuildableError as error:
-                return _Trial({BUILDS: str(error)}, frozenset({BUILDS}))
+                return _Trial({BUILDS: str(error)}, frozenset({BUILDS}), crashes=True)
             except HarnessError as error:
                 return _Trial(unknown=str(error).replace(root + os.sep, ""))
         verdicts = report["promises"]
         broken = {one: v["reason"] for one, v in verdicts.items() if v["verdict"] == "broken"}
         judged = {one for one, v in verdicts.items() if v["verdict"] in {"kept", "broken"}}
-        return _Trial(broken, frozenset(judged | {BUILDS}))
+        nothing_read = verdicts.get("reshuffles", {}).get("verdict") == "unknown"
+        crashes = nothing_read and "coverage" in broken
+        return _Trial(broken, frozenset(judged | {BUILDS}), crashes)
 
     # -- the user's command
 
@@ -283,9 +288,9 @@ def _compared(name: str, before: _Trial, after: _Trial) -> tuple[str, str]:
     worse = [one for one in after.broken if one in before.judged and one not in before.broken]
     if before.crashes and not after.crashes:
         left = [one for one in after.broken if one in CORE]
-        if left:
-            return REFUTED, f"{name} runs after the fix, but breaks {_told(after, left)}"
-    elif worse:
+        still = f", though it breaks {_told(after, left)}" if left else ""
+        return PROVED, f"{name} broke {_told(before, mended)}; after the fix it runs{still}"
+    if worse:
         return REFUTED, f"the fix makes {name} break {_told(after, worse)}"
     if mended:
         return PROVED, f"{name} broke {_told(before, mended)}; after the fix it is kept"
@@ -309,6 +314,6 @@ def _module_of(path: str) -> tuple[str, str]:
 
 
 def _invariant_of(code: str) -> str | None:
-    from sampler_lint.rules import every_rule
+    from sampler_lint.rules import all_rules
 
-    return next((rule.invariant for rule in every_rule() if rule.code == code), None)
+    return next((rule.invariant for rule in all_rules() if rule.code == code), None)

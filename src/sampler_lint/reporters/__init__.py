@@ -39,6 +39,8 @@ class Mended:
     """How many files changed."""
     written: bool
     """False when the changes were only shown."""
+    proofs: Sequence[tuple[Finding, str, str]] = ()
+    """Each finding whose fix was tried, the verdict, and what was seen."""
 
 
 @dataclass(slots=True)

@@ -1,8 +1,9 @@
 """JSON in ruff's shape, so that tools which read ``ruff check --output-format json`` can read it.
 
-Two additions: ``why`` (the places a finding rests on), and ``filename`` in an edit that
-changes another file than the finding's. Pure ASCII, so that names which are not valid Unicode
-survive any terminal encoding. The shape: https://docs.astral.sh/ruff/settings/#output-format
+Additions: ``why`` (the places a finding rests on), ``filename`` in an edit that changes another
+file than the finding's and, with ``--verify``, a record with ``proof`` for each fix that was
+tried. Pure ASCII, so that names which are not valid Unicode survive any terminal encoding. The
+shape: https://docs.astral.sh/ruff/settings/#output-format
 """
 
 from __future__ import annotations
@@ -28,6 +29,16 @@ def records(outcome: Outcome) -> Iterator[dict[str, Any]]:
         if each in outcome.suppressed:
             record["suppressed"] = True
         yield record
+    for each, verdict, evidence in outcome.mended.proofs if outcome.mended else ():
+        record = _finding(each, outcome)
+        if each.fix is not None:  # the places of its edits are those of a text that is gone
+            applicability = each.fix.applicability.value
+            record["fix"] = {
+                "applicability": applicability,
+                "edits": [],
+                "message": each.fix.message,
+            }
+        yield {**record, "proof": {"verdict": verdict, "evidence": evidence}}
 
 
 def _finding(finding: Finding, outcome: Outcome) -> dict[str, Any]:

@@ -62,7 +62,11 @@ def render_findings(outcome: Outcome) -> str:
 def summary(outcome: Outcome) -> str:
     """One sentence with the honest counts; after fixes also what was left, and why."""
     if outcome.mended is not None:
-        return _mended(outcome.mended)
+        proofs = [
+            f"{visible(each.place)}: {each.code} {verdict}: {visible(evidence)}\n"
+            for each, verdict, evidence in outcome.mended.proofs
+        ]
+        return "".join([*proofs, _mended(outcome.mended)])
     files = _count(outcome.files, "file")
     if outcome.findings:
         fixable = _fixable(outcome)

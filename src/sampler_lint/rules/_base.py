@@ -31,6 +31,8 @@ class Suspect:
     why: tuple[str, ...] = ()
     mend: Callable[[], Fix | None] | None = field(default=None, repr=False)
     """Builds the fix from libcst nodes (see :class:`~sampler_lint.rules._region.Region`)."""
+    candidates: Callable[[], tuple[Fix, ...]] | None = field(default=None, repr=False)
+    """Builds all changes that may be meant, where only a run of the code can tell which."""
     assumes: bool = False
     """Whether it is wrong only in a program that the tree does not show: reported when the rule
     was asked for by ``ALL`` or its whole code, never by default, and without a fix."""

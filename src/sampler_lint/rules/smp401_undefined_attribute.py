@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Edit, Fix
@@ -62,7 +63,8 @@ class UndefinedAttribute(Rule):
         undefined name in `self.<name> % self.k` can only mean `self.n`, since the remainder
         belongs to the divided count (the quotient is the nearer spelling at times, runs, and
         is wrong: see SMP402). Safe for the constructor's argument of the same name in an error
-        message that is raised before the attribute is set. Unsafe for any other near name.
+        message that is raised before the attribute is set. Unsafe for any other near name. With
+        `--verify`, all near names are tried by running the class, and the best one is taken.
 
     How it is proved:
         Invariant `runs`: before the fix the script dies with the AttributeError, after it every
@@ -142,16 +144,21 @@ class UndefinedAttribute(Rule):
             message += f"; did you mean `{meant}`?"
         applicability = Applicability.SAFE if count is not None else Applicability.UNSAFE
 
-        def mend() -> Fix | None:
+        def reading(name: str) -> Fix:
             import libcst as cst
 
-            if meant is None:
-                return None
             region = Region(module, read.stmt or scope)
-            edit = region.replace(region.find(read, cst.Attribute), meant)
-            return fix(f"Read `{meant}`", applicability, [edit], module.source)
+            edit = region.replace(region.find(read, cst.Attribute), name)
+            return fix(f"Read `{name}`", applicability, [edit], module.source)
 
-        return Suspect(module, read, message, mend=mend)
+        def candidates() -> tuple[Fix, ...]:
+            own = [name for name in defined if not name.startswith("__")]
+            some = dict.fromkeys([*near, *difflib.get_close_matches(read.name, own, 4, 0.6)])
+            names = [f"{text_of(module.source, read.value)}.{one}" for one in some]
+            return tuple(map(reading, dict.fromkeys([*([meant] if meant else []), *names])))
+
+        mend = None if meant is None else functools.partial(reading, meant)
+        return Suspect(module, read, message, mend=mend, candidates=candidates)
 
 
 def _no_epoch_to_set(model: Model) -> Iterator[Suspect]:

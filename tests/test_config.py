@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from sampler_lint.options import Options
 from sampler_lint.rules import every_rule
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
+README = FIXTURES.parent / "README.md"
 BAD = (FIXTURES / "SMP101/torch-batch-sampler/bad/train.py").read_bytes()
 
 
@@ -195,6 +197,23 @@ def test_every_key_takes_its_example(project: Path) -> None:
     for key in KEYS:
         plant(project / "sampler-lint.toml", key.example)
         assert Lookup().at(".").get(key) != Config().get(key), key.name
+
+
+_DOCS = FIXTURES.parent / "docs"
+
+
+def test_configurations_in_the_documentation_are_accepted(project: Path) -> None:
+    texts = [path.read_text(encoding="utf-8") for path in (*_DOCS.glob("*.md"), README)]
+    examples = [
+        example
+        for text in texts
+        for example in re.findall(r"```toml\n(.*?)```", text, re.DOTALL)
+        if "[tool.sampler-lint]" in example
+    ]
+    assert len(examples) >= 3
+    for example in examples:
+        plant(project / "pyproject.toml", example)
+        assert Lookup().at(".").path is not None
 
 
 def test_every_option_is_a_key_or_is_none_of_a_file() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from sampler_lint.gitignore import Gitignore
@@ -102,9 +103,14 @@ def weight(code: str, prefixes: tuple[str, ...]) -> int:
     )
 
 
+@cache
+def _compiled(pattern: str) -> Gitignore:
+    return Gitignore([pattern])
+
+
 def _matches(pattern: str, path: str) -> bool:
     """Whether a gitignore pattern takes the file, or a folder that it lies in."""
-    ignore = Gitignore([pattern])
+    ignore = _compiled(pattern)
     parts = path.split("/")
     return any(
         ignore.decide("/".join(parts[:end]), folder=end < len(parts))

@@ -13,7 +13,9 @@ import pytest
 from cases import Case, Files, all_cases, check, fix, read_tree, write_tree
 from sampler_lint import engine
 from sampler_lint.engine import Options
-from sampler_lint.findings import Finding
+from sampler_lint.findings import Applicability, Edit, Finding
+from sampler_lint.rules._mend import fix as mend
+from sampler_lint.source import SourceFile
 
 TORCH = """\
 import argparse
@@ -107,6 +109,56 @@ def test_a_constructor_takes_the_seed_too(tmp_path):
     assert "def __init__(self, data, size, seed=0):" in text
     assert "DistributedSampler(data, seed=seed)" in text
     assert "Batches([1], 4, seed=args.seed)" in text
+
+
+# comments
+
+
+def test_a_comment_above_a_moved_call_moves_with_it(tmp_path):
+    source = """
+    def train(data):
+        sampler = DistributedSampler(data)
+        loader = DataLoader(data, sampler=sampler)
+        # reshuffle
+        # in each epoch
+        sampler.set_epoch(0)
+        for epoch in range(3):
+            for batch in loader:
+                batch.backward()
+
+
+    train([1, 2])
+    """
+    text = mended(tmp_path / "p", "SMP103", source)
+    assert (
+        "    loader = DataLoader(data, sampler=sampler)\n"
+        "    for epoch in range(3):\n"
+        "        # reshuffle\n"
+        "        # in each epoch\n"
+        "        sampler.set_epoch(epoch)\n"
+    ) in text
+
+
+@pytest.mark.parametrize(
+    ("edits", "wanted"),
+    [
+        ([(0, 5, "")], Applicability.SAFE),
+        ([(0, 14, "")], Applicability.UNSAFE),
+        ([(5, 14, ""), (15, 15, "# why\n")], Applicability.SAFE),
+        ([(5, 14, ""), (15, 15, "# what\n")], Applicability.UNSAFE),
+    ],
+)
+def test_a_fix_that_drops_a_comment_is_unsafe(edits, wanted):
+    source = SourceFile("a.py", b"x = 1   # why\ny = 2\n")
+    made = mend("Mend it", Applicability.SAFE, [Edit("a.py", *edit) for edit in edits], source)
+    assert made.applicability is wanted
+
+
+@pytest.mark.parametrize(("end", "wanted"), [(3, Applicability.SAFE), (4, Applicability.UNSAFE)])
+def test_what_is_replaced_in_another_file_is_taken_to_hold_a_comment(end, wanted):
+    source = SourceFile("a.py", b"x = 1\n")
+    edits = [Edit("a.py", 0, 1, "y"), Edit("b.py", 3, end, "y")]
+    assert mend("Mend it", Applicability.SAFE, edits, source).applicability is wanted
 
 
 # fixes of several rules in the same file

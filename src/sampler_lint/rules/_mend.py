@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 from sampler_lint.findings import Applicability, Edit, Fix
@@ -33,13 +34,29 @@ def text_of(source: SourceFile, node: Node) -> str:
 def fix(
     message: str, applicability: Applicability, edits: Iterable[Edit], source: SourceFile
 ) -> Fix:
-    """A fix; one that would drop a comment is unsafe, whatever was asked for."""
+    """A fix; one that would drop a comment is unsafe, whatever was asked for.
+
+    A comment that another edit of the fix writes again is moved, not dropped. What is replaced
+    in other files than ``source`` is not looked at, and taken to hold a comment.
+    """
     listed = tuple(sorted(set(edits)))
-    if applicability is Applicability.SAFE and any(
-        edit.path == source.path and "#" in source.text[edit.start : edit.end] for edit in listed
-    ):
+    if applicability is Applicability.SAFE and _drops_comment(listed, source):
         applicability = Applicability.UNSAFE
     return Fix(message, applicability, listed)
+
+
+def _drops_comment(edits: Iterable[Edit], source: SourceFile) -> bool:
+    written = Counter(comment for edit in edits for comment in _COMMENT.findall(edit.content))
+    for edit in edits:
+        if edit.path == source.path:
+            written.subtract(_COMMENT.findall(source.text[edit.start : edit.end]))
+        elif edit.start < edit.end:
+            return True
+    return any(count < 0 for count in written.values())
+
+
+#: A ``#`` in a string is taken for a comment, too: that errs on the safe side.
+_COMMENT = re.compile(r"#[^\r\n]*")
 
 
 def name_of(module: Module, scope: Class | Function) -> Node:

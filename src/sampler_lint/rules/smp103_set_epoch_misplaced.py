@@ -37,7 +37,8 @@ from sampler_lint.rules._epoch_frameworks import framework_calls
 from sampler_lint.rules._epoch_receiver import operands, receivers
 from sampler_lint.rules._epoch_stale import late
 from sampler_lint.rules._mend import fix, insert_first, text_of
-from sampler_lint.rules._region import Region, delete_lines, insert_lines, line_indent
+from sampler_lint.rules._region import Region, insert_lines, line_indent
+from sampler_lint.source import SourceFile
 
 
 class SetEpochMisplaced(Rule):
@@ -205,14 +206,20 @@ def _lines(module: Module, whole: Stmt, call: Call, argument: str) -> list[str]:
     source = module.source
     indent = line_indent(source, whole.row)
     start, end = _argument_span(module, call)
-    first = source.line_starts[whole.row - 1]
-    last = (
-        source.line_starts[whole.end_row]
-        if whole.end_row < len(source.line_starts)
-        else len(source.text)
-    )
+    first, last = _extent(source, whole)
     text = source.text[first:start] + argument + source.text[end:last]
     return [line.removeprefix(indent) for line in text.splitlines()]
+
+
+def _extent(source: SourceFile, whole: Stmt) -> tuple[int, int]:
+    """Where the statement's lines begin and end, with the comments directly above it."""
+    indent = line_indent(source, whole.row)
+    first = whole.row
+    while first > 1 and source.line(first - 1).startswith(f"{indent}#"):
+        first -= 1
+    starts = source.line_starts
+    end = starts[whole.end_row] if whole.end_row < len(starts) else len(source.text)
+    return starts[first - 1], end
 
 
 def _argument_span(module: Module, call: Call) -> tuple[int, int]:
@@ -433,7 +440,7 @@ def _to_top(module: Module, found: EpochLoop, call: Call, epoch: Expr | None) ->
         edit = insert_lines(source, anchor.row, [indent + line for line in lines])
     if edit is None:
         return None
-    edits: list[Edit] = [delete_lines(source, whole), edit]
+    edits = [Edit(source.path, *_extent(source, whole), ""), edit]
     name = f"{text_of(source, call.func)}({argument})"
     return fix(f"Call `{name}` first in the loop", Applicability.SAFE, edits, source)
 

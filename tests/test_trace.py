@@ -442,6 +442,8 @@ def test_guide_shows_what_torchrun_gives(tmp_path):
     assert {path.name.split(".")[1] for path in kept.glob("*.jsonl")} == {"rank0", "rank1"}
     again = trace("--report", kept, cwd=tmp_path, status=1)
     assert again == said[said.index("train.py:19:1") :]
+    words = trace("--keep", kept, "--", "true", cwd=tmp_path, status=2)
+    assert "holds the records of another run" in words
     # Records of two nodes are merged, wherever they lie.
     for rank in range(2):
         node = tmp_path / f"node{rank}"

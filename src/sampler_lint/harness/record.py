@@ -119,6 +119,16 @@ class Tape:
 _CLOEXEC: int = getattr(os, "O_CLOEXEC", 0)
 
 
+def host_name() -> str:
+    """This machine's name as it stands in the names of files."""
+    return "".join(one if one.isalnum() else "-" for one in socket.gethostname())
+
+
+def stack_path(directory: str, pid: int | str) -> str:
+    """Where a process of this machine writes its stacks."""
+    return os.path.join(directory, f"{host_name()}.{pid}.stack")
+
+
 class Recorder:
     """Notes the loaders, passes and ``set_epoch`` calls of this process."""
 
@@ -166,7 +176,7 @@ class Recorder:
         os.write(self._file, line.encode("ascii") + b"\n")
 
     def _open(self) -> None:
-        host = "".join(one if one.isalnum() or one == "-" else "-" for one in socket.gethostname())
+        host = host_name()
         rank = os.environ.get("RANK", "")
         name = f"{host}.rank{rank if rank.isdecimal() else ''}.{os.getpid()}"
         stem = os.path.join(self.directory, name)
@@ -190,9 +200,9 @@ class Recorder:
         self.watch_signal()
 
     def watch_signal(self) -> None:
-        """From now on :data:`DUMP_SIGNAL` writes every thread's stack to ``<pid>.stack``."""
+        """From now on :data:`DUMP_SIGNAL` writes every thread's stack to :func:`stack_path`."""
         if DUMP_SIGNAL and self._stack is None:
-            path = os.path.join(self.directory, f"{os.getpid()}.stack")
+            path = stack_path(self.directory, os.getpid())
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _CLOEXEC
             self._stack = os.open(path, flags, 0o600)
             faulthandler.register(DUMP_SIGNAL, file=self._stack, all_threads=True, chain=False)

@@ -51,8 +51,8 @@ LEFT_BEHIND_GRACE = 2.0
 #: Seconds between two looks.
 TICK = 0.05
 
-#: What was run, left beside the ranks' records.
-ABOUT = "trace.json"
+#: What was run, left beside the ranks' records by each machine.
+ABOUT = "trace.{host}.json"
 
 
 @dataclass(slots=True)
@@ -100,7 +100,7 @@ def trace(
     that some rank waits for one that took fewer steps. SIGINT and SIGTERM are passed on to it.
 
     Raises:
-        HarnessError: the command cannot be started.
+        HarnessError: the command cannot be started, or ``directory`` holds another run.
     """
     root = os.path.abspath(cwd or os.curdir)
     folder = os.path.abspath(directory)
@@ -108,7 +108,13 @@ def trace(
     if keep_all:
         environment[record.KEEP_ALL] = "1"
     about = {"command": list(argv), "root": root, "time": time.time()}
-    Path(folder, ABOUT).write_text(json.dumps(about), "utf-8")
+    try:
+        with open(os.path.join(folder, ABOUT.format(host=record.host_name())), "x") as file:
+            json.dump(about, file)
+    except FileExistsError:
+        raise HarnessError(
+            f"{directory} holds the records of another run; give an empty folder"
+        ) from None
     started = time.monotonic()
     with _adopting(), _signals() as caught:
         others = {pid for pid, _ in supervise.children(os.getpid())}
@@ -143,8 +149,9 @@ def read(directories: Sequence[str | os.PathLike[str]]) -> Trace:
         raise HarnessError(f"{', '.join(map(str, directories))}: no records here")
     about: dict[str, Any] = {}
     for one in directories:
-        with contextlib.suppress(OSError, ValueError):
-            about = about or json.loads(Path(one, ABOUT).read_text("utf-8"))
+        for path in sorted(Path(one).glob(ABOUT.format(host="*"))):
+            with contextlib.suppress(OSError, ValueError):
+                about = about or json.loads(path.read_text("utf-8"))
     root = about.get("root") or os.path.abspath(os.curdir)
     command = tuple(about.get("command") or ())
     run = _run_of(paths, root)

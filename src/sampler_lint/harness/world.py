@@ -346,8 +346,8 @@ def dump_stacks(directory: str, pids: Collection[int], *, wait: float = supervis
 
     Others would die of the signal.
     """
-    names = glob.glob(os.path.join(glob.escape(directory), "*.stack"))
-    recorded = {int(os.path.splitext(os.path.basename(name))[0]) for name in names}
+    names = glob.glob(record.stack_path(glob.escape(directory), "*"))
+    recorded = {int(name.split(".")[-2]) for name in names}
     for pid in recorded & set(pids):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, record.DUMP_SIGNAL)
@@ -358,7 +358,7 @@ def dump_stacks(directory: str, pids: Collection[int], *, wait: float = supervis
 
 def hung_rank(directory: str, pid: int, root: str) -> str | None:
     """Where a process waited when :func:`dump_stacks` asked it."""
-    stack = Path(directory, f"{pid}.stack")
+    stack = Path(record.stack_path(directory, pid))
     return waiting_place(stack.read_text("utf-8", "replace"), root) if stack.exists() else None
 
 

@@ -38,8 +38,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "baseline": {"fingerprints", "source", "findings"},
     "changed_lines": {"findings"},
     "reporters": {"fingerprints", "source", "findings"},
+    "failures": {"model", "findings"},
     "rules": {"model", "suppressions", "options", "source", "findings"},
     "trees": {
+        "failures",
         *("rules", "model", "suppressions", "discovery", "options", "findings"),
     },
     "engine": {

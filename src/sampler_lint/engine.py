@@ -330,6 +330,7 @@ def _judged(tree: Tree, choices: Mapping[str, _Choice]) -> TreeReport:
                 (path, silenced, finding)
                 for silenced, finding in _of_file(tree, path, found, options, rules_here)
             ]
+    report.failures = [tree.failures[code] for code in sorted(tree.failures)]
     report.errors = dict(tree.project.errors)
     report.unparsed = {path for path in tree.project.files if not tree.project.is_parsed(path)}
     return report
@@ -386,6 +387,7 @@ def _told(
     for path, error in found.errors.items():
         if path in asked:
             report.errors.append(FileError(asked[path], error.reason, error.row))
+    report.errors.extend(found.failures)
     folders = {os.path.dirname(path) for path in asked}
     report.errors.extend(_misplaced(root, options_of, {options_of(each) for each in folders}))
     for path, silenced, finding in found.findings:

@@ -140,6 +140,8 @@ class FileError:
     path: str
     reason: str
     row: int | None = None
+    traceback: str = field(default="", compare=False, repr=False)
+    """Where this linter failed, if it is the linter's own fault."""
 
     def __str__(self) -> str:
         place = f"{self.path}:{self.row}" if self.row else self.path

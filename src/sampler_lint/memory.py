@@ -43,6 +43,8 @@ class TreeReport:
     """The same of files that the model did not need."""
     unparsed: set[str] = field(default_factory=set)
     """The files whose syntax is not known, by absolute path."""
+    failures: list[FileError] = field(default_factory=list)
+    """Rules that failed. A report with some is not kept."""
 
 
 @dataclass(slots=True)
@@ -165,7 +167,7 @@ class Memory:
 
     def keep(self, report: TreeReport) -> None:
         """Write down what is known now, unless it is there already."""
-        if self._table is None or None in self._now.values():
+        if self._table is None or None in self._now.values() or report.failures:
             return  # a file could not be read, and nothing here would notice when it can
         if self._written == (frozenset(report.unparsed), self._table):
             return

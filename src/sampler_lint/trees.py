@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from sampler_lint.discovery import Discovery, find_files
-from sampler_lint.findings import Finding, Fix
+from sampler_lint.findings import FileError, Finding, Fix
 from sampler_lint.options import Options, OptionsOf
 
 if TYPE_CHECKING:
@@ -87,6 +87,8 @@ class Tree:
         self.project: Project = Project(root, files, overlay, digest)
         self.seconds: dict[str, float] = {}
         """How long each rule took; the first that needs a part of the model pays for it."""
+        self.failures: dict[str, FileError] = {}
+        """Rules that failed, by code."""
         self._found: dict[str, list[tuple[str, Finding]]] = {}
         self._suppressions: dict[str, Suppressions] = {}
 
@@ -145,12 +147,17 @@ class Tree:
 
     def _run(self, rule: Rule, model: Model) -> Iterator[tuple[str, Finding]]:
         seen = set()
-        for suspect in rule.check(model):
-            finding = _finding(rule, suspect)
-            key = (suspect.module.path, finding.start, finding.end)
-            if key not in seen:
-                seen.add(key)
-                yield suspect.module.path, finding
+        try:
+            for suspect in rule.check(model):
+                finding = _finding(rule, suspect)
+                key = (suspect.module.path, finding.start, finding.end)
+                if key not in seen:
+                    seen.add(key)
+                    yield suspect.module.path, finding
+        except Exception as error:  # a rule's own bug costs its findings, not the run
+            from sampler_lint.failures import failure
+
+            self.failures[rule.code] = failure(rule.code, error, self.project)
 
 
 def _finding(rule: Rule, suspect: Suspect) -> Finding:

@@ -81,9 +81,12 @@ def write_bytes(data: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def complain_of(errors: Sequence[FileError]) -> None:
+def complain_of(errors: Sequence[FileError], *, tracebacks: bool = False) -> None:
+    """Tell errors, each on a line; with ``tracebacks``, where this linter itself failed, too."""
     for error in errors:
         complain(str(error))
+        if tracebacks and error.traceback:
+            print(error.traceback, end="", file=sys.stderr)
 
 
 def complain(text: str) -> None:

@@ -116,7 +116,7 @@ def mend(
         for path, source in overlay.items():
             write_bytes(after.get(path, source))
         teller.tell(outcome)
-    complain_of(errors)
+    complain_of(errors, tracebacks=arguments.show_traceback)
     telling = not (in_place or overlay) or arguments.diff or arguments.exit_non_zero_on_fix
     return errors, bool(result.report.findings) or (telling and bool(after))
 

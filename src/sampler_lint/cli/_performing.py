@@ -33,6 +33,11 @@ def add_performing(parser: argparse.ArgumentParser) -> None:
         "--jobs", metavar="N", type=positive, help="how many processes may work (default: 2)"
     )
     group.add_argument(
+        "--show-traceback",
+        action="store_true",
+        help="where a rule itself fails (SMP000), tell how",
+    )
+    group.add_argument(
         "--timings", action="store_true", help="tell on standard error where the time went"
     )
 

@@ -100,7 +100,7 @@ def main(argv: Sequence[str]) -> int:
     with report.timings.stage("report"):
         teller = Teller(arguments, sys.stdout)
         teller.tell(teller.outcome(report, sources=Sources(overlay)))
-        complain_of(report.errors)
+        complain_of(report.errors, tracebacks=arguments.show_traceback)
     if arguments.timings:
         tell_timings(report.timings, time.perf_counter() - started)
     return _exit_code(arguments, report.errors, found=bool(report.findings))

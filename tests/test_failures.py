@@ -1,0 +1,85 @@
+"""A rule that fails is reported, and costs its own findings only."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from cases import FIXTURES
+from sampler_lint import engine
+from sampler_lint.cli import main
+from sampler_lint.engine import Options
+from sampler_lint.rules import all_rules
+
+RULES = {rule.code: rule for rule in all_rules()}
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    shutil.copy(FIXTURES / "SMP101/torch-batch-sampler/bad/train.py", tmp_path)
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "other.py").write_text(
+        "from torch.utils.data import DataLoader\nloader = DataLoader(d, sampler=s, shuffle=True)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def broken(monkeypatch):
+    """SMP501 fails as soon as it looks at a loader."""
+
+    def check(self, model):
+        for loader in model.loaders:
+            raise KeyError(f"no such thing as {loader.name}\nor two")
+        yield
+
+    monkeypatch.setattr(type(RULES["SMP501"]), "check", check)
+
+
+def test_the_rest_goes_on(project, broken, capsys):
+    assert main(["--no-cache"]) == 2
+    told = capsys.readouterr()
+    assert "train.py:39:13: SMP101" in told.out
+    (error,) = told.err.splitlines()
+    assert error.startswith("error: other.py:2: SMP000 the rule SMP501 failed here")
+    assert "(KeyError: 'no such thing as DataLoader" in error
+    assert "at test_failures.py:" in error
+
+
+def test_the_traceback_is_shown_when_asked_for(project, broken, capsys):
+    assert main(["--no-cache", "--show-traceback"]) == 2
+    assert "Traceback (most recent call last):" in capsys.readouterr().err
+
+
+def test_it_is_told_again_though_findings_are_kept(project, broken, tmp_path, capsys):
+    for _ in range(2):
+        assert main(["--cache-dir", str(tmp_path / "cache")]) == 2
+        assert "SMP000" in capsys.readouterr().err
+
+
+def test_fixing_goes_on_as_well(project, broken):
+    assert main(["--fix"]) == 2
+    fixed = (FIXTURES / "SMP101/torch-batch-sampler/fixed/train.py").read_bytes()
+    assert (project / "train.py").read_bytes() == fixed
+
+
+def test_a_fix_that_cannot_be_made_is_a_failure_of_its_rule(project, monkeypatch):
+    from sampler_lint.rules import _base
+
+    honest = type(RULES["SMP101"]).check
+
+    def check(self, model):
+        for suspect in honest(self, model):
+
+            def mend():
+                raise RecursionError
+
+            yield _base.Suspect(suspect.module, suspect.start, suspect.message, mend=mend)
+
+    monkeypatch.setattr(type(RULES["SMP101"]), "check", check)
+    report = engine.check(["."], Options(select=("SMP1", "SMP5")))
+    assert [finding.code for finding in report.findings] == ["SMP501"]
+    (error,) = report.errors
+    assert "RecursionError" in error.reason

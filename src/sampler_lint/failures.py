@@ -33,7 +33,7 @@ def failure(code: str, error: BaseException, project: Project) -> FileError:
     return FileError(path, reason, row, "".join(traceback.format_exception(error)))
 
 
-def _looked_at(raised: TracebackType | None, project: Project) -> tuple[str, int] | None:
+def _looked_at(raised: TracebackType | None, project: Project) -> tuple[str, int | None] | None:
     from sampler_lint.model.facts import ModuleFacts, Node, Scope
 
     frames: list[TracebackType] = []

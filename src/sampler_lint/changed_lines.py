@@ -90,7 +90,10 @@ class _Repository:
     def __init__(self, top: str, revision: str) -> None:
         self._top = top
         wanted = f"{revision}^{{commit}}"
-        commit = _git(top, "rev-parse", "--verify", "--quiet", "--end-of-options", wanted)
+        try:
+            commit = _git(top, "rev-parse", "--verify", "--quiet", "--end-of-options", wanted)
+        except GitError as error:
+            raise GitError(f"{top} has no such revision") from error
         self._commit = commit.decode().strip()
         with contextlib.suppress(GitError):  # a shallow clone does not know the fork
             self._commit = _git(top, "merge-base", self._commit, "HEAD").decode().strip()
@@ -177,6 +180,6 @@ def _git(folder: str, *arguments: str, fine: tuple[int, ...] = (0,)) -> bytes:
         raise GitError(f"git cannot be run: {error.strerror}") from error
     if done.returncode not in fine:
         said = done.stderr.decode(errors="backslashreplace").strip().splitlines()
-        reason = said[0].removeprefix("fatal: ") if said else f"no {arguments[-1]}"
+        reason = said[0].removeprefix("fatal: ") if said else f"git {arguments[0]} failed"
         raise GitError(f"{folder}: {reason}")
     return done.stdout

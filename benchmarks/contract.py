@@ -173,7 +173,7 @@ def examine(entry: dict[str, Any]) -> dict[str, Any]:
             return [int(cut.id.rsplit("-", 1)[-1].partition("_dup")[0]) for cut in item]
         return contract.plain(item)
 
-    options: dict[str, Any] = {"index": index}
+    options: dict[str, Any] = {"index": index, "frameworks": ("lightning", "accelerate")}
     if "never called" in entry["construct"]:
         options["tell"] = lambda sampler, epoch: None
     return contract.examine(

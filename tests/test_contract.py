@@ -349,6 +349,34 @@ def test_what_surprises_is_noted() -> None:
     assert "same samples in every epoch" in examine(FixedShards, **sizes).notes[0]
 
 
+# -- what frameworks make of it
+
+
+def test_frameworks_are_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ValueError, match="no framework is called 'keras'"):
+        examine(Sharded, frameworks=["keras"], **QUICK)
+    monkeypatch.setattr("sampler_lint.harness.contract.installed", lambda name: False)
+    report = examine(Sharded, frameworks=["lightning"], **QUICK)
+    assert report.judgements["lightning"].verdict == "unknown"
+
+
+@pytest.mark.frameworks
+@pytest.mark.parametrize(
+    ("factory", "lightning", "accelerate"),
+    [
+        (DistributedSampler, "kept", "broken"),  # only Lightning leaves it alone
+        (Sharded, "broken", "broken"),  # both shard it again
+        (SequentialSampler, "kept", "kept"),
+        (RandomSampler, "kept", "kept"),
+        (Batches, "broken", "broken"),  # has no batch_size
+    ],
+)
+def test_frameworks_shard_right_or_are_told(factory: Any, lightning: str, accelerate: str) -> None:
+    report = examine(factory, frameworks=["lightning", "accelerate"], **QUICK)
+    verdicts = {name: one.verdict for name, one in report.judgements.items()}
+    assert (verdicts["lightning"], verdicts["accelerate"]) == (lightning, accelerate), report
+
+
 # -- building from the signature
 
 

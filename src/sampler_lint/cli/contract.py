@@ -23,16 +23,17 @@ def main(argv: Sequence[str]) -> int:
 
     from sampler_lint.harness.contained import Request, examine_class
     from sampler_lint.harness.contract import Report
+    from sampler_lint.harness.frameworks import FRAMEWORKS
     from sampler_lint.harness.promises import PROMISES
     from sampler_lint.harness.world import HarnessError
     from sampler_lint.reporters.text import visible
 
     for one in arguments.allow:
-        if one not in PROMISES:
+        if one not in {*PROMISES, *FRAMEWORKS}:
             raise UsageError(f"no promise is called {one!r}; known are {', '.join(PROMISES)}")
     options = {
         name: value
-        for name in ("sizes", "world_sizes", "seeds", "epochs", "batch_size")
+        for name in ("sizes", "world_sizes", "seeds", "epochs", "batch_size", "frameworks")
         if (value := getattr(arguments, name)) is not None
     }
     request = Request(arguments.target, dict(arguments.kw), options)
@@ -84,6 +85,12 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument(f"--{name}", metavar="N,…", type=_numbers, help=what)
     for name, what in (("epochs", "epochs"), ("batch-size", "the batch size")):
         parser.add_argument(f"--{name}", metavar="N", type=positive, help=what)
+    parser.add_argument(
+        "--frameworks",
+        metavar="NAMES",
+        type=comma_list,
+        help="lightning, accelerate: try what they make of a loader with the sampler",
+    )
     parser.add_argument(
         "--timeout", metavar="SECONDS", type=positive, default=60, help="time to try inputs"
     )

@@ -15,8 +15,9 @@ from typing import Any
 
 from sampler_lint.harness import promises as judges
 from sampler_lint.harness.construct import builder, name_of
+from sampler_lint.harness.frameworks import FRAMEWORKS, Prepare, installed, user_loader
 from sampler_lint.harness.promises import PROMISES, Experiment, Flaw, Promise
-from sampler_lint.harness.ranks import Journey, Setting, Simulator, Tell, plain, tell_epoch
+from sampler_lint.harness.ranks import Case, Journey, Setting, Simulator, Tell, plain, tell_epoch
 from sampler_lint.harness.world import HarnessError, TorchMissingError
 
 #: None, one, fewer than ranks, primes, multiples of every world size, and large enough to shuffle.
@@ -183,6 +184,7 @@ def examine(
     promises: Collection[str] | None = None,
     tell: Tell = tell_epoch,
     index: Callable[[Any], Any] = plain,
+    frameworks: Collection[str] = (),
     time_limit: float = TIME_LIMIT,
     progress: Callable[[Setting], None] = lambda setting: None,
     name: str | None = None,
@@ -191,8 +193,9 @@ def examine(
 
     ``kw`` are values for parameters whose names tell nothing. ``tell(sampler, epoch)`` is what
     the training loop does before an epoch (by default ``set_epoch`` where it is found), and
-    ``index`` turns what is yielded into an index or a list of them. ``progress`` hears of each
-    input before it is tried.
+    ``index`` turns what is yielded into an index or a list of them. Of ``frameworks``
+    (``lightning``, ``accelerate``; they must be installed) it is tried what they make of a loader
+    with the sampler. ``progress`` hears of each input before it is tried.
 
     Raises:
         CannotGuessError: a parameter without default means nothing known.
@@ -214,13 +217,15 @@ def examine(
     started = time.monotonic()
     examination.run(settings)
     report = examination.report(name or name_of(factory), functools.partial(_call, factory, kw))
+    for framework in frameworks:
+        report.judgements[framework] = examination.framework(framework, batch_size)
     report.seconds = time.monotonic() - started
     return report
 
 
 def _known(names: Collection[str]) -> Collection[str]:
     for one in names:
-        if one not in PROMISES:
+        if one not in PROMISES and one not in FRAMEWORKS:
             raise ValueError(f"no promise is called {one!r}; known are {', '.join(PROMISES)}")
     return names
 
@@ -428,6 +433,48 @@ class _Examination:
         ]
         return Report(name, judgements, refusals, self._notes(), self._count)
 
+    def framework(self, name: str, batch_size: int) -> Judgement:
+        """What a framework makes of a loader with the sampler, on two ranks.
+
+        Raises:
+            ValueError: the framework is not known.
+        """
+        if name not in FRAMEWORKS:
+            raise ValueError(f"no framework is called {name!r}; known are {', '.join(FRAMEWORKS)}")
+        if not installed(name):
+            return Judgement(name, "unknown", "is not installed")
+        if name == "accelerate" and self._endless():
+            return Judgement(name, "n/a", "never ends")
+        batches = any(rank.batches for rank in self._journeys())
+        read = False
+        for size in (8, 100):
+            setting = Setting(size, 2, 0, batch_size)
+            for what, prepare in FRAMEWORKS[name].items():
+                self._progress(setting)
+                make = functools.partial(_prepared, prepare)
+                ranks = self._simulator.loaded(setting, make, batches=batches)
+                declared = next((one.attributes for one in self._journeys()), {})
+                for rank in ranks:
+                    rank.attributes = {k: v for k, v in declared.items() if k == "drop_last"}
+                experiment = Experiment(setting, ranks, batch=max(self._batch, batch_size))
+                flaw = self._spoiled(experiment)
+                if flaw:
+                    where = f"n={size}, world size 2: {what}: "
+                    return Judgement(name, "broken", where + flaw.text, setting)
+                read = True
+        return Judgement(name, "kept" if read else "unknown")
+
+    def _spoiled(self, experiment: Experiment) -> Flaw | None:
+        """What is wrong with the shards of a framework's loaders."""
+        for rank in experiment.ranks:
+            if error := rank.passes[0].error:
+                return Flaw(f"rank {rank.rank} {error}")
+        steps = PROMISES["equal-steps"].judge(experiment)
+        if steps or self._chooses():
+            return steps
+        shards = (PROMISES[one].judge(experiment) for one in ("coverage", "disjoint"))
+        return next(filter(None, shards), None)
+
     def _shrunk(self, promise: Promise, seen: _Seen) -> _Seen:
         """The same flaw on the smallest input that has it."""
         tried = {one.setting for one in self._kept}
@@ -589,6 +636,13 @@ class _Examination:
                 f"(world sizes {', '.join(map(str, worlds))})"
             )
         return notes
+
+
+def _prepared(prepare: Prepare, build: Callable[[], Any], case: Case, batches: bool) -> Any:
+    def make() -> Any:
+        return user_loader(build(), case, batches=batches)
+
+    return prepare(make, case.rank, case.setting.world_size)
 
 
 def _where(seen: _Seen) -> str:

@@ -332,6 +332,37 @@ class Simulator:
         with _kept_state(), self._group.patched():
             return [self._journey(setting, rank, numbers, apart) for rank in which]
 
+    def loaded(
+        self, setting: Setting, make: Callable[[Any, Case, Any], Any], *, batches: bool
+    ) -> list[Journey]:
+        """The journeys of all ranks through a loader: ``make`` gets a function that builds the
+        user's sampler, the case, and builds the loader.
+        """
+        self._group = _Group()
+        journeys = []
+        with _kept_state(), self._group.patched():
+            for rank in range(setting.world_size):
+                case = Case(setting, rank)
+                with self._as_rank(setting, rank):
+                    _seed_all(setting.seed)
+                    journey = Journey(rank, asked=frozenset({"batch_size"}), batches=batches)
+                    current = Pass([])
+                    limit = ENDLESS + ENDLESS_FACTOR * setting.size
+                    try:
+                        with _limited():
+                            loader = make(lambda case=case: self._factory(case), case, batches)
+                            for item in itertools.islice(iter(loader), limit):
+                                current.items.append(plain(item))
+                    except _StuckError:
+                        current.error = "does not end"
+                    except Exception as error:
+                        current.error = f"raises {_one_line(error)}"
+                    if len(current.items) >= limit:
+                        current.error = "does not end"
+                    journey.passes.append(current)
+                    journeys.append(journey)
+        return journeys
+
     def resumed(self, setting: Setting, rank: int, after: int) -> tuple[list[Item], list[Item]]:
         """What is left after ``after`` items of epoch 1, and what a fresh sampler with the state
         from there yields. Empty lists when there is no ``state_dict``.

@@ -1,0 +1,124 @@
+"""What Lightning and Accelerate make of a loader with the sampler, on simulated ranks.
+
+Lightning replaces the sampler of a loader that no ``DistributedSampler`` feeds, by building the
+loader and its batch sampler anew; Accelerate shards the batches of any loader. Either may raise,
+and either shards a second time what is sharded already. Their own functions are called, with
+the rank and the number of ranks that their trainers would pass.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+from sampler_lint.harness.ranks import Case, plain
+
+#: Makes the loader that a framework would iterate on one rank; it gets a function that makes the
+#: user's loader, the rank and the world size.
+Prepare = Callable[[Callable[[], Any], int, int], Any]
+
+
+def user_loader(sampler: Any, case: Case, *, batches: bool) -> Any:
+    """The loader that a program would build with the sampler; its items are indices."""
+    from torch.utils.data import DataLoader, IterableDataset
+
+    if isinstance(sampler, IterableDataset):
+        return DataLoader(sampler, batch_size=case.setting.batch_size, collate_fn=_as_it_is)
+    how = {"batch_sampler": sampler} if batches else {"sampler": sampler}
+    size = {} if batches else {"batch_size": case.setting.batch_size}
+    return DataLoader(_Keys(case.setting.size), collate_fn=_as_it_is, **how, **size)
+
+
+def _as_it_is(items: Any) -> Any:
+    return [plain(item) for item in items]
+
+
+class _Keys:
+    """A dataset whose items are the keys it is asked for."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, key: Any) -> Any:
+        return key[0] if isinstance(key, tuple) else key
+
+
+def _lightning_in_hook(make: Callable[[], Any], rank: int, world_size: int) -> Any:
+    """As for a loader that ``train_dataloader()`` returns: Lightning sees it being built."""
+    from torch.utils.data import BatchSampler, DataLoader
+
+    data: Any = importlib.import_module(f"{_lightning()}.fabric.utilities.data")
+    watched = data._replace_dunder_methods
+    with watched(DataLoader, "dataset"), watched(BatchSampler):
+        loader = make()
+    return _lightning_prepared(loader, rank, world_size)
+
+
+def _lightning_passed(make: Callable[[], Any], rank: int, world_size: int) -> Any:
+    """As for a loader that is passed to ``fit()``: Lightning knows only its attributes."""
+    return _lightning_prepared(make(), rank, world_size)
+
+
+def _lightning_prepared(loader: Any, rank: int, world_size: int) -> Any:
+    """What ``_DataConnector._prepare_dataloader`` does in training (Lightning 2)."""
+    from torch.utils.data import IterableDataset, SequentialSampler
+    from torch.utils.data.distributed import DistributedSampler
+
+    if isinstance(loader.sampler, DistributedSampler):
+        return loader
+    if isinstance(loader.dataset, IterableDataset):
+        return loader
+    name = _lightning()
+    connector: Any = importlib.import_module(
+        f"{name}.pytorch.trainer.connectors.data_connector"
+        if name == "lightning"
+        else f"{name}.trainer.connectors.data_connector"
+    )
+    sampler = connector._get_distributed_sampler(
+        loader,
+        not isinstance(loader.sampler, SequentialSampler),
+        overfit_batches=0.0,
+        num_replicas=world_size,
+        rank=rank,
+    )
+    return connector._update_dataloader(loader, sampler)
+
+
+def _lightning() -> str:
+    return "lightning" if importlib.util.find_spec("lightning") else "pytorch_lightning"
+
+
+def _accelerate(make: Callable[[], Any], rank: int, world_size: int) -> Any:
+    """What ``Accelerator.prepare`` does with a loader."""
+    data: Any = importlib.import_module("accelerate.data_loader")
+    return data.prepare_data_loader(
+        make(),
+        num_processes=world_size,
+        process_index=rank,
+        put_on_device=False,
+        dispatch_batches=False,
+    )
+
+
+#: The ways in which each framework prepares a loader.
+FRAMEWORKS: dict[str, dict[str, Prepare]] = {
+    "lightning": {
+        "a loader from train_dataloader()": _lightning_in_hook,
+        "a loader passed to fit()": _lightning_passed,
+    },
+    "accelerate": {"a loader through Accelerator.prepare()": _accelerate},
+}
+
+
+def installed(framework: str) -> bool:
+    """Whether the framework can be asked."""
+    names = {"lightning": ("lightning", "pytorch_lightning")}.get(framework, (framework,))
+    with contextlib.suppress(ImportError, ValueError):
+        return any(importlib.util.find_spec(name) for name in names)
+    return False

@@ -103,8 +103,6 @@ class UndefinedAttribute(Rule):
             for read in scope.reads:
                 if self_class(read.value) is not cls or read.name in defined or read.name in asked:
                     continue
-                if _is_never_called(model, scope):
-                    continue
                 if _is_declared(read):
                     continue
                 if read.name.startswith("__") or _is_forgiven(read):
@@ -246,24 +244,6 @@ def _asks_for_ranks(stmt: Stmt) -> bool:
     return any(
         mentions_ranks(test) or any("sampler" in (last_name(n) or "") for n in walk(test))
         for test in tests
-    )
-
-
-def _is_never_called(model: Model, scope: Scope) -> bool:
-    """Whether it is a private method that nothing in the tree reads of such an object."""
-    if not isinstance(scope, Function) or scope.cls is None:
-        return False
-    related = {None, *model.flow.subclasses(scope.cls), *model.flow.mro(scope.cls)}
-    return (
-        scope.name.startswith("_")
-        and not scope.name.endswith("__")
-        and not scope.decorators
-        and not any(
-            read.name == scope.name and self_class(read.value) in related
-            for module in model.project.loaded
-            for other in module.facts.scopes
-            for read in other.reads
-        )
     )
 
 

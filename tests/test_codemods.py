@@ -161,6 +161,44 @@ def test_what_is_replaced_in_another_file_is_taken_to_hold_a_comment(end, wanted
     assert mend("Mend it", Applicability.SAFE, edits, source).applicability is wanted
 
 
+def test_a_call_before_ignite_runs_becomes_a_handler(tmp_path):
+    source = """
+    from ignite.engine import Engine, Events
+
+
+    def run(data):
+        sampler = DistributedSampler(data)
+        loader = DataLoader(data, sampler=sampler)
+        trainer = Engine(step)
+
+        # reshuffle
+        if isinstance(
+            loader.sampler, DistributedSampler
+        ):
+            # by the epoch
+            loader.sampler.set_epoch(trainer.state.epoch - 1)
+
+        trainer.run(loader, max_epochs=3)
+    """
+    text = mended(tmp_path / "p", "SMP103", source)
+    assert (
+        """
+    # reshuffle
+    @trainer.on(Events.EPOCH_STARTED)
+    def set_epoch():
+        if isinstance(
+            loader.sampler, DistributedSampler
+        ):
+            # by the epoch
+            loader.sampler.set_epoch(trainer.state.epoch - 1)
+
+    trainer.run(loader, max_epochs=3)
+"""
+        in text
+    )
+    assert mended(tmp_path / "again", "SMP103", textwrap.indent(text, "    ")) == text
+
+
 # fixes of several rules in the same file
 
 

@@ -10,8 +10,9 @@ temporary folder and fixed with every rule and its unsafe fixes. Nothing of it i
 * a second run changes nothing,
 * what was reported fixed is no longer found, and nothing is found that was not there before.
 
---patches keeps one patch a revision, to be read beside what the projects did themselves;
-fixes.jsonl says what came of that reading. Exit code 1: one of these does not hold; 2: a
+--patches keeps one patch a revision, to be read beside what the projects did themselves.
+fixes.jsonl says what came of that reading for each labelled case that is found by a rule with
+fixes: `same`, `better`, `worse`, or `none` where the finding comes without a fix. Exit code 1: one of these does not hold; 2: a
 repository is not at hand.
 """
 
@@ -184,13 +185,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"  {count:4} {reason}")
     print(f"complaints: {complaints}")
     read = verdicts()
-    good = read["same"] + read["better"]
-    print(f"{good} of {read.total()} fixes do what the projects did, or better")
+    good, offered = read["same"] + read["better"], read.total() - read["none"]
+    print(f"{good} of {offered} fixes of what the projects mended do the same or better "
+          f"({good / offered:.0%}); for {read['none']} more there is none")  # fmt: skip
     for line in absent:
         print(line, file=sys.stderr)
     if absent:
         return 2
-    return int(complaints > 0 or good < BAR * read.total())
+    return int(complaints > 0 or good < BAR * offered)
 
 
 if __name__ == "__main__":

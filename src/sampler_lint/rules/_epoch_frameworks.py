@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
+from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model import catalog
 from sampler_lint.model.epoch_calls import carriers
 from sampler_lint.model.epoch_state import epoch_state, same_program
@@ -13,10 +15,13 @@ from sampler_lint.model.facts import (
     Call,
     Class,
     Expr,
+    ExprStmt,
     For,
     Function,
+    If,
     Name,
     Seq,
+    Stmt,
     While,
     dotted,
     last_name,
@@ -26,7 +31,10 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import ExtObj, Obj, self_class
 from sampler_lint.model.linked import Model
+from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Suspect
+from sampler_lint.rules._mend import fix, fresh_name, imported_as, text_of
+from sampler_lint.rules._region import line_indent
 
 
 def framework_calls(model: Model) -> Iterator[Suspect]:
@@ -172,7 +180,42 @@ def _before_run(model: Model) -> Iterator[Suspect]:
             f"in a handler of `Events.EPOCH_STARTED`"
         )
         why = (f"{model.place(call.scope, runs[0])}: `{name}` runs here",)
-        yield Suspect(module, call, message, why=why)
+        yield Suspect(module, call, message, why=why, mend=partial(_handle, module, call, engine))
+
+
+def _handle(module: Module, call: Call, engine: Expr) -> Fix | None:
+    """Make the call, with the tests around it, a handler of the start of each epoch."""
+    events = imported_as(module, "Events")
+    stmt = call.stmt
+    if events is None or not isinstance(stmt, ExprStmt) or stmt.value is not call:
+        return None
+    whole: Stmt = stmt
+    for parent in stmt.ancestors():
+        if not isinstance(parent, If) or parent.orelse or len(whole.block) != 1:
+            break
+        whole = parent
+    source = module.source
+    rows = range(whole.row, whole.end_row + 1)
+    shared = any(each is not whole and each.row in rows for each in whole.block)
+    texts = [source.line(row) for row in rows]
+    if shared or whole.parent is not None or any(q in t for t in texts for q in ('"""', "'''")):
+        return None
+    indent = line_indent(source, whole.row)
+    name = fresh_name(call.scope, "set_epoch", "set_sampler_epoch")
+    head = [
+        f"{indent}@{text_of(source, engine)}.on({events}.EPOCH_STARTED)",
+        f"{indent}def {name}():",
+    ]
+    edits = [
+        Edit(source.path, start, start, source.indent)
+        for row, text in zip(rows, texts, strict=True)
+        if text.strip() and row != whole.row
+        for start in [source.line_starts[row - 1]]
+    ]
+    start = source.line_starts[whole.row - 1]
+    first = "".join(line + source.newline for line in head) + source.indent
+    edits.append(Edit(source.path, start, start, first))
+    return fix(f"Handle `{events}.EPOCH_STARTED`", Applicability.UNSAFE, edits, source)
 
 
 def _engine_of(argument: Expr) -> Expr | None:

@@ -68,8 +68,9 @@ class SetEpochMisplaced(Rule):
 
     Fix safety:
         Safe where the call can be moved to the top of the loop, or given the loop's own
-        counter, or pointed at the sampler that carries the epoch. Without a plain counter, and
-        for loaders that keep their iterator, there is no fix.
+        counter, or pointed at the sampler that carries the epoch. Unsafe where it becomes a
+        handler of ignite's `Events.EPOCH_STARTED`: other handlers may count on the order. Without
+        a plain counter, and for loaders that keep their iterator, there is no fix.
 
     How it is proved:
         Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and

@@ -12,8 +12,8 @@ temporary folder and fixed with every rule and its unsafe fixes. Nothing of it i
 
 --patches keeps one patch a revision, to be read beside what the projects did themselves.
 fixes.jsonl says what came of that reading for each labelled case that is found by a rule with
-fixes: `same`, `better`, `worse`, or `none` where the finding comes without a fix. Exit code 1: one of these does not hold; 2: a
-repository is not at hand.
+fixes: `same`, `better`, `worse`, or `none` where the finding comes without a fix. Exit code 1: one
+of these does not hold, or less than 80 % of the fixes are as good; 2: a repository is not at hand.
 """
 
 from __future__ import annotations

@@ -259,8 +259,11 @@ def schema() -> dict:
     path = os.environ.get("SARIF_SCHEMA")
     if path:
         return json.loads(Path(path).read_text(encoding="utf-8"))
-    with urllib.request.urlopen(SCHEMA, timeout=60) as answer:
-        return json.load(answer)
+    try:
+        with urllib.request.urlopen(SCHEMA, timeout=60) as answer:
+            return json.load(answer)
+    except OSError as error:
+        pytest.skip(f"{SCHEMA} cannot be read ({error}); name a copy in SARIF_SCHEMA")
 
 
 @pytest.mark.network

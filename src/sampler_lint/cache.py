@@ -19,6 +19,7 @@ from sampler_lint import __version__
 
 _MAGIC = "sampler-lint-cache 1"
 _SUFFIX = ".record"
+_OURS = (_SUFFIX, ".tmp", ".lock")
 _MOST_BYTES = 64 * 2**20
 _README = {
     ".gitignore": "*\n",
@@ -120,6 +121,30 @@ class Cache:
                 raise
             self._shrink()
 
+    @contextlib.contextmanager
+    def alone(self, key: str) -> Iterator[bool]:
+        """Keep other processes out that ask for the same; whether one had to be waited for.
+
+        Where the system cannot, nobody is kept out: then two do the same work.
+        """
+        waited = False
+        try:
+            import fcntl
+
+            self._prepare()
+            file = open(self._path(key) + ".lock", "ab")  # noqa: SIM115
+        except (ImportError, OSError):
+            yield waited
+            return
+        with file:
+            with contextlib.suppress(OSError):
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    waited = True
+                    fcntl.flock(file, fcntl.LOCK_EX)
+            yield waited
+
     def _prepare(self) -> None:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         for name, text in _README.items():
@@ -131,7 +156,9 @@ class Cache:
     def _records(self) -> Iterator[os.DirEntry[str]]:
         with os.scandir(self.folder) as entries:
             for entry in entries:
-                if entry.name.endswith((_SUFFIX, ".tmp")) and entry.is_file(follow_symlinks=False):
+                if entry.name.endswith((_SUFFIX, ".tmp", ".lock")) and entry.is_file(
+                    follow_symlinks=False
+                ):
                     yield entry
 
     def _shrink(self) -> None:
@@ -162,7 +189,7 @@ class Cache:
             for name in _README:
                 os.unlink(os.path.join(self.folder, name))
             os.rmdir(self.folder)
-        return len(paths)
+        return sum(path.endswith(_SUFFIX) for path in paths)
 
 
 def _encoded(text: str) -> bytes:

@@ -72,6 +72,7 @@ def check(
     session: Session | None = None,
     cache: Cache | None = None,
     jobs: int = 1,
+    parse_all: bool = True,
 ) -> Report:
     """Check the Python files at and below ``paths``.
 
@@ -86,6 +87,8 @@ def check(
         session: keeps models between calls.
         cache: keeps findings between processes; unused with an overlay or a session.
         jobs: how many processes may work.
+        parse_all: whether to parse files that no finding can be in, to tell of syntax errors;
+            not done in very big trees (:data:`MOST_PARSED`).
 
     Never raises for what is in a file: that becomes a :class:`FileError`.
 
@@ -102,9 +105,8 @@ def check(
             examined = _of_session(session, root, asked, options_of, contents)
         else:
             kept = cache if not contents else None
-            examined = _Examination(root, asked, options_of, contents, report.timings).run(
-                kept, jobs
-            )
+            examination = _Examination(root, asked, options_of, contents, report.timings)
+            examined = examination.run(kept, jobs, parse_all=parse_all)
         _told(report, root, examined, asked, options_of)
     report.findings.sort(key=lambda finding: finding.sort_key)
     report.suppressed.sort(key=lambda finding: finding.sort_key)
@@ -180,26 +182,37 @@ class _Examination:
         with timings.stage("find files"):
             self._files = files_of(root, options_of, asked)
         self._choices = _choices(self._files, options_of)
-        self._parses_all = self._size() <= MOST_PARSED
+        self._parses_all = True
 
-    def run(self, cache: Cache | None, jobs: int) -> TreeReport:
+    def run(self, cache: Cache | None, jobs: int, *, parse_all: bool) -> TreeReport:
         """What there is to say about the tree, all of it where it is about files asked for."""
-        memory = None
-        found = None
-        if cache is not None:
-            with self._timings.stage("cache"):
-                memory = Memory(cache, self._key(), self._files)
-                found = memory.recall()
-        if found is None:
-            found = self._made(memory, jobs)
-        elif self._parses_all:
-            errors = self._syntax(sorted(self._asked.keys() & found.unparsed)).result()
-            self._add(found, errors)
-        if memory is not None:
-            with self._timings.stage("cache"):
-                memory.keep(found)
+        self._parses_all = parse_all and self._size() <= MOST_PARSED
+        found = self._made(None, jobs) if cache is None else self._recalled(cache, jobs)
         if self._parses_all:
             found.errors |= found.syntax_errors
+        return found
+
+    def _recalled(self, cache: Cache, jobs: int) -> TreeReport:
+        key = self._key()
+        with self._timings.stage("cache"):
+            memory = Memory(cache, key, self._files)
+            found = memory.recall()
+        if found is None:
+            # Another process may be about to find out the same.
+            with cache.alone(key) as waited:
+                if waited:
+                    memory = Memory(cache, key, self._files)
+                    found = memory.recall()
+                if found is None:
+                    found = self._made(memory, jobs)
+                    with self._timings.stage("cache"):
+                        memory.keep(found)
+                    return found
+        if self._parses_all:
+            errors = self._syntax(sorted(self._asked.keys() & found.unparsed)).result()
+            self._add(found, errors)
+        with self._timings.stage("cache"):
+            memory.keep(found)
         return found
 
     def _size(self) -> int:

@@ -15,8 +15,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sampler_lint import __version__
-from sampler_lint.options import DEFAULTS
-from sampler_lint.source import SourceError, SourceFile, as_declared, is_candidate, read_bytes
+from sampler_lint.discovery import project_root
+from sampler_lint.findings import FileError
+from sampler_lint.options import DEFAULTS, Options
+from sampler_lint.source import (
+    SourceError,
+    SourceFile,
+    as_declared,
+    is_candidate,
+    names_a_rule,
+    read_bytes,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -25,13 +34,13 @@ if TYPE_CHECKING:
     from flake8.options.manager import OptionManager
 
     from sampler_lint.config import Key
-    from sampler_lint.engine import Report, Session
+    from sampler_lint.engine import Session
+    from sampler_lint.findings import Finding
 
 #: What flake8 reports where the command line would print an error and exit 2.
 _NOT_CHECKED = "SMP000"
 
 #: A comment may name one of our rules for nothing.
-_TO_US = re.compile(rb"SMP\d", re.IGNORECASE)
 _WORD = re.compile(rb"[\w\x80-\xff]+")
 
 
@@ -55,10 +64,25 @@ def _session() -> Session:
     return Session()
 
 
+_A_FEW = 3
+
+
+@functools.cache
+def _told_of_tree(root: str, options: Options) -> dict[str, list[FileError | Finding]]:
+    """What the command line says of each file below ``root``, kept for flake8's other processes."""
+    from sampler_lint import engine
+    from sampler_lint.cache import Cache, default_folder
+
+    report = engine.check([root], options, cache=Cache(default_folder()), parse_all=False)
+    told: dict[str, list[FileError | Finding]] = {os.path.abspath(p): [] for p in report.files}
+    items: list[FileError | Finding] = [*report.errors, *report.findings]
+    for item in items:
+        told.setdefault(os.path.abspath(item.path), []).append(item)
+    return told
+
+
 def _is_reached(filename: str) -> bool:
     """Whether a file that says no sampler word may still belong to a sampler, as a helper."""
-    from sampler_lint.discovery import project_root
-
     return os.path.abspath(filename) in _reached(os.path.abspath(project_root(filename)))
 
 
@@ -101,6 +125,8 @@ class Plugin:
     name = "sampler-lint"
     version = __version__
     options = DEFAULTS
+    asked = 0
+    """How many files flake8 has asked this process about."""
 
     def __init__(self, tree: ast.AST, filename: str, lines: Sequence[str]) -> None:
         """Keep what is needed; ``tree`` only says that flake8 could parse the file."""
@@ -146,25 +172,42 @@ class Plugin:
 
     def run(self) -> Iterator[tuple[int, int, str, type[Plugin]]]:
         """Yield row, 0-based column and text of each finding in the file."""
-        data = self._text.encode("utf-8", "replace")
-        if not (is_candidate(data) or _TO_US.search(data) or _is_reached(self._filename)):
+        told = self._told()
+        if not told:
             return
         from sampler_lint.reporters.text import visible
 
-        report = self._check()
-        for error in report.errors:
-            if error.path == self._filename:
-                text = f"{_NOT_CHECKED} could not be checked: {visible(error.reason)}"
-                yield error.row or 1, 0, text, type(self)
-        for finding in report.findings:
-            text = f"{finding.code} {visible(finding.message)}"
-            yield finding.start.row, finding.start.column - 1, text, type(self)
+        for item in told:
+            if isinstance(item, FileError):
+                text = f"{_NOT_CHECKED} could not be checked: {visible(item.reason)}"
+                yield item.row or 1, 0, text, type(self)
+            else:
+                text = f"{item.code} {visible(item.message)}"
+                yield item.start.row, item.start.column - 1, text, type(self)
 
-    def _check(self) -> Report:
+    def _told(self) -> Sequence[FileError | Finding]:
+        """What there is to say about the file."""
+        Plugin.asked += 1
+        data = self._text.encode("utf-8", "replace")
+        speaks = is_candidate(data) or names_a_rule(data)
+        # An editor asks about one file; whoever asks about several will get to one that matters.
+        whole = speaks or Plugin.asked > _A_FEW
+        if not whole and not _is_reached(self._filename):
+            return []
+        on_disk = self._is_on_disk()
+        if on_disk:
+            told = _told_of_tree(project_root(self._filename), self.options)
+            own = told.get(os.path.abspath(self._filename))
+            if own is not None:
+                return own
+        if not speaks and not _is_reached(self._filename):
+            return []
         from sampler_lint import engine
 
-        overlay = None if self._is_on_disk() else {self._filename: as_declared(self._text)}
-        return engine.check([self._filename], self.options, overlay=overlay, session=_session())
+        overlay = None if on_disk else {self._filename: as_declared(self._text)}
+        report = engine.check([self._filename], self.options, overlay=overlay, session=_session())
+        errors = [error for error in report.errors if error.path == self._filename]
+        return [*errors, *report.findings]
 
     def _is_on_disk(self) -> bool:
         """Whether flake8 read the file from disk, rather than standard input in its name."""

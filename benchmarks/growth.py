@@ -100,5 +100,5 @@ def plot(points: Sequence[Point]) -> str:
         f'<text x="{width / 2:.0f}" y="{height - 15}" text-anchor="middle" {text}>candidate lines'
         "</text>"
     )
-    inner = "\n".join(shapes)
-    return f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">\n{inner}\n</svg>\n'
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}">'
+    return "\n".join([opening, *shapes, "</svg>", ""])

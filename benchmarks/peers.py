@@ -196,7 +196,7 @@ def run(tool: Tool, commands: Path, tree: Tree, home: Path) -> Run:
         done = threading.Event()
 
         def watch() -> None:
-            while not done.wait(0.05):
+            while not done.wait(0.01):
                 memory[0] = max([memory[0], *peak(process.pid)])
 
         watcher = threading.Thread(target=watch)
@@ -211,7 +211,8 @@ def run(tool: Tool, commands: Path, tree: Tree, home: Path) -> Run:
             said = complaints.read().decode("utf-8", "replace")[-2000:]
             raise SystemExit(f"{tool.name} failed ({process.returncode}):\n{said}")
     cpu = after.children_user + after.children_system - before.children_user
-    return Run(cpu - before.children_system, wall, max(memory[0], usage.ru_maxrss / 1024))
+    # Before it becomes the tool, the child shows this process's memory as its own.
+    return Run(cpu - before.children_system, wall, memory[0] or usage.ru_maxrss / 1024)
 
 
 @dataclass

@@ -2,8 +2,9 @@
 
 The whole table is proved as `sampler-lint verify fixtures --jobs 2` does it. Then every n-th
 fixture is run before and after its fix through a torchrun of its own, two at a time as well,
-each judged alike; a run of the table in between keeps the comparison fair when the machine is
-busy. The total for torchrun is the sample's, times the number of fixtures.
+each judged alike; then the table is proved again, which keeps the comparison fair while the
+load changes. CPU time is what a busy machine disturbs least. The total for torchrun is the
+sample's, times the number of fixtures.
 
     python benchmarks/proofs.py [--sample 8]
 """
@@ -12,10 +13,12 @@ from __future__ import annotations
 
 import argparse
 import os
+import resource
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from resource import RUSAGE_CHILDREN, RUSAGE_SELF
 
 from sampler_lint.harness import verify
 from sampler_lint.harness.world import run_command
@@ -25,10 +28,23 @@ ENVIRONMENT = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "PYTHONDONTWR
 LAUNCHER = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
 
 
-def table() -> tuple[float, dict[str, verify.Proof]]:
-    began = time.monotonic()
+class Clock:
+    """Seconds by the wall, and of CPU time with that of ended children, since it was made."""
+
+    def __init__(self) -> None:
+        self.wall, self.cpu = 0.0, 0.0
+        self.wall, self.cpu = self.read()
+
+    def read(self) -> tuple[float, float]:
+        own, children = (resource.getrusage(who) for who in (RUSAGE_SELF, RUSAGE_CHILDREN))
+        used = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+        return time.monotonic() - self.wall, used - self.cpu
+
+
+def table() -> tuple[float, float, dict[str, verify.Proof]]:
+    clock = Clock()
     proofs = verify.verify_fixtures([FIXTURES], jobs=2)
-    return time.monotonic() - began, {proof.fixture: proof for proof in proofs}
+    return *clock.read(), {proof.fixture: proof for proof in proofs}
 
 
 def through_torchrun(fixture: verify.Fixture) -> tuple[int, list]:
@@ -58,18 +74,18 @@ def main() -> None:
     fixtures = verify.find_fixtures([FIXTURES])
     size = arguments.sample or len(fixtures)
     sample = [fixtures[index * len(fixtures) // size] for index in range(size)]
-    first, proofs = table()
-    print(
-        f"table: {first:.1f} s, {len(proofs)} fixtures, load {os.getloadavg()[0]:.1f}", flush=True
-    )
-    began = time.monotonic()
+    wall, cpu, proofs = table()
+    proved = sum(proof.proved for proof in proofs.values())
+    print(f"table: {wall:.1f} s, CPU {cpu:.1f} s, {proved} of {len(proofs)} proved", flush=True)
+    clock = Clock()
     with ThreadPoolExecutor(2) as pool:
         results = list(pool.map(through_torchrun, sample))
-    real = time.monotonic() - began
+    real, real_cpu = clock.read()
     runs = sum(count for count, _ in results)
-    print(f"torchrun: {real:.1f} s for {size} fixtures ({runs} runs), two at a time", flush=True)
-    second, _ = table()
-    print(f"table again: {second:.1f} s, load {os.getloadavg()[0]:.1f}")
+    told = f"{size} fixtures ({runs} runs), two at a time"
+    print(f"torchrun: {real:.1f} s, CPU {real_cpu:.1f} s for {told}", flush=True)
+    again, cpu_again, _ = table()
+    print(f"table again: {again:.1f} s, CPU {cpu_again:.1f} s, load {os.getloadavg()[0]:.1f}")
     same = 0
     for fixture, (_, verdicts) in zip(sample, results, strict=True):
         proof = proofs[fixture.name]
@@ -79,11 +95,13 @@ def main() -> None:
         if got != expected:
             print(f"  {fixture.name}: {got} through torchrun, {expected} in the table")
             print(*(f"    {one.evidence}" for one in verdicts), sep="\n")
-    total = real * len(fixtures) / size
-    ours = (first + second) / 2
-    kind = "measured" if size == len(fixtures) else "extrapolated"
     print(f"verdicts: {same} of {size} the same")
-    print(f"ratio: {ours:.1f} s against {total:.0f} s ({kind}): 1/{total / ours:.0f}")
+    kind = "measured" if size == len(fixtures) else "extrapolated"
+    for name, ours, theirs in (
+        ("wall", (wall + again) / 2, real * len(fixtures) / size),
+        ("CPU time", (cpu + cpu_again) / 2, real_cpu * len(fixtures) / size),
+    ):
+        print(f"{name}: {ours:.1f} s against {theirs:.0f} s ({kind}): 1/{theirs / ours:.0f}")
 
 
 if __name__ == "__main__":

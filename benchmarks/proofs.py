@@ -1,6 +1,7 @@
 """What the table of fixture proofs costs, against running each program through torchrun.
 
-The whole table is proved as `sampler-lint verify fixtures --jobs 2` does it. Then every n-th
+The whole table is proved as `sampler-lint verify fixtures --jobs 2` does it, which runs the right
+twins, too. Then every n-th
 fixture is run before and after its fix through a torchrun of its own, two at a time as well,
 each judged alike; then the table is proved again, which keeps the comparison fair while the
 load changes. CPU time is what a busy machine disturbs least. The total for torchrun is the

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from programs import HEADER
-from sampler_lint.harness import invariants, record
+from sampler_lint.harness import invariants, record, world
 from sampler_lint.harness.runs import Run, waiting_place
 from sampler_lint.harness.world import HarnessError, TorchMissingError, World, run_command
 
@@ -311,6 +311,23 @@ def test_memory_and_files_are_bounded(program, tmp_path):
     assert together == list(range(0, 300_000, first.stride))
     everything = program(body, env={record.KEEP_ALL: "1"})
     assert len(everything.ranks[0].log.loaders[0].passes[2].indices) == 150_000
+
+
+def test_log_that_cannot_be_written_is_given_up(tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    script = tmp_path / "train.py"
+    script.write_text(HEADER + "read(DataLoader(data, sampler=shard())); print('done')")
+    environment = world.recorded_environment(str(blocked), {**os.environ, "RANK": "0"})
+    done = subprocess.run(
+        [sys.executable, script],
+        env={**environment, "WORLD_SIZE": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert (done.stdout, done.stderr) == ("done\n", "")
 
 
 def test_nested_loaders_are_told_apart(program):

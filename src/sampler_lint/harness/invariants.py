@@ -463,7 +463,8 @@ def length_flaw(stream: Stream, one: Pass) -> str | None:
     if claimed is None or not one.exhausted:
         return None
     # A plain BatchSampler that drops its tail hides up to a batch of the sampler's indices.
-    hidden = loader.batch_size - 1 if loader.drop_last and loader.batch_size else 0
+    size = loader.batch_size or loader.samplers[0]["values"].get("batch_size", 0)
+    hidden = size - 1 if loader.drop_last and size else 0
     if not claimed - hidden <= one.count <= claimed:
         name = loader.samplers[1]["cls"] if len(loader.samplers) > 1 else "the sampler"
         return f"len() of {name} is {claimed}, but {one.count} indices were handed out"

@@ -408,8 +408,11 @@ def _flaw(
 
 def _unread(
     loaders: Sequence[Loader], sets: Sequence[set[Any]], expected: set[Any]
-) -> tuple[str, str]:
-    """The ranks share nothing, and yet leave samples out."""
+) -> tuple[str, str] | None:
+    """The ranks share nothing, and yet leave samples out.
+
+    That may be meant: limits, sub-epochs, shares cut to one length. Not when two share out.
+    """
     size = len(loaders)
     missing = len(expected) - len(set().union(*sets) & expected)
     told = f"{_percent(missing, len(expected))} of the samples are read by no rank"
@@ -421,7 +424,7 @@ def _unread(
         return "SMP502", (
             f"{told}: the sampler shares out among {replicas}, but there are {size} ranks"
         )
-    return "SMP405", f"{told}: the sampler's arithmetic leaves them out"
+    return None
 
 
 def _sharing(sampler: dict[str, Any]) -> int | None:

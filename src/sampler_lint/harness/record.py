@@ -18,12 +18,14 @@ from __future__ import annotations
 import array
 import atexit
 import contextlib
+import errno
 import faulthandler
 import functools
 import importlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
+import itertools
 import json
 import mmap
 import operator
@@ -91,11 +93,12 @@ class Tape:
 
     def _extend(self) -> None:
         # The blocks are taken now: a disk that fills up must not end the program by SIGBUS.
-        allocate = getattr(os, "posix_fallocate", None)
-        if allocate is not None:
-            allocate(self._file, self._size, SEGMENT)
-        else:
-            os.ftruncate(self._file, self._size + SEGMENT)
+        try:
+            os.posix_fallocate(self._file, self._size, SEGMENT)
+        except (AttributeError, OSError) as error:
+            if getattr(error, "errno", None) == errno.ENOSPC:
+                raise
+            os.ftruncate(self._file, self._size + SEGMENT)  # not every file system can
         memory = mmap.mmap(self._file, SEGMENT, offset=self._size)
         self._view = memoryview(memory).cast("q")
         self._size += SEGMENT
@@ -154,6 +157,7 @@ class Recorder:
     def _start(self) -> None:
         """Begin with nothing seen, in this process; a forked one starts its own log."""
         self._file: int | None = None
+        self._tried = False
         self._stack: int | None = None
         self.tape: Tape | None = None
         self.totals: Any = None
@@ -176,6 +180,9 @@ class Recorder:
         os.write(self._file, line.encode("ascii") + b"\n")
 
     def _open(self) -> None:
+        if self._tried:
+            raise OSError("the log cannot be written")
+        self._tried = True
         host = host_name()
         rank = os.environ.get("RANK", "")
         name = f"{host}.rank{rank if rank.isdecimal() else ''}.{os.getpid()}"
@@ -808,13 +815,14 @@ def _glance(thing: Any, found: list[str], depth: int) -> None:
             _glance(one, found, depth - 1)
     elif kind is dict:
         found.append(str(len(thing)))
-        for key, value in [*thing.items()][:40]:
+        for key, value in itertools.islice(thing.items(), 40):
             _glance(key, found, depth - 1)
             _glance(value, found, depth - 1)
     elif kind.__module__ in ("torch", "numpy") and hasattr(thing, "tolist"):
         found.append(f"{kind.__name__} {getattr(thing, 'shape', None)} {thing.dtype}")
         device = getattr(thing, "device", None)
-        if str(device or "cpu") == "cpu" and "object" not in str(thing.dtype) and len(thing):
+        simple = str(device or "cpu") == "cpu" and "object" not in str(thing.dtype)
+        if simple and thing.ndim and len(thing):
             found += [repr(one.reshape(-1)[:8].tolist()) for one in (thing[:1], thing[-1:])]
     elif kind.__module__.startswith(("pandas.", "polars.", "pathlib")):
         found.append(repr(thing)[:2000])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import shlex
@@ -15,6 +16,7 @@ import pytest
 from cases import FIXTURES, read_tree, write_tree
 from sampler_lint.cli import main
 from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
+from sampler_lint.harness import contained
 from sampler_lint.harness.prove import OPEN, PROVED, REFUTED, Prover
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="proofs run on Linux only")
@@ -135,6 +137,24 @@ def test_a_command_that_does_not_show_the_bug_proves_nothing(tmp_path: Path, run
 # -- the prover alone
 
 
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Examine classes in this process, which has torch already."""
+
+    def examine(request: contained.Request, *, timeout: float, **_: object) -> dict[str, object]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "path", [*sys.path])
+            patch.delitem(sys.modules, request.target.partition(":")[0], raising=False)
+            importlib.invalidate_caches()
+            return contained.report_in(contained.examined(request.as_json(), timeout))
+
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.setattr("sampler_lint.harness.prove.examine_class", examine)
+
+
+quickly = pytest.mark.usefixtures("quick")
+
+
 def decided(
     tmp_path: Path, before: bytes, *afters: bytes, kw: dict[str, object] | None = None
 ) -> tuple[int | None, str, str]:
@@ -151,6 +171,7 @@ def decided(
     return number, proof.verdict, proof.evidence
 
 
+@quickly
 def test_a_fix_that_makes_it_worse_is_refuted(tmp_path: Path) -> None:
     worse = SHARDED.replace(b"self.epoch = epoch", b"pass")
     number, verdict, evidence = decided(tmp_path, SHARDED, worse)
@@ -164,6 +185,7 @@ def test_a_fix_that_makes_it_worse_is_refuted(tmp_path: Path) -> None:
     assert decided(tmp_path, worse, SHARDED)[:2] == (0, PROVED)
 
 
+@quickly
 def test_a_fix_that_changes_nothing_to_be_seen_is_not_proved(tmp_path: Path) -> None:
     number, verdict, evidence = decided(tmp_path, SHARDED, SHARDED + b"# more\n")
     assert (number, verdict) == (None, OPEN)
@@ -174,6 +196,7 @@ def test_a_fix_that_changes_nothing_to_be_seen_is_not_proved(tmp_path: Path) -> 
     assert "breaks the same before and after" in evidence
 
 
+@quickly
 def test_the_candidate_that_breaks_least_wins(tmp_path: Path) -> None:
     bad, near, right = (
         SHARDED.replace(b"// self.num_replicas)", b"// self." + name + b")")
@@ -189,6 +212,7 @@ def test_the_candidate_that_breaks_least_wins(tmp_path: Path) -> None:
     assert evidence.startswith("2 of 2 candidates keep as many promises")
 
 
+@quickly
 def test_why_a_class_cannot_be_tried(tmp_path: Path) -> None:
     for source, reason in (
         (b"import nowhere\n" + SHARDED, "ModuleNotFoundError: No module named 'nowhere'"),

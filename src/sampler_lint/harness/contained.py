@@ -15,7 +15,7 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,16 @@ class Request:
     sampler_only: bool = False
     """Refuse a class that cannot be iterated."""
 
+    def as_json(self) -> dict[str, Any]:
+        """The request as plain data."""
+        return {
+            "target": self.target,
+            "kw": repr(dict(self.kw)),
+            "paths": list(self.paths),
+            "sampler_only": self.sampler_only,
+            **self.options,
+        }
+
 
 def examine_class(
     request: Request,
@@ -72,9 +82,7 @@ def examine_class(
     """
     with tempfile.TemporaryDirectory(prefix="sampler-lint-") as folder:
         asked, answers = Path(folder, "request.json"), Path(folder, "answers.jsonl")
-        question = {"target": request.target, "kw": repr(dict(request.kw)), "asleep": WAKE}
-        question |= {"paths": list(request.paths), "sampler_only": request.sampler_only}
-        asked.write_text(json.dumps({**question, **request.options}))
+        asked.write_text(json.dumps({**request.as_json(), "asleep": WAKE}))
         answers.touch()
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
         command = [
@@ -84,12 +92,9 @@ def examine_class(
         root = os.path.abspath(cwd or os.curdir)
         child = supervised(command, root, environment, timeout + MARGIN)
         said = [json.loads(line) for line in answers.read_text("utf-8").splitlines()]
-    report = next((one["report"] for one in said if "report" in one), None)
-    if report is not None:
-        return dict(report)
     for one in said:
-        if "error" in one:
-            raise (UnbuildableError if one["unbuildable"] else TargetError)(one["error"])
+        if "setting" not in one:
+            return report_in(one)
     if child.hung:
         what = f"was still busy after {timeout + MARGIN:.0f} s"
     elif child.status is not None and child.status < 0:
@@ -122,6 +127,17 @@ def examine_class(
     }
 
 
+def report_in(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """The report in what :func:`examined` said.
+
+    Raises:
+        TargetError: it said why there is none.
+    """
+    if "error" in answer:
+        raise (UnbuildableError if answer["unbuildable"] else TargetError)(answer["error"])
+    return dict(answer["report"])
+
+
 #: The child's program: its own folder must not come before the user's modules.
 _BOOT = (
     "import sys; root = sys.argv.pop(1); sys.path.append(root); "
@@ -141,9 +157,21 @@ def child(asked: str, answers: str, timeout: str) -> None:
     def progress(setting: Setting) -> None:
         say(setting=[setting.size, setting.world_size, setting.seed, setting.batch_size])
 
-    from sampler_lint.harness import contract, ranks
+    from sampler_lint.harness import ranks
 
     ranks.ASLEEP = request.pop("asleep")
+    say(**examined(request, float(timeout), progress))
+    os._exit(0)  # threads and exit handlers of what was imported are of no more use
+
+
+def examined(
+    request: dict[str, Any],
+    time_limit: float,
+    progress: Callable[[Setting], None] = lambda setting: None,
+) -> dict[str, Any]:
+    """Examine in this process what a request names: a ``report``, or an ``error``."""
+    from sampler_lint.harness import contract
+
     target, kw = request.pop("target"), eval(request.pop("kw"), {"__builtins__": {}})
     sys.path[:0] = request.pop("paths")
     sampler_only = request.pop("sampler_only")
@@ -154,14 +182,12 @@ def child(asked: str, answers: str, timeout: str) -> None:
         if sampler_only:  # the values are for all samplers of a project
             kw = {name: value for name, value in kw.items() if takes(factory, name)}
         report = contract.examine(
-            factory, kw=kw, progress=progress, time_limit=float(timeout), **request
+            factory, kw=kw, progress=progress, time_limit=time_limit, **request
         )
     except (HarnessError, CannotGuessError, TypeError, ValueError) as error:
         text = str(error) if isinstance(error, TargetError) else f"{target}: {error}"
-        say(error=text, unbuildable=isinstance(error, contract.CannotBuildError))
-    else:
-        say(report=report.to_dict())
-    os._exit(0)  # threads and exit handlers of what was imported are of no more use
+        return {"error": text, "unbuildable": isinstance(error, contract.CannotBuildError)}
+    return {"report": report.to_dict()}
 
 
 def _limit_memory() -> None:

@@ -126,9 +126,27 @@ def test_dead_parts(tmp_path: Path, use: str) -> None:
     assert launches(made.model).is_dead(scope(made, "run")) is answer
 
 
+def test_what_only_dead_parts_use_is_dead(tmp_path: Path) -> None:
+    for call, answer in (("", True), ("\nlib.outer()\n", False)):
+        made = tree(
+            tmp_path / str(answer),
+            main=USER + call,
+            lib=textwrap.dedent(LIBRARY)
+            + "def outer():\n    return inner()\ndef inner():\n    return outer, 1\n",
+        )
+        assert launches(made.model).is_dead(scope(made, "inner")) is answer
+
+
 def test_a_file_without_a_sampler_word_may_use_it(tmp_path: Path) -> None:
-    for text, answer in (("from lib import Job\n", False), ("from other import Job\n", True)):
-        made = tree(tmp_path / str(answer), main=USER, quiet=text, other="class Job: pass\n")
+    answers = {
+        "from lib import Job\nJob()\n": False,
+        "from lib import Job as Work\nWork()\n": False,
+        "from lib import Job\n": True,  # An import alone uses nothing,
+        "from lib import Job\n__all__ = ['Job']\n": False,  # but may be for others.
+        "from other import Job\nJob()\n": True,
+    }
+    for number, (text, answer) in enumerate(answers.items()):
+        made = tree(tmp_path / str(number), main=USER, quiet=text, other="class Job: pass\n")
         assert launches(made.model).is_dead(scope(made, "run")) is answer
 
 

@@ -27,6 +27,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Ext
 from sampler_lint.model.linked import Model, scopes_inside
+from sampler_lint.model.program_files import program_files
 from sampler_lint.model.project import Module
 
 _SHARDS = re.compile(r"world_?size|num_replicas|^rank$|get_rank|local_rank|num_shards|num_gpus")
@@ -38,50 +39,68 @@ class Injection:
     def __init__(self, model: Model) -> None:
         self.model = model
         self.trainers = cache(self._trainers)
+        self._users = cache(self._find_users)
         self.switch = cache(self._switch)
 
     def program(self, module: Module) -> str:
-        """The program of a file, as the other methods take it."""
+        """The program of a file."""
         return self.model.project.program_of(module)
 
     def _modules(self, program: str) -> list[Module]:
         project = self.model.project
         return [module for module in self.model.modules if project.program_of(module) == program]
 
-    def _trainers(self, program: str) -> frozenset[str]:
-        """The frameworks of which the program imports a name that takes its loaders.
+    def _trainers(self, module: Module) -> frozenset[str]:
+        """The frameworks that may train with what the file holds.
 
-        ``import pytorch_lightning as pl`` counts when one of those names is read of it. What the
-        tree itself holds is no framework that it uses, but the framework's own code.
+        Another part of the repository, which other scripts start, may train with others.
         """
         asked = self.model.requirements.frameworks
         if asked is not None:
             return asked
-        found = set()
+        return frozenset(
+            framework
+            for framework, users in self._users(self.program(module)).items()
+            if not all(program_files(self.model).run_apart(module, user) for user in users)
+        )
+
+    def _find_users(self, program: str) -> dict[str, list[Module]]:
+        """By framework, the files of the program that import a name that takes its loaders.
+
+        ``import pytorch_lightning as pl`` counts when one of those names is read of it. What the
+        tree itself holds is no framework that it uses, but the framework's own code.
+        """
+        found: dict[str, list[Module]] = {}
         for module in self._modules(program):
-            whole: dict[str, str] = {}
-            for scope in module.facts.scopes:
-                for name, bindings in scope.bindings.items():
-                    for binding in bindings:
-                        if binding.how != "import" or binding.payload[2]:
-                            continue
-                        package = binding.payload[0].split(".")[0]
-                        framework = catalog.FRAMEWORK_PACKAGES.get(package)
-                        if framework is None or self._is_own(binding.payload[0], module):
-                            continue
-                        if binding.payload[1] in catalog.framework(framework).trainers:
-                            found.add(framework)
-                        else:
-                            whole[name] = framework
-            for scope in module.facts.scopes:
-                for read in scope.reads:
-                    root = read.value
-                    while isinstance(root, Attr):
-                        root = root.value
-                    framework = whole.get(root.id) if isinstance(root, Name) else None
-                    if framework is not None and read.name in catalog.framework(framework).trainers:
+            for framework in self._used_in(module):
+                found.setdefault(framework, []).append(module)
+        return found
+
+    def _used_in(self, module: Module) -> set[str]:
+        found = set()
+        whole: dict[str, str] = {}
+        for scope in module.facts.scopes:
+            for name, bindings in scope.bindings.items():
+                for binding in bindings:
+                    if binding.how != "import" or binding.payload[2]:
+                        continue
+                    package = binding.payload[0].split(".")[0]
+                    framework = catalog.FRAMEWORK_PACKAGES.get(package)
+                    if framework is None or self._is_own(binding.payload[0], module):
+                        continue
+                    if binding.payload[1] in catalog.framework(framework).trainers:
                         found.add(framework)
-        return frozenset(found)
+                    else:
+                        whole[name] = framework
+        for scope in module.facts.scopes:
+            for read in scope.reads:
+                root = read.value
+                while isinstance(root, Attr):
+                    root = root.value
+                framework = whole.get(root.id) if isinstance(root, Name) else None
+                if framework is not None and read.name in catalog.framework(framework).trainers:
+                    found.add(framework)
+        return found
 
     def _is_own(self, name: str, module: Module) -> bool:
         """Whether an import leads to a file of the tree."""
@@ -127,30 +146,29 @@ class Injection:
         """
         if module.name.partition(".")[0] in catalog.FRAMEWORK_PACKAGES:
             return False  # a framework's own parts are not handed to another
-        program = self.program(module)
-        trainers = self.trainers(program)
+        trainers = self.trainers(module)
         if not any(catalog.contracts(trainer, "reads", "batch_sampler") for trainer in trainers):
             return True
         return (
             "lightning" in trainers
-            and self.switch(program) == Switch.FORBIDDEN
+            and self.switch(self.program(module)) == Switch.FORBIDDEN
             and self.in_hook(cls)
             and not shards_itself(cls)
         )
 
-    def even_batches_off(self, program: str) -> tuple[Scope, Node] | None:
+    def even_batches_off(self, module: Module) -> tuple[Scope, Node] | None:
         """Where an Accelerate program says ``even_batches=False``, and never anything else."""
-        if "accelerate" not in self.trainers(program):
+        if "accelerate" not in self.trainers(module):
             return None
         found: list[tuple[Scope, Node, Expr | None]] = []
-        for module in self._modules(program):
-            for call in module.facts.all_calls:
+        for other in self._modules(self.program(module)):
+            for call in other.facts.all_calls:
                 given = call.keyword("even_batches")
                 if given is not None:
                     found.append((call.scope, call, given))
             found += [
                 (scope, store.target, store.value)
-                for scope in module.facts.scopes
+                for scope in other.facts.scopes
                 for store in scope.stores
                 if isinstance(store.target, Attr) and store.target.name == "even_batches"
             ]
@@ -176,10 +194,9 @@ class Injection:
         return False
 
     def _lightning(self, module: Module, cls: Class, certain: set[str]) -> bool:
-        program = self.program(module)
-        if "lightning" not in self.trainers(program):
+        if "lightning" not in self.trainers(module):
             return False
-        switch = self.switch(program)
+        switch = self.switch(self.program(module))
         return switch in certain or (switch == Switch.UNKNOWN and not shards_itself(cls))
 
 

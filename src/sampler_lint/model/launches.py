@@ -76,20 +76,29 @@ class Launches:
     def is_dead(self, scope: Scope) -> bool:
         """Whether an application holds the scope in a part that nothing uses.
 
-        In a package that can be installed it may be there for others.
+        What only such parts use is dead with them. In a package that can be installed it may be
+        there for others.
         """
-        part = self._part(scope)
-        module = self._project.module_of(scope)
-        define = _definition(module, part.name)
-        if define is None or define.decorators or next(self._users(part), None) is not None:
+        return self._is_dead(self._part(scope), frozenset())
+
+    def _is_dead(self, part: Part, above: frozenset[Part]) -> bool:
+        if part in above:
+            return True  # They use each other, and nothing else uses them.
+        module = self._project.module_at(part.path)
+        define = _definition(module, part.name) if module is not None else None
+        if module is None or define is None or define.decorators:
             return False
+        users = list(self._users(part))
         if any(part.name in _literals(stmt) for stmt in module.facts.body):
             return False  # A name in ``__all__`` or a table.
         leading = self._files.leading_to(part.path)
+        using = {path for path, _ in users}
+        others = (path for path in self._project.files if path not in using)
         return (
             any(self._is_started(self._parts(path)) for path in leading - {part.path})
             and not any(self._looks_up_names(path) for path in leading)
-            and not any(self._names(path, part) for path in self._project.files)
+            and all(self._is_dead(user, above | {part}) for user in users)
+            and not any(self._names(path, part) for path in others)
             and not _is_installable(self._project, module)
         )
 
@@ -113,17 +122,19 @@ class Launches:
         module = self._project.module_at(path)
         if module is None or _definition(module, part.name) is not None:
             return False
-        imported = [
-            target
-            for target, attribute, _ in self._imported(module)
+        # An import alone uses nothing; a list of names may be what others are offered.
+        if any(part.name in _literals(stmt) for stmt in module.facts.body):
+            return True
+        imported = {
+            part.name if local == "*" else local: self._gives(target, part)
+            for target, attribute, local in self._imported(module)
             if attribute in {part.name, "*"}
-        ]
-        if imported:
-            return any(self._gives(target, part) for target in imported)
-        return any(
-            f".{part.name}" in words or part.name in words
-            for words in self._mentioned(module).values()
-        )
+        }
+        spelled = {name for name, gives in imported.items() if gives}
+        if imported and not spelled:
+            return False
+        spelled = {*(spelled or {part.name}), f".{part.name}"}
+        return any(not words.isdisjoint(spelled) for words in self._mentioned(module).values())
 
     def _gives(self, path: str, part: Part) -> bool:
         """Whether the name is that of the part, imported from the file ``path``."""

@@ -74,6 +74,19 @@ class ProgramFiles:
         """Whether some file leads to both by its imports."""
         return not self.leading_to(one.path).isdisjoint(self.leading_to(other.path))
 
+    def run_apart(self, one: Module, other: Module) -> bool:
+        """Whether scripts lead to each, and nothing to both.
+
+        What no script leads to may be found by its name, from a configuration.
+        """
+        return not self.run_together(one, other) and all(
+            any(
+                script is not None and is_script(script)
+                for script in map(self.model.project.module_at, self.leading_to(module.path))
+            )
+            for module in (one, other)
+        )
+
     def leading_to(self, path: str) -> set[str]:
         """The file itself, and those whose imports lead to it."""
         known = self._leading.get(path)
@@ -147,7 +160,19 @@ def _imports(model: Model, module: Module) -> Iterator[tuple[str, str | None]]:
                     wanted.append((name, level, attribute))
                     if attribute is not None:
                         wanted.append((f"{name}.{attribute}".lstrip("."), level, None))
+    # Importing ``a.b`` runs the package ``a`` first.
+    wanted += dict.fromkeys(
+        (package, level, "")
+        for name, level, _ in wanted
+        for package in _packages_around(name or "")
+    )
     for name, level, attribute in wanted:
         path = project.find(name or "", module, level)
         if path is not None and path in project.files:
             yield path, attribute
+
+
+def _packages_around(name: str) -> Iterator[str]:
+    while "." in name:
+        name = name.rpartition(".")[0]
+        yield name

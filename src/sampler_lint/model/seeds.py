@@ -100,7 +100,7 @@ def seeding(model: Model, module: Module, user: Call | Scope) -> Seeding | None:
         item
         for item in _seedings(model).get(model.project.program_of(module), ())
         if program_files(model).run_together(item.module, module)
-        and not (script and item.setting.by_caller)
+        and not (item.setting.by_caller and (script or _package(item.module) != _package(module)))
         and (
             item.module is module
             or (not _is_numbers_only(item) and _runs_with(model, item.setting, user))
@@ -136,8 +136,21 @@ def _seedings(model: Model) -> dict[str, list[Seeding]]:
                 if given is not None:
                     settings = islice(_settings(model, given, 0), _MOST)
                     found = known.setdefault(program, [])
-                    found += [Seeding(module, call, setting) for setting in settings]
+                    found += [
+                        Seeding(module, call, setting)
+                        for setting in settings
+                        if not (setting.by_caller and _is_alias(call))
+                    ]
     return known
+
+
+def _package(module: Module) -> str:
+    return module.name.partition(".")[0]
+
+
+def _is_alias(call: Call) -> bool:
+    """Whether a library's function stands behind one of the same name, which seeds nothing yet."""
+    return call.scope.name == last_name(call.func)
 
 
 def constructions(model: Model) -> Iterator[Obj]:

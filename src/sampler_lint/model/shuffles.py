@@ -13,7 +13,9 @@ from sampler_lint.model.facts import (
     Expr,
     Function,
     Name,
+    expressions,
     last_name,
+    statements,
     walk,
 )
 from sampler_lint.model.flow import Obj, self_class
@@ -107,7 +109,12 @@ def own_seed(model: Model, cls: Class) -> str | None:
 
 
 def may_shuffle(model: Model, sampler: Obj) -> bool:
-    """Whether it shuffles, or does under a setting that is not known here."""
+    """Whether it shuffles, or does under a setting that is not known here.
+
+    Where all samples are alike no order is another.
+    """
+    if _are_alike(model, sampler):
+        return False
     if isinstance(sampler.cls, Class):
         init = model.flow.method(sampler.cls, "__init__")
         own = init.param("shuffle") if isinstance(init, Function) else None
@@ -125,6 +132,31 @@ def may_shuffle(model: Model, sampler: Obj) -> bool:
         return True
     constants = model.flow.constants(given, sampler.through)
     return constants is None or any(constants)
+
+
+def _are_alike(model: Model, sampler: Obj) -> bool:
+    """Whether the data certainly takes no notice of the index: made up, to measure speed with."""
+    data = model.flow.argument(sampler, "dataset")
+    values = model.flow.values(data) if data is not None else frozenset()
+    return bool(values) and all(
+        isinstance(value, Obj) and isinstance(value.cls, Class) and _ignores_index(model, value.cls)
+        for value in values
+    )
+
+
+def _ignores_index(model: Model, cls: Class) -> bool:
+    get = model.flow.method(cls, "__getitem__")
+    if not isinstance(get, Function) or len(get.params) != 2 or get.params[1].kind == "vararg":
+        return False
+    index = get.params[1].name
+    inside = [get, *(scope for scope in scopes_inside(cls) if scope.outer is get)]
+    return len(get.bindings[index]) == 1 and not any(
+        isinstance(node, Name) and node.id == index
+        for scope in inside
+        for stmt in statements(scope.body)
+        for expr in expressions(stmt)
+        for node in walk(expr)
+    )
 
 
 def _is_anybodys(model: Model, sampler: Obj, given: Expr) -> bool:

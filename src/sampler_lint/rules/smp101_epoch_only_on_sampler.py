@@ -135,7 +135,11 @@ class EpochOnlyOnSampler(Rule):
                 model.silent(self.code, call.scope, call, f"{place} sets the batch sampler's epoch")
                 return None
         for value in values:
-            if isinstance(value, Obj) and _answers_itself(model, value):
+            if (
+                isinstance(value, Obj)
+                and _answers_itself(model, value)
+                and not _in_tests(model, value)
+            ):
                 reason = f"{value.name}, which may be the loader, has a `sampler` of its own"
                 model.silent(self.code, call.scope, call, reason)
                 return None

@@ -132,26 +132,33 @@ class _Source:
 
 
 def _source(model: Model, module: Module, site: Call) -> _Source | None:
-    """What seeds the program, else the ``seed`` of the factory itself."""
+    """What seeds the program; the ``seed`` of the factory itself stands nearer than other files."""
     source = seeding(model, module, site)
-    if source is not None:
-        place = f"{source.module.display}:{source.call.row}"
-        return _Source(
-            source.setting.code,
-            f"`{unparse(source.call.func)}` does not reach the sampler's own generator",
-            f"{place}: the program is seeded here",
-        )
-    function = site.scope
+    if source is None or source.module is not module:
+        own = _own_seed(model, module, site.scope, is_seeded=source is not None)
+        if own is not None:
+            return own
+    if source is None:
+        return None
+    place = f"{source.module.display}:{source.call.row}"
+    return _Source(
+        source.setting.code,
+        f"`{unparse(source.call.func)}` does not reach the sampler's own generator",
+        f"{place}: the program is seeded here",
+    )
+
+
+def _own_seed(model: Model, module: Module, function: Scope, *, is_seeded: bool) -> _Source | None:
+    """The parameter ``seed`` of the function that builds the sampler."""
     if not isinstance(function, Function) or function.name == "__init__":
         return None
     param = function.param("seed")
-    if param is None or _is_constant(model, function, param):
+    if param is None or (not is_seeded and _is_constant(model, function, param)):
         return None
-    place = f"{module.display}:{function.row}"
     return _Source(
         param.name,
         f"`{function.name}` takes a seed and does not pass it on",
-        f"{place}: the seed is taken here",
+        f"{module.display}:{function.row}: the seed is taken here",
     )
 
 

@@ -76,11 +76,11 @@ class BatchSamplerWithoutBatchSize(Rule):
         """Compare what each batch sampler defines with what the tree's frameworks read."""
         injection = Injection(model)
         for module, cls in model.classes():
-            trainers = injection.trainers(injection.program(module))
+            if not is_batch_sampler(model, cls) or is_abstract(cls):
+                continue
+            trainers = injection.trainers(module)
             assumes = injection.may_rebuild(module, cls)
             if not (assumes or trainers):
-                continue
-            if not is_batch_sampler(model, cls) or is_abstract(cls):
                 continue
             attributes = model.attributes(cls)
             missing = [n for n in ("batch_size", "drop_last") if n not in attributes.names]
@@ -149,9 +149,7 @@ def _needs_missing(
         return injection.lightning(module, cls)
     # Accelerate takes a batch sampler without drop_last for one that has drop_last=False. Told
     # `even_batches=False` it does without `batch_size`; the rest is SMP306's.
-    return trainer != "accelerate" or (
-        len(missing) == 2 and not injection.even_batches_off(injection.program(module))
-    )
+    return trainer != "accelerate" or (len(missing) == 2 and not injection.even_batches_off(module))
 
 
 # --------------------------------------------------------------------------- the size

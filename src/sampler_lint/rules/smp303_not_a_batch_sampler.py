@@ -92,7 +92,7 @@ def _refused(model: Model, module: Module, injection: Injection) -> str | None:
     return next(
         (
             contract.without
-            for trainer in sorted(injection.trainers(injection.program(module)))
+            for trainer in sorted(injection.trainers(module))
             for contract in model.contracts(module, trainer, "demands", "batch_sampler")
             if contract.names == ("BatchSampler",)
         ),

@@ -150,7 +150,7 @@ def _left_over(model: Model) -> Iterator[Suspect]:
     injection = Injection(model)
     for cls, loader in model.used_as_batch_sampler.items():
         module = model.module_of(cls)
-        uneven = injection.even_batches_off(injection.program(module))
+        uneven = injection.even_batches_off(module)
         attributes = model.attributes(cls)
         if (
             uneven is None

@@ -436,6 +436,23 @@ def test_in_a_big_tree_files_that_nothing_leads_to_are_not_parsed(
         assert [error.path for error in big[2]] == ["loader.py"]  # type: ignore[attr-defined]
         assert check(kept, "package/broken.py") == check(None, "package/broken.py")
         assert check(kept, "package/broken.py")[2]
+    assert engine.check(["."]).unparsed > 0
+
+
+def test_a_run_says_what_it_did_not_parse(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sampler_lint.cli import main
+
+    (tmp_path / "a.py").write_text("x = 1\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["--isolated", "--no-cache"]) == 0
+    assert capsys.readouterr().out == "All clear: 1 file checked.\n"
+    monkeypatch.setattr(engine, "MOST_PARSED", 1)
+    assert main(["--isolated", "--no-cache"]) == 0
+    assert capsys.readouterr().out == (
+        "All clear: 1 file checked, 1 of them searched for sampler words only, not parsed.\n"
+    )
 
 
 # --------------------------------------------------------------------------- the command line

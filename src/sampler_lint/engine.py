@@ -40,6 +40,8 @@ class Report:
     errors: list[FileError] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     """Every file that was asked for (candidate or not)."""
+    unparsed: int = 0
+    """How many of them no finding can be in, and were not parsed (see :data:`MOST_PARSED`)."""
     timings: Timings = field(default_factory=Timings)
     """Where the time went."""
 
@@ -107,6 +109,7 @@ def check(
             kept = cache if not contents else None
             examination = _Examination(root, asked, options_of, contents, report.timings)
             examined = examination.run(kept, jobs, parse_all=parse_all)
+            report.unparsed += len(asked.keys() & examined.unparsed)
         _told(report, root, examined, asked, options_of)
     report.findings.sort(key=lambda finding: finding.sort_key)
     report.suppressed.sort(key=lambda finding: finding.sort_key)

@@ -68,6 +68,7 @@ class Teller:
         return Outcome(
             report.findings,
             files=len(report.files),
+            unparsed=report.unparsed,
             unsafe=arguments.unsafe_fixes,
             color=color,
             hyperlinks=color and follows_links(listener, os.environ),

@@ -80,6 +80,8 @@ class Outcome:
     """Those that stand, sorted."""
     files: int
     """How many files were asked for."""
+    unparsed: int = 0
+    """How many of them were not parsed, since no finding can be in them."""
     errors: int = 0
     """How many files could not be checked; standard error says which."""
     sources: Callable[[str], SourceFile | None] = field(default_factory=Sources)

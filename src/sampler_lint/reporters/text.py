@@ -77,6 +77,9 @@ def summary(outcome: Outcome) -> str:
         )
     if not outcome.files:
         return "No Python files found."
+    if outcome.unparsed:
+        searched = f"{outcome.unparsed} of them searched for sampler words only, not parsed"
+        return f"All clear: {files} checked, {searched}."
     return f"All clear: {files} checked."
 
 

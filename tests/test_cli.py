@@ -380,7 +380,7 @@ def test_diff_wins_over_fix(buggy):
 def test_unsafe_fixes_are_passed_on(buggy, monkeypatch):
     seen = []
 
-    def fix(paths, options, *, unsafe, write, overlay, narrow):
+    def fix(paths, options, *, unsafe, write, **_):
         seen.append((unsafe, write))
         return engine.FixReport(engine.Report())
 

@@ -12,6 +12,7 @@ from lsprotocol import types
 from sampler_lint.findings import Applicability, Edit, Finding, Position
 from sampler_lint.reporters import rule_url
 from sampler_lint.source import SourceFile
+from sampler_lint.suppressions import silence
 
 SOURCE = "sampler-lint"
 
@@ -100,21 +101,19 @@ def quick_fix(
     )
 
 
-def silence(finding: Finding, shown: types.Diagnostic, uri: str) -> types.CodeAction:
-    """The action that puts a suppression comment at the end of the finding's last line."""
-    line = shown.range.end.line
-    # Clients take a character beyond the end of a line for its end.
-    end = types.Position(line, _BEYOND)
-    edit = types.TextEdit(types.Range(end, end), f"  # sampler-lint: ignore[{finding.code}]")
+def ignore(
+    finding: Finding, shown: types.Diagnostic, source: SourceFile, uri: str, units: Units
+) -> types.CodeAction | None:
+    """The action that silences a finding with a comment; None if no row can take one."""
+    edits = text_edits(source, silence(source, [finding]), units)
+    if not edits:
+        return None
     return types.CodeAction(
         title=f"{finding.code}: ignore it here",
         kind=types.CodeActionKind.QuickFix,
         diagnostics=[shown],
-        edit=types.WorkspaceEdit(changes={uri: [edit]}),
+        edit=types.WorkspaceEdit(changes={uri: edits}),
     )
-
-
-_BEYOND = 2**31 - 1
 
 
 def replacement(old: str, new: str, units: Units) -> types.TextEdit:

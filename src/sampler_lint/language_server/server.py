@@ -134,13 +134,17 @@ class Server(LanguageServer):
         self, uri: str, range_: types.Range, only: Sequence[str] | None
     ) -> list[types.CodeAction]:
         """What can be done about the findings in a range, or in the whole file."""
-        actions = []
-        if _asked(types.CodeActionKind.QuickFix, only):
+        actions: list[types.CodeAction] = []
+        path = to_fs_path(uri)
+        source = self.file(str(Path(path).absolute())) if path else None
+        if source is not None and _asked(types.CodeActionKind.QuickFix, only):
             for finding, shown in self._shown.get(uri, ()):
                 if convert.touches(shown.range, range_):
-                    fix = convert.quick_fix(finding, shown, self.file, self.units)
-                    actions += [fix] if fix else []
-                    actions.append(convert.silence(finding, shown, uri))
+                    offered = (
+                        convert.quick_fix(finding, shown, self.file, self.units),
+                        convert.ignore(finding, shown, source, uri, self.units),
+                    )
+                    actions += [action for action in offered if action is not None]
         if only and _asked(_FIX_ALL, only):
             actions += self._fix_all(uri)
         return actions

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from sampler_lint import discovery
-from sampler_lint.discovery import find_files, project_root
+from sampler_lint.discovery import find_files
+from sampler_lint.roots import project_root
 
 
 def plant(root: Path, *names: str, **texts: str) -> None:
@@ -106,7 +107,11 @@ def test_links(here: Path) -> None:
     os.symlink("gone.py", "tree/broken.py")
     os.symlink("self.py", "tree/self.py")
     os.symlink("tree", "link")
-    expected = ["a/near.py", "a/real.py", "dir.py/in.py"]
+    plant(here, "tree/.git/")
+    expected = ["a/real.py", "dir.py/in.py"]  # nothing is read outside of the repository
+    assert find_files(["tree"]).files == [f"tree/{name}" for name in expected]
+    (here / "tree" / ".git").rename(here / ".git")
+    expected.insert(0, "a/near.py")
     assert find_files(["tree"]).files == [f"tree/{name}" for name in expected]
     assert find_files(["link"]).files == [f"link/{name}" for name in expected]
     assert find_files(["tree", "link"]).files == [f"tree/{name}" for name in expected]

@@ -2,6 +2,7 @@
 
 import subprocess
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -71,6 +72,9 @@ def ignored_by_us(patterns: list[str]) -> set[str]:
         ["[b-].py", "b/[ -!]*"],
         ["[", "[\\", "a[!", "[a-"],
         ["a?b", "a[/]b", "a[!x]b"],
+        ["/a**", "!a"],
+        ["a/b**", "/a**/b.py"],
+        ["a*/**", "[a]/b**"],
     ],
     ids=" ".join,
 )
@@ -94,4 +98,8 @@ PATTERNS = st.lists(st.tuples(st.sampled_from(["", "", "!"]), GLOB).map("".join)
 )
 @given(patterns=PATTERNS)
 def test_any_patterns_are_read_as_git_does(repository: Path, patterns: list[str]) -> None:
-    assert ignored_by_us(patterns) == ignored_by_git(repository, patterns)
+    said = ignored_by_git(repository, patterns)
+    assert ignored_by_us(patterns) == said
+    # The way that patterns with many wildcards go is right for all of them.
+    with mock.patch("sampler_lint.gitignore._MOST_WILDCARDS", -1):
+        assert ignored_by_us(patterns) == said

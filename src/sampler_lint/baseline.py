@@ -50,7 +50,7 @@ class Baseline:
             known = {str(each["fingerprint"]): str(each["path"]) for each in document["findings"]}
         except OSError as error:
             raise BaselineError(f"{path}: cannot be read: {error.strerror}") from error
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise BaselineError(f"{path}: is no baseline") from error
         return cls(path, known)
 

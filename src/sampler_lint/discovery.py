@@ -1,14 +1,15 @@
-"""Which files a run is about, and which tree belongs to a file. No file's content is read."""
+"""Which files a run is about. No file's content is read but that of ``.gitignore``."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from sampler_lint.findings import FileError
 from sampler_lint.gitignore import Gitignore
+from sampler_lint.roots import leads_outside, upwards
 
 #: Folders without a project's own code: ruff's defaults
 #: (https://docs.astral.sh/ruff/settings/#exclude) and Python's caches.
@@ -171,7 +172,7 @@ class _Walk:
         own = {real_file for _, real_file in files}
         for link, real_link in links:
             target = os.path.realpath(real_link)
-            if target not in own and os.path.isfile(target):
+            if target not in own and os.path.isfile(target) and not leads_outside(real_link):
                 files.append((link, target))
         self._take(sorted(files))
 
@@ -188,7 +189,7 @@ class _Walk:
     def _inherited(self, tree: str) -> _Ignores:
         """What holds in ``tree`` before its own ``.gitignore``: parents' files, outermost first."""
         parents: list[str] = []
-        for folder in _upwards(tree):
+        for folder in upwards(tree):
             if os.path.exists(os.path.join(folder, ".git")):
                 break
             parents.append(os.path.dirname(folder))
@@ -203,6 +204,10 @@ class _Walk:
     def _gitignore(self, folder: str) -> _Ignores:
         path = os.path.join(folder, ".gitignore")
         try:
+            mode = os.lstat(path).st_mode
+            # A FIFO would be waited for; a link git does not follow either.
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                return ()
             with open(path, encoding="utf-8-sig", errors="surrogateescape", newline="\n") as file:
                 return ((folder, Gitignore(file)),)
         except OSError as error:
@@ -229,75 +234,3 @@ def _is_foreign(folder: str, names: set[str]) -> bool:
     if os.path.basename(folder) in _SKIPPED_UNLESS_PACKAGE:
         return "__init__.py" not in names
     return "pyvenv.cfg" in names
-
-
-def project_root(path: str) -> str:
-    """The folder whose whole tree is the model of ``path``.
-
-    That is the nearest enclosing folder with ``.git``, ``pyproject.toml``, ``setup.py`` or
-    ``setup.cfg``; without one, the folder the topmost enclosing package stands in; without
-    a package, the file's own folder or the folder itself.
-
-    The home directory, the folder for temporary files and the root of the file system hold
-    other things than one project, so they are returned only if they are ``path``. A file that
-    lies in one of them directly, outside a package, is alone: the file itself is returned.
-
-    Returns:
-        A path relative to the working directory if ``path`` is, else an absolute one.
-    """
-    absolute = os.path.abspath(path)
-    is_folder = os.path.isdir(absolute)
-    folder = absolute if is_folder else os.path.dirname(absolute)
-    root = _marked(folder) or _package_parent(folder)
-    if _is_shared(root) and root != absolute:
-        root = absolute
-    return root if os.path.isabs(path) else os.path.relpath(root)
-
-
-def _upwards(folder: str) -> Iterator[str]:
-    """The folder and its parents, ending below the root of the file system."""
-    while (parent := os.path.dirname(folder)) != folder:
-        yield folder
-        folder = parent
-
-
-def _has(folder: str, *names: str) -> bool:
-    return any(os.path.exists(os.path.join(folder, name)) for name in names)
-
-
-def _marked(folder: str) -> str | None:
-    """The nearest folder upwards that is marked as a project."""
-    doubtful = None
-    for candidate in _upwards(folder):
-        if _is_shared(candidate):
-            break
-        if _has(candidate, ".git", "pyproject.toml"):
-            return candidate
-        if _has(candidate, "setup.py", "setup.cfg"):
-            if not _has(candidate, "__init__.py"):
-                return candidate
-            # setup.py may be a module of a package; the outermost may still be the project.
-            doubtful = candidate
-    return doubtful
-
-
-def _package_parent(folder: str) -> str:
-    """The folder that the topmost package around ``folder`` stands in."""
-    for candidate in _upwards(folder):
-        if not _has(candidate, "__init__.py"):
-            return candidate
-        parent = os.path.dirname(candidate)
-        if _is_shared(parent):
-            return candidate
-    return folder
-
-
-def _is_shared(folder: str) -> bool:
-    """Whether things of many projects lie in ``folder``, so that a marker there means nothing."""
-    real = os.path.realpath(folder)
-    if real == os.path.dirname(real):
-        return True
-    # tempfile.gettempdir() would be exact, but its import takes longer than a whole walk.
-    temporary = (os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
-    shared = (os.path.expanduser("~"), "/tmp", "/var/tmp", *temporary)
-    return any(real == os.path.realpath(other) for other in shared if other)

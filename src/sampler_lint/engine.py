@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sampler_lint.cache import Cache, build, digest
-from sampler_lint.discovery import project_root
 from sampler_lint.findings import Applicability, FileError, Finding
 from sampler_lint.memory import Memory, TreeReport
 from sampler_lint.options import DEFAULTS, Options, OptionsOf, weight
 from sampler_lint.parallel import Aside
+from sampler_lint.roots import project_root
 from sampler_lint.timings import Timings
 from sampler_lint.trees import Session, Tree, files_of, find
 
@@ -255,11 +255,11 @@ class _Examination:
             )
         project = tree.project
         unparsed = [path for path in self._asked if not project.is_parsed(path)]
-        syntax = self._syntax(unparsed if self._parses_all else [], jobs)
-        with timings.stage("rules"):
-            found = _judged(tree, self._choices)
-        with timings.stage("syntax of other files"):
-            self._add(found, syntax.result())
+        with self._syntax(unparsed if self._parses_all else [], jobs) as syntax:
+            with timings.stage("rules"):
+                found = _judged(tree, self._choices)
+            with timings.stage("syntax of other files"):
+                self._add(found, syntax.result())
         timings.rules.update(tree.seconds)
         timings.files.update((project.files[path], s) for path, s in project.seconds.items())
         if memory is not None:

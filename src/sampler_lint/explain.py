@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from sampler_lint.discovery import project_root
 from sampler_lint.engine import Session
 from sampler_lint.findings import FileError, Finding
 from sampler_lint.model.facts import (
@@ -27,6 +26,7 @@ from sampler_lint.model.flow import Ext, ExtObj, FuncRef, Lit, Obj, Unknown, Val
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 from sampler_lint.options import DEFAULTS, Options, OptionsOf
+from sampler_lint.roots import project_root
 from sampler_lint.source import SourceError
 
 

@@ -15,9 +15,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sampler_lint import __version__
-from sampler_lint.discovery import project_root
 from sampler_lint.findings import FileError
 from sampler_lint.options import DEFAULTS, Options
+from sampler_lint.roots import project_root
 from sampler_lint.source import (
     SourceError,
     SourceFile,

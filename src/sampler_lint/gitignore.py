@@ -8,7 +8,8 @@ list what is *not* ignored. A walk that prunes folders needs the answer for one 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from itertools import groupby
 
 _CLASSES = {
@@ -27,14 +28,27 @@ _CLASSES = {
 }
 
 
+#: A pattern with more wildcards than this is matched without backtracking, which would take
+#: longer than anybody waits for ``*a*a*a*a*a*a*b``.
+_MOST_WILDCARDS = 3
+_LONGEST = 4096
+
+#: Where the plain text at the front of a pattern ends.
+_SPECIAL = re.compile(r"[*?\[\\]")
+
+#: The pieces of our regular expressions that may match more than one character.
+_ANY_FOLDERS, _ANYTHING, _IN_NAME = "(?:.*/)?", ".*", "[^/]*"
+_WILDCARDS = frozenset({_ANY_FOLDERS, _ANYTHING, _IN_NAME})
+
+
 class Gitignore:
     """The patterns of one ``.gitignore`` file, for entries below the folder it stands in."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         """Read pattern lines; lines that git finds invalid match nothing, as with git."""
         patterns = [parsed for parsed in map(_parse, lines) if parsed]
-        self._folders = _runs((negated, regex) for negated, _, regex in patterns)
-        self._files = _runs((negated, regex) for negated, only, regex in patterns if not only)
+        self._folders = _runs((negated, pieces) for negated, _, pieces in patterns)
+        self._files = _runs((negated, pieces) for negated, only, pieces in patterns if not only)
 
     def decide(self, path: str, *, folder: bool) -> bool | None:
         """Whether the entry is ignored (True), taken back (False) or not spoken of (None).
@@ -44,23 +58,63 @@ class Gitignore:
                 are taken to be not ignored.
             folder: whether the entry is a folder.
         """
-        for negated, regex in self._folders if folder else self._files:
-            if regex.fullmatch(path):
+        for negated, matches in self._folders if folder else self._files:
+            if matches(path):
                 return not negated
         return None
 
 
-def _runs(patterns: Iterable[tuple[bool, str]]) -> list[tuple[bool, re.Pattern[str]]]:
+_Matcher = Callable[[str], object]
+
+
+def _runs(patterns: Iterable[tuple[bool, list[str]]]) -> list[tuple[bool, _Matcher]]:
     """Neighbours of the same sign joined into one expression; the last pattern comes first."""
-    runs = [
-        (negated, re.compile("|".join(regex for _, regex in run), re.DOTALL))
-        for negated, run in groupby(patterns, key=lambda pattern: pattern[0])
-    ]
+
+    def kind(pattern: tuple[bool, list[str]]) -> tuple[bool, bool]:
+        negated, pieces = pattern
+        return negated, sum(piece in _WILDCARDS for piece in pieces) > _MOST_WILDCARDS
+
+    runs: list[tuple[bool, _Matcher]] = []
+    for (negated, wild), run in groupby(patterns, key=kind):
+        if wild:
+            runs += [(negated, partial(_matches, pieces)) for _, pieces in run]
+        else:
+            joined = "|".join("".join(pieces) for _, pieces in run)
+            runs.append((negated, re.compile(joined, re.DOTALL).fullmatch))
     return runs[::-1]
 
 
-def _parse(line: str) -> tuple[bool, bool, str] | None:
-    """``(negated, folders only, regular expression)`` of a line, or None if it is no pattern."""
+def _matches(pieces: Sequence[str], path: str) -> bool:
+    """Whether the pieces match the whole path: all the ways at once, in steps of one piece."""
+    size = len(path)
+    reached = {0}  # how many characters the pieces so far may have taken
+    for piece in pieces:
+        if not reached:
+            return False
+        first = min(reached)
+        if piece == _IN_NAME:
+            after = set(reached)
+            for end in range(first, size):
+                if end in after and path[end] != "/":
+                    after.add(end + 1)
+        elif piece == _ANYTHING:
+            after = set(range(first, size + 1))
+        elif piece == _ANY_FOLDERS:
+            after = reached | {end + 1 for end in range(first, size) if path[end] == "/"}
+        else:
+            one = _compiled(piece)
+            after = {end + 1 for end in reached if end < size and one(path, end, end + 1)}
+        reached = after
+    return size in reached
+
+
+@cache
+def _compiled(piece: str) -> Callable[[str, int, int], object]:
+    return re.compile(piece, re.DOTALL).fullmatch
+
+
+def _parse(line: str) -> tuple[bool, bool, list[str]] | None:
+    """``(negated, folders only, pieces of an expression)`` of a line; None if it is no pattern."""
     line = line.rstrip("\r\n")
     if line.startswith("#"):
         return None
@@ -69,52 +123,54 @@ def _parse(line: str) -> tuple[bool, bool, str] | None:
     glob = glob[negated:]
     folders_only = glob.endswith("/")
     glob = glob[: len(glob) - folders_only]
-    if not glob:
+    if not glob or len(glob) > _LONGEST:
         return None
     anchored = "/" in glob
     try:
-        regex = _translate(glob[glob.startswith("/") :])
-        re.compile(regex)
+        pieces = _translate(glob[glob.startswith("/") :], anchored)
+        re.compile("".join(pieces))
     except (ValueError, re.error):
         return None
-    return negated, folders_only, regex if anchored else f"(?:.*/)?{regex}"
+    return negated, folders_only, pieces if anchored else [_ANY_FOLDERS, *pieces]
 
 
-def _translate(glob: str) -> str:
-    """The regular expression of a glob.
+def _translate(glob: str, anchored: bool) -> list[str]:
+    """The regular expression of a glob, in pieces that are wildcards or match one character.
 
     Raises:
         ValueError: the glob ends in a backslash or has an open bracket.
     """
-    regex = []
+    pieces: list[str] = []
     index = 0
     while index < len(glob):
         char = glob[index]
-        after_slash = index == 0 or glob[index - 1] == "/"
+        # git cuts plain text off the front of an anchored pattern, and sees ``a**`` as ``**``.
+        at_front = anchored and not _SPECIAL.search(glob, 0, index)
+        after_slash = index == 0 or glob[index - 1] == "/" or at_front
         index += 1
         if char == "*":
             stars = len(glob) - len(glob[index:].lstrip("*")) - index + 1
             index += stars - 1
             if stars > 1 and after_slash and index == len(glob):
-                regex.append(".+")
+                pieces.append(_ANYTHING)
             elif stars > 1 and after_slash and glob[index] == "/":
-                regex.append("(?:.+/)?")
+                pieces.append(_ANY_FOLDERS)
                 index += 1
             else:
-                regex.append("[^/]*")
+                pieces.append(_IN_NAME)
         elif char == "?":
-            regex.append("[^/]")
+            pieces.append("[^/]")
         elif char == "[":
             members, index = _bracket(glob, index)
-            regex.append(members)
+            pieces.append(members)
         elif char == "\\":
             if index == len(glob):
                 raise ValueError("trailing backslash")
-            regex.append(re.escape(glob[index]))
+            pieces.append(re.escape(glob[index]))
             index += 1
         else:
-            regex.append(re.escape(char))
-    return "".join(regex)
+            pieces.append(re.escape(char))
+    return pieces
 
 
 def _bracket(glob: str, index: int) -> tuple[str, int]:

@@ -18,6 +18,7 @@ from typing import Any
 
 from sampler_lint.cache import Cache, Signature, digest, is_racy, signature
 from sampler_lint.findings import Applicability, Cell, Edit, FileError, Finding, Fix, Position
+from sampler_lint.roots import leads_outside
 from sampler_lint.source import (
     SourceError,
     is_candidate,
@@ -184,12 +185,14 @@ class Memory:
 def consult(path: str) -> str | None:
     """The digest of a file besides Python's, or of a folder's names if ``path`` ends in a slash.
 
-    None if the file cannot be read.
+    None if the file cannot be read, or leads out of the repository.
     """
     if path.endswith(os.sep):
-        return digest("\n".join(setting_names(path)).encode("utf-8", "replace"))
+        folder = path.rstrip(os.sep)
+        names = [] if leads_outside(folder) else setting_names(folder)
+        return digest("\n".join(names).encode("utf-8", "replace"))
     try:
-        return digest(read_bytes(path))
+        return None if leads_outside(path) else digest(read_bytes(path))
     except SourceError:
         return None
 

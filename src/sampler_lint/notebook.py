@@ -23,7 +23,7 @@ _MARKED = re.compile(r"^# %% \[sampler-lint: cell (\d+)\]$")
 _KEPT = "pass  # %ipython% "
 #: A line that only IPython understands: a magic, a command, help, or the result of one.
 _IPYTHON = re.compile(
-    r"[ \t]*(?:[%!?]|[\w.,\t \[\]\"']+=[ \t]*[%!]|[%\w.*]+\?{1,2}[ \t]*$|/\w|,\w|;\w)"
+    r"[ \t]*(?![ \t])(?:[%!?]|[\w.,\t \[\]\"']+=[ \t]*[%!]|[%\w.*]+\?{1,2}[ \t]*$|/\w|,\w|;\w)"
 )
 #: Cell magics after which the rest of the cell is still Python.
 _PYTHON_CELLS = frozenset({"%%time", "%%timeit", "%%capture", "%%prun", "%%python", "%%python3"})

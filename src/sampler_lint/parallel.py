@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -15,7 +16,7 @@ class Aside:
     """A function's result, computed in a process of its own where ``forks``.
 
     The result must survive JSON. Whatever goes wrong in that process, the function is called
-    in this one.
+    in this one. As a context manager it leaves no process behind.
     """
 
     def __init__(self, function: Callable[[], Any], *, forks: bool) -> None:
@@ -24,6 +25,18 @@ class Aside:
         if forks and hasattr(os, "fork") and threading.active_count() == 1:
             with contextlib.suppress(OSError):
                 self._child = self._start()
+
+    def __enter__(self) -> Aside:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._child is not None:
+            child, read = self._child
+            self._child = None
+            os.close(read)
+            with contextlib.suppress(OSError):
+                os.kill(child, signal.SIGKILL)
+                os.waitpid(child, 0)
 
     def _start(self) -> tuple[int, int]:
         read, write = os.pipe()
@@ -53,10 +66,12 @@ class Aside:
         """What the function returns, waited for."""
         if self._child is not None:
             child, read = self._child
-            self._child = None
-            with open(read, encoding="ascii") as file:
+            with open(read, encoding="ascii", closefd=False) as file:
                 said = file.read()
+            self._child = None
+            os.close(read)
             _, status = os.waitpid(child, 0)
             if status == 0:
-                return json.loads(said)
+                with contextlib.suppress(ValueError):
+                    return json.loads(said)
         return self._function()

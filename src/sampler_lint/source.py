@@ -43,8 +43,8 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 _BYTES_LINE_END = re.compile(rb"\r\n|\r|\n")
 #: The first line of a block and the header above it, to see how much deeper it stands.
 _BLOCK = re.compile(
-    r"^([ \t]*)(?:async|class|def|elif|else|except|finally|for|if|try|while|with)\b[^\r\n]*:"
-    r"[ \t]*(?:#[^\r\n]*)?[\r\n]+\1([ \t]+)[^\s#]",
+    r"^([ \t]*)(?:async|class|def|elif|else|except|finally|for|if|try|while|with)\b[^\r\n]{0,300}:"
+    r"[ \t]*(?:#[^\r\n]{0,300})?[\r\n]+\1([ \t]+)[^\s#]",
     re.MULTILINE,
 )
 
@@ -64,7 +64,7 @@ def is_candidate(data: bytes) -> bool:
 
 #: A file that seeds or splits belongs to the sampler's story though it does not name it, ...
 _SEEDS_OR_SPLITS = re.compile(
-    rb"(?:manual_seed\w*|random\.seed|seed_everything|set_seed|set_random_seed"
+    rb"(?:manual_seed\w{0,40}|random\.seed|seed_everything|set_seed|set_random_seed"
     rb"|random_split|train_test_split)[(,)]"
 )
 #: ... and so does one that draws, if there is a dataset that may be ordered by the draw.

@@ -2,18 +2,26 @@
 
 Only what every call needs is imported here: ``--version`` and usage errors cost little more
 than starting Python. Exit codes: 0 nothing to report, 1 findings left (or changes made or
-due, where asked to tell), 2 the job could not be done whole, 130 interrupted.
+due, where asked to tell), 2 the job could not be done whole, 130 interrupted, 143 ended.
 """
 
 from __future__ import annotations
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from sampler_lint.cli._common import FAILED, INTERRUPTED, PIPE_CLOSED, UsageError, complain
+from sampler_lint.cli._common import (
+    FAILED,
+    INTERRUPTED,
+    PIPE_CLOSED,
+    TERMINATED,
+    UsageError,
+    complain,
+)
 
 #: Each is a module of this package with ``main(argv) -> int``; the first needs no name.
 COMMANDS = ("check", "contract", "explain", "rule", "server", "trace", "verify")
@@ -57,6 +65,21 @@ def run() -> int:
     """
     if not {"--fix", "--diff"} & set(sys.argv):
         gc.disable()
-    status = main()
+    if hasattr(signal, "SIGTERM"):
+        signal.signal(signal.SIGTERM, _terminate)
+    try:
+        status = main()
+    except _TerminatedError:
+        status = TERMINATED
     gc.freeze()
     return status
+
+
+class _TerminatedError(BaseException):
+    """Somebody asked this process to end."""
+
+
+def _terminate(*_: object) -> None:
+    """Unwind instead of dying at once: what runs is ended, and what is half written is deleted."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise _TerminatedError

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sampler_lint.findings import FileError
 
-CLEAN, FINDINGS, FAILED, INTERRUPTED, PIPE_CLOSED = 0, 1, 2, 130, 141
+CLEAN, FINDINGS, FAILED, INTERRUPTED, PIPE_CLOSED, TERMINATED = 0, 1, 2, 130, 141, 143
 
 
 class UsageError(Exception):

@@ -184,7 +184,7 @@ def _prover(arguments: argparse.Namespace, repository: str) -> Prover:
 
 def _repositories(paths: Sequence[str]) -> dict[str, list[str]]:
     """The paths by the git work tree, or else the project, that they lie in."""
-    from sampler_lint.discovery import project_root
+    from sampler_lint.roots import project_root
 
     found: dict[str, list[str]] = {}
     for path in paths:

@@ -149,8 +149,21 @@ class Settings:
         )
 
     def fill_in(self, arguments: argparse.Namespace) -> None:
-        """Give ``arguments`` what they leave open, from the working directory's configuration."""
+        """Give ``arguments`` what they leave open, from the working directory's configuration.
+
+        Raises:
+            UsageError: the configuration would have files written elsewhere.
+        """
+        from sampler_lint.roots import is_inside
+
         config = self.config(os.getcwd())
+        kept = config.cache_dir
+        if kept is not None and not (
+            self._lookup.is_told("cache_dir") or is_inside(kept, os.getcwd())
+        ):
+            raise UsageError(
+                f"{config.path}: cache-dir {kept!r} leads out of the repository (use --cache-dir)"
+            )
         arguments.unsafe_fixes = arguments.unsafe_fixes or config.unsafe_fixes
         arguments.cache_dir = arguments.cache_dir or config.cache_dir
         arguments.output_format = arguments.output_format or config.output_format or "text"

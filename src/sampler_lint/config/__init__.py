@@ -14,6 +14,8 @@ from typing import Any
 
 from sampler_lint.config._keys import KEYS, Key, RefusedError, nearest, refuse_unknown_codes
 from sampler_lint.options import DEFAULTS, Options
+from sampler_lint.roots import leads_outside
+from sampler_lint.source import SourceError, read_bytes
 
 __all__ = [
     "FILES",
@@ -90,6 +92,10 @@ class Lookup:
         elif isolated:
             self._fixed = Config().with_values(self._overrides)
 
+    def is_told(self, field: str) -> bool:
+        """Whether the command line says what holds for a key, and no file that was found."""
+        return self._fixed is not None or any(key.field == field for key in self._overrides)
+
     def at(self, folder: str) -> Config:
         """The configuration of the files in ``folder``.
 
@@ -120,13 +126,16 @@ def _read_if_ours(path: str) -> Config | None:
     project's file, or a broken one, is no concern of ours.
     """
     own = os.path.basename(path) == FILES[0]
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+    if not os.path.lexists(path) or os.path.isdir(path):
         return None
-    except OSError as error:
-        raise ConfigError(f"{_shown(path)}: cannot be read: {error.strerror}") from error
+    if leads_outside(path):
+        if own:
+            raise ConfigError(f"{_shown(path)}: leads out of the repository (use --config)")
+        return None
+    try:
+        data = read_bytes(path)
+    except SourceError as error:
+        raise ConfigError(f"{_shown(path)}: {error.error.reason}") from error
     return _parsed(path, data) if own or _TABLE[-1].encode() in data else None
 
 

@@ -12,7 +12,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-_HEADER = re.compile(r"\s*\[\[?\s*(?P<name>[^\[\]]+?)\s*\]\]?\s*(?:#.*)?$")
+_HEADER = re.compile(r"\s*\[\[?(?P<name>[^\[\]]+)\]\]?\s*(?:#.*)?$")
 _KEY = re.compile(r"""\s*(?P<key>(?:[\w-]+|"[^"\n]*"|'[^'\n]*')(?:\s*\.\s*[\w"'-]+)*)\s*=""")
 _PLACE = re.compile(r" \(at (?:line (?P<row>\d+), column \d+|end of document)\)$")
 
@@ -38,6 +38,8 @@ def parse(text: str) -> dict[str, Any]:
         last = len(text.splitlines()) or 1
         row = int(place["row"] or last) if place else last
         raise TomlError(_PLACE.sub("", str(error)), min(row, last)) from error
+    except (ValueError, RecursionError) as error:  # a number of 5000 digits, 1000 brackets
+        raise TomlError(f"cannot be read: {error}", 1) from error
     return document
 
 

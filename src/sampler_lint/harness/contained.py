@@ -7,6 +7,7 @@ tries it, so that an input which hangs, kills or ends the process is named.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib
 import importlib.util
@@ -172,7 +173,7 @@ def examined(
     """Examine in this process what a request names: a ``report``, or an ``error``."""
     from sampler_lint.harness import contract
 
-    target, kw = request.pop("target"), eval(request.pop("kw"), {"__builtins__": {}})
+    target, kw = request.pop("target"), ast.literal_eval(request.pop("kw"))
     sys.path[:0] = request.pop("paths")
     sampler_only = request.pop("sampler_only")
     try:

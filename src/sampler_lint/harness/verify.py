@@ -180,9 +180,12 @@ def verify_fixtures(
     fixtures = find_fixtures(paths)
     worlds: queue.SimpleQueue[World] = queue.SimpleQueue()
     with contextlib.ExitStack() as stack:
-        pool = stack.enter_context(ThreadPoolExecutor(max(1, jobs)))
+        pool = ThreadPoolExecutor(max(1, jobs))
+        stack.callback(pool.shutdown)
         for _ in range(max(1, jobs)):
             worlds.put(stack.enter_context(World()))
+        # Before the worlds are closed, or what still waits would open them again.
+        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
 
         def judge(program: Path, fixture: Fixture) -> Verdict:
             world = worlds.get()

@@ -99,7 +99,7 @@ class World:
         assert zygote.stdout is not None
         zygote.stdin.close()
         try:
-            zygote.wait(timeout=2)
+            zygote.wait(timeout=0.5)
         except subprocess.TimeoutExpired:
             supervise.kill([*supervise.descendants(zygote.pid), zygote.pid])
             zygote.wait()

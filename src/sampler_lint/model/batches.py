@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from sampler_lint.model.facts import Bin, Call, Class, Comp, Expr, Function, Name, Seq, last_name
 from sampler_lint.model.linked import BATCH_SAMPLER, SAMPLER, Model
-
-_NAMED_SO = re.compile(r"Batch\w*Sampler$")
 
 
 def is_batch_sampler(model: Model, cls: Class) -> bool:
@@ -18,7 +14,7 @@ def is_batch_sampler(model: Model, cls: Class) -> bool:
         return False
     iterate = model.flow.method(cls, "__iter__")
     return isinstance(iterate, Function) and (
-        _NAMED_SO.search(cls.name) is not None or yields_lists(iterate)
+        ("Batch" in cls.name and cls.name.endswith("Sampler")) or yields_lists(iterate)
     )
 
 

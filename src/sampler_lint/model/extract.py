@@ -118,7 +118,7 @@ def _in_older_syntax(text: str) -> str | None:
     f-strings that only 3.12 can split (PEP 701) become plain strings: none of them says
     anything about samplers. None if libcst cannot read the text either.
     """
-    if not _NEWER.search(text):
+    if text.count("\n") > _MOST_LINES or not _NEWER.search(text):
         return None
     import libcst as cst
     from libcst.metadata import MetadataWrapper, PositionProvider
@@ -151,7 +151,9 @@ def _in_older_syntax(text: str) -> str | None:
     return "".join(lines)
 
 
-_NEWER = re.compile(r"\b(?:def|class)\s+\w+\s*\[|^\s*type\s+\w+|[fF][rR]?[\"']", re.MULTILINE)
+#: libcst takes a minute for a million lines, be they blank.
+_MOST_LINES = 50_000
+_NEWER = re.compile(r"\b(?:def|class)\s+\w+\s*\[|^[ \t]*type[ \t]+\w+|[fF][rR]?[\"']", re.MULTILINE)
 
 
 def _blank(lines: list[str], start: CodePosition, end: CodePosition, fill: str) -> None:

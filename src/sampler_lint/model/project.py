@@ -25,6 +25,7 @@ from sampler_lint.model.facts import (
     Store,
     last_name,
 )
+from sampler_lint.roots import leads_outside
 from sampler_lint.source import (
     SourceError,
     SourceFile,
@@ -126,6 +127,8 @@ class Project:
             self.looked_into.add(path)
             return self._read(path)
         self.consulted[path] = None
+        if leads_outside(path):
+            raise SourceError(FileError(path, "leads out of the repository"))
         data = self.consulted[path] = self._read(path)
         return data
 
@@ -134,7 +137,7 @@ class Project:
 
         Whoever lists a folder does it here, or findings would outlive its changes.
         """
-        names = setting_names(folder)
+        names = [] if leads_outside(folder) else setting_names(folder)
         self.consulted[os.path.join(folder, "")] = "\n".join(names).encode("utf-8", "replace")
         return names
 

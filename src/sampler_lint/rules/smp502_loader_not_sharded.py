@@ -160,11 +160,11 @@ _SHARDING = frozenset(
 _IMPORTS = re.compile(r"^[ \t]*(?:from|import) .*", re.MULTILINE)
 _TRAINERS = re.compile(r"from transformers\b.*Trainer")
 _SHARDING_NAMES = re.compile(
-    r"Distributed\w*Sampler|num_replicas|num_shards|split_(?:dataset_)?by_node|\.shard\(|Accelerator"
+    r"Distributed\w{0,40}Sampler|num_replicas|num_shards|split_(?:dataset_)?by_node|\.shard\(|Accelerator"
     r"|local_sgd|\bMPI\b|\.scatter\(|broadcast_object|[Tt]ensor_?[Pp]arallel|[Pp]ipeline_?[Pp]arallel"
     r"|[Dd]evice_?[Mm]esh|[Ss]equence_?[Pp]arallel|[Cc]ontext_?[Pp]arallel"
     # files[rank::world_size], and step % world_size != rank
-    r"|\[[^\]\n]*rank[^\]\n]*:|%\s*\(?(?:\w+\.)*(?:get_)?(?:world_?size|n(?:um)?_?gpus)"
+    r"|\[[^\]\n]{0,80}rank[^\]\n]{0,80}:|%\s*\(?(?:\w+\.)*(?:get_)?(?:world_?size|n(?:um)?_?gpus)"
 )
 _SEEDERS = re.compile(r"(?:manual_|set_|setup_|init_|fix_|random_|everything|^)seeds?")
 _SHUFFLES = re.compile(r"shuffle|permut|randperm|random|sample\(")

@@ -102,7 +102,7 @@ _COUNTING = frozenset(
 )  # fmt: skip
 _CORRECTING = re.compile(
     r"total_size|gather_for_metrics|duplicat|dedup|uniq|drop_last|surplus|padd(?:ed|ing)"
-    r"|\[\s*:\s*(?:len|num|n_|total|dataset|size)|len\([\w.]*(?:dataset|sampler)\)",
+    r"|\[\s*:\s*(?:len|num|n_|total|dataset|size)|len\([\w.]{0,80}(?:dataset|sampler)\)",
     re.IGNORECASE,
 )
 

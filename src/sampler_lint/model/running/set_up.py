@@ -68,7 +68,7 @@ _SIZE_NAMES = re.compile(
 _LABEL_NAMES = re.compile(r"^(labels|targets|classes|group_ids|ids)$")
 _PART_NAMES = re.compile(r"^(dataset|data|set|subset)_(sizes|lens|lengths)$|_sizes?_per_epoch$")
 _LENGTH_NAMES = re.compile(r"^(lengths|sizes|lens|durations|seq_lens|num_tokens_vec)$")
-_NUMBER_NAMES = re.compile(r"^(n|num|number_of|max|min)_|_(size|per_\w+|num|count|threshold)$")
+_NUMBER_NAMES = re.compile(r"^(n|num|number_of|max|min)_|_(size|per_\w{1,60}|num|count|threshold)$")
 
 
 #: Options that say themselves that ranks may differ, or that do not matter here.

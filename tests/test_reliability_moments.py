@@ -136,7 +136,7 @@ def test_a_fix_that_is_proved_by_a_command(tmp_path: Path, number: int, status: 
     tree = tmp_path / "tree"
     tree.mkdir()
     (tree / "pyproject.toml").touch()
-    bad = next(FIXTURES.glob("SMP101/*/bad/train.py")).read_bytes()
+    bad = (FIXTURES / "SMP101" / "torch-batch-sampler" / "bad" / "train.py").read_bytes()
     (tree / "train.py").write_bytes(bad)
     command = f"{sys.executable} -c \"import time; open('{tmp_path}/up', 'w'); time.sleep(999)\""
     run = start("--fix", "--verify-command", command, ".", cwd=tree)

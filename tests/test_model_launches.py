@@ -144,6 +144,7 @@ def test_a_file_without_a_sampler_word_may_use_it(tmp_path: Path) -> None:
         "from lib import Job\n": True,  # An import alone uses nothing,
         "from lib import Job\n__all__ = ['Job']\n": False,  # but may be for others.
         "from other import Job\nJob()\n": True,
+        "from elsewhere import Job\nJob()\n": True,
     }
     for number, (text, answer) in enumerate(answers.items()):
         made = tree(tmp_path / str(number), main=USER, quiet=text, other="class Job: pass\n")

@@ -27,6 +27,22 @@ def step(batch, opt):
 """
 
 NEVER_SET = {
+    "prefetcher": """
+class Prefetcher:
+    def __init__(self, loader):
+        self.loader = loader
+
+    def __iter__(self):
+        for batch in self.loader:
+            yield batch.cuda()
+
+
+def main(ds, opt, epochs):
+    loader = DataLoader(ds, sampler=DistributedSampler(ds))
+    for epoch in range(epochs):
+        for batch in Prefetcher(loader):
+            step(batch, opt)
+""",
     "bar": """
 def main(ds, opt, epochs):
     loader = DataLoader(ds, sampler=DistributedSampler(ds))
@@ -474,6 +490,39 @@ def main(args, ds, opt):
         for batch in loader:
             opt.step()
 """
+
+
+PREFETCHED = """
+class Prefetcher:
+    def __init__(self, loader):
+        self.loader = loader
+        self.passes = 0
+
+    def __iter__(self):{first}
+        for batch in self.loader:
+            yield batch.cuda()
+
+
+def main(ds, opt, epochs):
+    loader = Prefetcher(DataLoader(ds, sampler=DistributedSampler(ds{more})))
+    for epoch in range(epochs):
+        for batch in loader:
+            step(batch, opt)
+"""
+COUNTED = """
+        self.loader.sampler.set_epoch(self.passes)
+        self.passes += 1"""
+
+
+@pytest.mark.parametrize(
+    ("first", "more", "expected"),
+    [("", "", ["SMP102"]), ("", ", shuffle=False", []), (COUNTED, "", [])],
+)
+def test_prefetcher_made_before_the_loop(
+    tmp_path: Path, first: str, more: str, expected: list[str]
+) -> None:
+    found = codes(tmp_path, PREFETCHED.format(first=first, more=more))
+    assert [code for code, _ in found] == expected
 
 
 @pytest.mark.parametrize(("name", "expected"), [("sampler", []), ("inner", ["SMP101"])])

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sampler_lint.model.facts import (
     Attr,
     Call,
+    Class,
     Compare,
     Const,
     Expr,
@@ -111,6 +112,22 @@ def _passes_over(
     for value in model.flow.values(source):
         if isinstance(value, Obj) and model.role(value) == "loader" and value.site is not None:
             yield Pass(scope, stmt, source, value)
+        elif isinstance(value, Obj) and isinstance(value.cls, Class):
+            for loader, given in _handed_on(model, value):
+                named = isinstance(given, (Name, Attr)) and given.scope is scope
+                yield Pass(scope, stmt, given if named else source, loader)
+
+
+def _handed_on(model: Model, wrapper: Obj) -> Iterator[tuple[Obj, Expr]]:
+    """The loaders that an object (a prefetcher) is made around and whose batches it yields."""
+    iterate = model.flow.method(wrapper.cls, "__iter__")
+    if wrapper.site is None or not isinstance(iterate, Function) or not iterate.yields:
+        return
+    inner = {value for passed, _ in iterate.iterated for value in model.flow.values(passed)}
+    for arg in wrapper.site.args:
+        for value in model.flow.values(arg.value):
+            if isinstance(value, Obj) and value in inner and model.role(value) == "loader":
+                yield value, arg.value
 
 
 def _wrapped_before(name: Name, stmt: Stmt) -> Iterator[Call]:

@@ -131,8 +131,8 @@ class Launches:
             if attribute in {part.name, "*"}
         }
         spelled = {name for name, gives in imported.items() if gives}
-        if imported and not spelled:
-            return False
+        if not spelled and (imported or _is_imported(module, part.name)):
+            return False  # Something else of that name.
         spelled = {*(spelled or {part.name}), f".{part.name}"}
         return any(not words.isdisjoint(spelled) for words in self._mentioned(module).values())
 
@@ -298,6 +298,12 @@ def _part_at_top(stmt: Stmt) -> list[str]:
         isinstance(node, Call) for expr in expressions(stmt) for node in walk(expr)
     )
     return [*names, _LOADED] if runs else names
+
+
+def _is_imported(module: Module, name: str) -> bool:
+    """Whether a file's name comes from an import alone."""
+    bindings = module.facts.bindings.get(name, ())
+    return bool(bindings) and all(binding.how == "import" for binding in bindings)
 
 
 def _definition(module: Module, name: str) -> Define | None:

@@ -193,14 +193,14 @@ def check_all(folder: Path, paths: list[Path]) -> None:
 
 
 def test_what_python_tests_itself_with(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sample; ``pytest -m whole`` takes all."""
+    """A sample; ``pytest -m slow`` takes all."""
     monkeypatch.setattr(model_project, "is_candidate", lambda data: True)
     paths = [path for folder in installed() for path in python_files(folder)]
     known = [path for path in paths if path.name.startswith(("bad", "test_syntax", "test_grammar"))]
     check_all(tree, [*known[:12], *random.Random(0).sample(paths, min(len(paths), 24))])
 
 
-@pytest.mark.whole
+@pytest.mark.slow
 def test_all_that_is_installed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(model_project, "is_candidate", lambda data: True)
     check_all(tree, [path for folder in installed() for path in python_files(folder)])
@@ -236,15 +236,8 @@ def test_what_is_no_file_is_passed_over(tree: Path, capsys: pytest.CaptureFixtur
 
 @unix
 def test_hostile_names(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    names = [
-        "a\nb.py",
-        "\x1b[31mred.py",
-        "::error::x.py",
-        "-c.py",
-        "B.py",
-        "e\u0301.py",
-        "\u202ex.py",
-    ]
+    names = ["a\nb.py", "\x1b[31mred.py", "::error::x.py", "-c.py", "B.py", "e\u0301.py"]
+    names.append("\u202ex.py")
     for name in [*names, os.fsdecode(b"\xff.py")]:
         (tree / name).write_bytes(BUG)
     for style in ("text", "concise", "grouped", "json", "json-lines", "sarif", "github", "gitlab",
@@ -367,11 +360,13 @@ def test_the_cache_of_another_version_is_not_read(
     engine.check(["."], cache=cache)
     used: list[bool] = []
     read = Cache.read
-    monkeypatch.setattr(
-        Cache,
-        "read",
-        lambda self, key: used.append((found := read(self, key)) is not None) or found,
-    )
+
+    def reading(self: Cache, key: str) -> list[str] | None:
+        found = read(self, key)
+        used.append(found is not None)
+        return found
+
+    monkeypatch.setattr(Cache, "read", reading)
     engine.check(["."], cache=cache)
     monkeypatch.setattr("sampler_lint.cache.__version__", "0.0.0")
     engine.check(["."], cache=cache)

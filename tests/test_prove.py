@@ -116,6 +116,7 @@ def alone(*command: str) -> str:
 
 
 def test_a_command_proves_what_no_class_can(tmp_path: Path, run: Run) -> None:
+    os.mkfifo(tmp_path / "pipe")  # not copied
     code, out, _ = run(training(), "--fix", "--verify-command", alone("train.py"))
     assert code == 0, out
     assert "SMP102 proved: before: train.py:" in out
@@ -123,6 +124,17 @@ def test_a_command_proves_what_no_class_can(tmp_path: Path, run: Run) -> None:
     fixed = fixture("SMP102/plain-script", "fixed")["train.py"]
     assert (tmp_path / "train.py").read_bytes().startswith(fixed)
     assert not (tmp_path / "left-behind").exists()
+
+
+def test_a_file_outside_the_project_is_not_written(tmp_path: Path, run: Run) -> None:
+    outside = tmp_path.with_name(f"{tmp_path.name}-outside.py")
+    data = training()["train.py"]
+    outside.write_bytes(data)
+    (tmp_path / "link.py").symlink_to(outside)
+    code, out, _ = run({}, "link.py", "--fix", "--verify-command", "true")
+    assert code == 1, out
+    assert "in a file outside the project, which is not copied" in out
+    assert outside.read_bytes() == data
 
 
 def test_a_command_that_does_not_show_the_bug_proves_nothing(tmp_path: Path, run: Run) -> None:

@@ -199,6 +199,9 @@ class Prover:
         name = _invariant_of(finding.code)
         if name is None or len(invariants.get(name).runs) > 1:
             return OPEN, 0, f"one run of the command cannot show what {finding.code} is about"
+        paths = {path for contents in (before, *afters) for path in contents}
+        if any(self._relative(path).startswith(os.pardir) for path in paths):
+            return OPEN, 0, "the fix is in a file outside the project, which is not copied"
         first = self._judged(name, before)
         verdicts = [self._judged(name, after) for after in afters]
         for number, second in enumerate(verdicts):
@@ -273,7 +276,9 @@ class Prover:
 
 
 def _copied(source: str, target: str) -> str:
-    """Copy a file; link a large one, which a program only reads."""
+    """Copy a file; link a large one, which a program only reads, and pass over FIFOs and such."""
+    if not os.path.isfile(source):
+        return target
     if os.path.getsize(source) > LARGE:
         os.symlink(source, target)
         return target

@@ -4,7 +4,7 @@
 installed packages that speak of samplers, swaps, drops, doubles and splices their lines, tokens and
 bytes, and runs ``check`` with every rule and ``fix`` with every fix on each mutant, in a process
 with a limit of memory, each with a limit of time. What goes wrong is saved, made smaller, as a tree
-that ``tests/test_fuzzed.py`` can keep.
+from which to make a test.
 
 A mutant must not: raise, take longer than the limit, leave a file that does not compile where it
 compiled before, change when it is fixed a second time, or change where nothing was found.

@@ -21,6 +21,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from types import FrameType
 from typing import Any
 
 #: One item of a sampler: an index, or a batch of them.
@@ -492,6 +493,10 @@ class _StuckError(BaseException):
     """Raised in code that computes for too long; no ``except Exception`` may swallow it."""
 
 
+#: In the names of the files of coverage.py, which traces every line that runs.
+_MEASURING = f"{os.sep}coverage{os.sep}"
+
+
 @contextlib.contextmanager
 def _limited() -> Iterator[None]:
     """Raise :class:`_StuckError` after :data:`STUCK` seconds of computing.
@@ -507,8 +512,14 @@ def _limited() -> Iterator[None]:
             clocks.append((signal.ITIMER_REAL, signal.SIGALRM, ASLEEP))
         clocks = [one for one in clocks if not signal.getitimer(one[0])[0]]
 
-    def interrupt(*_: object) -> None:
-        raise _StuckError
+    clock_of = {number: clock for clock, number, _ in clocks}
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        if frame is not None and _MEASURING in frame.f_code.co_filename:
+            # It may hold its lock, for which it would wait for ever once thrown out.
+            signal.setitimer(clock_of[number], 0.001)
+        else:
+            raise _StuckError
 
     before = {number: signal.signal(number, interrupt) for _, number, _ in clocks}
     for clock, _, seconds in clocks:

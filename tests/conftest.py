@@ -42,3 +42,9 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def bad(case: Case, tmp_path: Path) -> Path:
     """A copy of the case's ``bad`` as a project of its own."""
     return write_tree(tmp_path / "bad", case.files("bad"))
+
+
+@pytest.fixture
+def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes that the test starts open no file of their own for a measurement of coverage."""
+    monkeypatch.delenv("COVERAGE_PROCESS_START", raising=False)

@@ -252,6 +252,7 @@ def test_hostile_names(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs another user")
+@pytest.mark.usefixtures("unmeasured")
 def test_as_a_user_who_may_not_read_or_write() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
@@ -314,6 +315,7 @@ def limited(size: int) -> str:
 
 
 @unix
+@pytest.mark.usefixtures("unmeasured")
 def test_a_full_disk_leaves_the_file_whole(tree: Path) -> None:
     data = BUG + b"# " + b"x" * 20_000
     (tree / "b.py").write_bytes(data)
@@ -329,6 +331,7 @@ def test_a_full_disk_leaves_the_file_whole(tree: Path) -> None:
 
 @unix
 @pytest.mark.parametrize("size", [0, 100, 400])
+@pytest.mark.usefixtures("unmeasured")
 def test_a_full_disk_costs_the_cache_alone(tree: Path, size: int) -> None:
     command = ["--cache-dir", "kept", "--output-format", "json"]
     done = subprocess.run(

@@ -17,8 +17,8 @@ from sampler_lint.engine import FixReport, Options, Report
 from sampler_lint.findings import Finding
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
-#: By prefix: named whole or by ALL, a rule also reports what it has to assume.
-EVERY_RULE = Options(select=("SMP",))
+#: Not by prefix: named whole or by ALL, a rule also reports what it has to assume.
+EVERY_RULE = Options(select=("ALL",))
 
 #: Contents by path relative to the tree, with ``/`` between folders.
 Files = dict[str, bytes]

@@ -218,7 +218,7 @@ def test_importing_the_flake8_plugin_parses_nothing() -> None:
 
 CHECK = (
     "from sampler_lint import engine\n"
-    "report = engine.check(sys.argv[1:], engine.Options(select=('SMP',)))\n"
+    "report = engine.check(sys.argv[1:], engine.Options(select=('ALL',)))\n"
     "assert not report.errors and bool(report.findings) is {found}"
 )
 

@@ -1,9 +1,14 @@
-"""The GitHub action's own steps, run by the shell that GitHub runs them with."""
+"""The GitHub action: its own steps, run by the shell that GitHub runs them with; its syntax.
+
+The other files that services read, and the snippets of the documentation, are held to the
+services' published schemas as well.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -79,3 +84,69 @@ def test_options_and_paths_are_one_a_line_and_never_shell(job):
 
 def test_no_script_pastes_an_input():
     assert not [name for name, step in STEPS.items() if "${{" in step.get("run", "")]
+
+
+# what services read, by their own schemas
+
+GUIDE = (REPOSITORY / "docs/continuous-integration.md").read_text(encoding="utf-8")
+SNIPPETS = {
+    next(iter(yaml.safe_load(text))): text
+    for text in re.findall(r"```yaml\n(.*?)```", GUIDE, re.DOTALL)
+}
+
+
+@pytest.fixture(scope="module")
+def complaints(tmp_path_factory):
+    """What check-jsonschema, which brings the services' schemas, says of some files."""
+    folder = tmp_path_factory.mktemp("schemas")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    subprocess.run([folder / "bin/pip", "install", "-q", "check-jsonschema"], check=True)
+
+    def check(schema: str, *paths: Path) -> str:
+        done = subprocess.run(
+            [folder / "bin/check-jsonschema", "--builtin-schema", f"vendor.{schema}", *paths],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout + done.stderr
+        return "" if done.returncode == 0 else done.stdout + done.stderr
+
+    return check
+
+
+@pytest.mark.network
+def test_what_services_read_is_valid_by_their_schemas(complaints, tmp_path):
+    assert complaints("github-actions", REPOSITORY / "action.yml") == ""
+    workflows = sorted((REPOSITORY / ".github/workflows").glob("*.yml"))
+    assert complaints("github-workflows", *workflows) == ""
+    assert complaints("readthedocs", REPOSITORY / ".readthedocs.yaml") == ""
+    # The schemas do refuse what is wrong.
+    wrong = tmp_path / "action.yml"
+    wrong.write_text((REPOSITORY / "action.yml").read_text().replace("shell: bash", "shel: bash"))
+    assert "action.yml" in complaints("github-actions", wrong)
+
+
+@pytest.mark.network
+@pytest.mark.parametrize(
+    ("snippet", "schema", "more"),
+    [("jobs", "github-workflows", "on: pull_request\n"), ("sampler-lint", "gitlab-ci", "")],
+)
+def test_the_jobs_of_the_guide_are_valid_by_the_schemas(
+    complaints, tmp_path, snippet, schema, more
+):
+    path = tmp_path / "job.yml"
+    path.write_text(more + SNIPPETS[snippet])
+    assert complaints(schema, path) == ""
+
+
+def test_the_job_of_the_guide_uses_inputs_of_the_action():
+    (job,) = yaml.safe_load(SNIPPETS["jobs"])["jobs"].values()
+    (step,) = (step for step in job["steps"] if step["uses"].startswith("sampler-lint/"))
+    assert step["with"].keys() <= ACTION["inputs"].keys()
+
+
+def test_the_hooks_of_the_guide_are_offered():
+    (repository,) = yaml.safe_load(SNIPPETS["repos"])["repos"]
+    offered = yaml.safe_load((REPOSITORY / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    assert {hook["id"] for hook in repository["hooks"]} <= {hook["id"] for hook in offered}

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cases import FIXTURES, read_tree, working_in, write_tree
-from sampler_lint.dev import docs
+from sampler_lint.dev import docs, pictures
 from sampler_lint.pytest_plugin import GlooWorld
 from sampler_lint.rules import all_rules, every_rule
 
@@ -63,6 +64,36 @@ def test_codes_are_the_same_everywhere():
     assert {path.stem.upper() for path in (REPOSITORY / "docs" / "rules").glob("*.md")} == CODES
     changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
     assert set(_CODE.findall(changelog)) == CODES
+
+
+def test_pages_of_proved_rules_show_the_proof():
+    """What the pictures say is held to real runs by test_verify."""
+    pictured = {fixture.code for fixture in docs.pictured(REPOSITORY)}
+    assert pictured == {rule.code for rule in all_rules()}
+    for code in pictured:
+        picture = (REPOSITORY / pictures.path_of(code)).read_text(encoding="utf-8")
+        text = (REPOSITORY / f"docs/rules/{code.lower()}.md").read_text(encoding="utf-8")
+        broken, holds = pictures.description(picture).splitlines()
+        assert (": broken - " in broken, ": holds - " in holds) == (True, True), code
+        assert f"```text\n{broken}\n{holds}\n```\n\n![{pictures.title(picture)}](" in text
+
+
+def test_a_picture_shows_repeated_orders():
+    picture = (REPOSITORY / pictures.path_of("SMP101")).read_text(encoding="utf-8")
+    before, after = (
+        [frozenset(cells_in_row(panel, row)) for row in range(6)]
+        for panel in picture.split("<g ")[1:]
+    )
+    assert len(set(before)) == 2  # three epochs on each of two ranks
+    assert len(set(after)) == 6
+    assert sum(width for _, _, width in before[0]) == 50
+
+
+def cells_in_row(panel: str, row: int) -> Iterator[tuple[str, int, int]]:
+    """Colour, place and width of what is drawn in a row."""
+    for colour, path in re.findall(r'stroke="(#\w+)" d="([^"]*)"', panel):
+        for left, width in re.findall(rf"M(\d+) {row}h(\d+)", path):
+            yield colour, int(left), int(width)
 
 
 def test_the_pytest_example_runs(tmp_path, gloo_session):

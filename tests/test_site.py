@@ -111,3 +111,23 @@ def test_the_first_screen_is_no_blank_page(address, browser):
     picture = page.screenshot()
     page.goto("about:blank")
     assert len(picture) > 5 * len(page.screenshot())
+
+
+def test_the_picture_of_a_proof_is_seen(address, browser):
+    page = browser.new_page(viewport={"width": 1280, "height": 900})
+    page.goto(f"{address}/rules/smp101/")
+    picture = page.locator("article img")
+    assert "before the fix and after it" in picture.get_attribute("alt")
+    picture.scroll_into_view_if_needed()
+    colors = picture.evaluate(
+        """async image => {
+            await image.decode();
+            const canvas = document.createElement("canvas");
+            [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight];
+            const pen = canvas.getContext("2d");
+            pen.drawImage(image, 0, 0);
+            const pixels = pen.getImageData(0, 0, canvas.width, canvas.height).data;
+            return new Set(new Uint32Array(pixels.buffer)).size;
+        }"""
+    )
+    assert colors > 20  # samples are told apart

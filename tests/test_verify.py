@@ -12,20 +12,28 @@ from pathlib import Path
 
 import pytest
 
+from sampler_lint.dev import docs, pictures
 from sampler_lint.harness import verify
 from sampler_lint.harness.invariants import Verdict
 from sampler_lint.harness.verify import Proof
 from sampler_lint.rules import all_rules
 
-FIXTURES = Path(__file__).parent.parent / "fixtures"
+REPOSITORY = Path(__file__).parent.parent
+FIXTURES = REPOSITORY / "fixtures"
 ALL = verify.find_fixtures([FIXTURES])
+PICTURED = docs.pictured(REPOSITORY)
 CASE = FIXTURES / "SMP102" / "plain-script"
 
 
 @pytest.mark.parametrize("fixture", ALL, ids=lambda fixture: fixture.name)
-def test_fixture_is_proved(fixture, gloo_session):
-    proof = verify.verify_fixture(fixture, gloo_session)
+def test_fixture_is_proved_and_its_picture_is_current(fixture, gloo_session):
+    programs = verify.run_fixture(fixture, gloo_session)
+    proof = verify.judged(fixture, programs)
     assert proof.proved, verify.render_table([proof])
+    if fixture in PICTURED:
+        stored = REPOSITORY / pictures.path_of(fixture.code)
+        drawn = pictures.draw(fixture, programs)
+        assert stored.read_text("utf-8") == drawn, "run python -m sampler_lint.dev docs"
 
 
 def test_every_fixture_is_found_and_every_rule_has_some():

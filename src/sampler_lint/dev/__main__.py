@@ -16,7 +16,7 @@ def main() -> int:
         prog="python -m sampler_lint.dev", description="Work on sampler-lint itself."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    docs = commands.add_parser("docs", help="write the generated documentation")
+    docs = commands.add_parser("docs", help="write the generated documentation (half a minute)")
     docs.add_argument("--check", action="store_true", help="write nothing, name stale pages")
     commands.add_parser("demo", help="show a finding, its fix and its proof; prove all fixtures")
     new = commands.add_parser("new", help="begin a rule: its file and its fixture folder")
@@ -31,14 +31,22 @@ def main() -> int:
         return run(REPOSITORY)
     if arguments.command == "new":
         return _new(parser, arguments.code, arguments.name)
-    from sampler_lint.dev.docs import stale, write
+    return _docs(check=arguments.check)
 
-    pages = stale(REPOSITORY)
-    if not arguments.check:
-        write(REPOSITORY, pages)
-    for path in pages:
-        sys.stdout.write(f"{'stale' if arguments.check else 'written'}: {path}\n")
-    return int(arguments.check and bool(pages))
+
+def _docs(*, check: bool) -> int:
+    from sampler_lint.dev.docs import stale, stale_pictures, write
+
+    found = False
+    # Pages tell what is seen in the pictures, so these come first.
+    for make in (stale_pictures, stale):
+        pages = make(REPOSITORY)
+        if not check:
+            write(REPOSITORY, pages)
+        for path in pages:
+            sys.stdout.write(f"{'stale' if check else 'written'}: {path}\n")
+        found |= bool(pages)
+    return int(check and found)
 
 
 def _new(parser: argparse.ArgumentParser, code: str, name: str) -> int:

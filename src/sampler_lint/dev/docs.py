@@ -1,7 +1,7 @@
 """Documentation that cannot go stale: made from the rules, the fixtures and real output.
 
-Pages of ``docs/rules`` are made whole. In hand-written pages, what stands between
-``<!-- BEGIN name -->`` and ``<!-- END name -->`` is made.
+Pages of ``docs/rules`` are made whole, and the pictures on them from runs. In hand-written
+pages, what stands between ``<!-- BEGIN name -->`` and ``<!-- END name -->`` is made.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from sampler_lint.dev import frameworks
+from sampler_lint.dev import frameworks, pictures
 from sampler_lint.dev.demo import SHOWN, command
+from sampler_lint.harness import verify
+from sampler_lint.harness.verify import Fixture
 from sampler_lint.rules import Described, every_rule, page, summary
 
 #: Hand-written pages with generated blocks.
@@ -44,16 +46,36 @@ def pages(repository: Path) -> dict[str, str]:
 
 
 def stale(repository: Path) -> dict[str, str | None]:
-    """The pages that are not as they should be, with their right content (None: none)."""
+    """The pages that are not as they should be, with their right content (None: none).
+
+    Pictures are taken as they are: see :func:`stale_pictures`.
+    """
     made = pages(repository)
     found: dict[str, str | None] = {
         path: text for path, text in made.items() if _read(repository / path) != text
     }
-    for path in sorted((repository / "docs" / "rules").glob("*.md")):
+    known = made.keys() | {pictures.path_of(fixture.code) for fixture in pictured(repository)}
+    for path in sorted((repository / "docs" / "rules").iterdir()):
         relative = path.relative_to(repository).as_posix()
-        if relative not in made:
+        if relative not in known:
             found[relative] = None
     return found
+
+
+def stale_pictures(repository: Path) -> dict[str, str | None]:
+    """The same for the pictures, which takes running the programs that they show.
+
+    Raises:
+        HarnessError: torch is not there, or a program could not be run.
+    """
+    made = pictures.draw_all(pictured(repository))
+    return {path: text for path, text in made.items() if _read(repository / path) != text}
+
+
+def pictured(repository: Path) -> list[Fixture]:
+    """Of each rule that is proved, the fixture whose proof its page shows."""
+    first = (fixtures_of(repository, rule)[:1] for rule in every_rule())
+    return [verify.read_fixture(folder) for folders in first for folder in folders]
 
 
 def write(repository: Path, changed: Mapping[str, str | None]) -> None:
@@ -152,8 +174,22 @@ def _example(repository: Path, rule: Described, fixtures: list[Path]) -> Iterato
     if _has_fix(shown):
         yield "The fix:\n"
         yield _fenced(_diff(shown, rule.code), "diff")
+    yield from _proof(repository, shown)
     yield "All programs that this rule is tested and proved with:\n"
     yield "".join(f"- [{one.name}]({address})\n" for one, address in addresses.items())
+
+
+def _proof(repository: Path, fixture: Path) -> Iterator[str]:
+    """What was seen when the fixture was run, in words and in a picture."""
+    path = repository / pictures.path_of(fixture.parent.name)
+    if not path.exists():
+        return
+    picture = path.read_text(encoding="utf-8")
+    name = fixture.relative_to(repository).as_posix()
+    yield f"The proof, by `sampler-lint verify {name}`:\n"
+    yield _fenced(pictures.description(picture), "text")
+    yield f"![{pictures.title(picture)}]({path.name})\n"
+    yield f"{pictures.legend(picture)}\n"
 
 
 _MAKE = "python -m sampler_lint.dev docs"
@@ -203,8 +239,6 @@ class _Blocks:
         return _fenced(ast.get_source_segment(text, function) or "", "python")
 
     def _proof(self) -> str:
-        from sampler_lint.harness import verify
-
         proofs = verify.verify_fixtures([self._shown])
         return _fenced(verify.render_table(proofs).rstrip("\n"), "text")
 

@@ -90,7 +90,7 @@ def _order(run: Run, job: Sequence[Stream]) -> Panel:
     for rank, stream in enumerate(job):
         for number, one in epochs_of(stream):
             indices = _spread(_numbers(one.indices), WIDTH)
-            cells = tuple(_hue(index / highest) for index in indices)
+            cells = tuple(hue(index / highest) for index in indices)
             rows.append(Row(f"rank {rank} epoch {number}", cells))
     loader = job[0].loader
     chain = " over ".join(sampler["cls"] for sampler in loader.samplers)
@@ -114,7 +114,7 @@ def _shares(run: Run, job: Sequence[Stream]) -> Panel:
         kinds = [
             tuple(rank for rank, one in enumerate(sets) if sample in one) for sample in samples
         ]
-        rows.append(Row(f"epoch {epoch[0][0]}", tuple(map(_owner, _spread(kinds, WIDTH)))))
+        rows.append(Row(f"epoch {epoch[0][0]}", tuple(map(owner, _spread(kinds, WIDTH)))))
     note = (
         "Shares: the samples by number, coloured by the rank that read them; red is read by "
         "several ranks, white by none."
@@ -142,13 +142,14 @@ def _spread(values: Sequence[Any], width: int) -> list[Any]:
     return [values[index * len(values) // width] for index in range(width)]
 
 
-def _owner(ranks: tuple[int, ...]) -> Color:
+def owner(ranks: tuple[int, ...]) -> Color:
+    """The colour of a sample that these ranks read."""
     if not ranks:
         return _WHITE
     return _SHARED if len(ranks) > 1 else _RANKS[ranks[0] % len(_RANKS)]
 
 
-def _hue(position: float) -> Color:
+def hue(position: float) -> Color:
     """Blue over green and yellow to red, light enough for neighbours to be told apart."""
     stops: tuple[Color, ...] = (
         (48, 18, 130),

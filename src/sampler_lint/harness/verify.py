@@ -21,6 +21,7 @@ from typing import Any
 
 from sampler_lint.harness import invariants
 from sampler_lint.harness.invariants import Invariant, Verdict
+from sampler_lint.harness.runs import Run
 from sampler_lint.harness.world import TIMEOUT, HarnessError, World
 
 if sys.version_info >= (3, 11):
@@ -190,7 +191,7 @@ def verify_fixtures(
         def judge(program: Path, fixture: Fixture) -> Verdict:
             world = worlds.get()
             try:
-                return run_and_judge(world, program, fixture, world_size)
+                return fixture.invariant.judge(_run(world, program, fixture, world_size))
             finally:
                 worlds.put(world)
 
@@ -206,9 +207,20 @@ def verify_fixtures(
 
 def verify_fixture(fixture: Fixture, world: World, *, world_size: int | None = None) -> Proof:
     """Prove one fixture's fix in a world that is there already."""
+    return judged(fixture, run_fixture(fixture, world, world_size=world_size))
+
+
+def run_fixture(
+    fixture: Fixture, world: World, *, world_size: int | None = None
+) -> list[list[Run]]:
+    """The runs of the fixture's programs, in the order of :func:`prepared`."""
     with prepared(fixture) as programs:
-        verdicts = [run_and_judge(world, program, fixture, world_size) for program in programs]
-    return _proof(fixture, verdicts)
+        return [_run(world, program, fixture, world_size) for program in programs]
+
+
+def judged(fixture: Fixture, programs: Sequence[Sequence[Run]]) -> Proof:
+    """The proof that the runs of a fixture's programs make."""
+    return _proof(fixture, [fixture.invariant.judge(runs) for runs in programs])
 
 
 def _proof(fixture: Fixture, verdicts: Sequence[Verdict]) -> Proof:
@@ -221,11 +233,9 @@ def _proof(fixture: Fixture, verdicts: Sequence[Verdict]) -> Proof:
     return Proof(fixture.name, fixture.code, fixture.invariant.name, before, after, twin)
 
 
-def run_and_judge(
-    world: World, program: Path, fixture: Fixture, world_size: int | None = None
-) -> Verdict:
-    """Run the program in folder ``program`` as the fixture's invariant asks, and judge it."""
-    runs = [
+def _run(world: World, program: Path, fixture: Fixture, world_size: int | None) -> list[Run]:
+    """Run the program in folder ``program`` as often as the fixture's invariant asks."""
+    return [
         world.run(
             program / SCRIPT,
             [*fixture.args, *args],
@@ -234,7 +244,6 @@ def run_and_judge(
         )
         for args in fixture.invariant.runs
     ]
-    return fixture.invariant.judge(runs)
 
 
 @contextlib.contextmanager

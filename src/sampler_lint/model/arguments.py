@@ -31,6 +31,21 @@ def passed(function: Function, param: Param, call: Call, *, is_bound: bool) -> A
     return MISSING
 
 
+def complete(site: Call, call: Call) -> Call:
+    """What calling ``partial(function, …)``, built at ``site``, calls: both calls' arguments.
+
+    It stands where ``call`` does, whose keywords replace those of the partial.
+    """
+    function, *given = site.args
+    keywords = {arg.keyword for arg in call.args if arg.keyword}
+    made = Call()
+    made.row, made.col, made.end_row, made.end_col = call.row, call.col, call.end_row, call.end_col
+    made.scope, made.stmt = call.scope, call.stmt
+    made.func = function.value
+    made.args = [arg for arg in given if arg.keyword not in keywords] + call.args
+    return made
+
+
 def given_as(call: Call, params: tuple[str, ...], name: str) -> Expr | None:
     """What ``super().__init__(…)`` or ``Base.__init__(self, …)`` passes for a parameter."""
     given = call.keyword(name)

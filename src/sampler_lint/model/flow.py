@@ -22,7 +22,7 @@ from itertools import islice
 from typing import Any, TypeGuard
 
 from sampler_lint.model import catalog
-from sampler_lint.model.arguments import MISSING, given_as, is_closed, passed, table_entry
+from sampler_lint.model.arguments import MISSING, complete, given_as, is_closed, passed, table_entry
 from sampler_lint.model.catalog.declared import passes_on
 from sampler_lint.model.declared import Declared
 from sampler_lint.model.facts import (
@@ -51,6 +51,7 @@ from sampler_lint.model.facts import (
     Unary,
     last_name,
 )
+from sampler_lint.model.hierarchy import NEUTRAL_BASES, merge, self_class, self_store_class
 from sampler_lint.model.project import Project
 from sampler_lint.model.reaching import reaching
 from sampler_lint.model.values import (
@@ -129,6 +130,7 @@ class Flow:
         self._nested = 0
         self._mros: dict[Class, tuple[Base, ...]] = {}
         self._resolving: list[Class] = []
+        self._completions: dict[tuple[Partial, Call], Call] = {}
         self._callers: dict[Function, dict[tuple[Call, Value | None, Function], None]] = {}
 
     # -- the solver
@@ -726,7 +728,7 @@ class Flow:
                 overridden |= name in base.bindings
         relatives = {base for base in hierarchy if isinstance(base, Class)}
         for store in self.project.stores_near(name, cls):
-            if _is_self_store(store.target, store.scope):
+            if self_store_class(store.target, store.scope) is not None:
                 continue
             if store.value is not None and store.how == "assign":
                 self._store_from_outside(store, store.value, relatives, var)
@@ -799,7 +801,7 @@ class Flow:
             elif binding.how != "opaque":
                 self._flow(self._binding(binding, cls), var)
         for store in self.project.stores_of(name):
-            if store.value is not None and _self_store_class(store.target, store.scope) is cls:
+            if store.value is not None and self_store_class(store.target, store.scope) is cls:
                 found = True
                 if store.how == "assign":
                     self._flow(self._part(self._expr(store.value), store.path), var)
@@ -866,7 +868,7 @@ class Flow:
                     orders.append([base])
         self._resolving.pop()
         orders.append([order[0] for order in orders])
-        result = (cls, *_merge(orders))
+        result = (cls, *merge(orders))
         if len(result) > _DEEPEST_HIERARCHY:
             result = (cls, _TOO_DEEP)
         self._mros[cls] = result
@@ -880,7 +882,7 @@ class Flow:
             if isinstance(value, ClassRef):
                 yield value.cls
             elif isinstance(value, Ext):
-                if value.dotted not in _NEUTRAL_BASES:
+                if value.dotted not in NEUTRAL_BASES:
                     yield value.dotted
             elif isinstance(value, Unknown):
                 yield value
@@ -979,10 +981,8 @@ class Flow:
         elif isinstance(value, FuncRef):
             self._apply_function(value, call, var)
         elif isinstance(value, Partial):
-            for arg in value.site.positional[:1]:
-                self._on(
-                    self._expr(arg), lambda inner: self._apply_partial(inner, value, call, var)
-                )
+            whole = self._completed(value, call)
+            self._on(self._expr(whole.func), lambda inner: self._apply(inner, whole, var))
         elif isinstance(value, Obj) and isinstance(value.cls, Class):
             method = self.method(value.cls, "__call__")
             if isinstance(method, Function):
@@ -1006,7 +1006,7 @@ class Flow:
         dotted = value.dotted
         if catalog.known(dotted) is not None:
             self._add(var, Obj(dotted, call))
-        elif dotted in {"functools.partial", "partial"}:
+        elif dotted in {"functools.partial", "partial"} and call.positional:
             self._add(var, Partial(call))
         elif dotted == "dict" and not call.positional:
             self._add(var, Table(call))
@@ -1034,15 +1034,17 @@ class Flow:
         else:
             self._add(var, Unknown("getattr with a computed name"))
 
-    def _apply_partial(self, inner: Value, partial: Partial, call: Call, var: _Var) -> None:
-        if isinstance(inner, ClassRef):
-            self._add(var, Obj(inner.cls, partial.site))
-        elif isinstance(inner, Ext) and catalog.known(inner.dotted) is not None:
-            self._add(var, Obj(inner.dotted, partial.site))
-        elif isinstance(inner, FuncRef):
-            self._flow(self._returned(inner.function), var)
-        else:
-            self._add(var, Unknown("a partial call"))
+    def _completed(self, partial: Partial, call: Call) -> Call:
+        """A call of a ``partial`` as the call of its function that it makes."""
+        made = self._completions.get((partial, call))
+        if made is None:
+            made = self._completions[partial, call] = complete(partial.site, call)
+        return made
+
+    def as_made(self, call: Call) -> Call:
+        """``call``, with the arguments that a ``partial`` adds where it is a call of one."""
+        partials = [value for value in self.values(call.func) if isinstance(value, Partial)]
+        return self._completed(partials[0], call) if len(partials) == 1 else call
 
     def _apply_function(self, value: FuncRef, call: Call, var: _Var) -> None:
         function = value.function
@@ -1156,7 +1158,7 @@ class Flow:
 
     def call_candidates(self, function: Function) -> Iterator[Call]:
         """The calls whose spelling could mean ``function``."""
-        names = [function.name]
+        names = [function.name, *self.project.aliases(function.name)]
         if function.name == "__call__":
             return
         if function.name == "__init__" and function.cls is not None:
@@ -1178,7 +1180,7 @@ class Flow:
     def callees(self, call: Call) -> list[Function]:
         """The functions of the tree that ``call`` may call (``__init__`` for a class)."""
         out: dict[Function, None] = {}
-        for value in self.values(call.func):
+        for value in self.values(self.as_made(call).func):
             if isinstance(value, FuncRef) and id(value.function) not in _TABLE_METHOD_NAMES:
                 out[value.function] = None
             elif isinstance(value, ClassRef):
@@ -1246,15 +1248,13 @@ class Flow:
             return None
         if (passed_on := passes_on(obj.cls, name)) is not None:
             return obj.site.keyword(name) if passed_on else None
-        site, offset = obj.site, 0
-        if last_name(site.func) == "partial" and site.positional:
-            offset = 1
+        site = obj.site
         given = site.keyword(name)
         if given is not None:
             return given
         params = self.params(obj.cls)
         if params and name in params:
-            index = params.index(name) + offset
+            index = params.index(name)
             if index < len(site.positional):
                 return site.positional[index]
         for arg in site.args:
@@ -1330,7 +1330,7 @@ class Flow:
                 given = passed(
                     function,
                     binding[0].payload,
-                    through,
+                    self.as_made(through),
                     is_bound=function.cls is not None and not function.is_static,
                 )
                 if given is MISSING:
@@ -1375,23 +1375,6 @@ class Flow:
 
 _BUILTINS = frozenset(dir(builtins))
 
-_NEUTRAL_BASES = frozenset(
-    {
-        "object",
-        "typing.Generic",
-        "Generic",
-        "abc.ABC",
-        "typing.Protocol",
-        "typing_extensions.Protocol",
-        "typing.NamedTuple",
-        "collections.abc.Iterable",
-        "collections.abc.Iterator",
-        "typing.Iterable",
-        "typing.Iterator",
-        "collections.abc.Sized",
-    }
-)
-
 
 def _pseudo(name: str) -> Function:
     function = Function()
@@ -1419,53 +1402,6 @@ def _is_exported(facts: ModuleFacts, name: str) -> bool:
             return any(isinstance(i, Const) and i.value == name for i in binding.value.items)
         return True
     return not name.startswith("_")
-
-
-def _merge(orders: list[list[Base]]) -> list[Base]:
-    """C3: the first head that is in no other's tail, again and again."""
-    out: list[Base] = []
-    orders = [order for order in orders if order]
-    while orders:
-        head = next(
-            (order[0] for order in orders if not any(order[0] in other[1:] for other in orders)),
-            orders[0][0],
-        )
-        out.append(head)
-        rest = ([base for base in order if base != head] for order in orders)
-        orders = [order for order in rest if order]
-    return out
-
-
-def _is_self_store(target: Expr, scope: Scope) -> bool:
-    return _self_store_class(target, scope) is not None
-
-
-def _self_store_class(target: Expr, scope: Scope) -> Class | None:
-    """The class C for ``self.x = …`` in a method of C (or in a function inside it)."""
-    if not isinstance(target, Attr) or not isinstance(target.value, Name):
-        return None
-    owner: Scope | None = scope
-    while owner is not None:
-        if isinstance(owner, Function) and owner.self_name == target.value.id:
-            return owner.cls
-        if target.value.id in owner.bindings:
-            return None
-        owner = owner.outer
-    return None
-
-
-def self_class(expr: Expr) -> Class | None:
-    """The class C when ``expr`` is the ``self`` of one of C's methods."""
-    if not isinstance(expr, Name):
-        return None
-    owner: Scope | None = expr.scope
-    while owner is not None:
-        if isinstance(owner, Function) and owner.self_name == expr.id:
-            return owner.cls
-        if expr.id in owner.bindings:
-            return None
-        owner = owner.outer
-    return None
 
 
 __all__ = [

@@ -19,8 +19,10 @@ from sampler_lint.model.facts import (
     Attr,
     Call,
     Class,
+    Expr,
     Function,
     ModuleFacts,
+    Name,
     Scope,
     Store,
     last_name,
@@ -39,6 +41,10 @@ from sampler_lint.source import (
 #: Packages that are never taken from the tree: their facts are in the catalog, and a folder of
 #: the same name somewhere in a repository is not them.
 _ALWAYS_EXTERNAL = frozenset({"torch"})
+
+
+#: A function with more names is called by hooks and registries that nobody can follow.
+_MOST_ALIASES = 8
 
 
 class Module:
@@ -349,7 +355,7 @@ class Project:
         calls: dict[str, list[Call]] = {}
         for module in self.candidates:
             for call in module.facts.all_calls:
-                name = last_name(call.func)
+                name = last_name(call.func) or _function_name(call.func)
                 if name:
                     calls.setdefault(name, []).append(call)
         return calls
@@ -378,6 +384,51 @@ class Project:
     def calls_named(self, name: str) -> list[Call]:
         """Every call in the candidate files whose function is spelled ``name`` or ``….name``."""
         return self._calls.get(name, [])
+
+    @cached_property
+    def _aliases(self) -> dict[str, set[str]]:
+        """Name of a function → names that it is given to, itself or as a ``partial``."""
+        functions: dict[str, list[Function]] = {}
+        for module in self.candidates:
+            for function in module.facts.functions:
+                functions.setdefault(function.name, []).append(function)
+        aliases: dict[str, set[str]] = {}
+
+        def note(value: Expr | None, name: str) -> None:
+            meant = _function_name(value)
+            if meant in functions and meant != name:
+                aliases.setdefault(meant, set()).add(name)
+
+        for module in self.candidates:
+            for scope in module.facts.scopes:
+                for name, bindings in scope.bindings.items():
+                    for binding in bindings:
+                        if binding.how == "assign" and not binding.path:
+                            note(binding.value, name)
+                for store in scope.stores:
+                    if isinstance(store.target, Attr) and not store.path:
+                        note(store.value, store.target.name)
+            for call in module.facts.all_calls:
+                for index, arg in enumerate(call.args):
+                    if arg.keyword is not None:
+                        note(arg.value, arg.keyword)
+                    elif _function_name(arg.value) in functions:
+                        for callee in functions.get(last_name(call.func) or "", ()):
+                            shift = callee.cls is not None and not callee.is_static
+                            for param in callee.params[index + shift :][:1]:
+                                note(arg.value, param.name)
+        return aliases
+
+    def aliases(self, name: str) -> list[str]:
+        """Names in the candidate files that a function called ``name`` may be called by, too."""
+        found: dict[str, None] = {name: None}
+        todo = [name]
+        while todo and len(found) < _MOST_ALIASES:
+            for alias in sorted(self._aliases.get(todo.pop(), ())):
+                if alias not in found:
+                    found[alias] = None
+                    todo.append(alias)
+        return list(found)[1:_MOST_ALIASES]
 
     def calls_near(self, name: str, scope: Scope) -> list[Call]:
         """:meth:`calls_named`, in the program that ``scope`` belongs to."""
@@ -469,3 +520,10 @@ def syntax_error(display: str, read: Callable[[], bytes]) -> FileError | None:
     except FactsError as error:
         return source.error(error.reason, error.row)
     return None
+
+
+def _function_name(value: Expr | None) -> str | None:
+    """The name of the function that an expression may be, or be a ``partial`` of."""
+    if isinstance(value, Call) and last_name(value.func) == "partial" and value.positional:
+        value = value.positional[0]
+    return last_name(value) if isinstance(value, (Name, Attr)) else None

@@ -34,15 +34,17 @@ def passed(function: Function, param: Param, call: Call, *, is_bound: bool) -> A
 def complete(site: Call, call: Call) -> Call:
     """What calling ``partial(function, …)``, built at ``site``, calls: both calls' arguments.
 
-    It stands where ``call`` does, whose keywords replace those of the partial.
+    It stands where ``call`` does, whose keywords replace those of the partial. With ``site`` for
+    both it is the call that needs no argument more, where the partial stands.
     """
     function, *given = site.args
-    keywords = {arg.keyword for arg in call.args if arg.keyword}
+    added = [] if call is site else call.args
+    keywords = {arg.keyword for arg in added if arg.keyword}
     made = Call()
     made.row, made.col, made.end_row, made.end_col = call.row, call.col, call.end_row, call.end_col
     made.scope, made.stmt = call.scope, call.stmt
     made.func = function.value
-    made.args = [arg for arg in given if arg.keyword not in keywords] + call.args
+    made.args = [arg for arg in given if arg.keyword not in keywords] + added
     return made
 
 

@@ -96,6 +96,7 @@ _DEEPEST_CALLS = 3
 _MOST_CALLERS = 150
 """A name that is called in more places than this (``forward``, ``view``) is not followed back."""
 _MOST_VALUES = 24
+_MOST_PARTIALS = 4
 _MOST_STEPS = 30_000
 #: A class with more classes above it is as if its bases were not known.
 _DEEPEST_HIERARCHY = 64
@@ -131,6 +132,7 @@ class Flow:
         self._mros: dict[Class, tuple[Base, ...]] = {}
         self._resolving: list[Class] = []
         self._completions: dict[tuple[Partial, Call], Call] = {}
+        self._partials_within: dict[Call, int] = {}
         self._callers: dict[Function, dict[tuple[Call, Value | None, Function], None]] = {}
 
     # -- the solver
@@ -981,8 +983,8 @@ class Flow:
         elif isinstance(value, FuncRef):
             self._apply_function(value, call, var)
         elif isinstance(value, Partial):
-            whole = self._completed(value, call)
-            self._on(self._expr(whole.func), lambda inner: self._apply(inner, whole, var))
+            function = self._expr(value.site.positional[0])
+            self._on(function, lambda inner: self._apply_partial(inner, value, call, var))
         elif isinstance(value, Obj) and isinstance(value.cls, Class):
             method = self.method(value.cls, "__call__")
             if isinstance(method, Function):
@@ -1034,17 +1036,42 @@ class Flow:
         else:
             self._add(var, Unknown("getattr with a computed name"))
 
+    def _apply_partial(self, inner: Value, partial: Partial, call: Call, var: _Var) -> None:
+        if self._partials_within.get(call, 0) == _MOST_PARTIALS:
+            self._add(var, Unknown("a partial of itself"))
+        elif isinstance(inner, (FuncRef, Partial)):
+            self._apply(inner, self._completed(partial, call), var)
+        elif not call.args:
+            self._apply(inner, self._completed(partial, partial.site), var)
+        elif call.scope.module is partial.site.scope.module:
+            self._apply(inner, self._completed(partial, call), var)
+        else:
+            # Rules speak of a construction as of one place with its arguments.
+            self._add(var, Unknown("a class given to `partial` in another file"))
+
     def _completed(self, partial: Partial, call: Call) -> Call:
         """A call of a ``partial`` as the call of its function that it makes."""
         made = self._completions.get((partial, call))
         if made is None:
             made = self._completions[partial, call] = complete(partial.site, call)
+            self._partials_within[made] = self._partials_within.get(call, 0) + 1
         return made
+
+    def completed(self, call: Call) -> list[Call]:
+        """What a call of a ``partial`` calls; empty for other calls."""
+        partials = [value for value in self.values(call.func) if isinstance(value, Partial)]
+        return [
+            self._completed(partial, site)
+            for partial in partials
+            for site in ([call] if call.args else [partial.site])
+        ]
 
     def as_made(self, call: Call) -> Call:
         """``call``, with the arguments that a ``partial`` adds where it is a call of one."""
         partials = [value for value in self.values(call.func) if isinstance(value, Partial)]
-        return self._completed(partials[0], call) if len(partials) == 1 else call
+        if len(partials) != 1 or self._partials_within.get(call, 0) == _MOST_PARTIALS:
+            return call
+        return self.as_made(self._completed(partials[0], call))
 
     def _apply_function(self, value: FuncRef, call: Call, var: _Var) -> None:
         function = value.function

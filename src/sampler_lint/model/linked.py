@@ -33,7 +33,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import Flow, Lit, Obj, Unknown, Value, self_class
-from sampler_lint.model.project import Module, Project
+from sampler_lint.model.project import Module, Project, function_name
 from sampler_lint.model.requirements import Range, Requirements
 
 if TYPE_CHECKING:
@@ -275,10 +275,17 @@ class Model:
             for _, cls in self.classes()
             if self.flow.is_a(cls, SAMPLER) or self.flow.is_a(cls, DATA_LOADER)
         }
+        partials = {
+            alias
+            for name, aliases in self.project.aliased
+            if name in known or _CONSTRUCTION_WORDS.search(name)
+            for alias in aliases
+        }
+        seen: set[Obj] = set()
         for module in self.modules:
             names = (
                 known
-                | self.flow.declared.names
+                | partials
                 | {
                     name
                     for scope in module.facts.scopes
@@ -293,7 +300,7 @@ class Model:
                 }
             )
             for call in module.facts.all_calls:
-                name = last_name(call.func) or ""
+                name = function_name(call.func) or ""
                 if not (
                     name in names
                     or _CONSTRUCTION_WORDS.search(name)
@@ -301,11 +308,15 @@ class Model:
                     or call.keyword("batch_sampler") is not None
                 ):
                     continue
-                out += [
-                    value
-                    for value in self.flow.values(call)
-                    if isinstance(value, Obj) and value.site is call and self.role(value)
-                ]
+                for value in self.flow.values(call):
+                    if (
+                        isinstance(value, Obj)
+                        and value not in seen
+                        and (value.site is call or value.site in self.flow.completed(call))
+                        and self.role(value)
+                    ):
+                        seen.add(value)
+                        out.append(value)
         return out
 
     def role(self, value: Value) -> str | None:
@@ -473,6 +484,29 @@ class Model:
             for call in module.facts.all_calls
             if isinstance(call.func, Attr) and "set_epoch" in call.func.name
         ]
+
+    @cached_property
+    def epoch_setters_kept(self) -> list[tuple[Scope, Expr, Expr]]:
+        """Where a ``set_epoch`` is taken for a later call, and of what it is taken.
+
+        ``begin = sampler.set_epoch``, ``hooks.append(sampler.set_epoch)``,
+        ``getattr(sampler, "set_epoch", None)``.
+        """
+        called = {id(call.func) for call in self.epoch_setters}
+        kept: list[tuple[Scope, Expr, Expr]] = []
+        for module in self.modules:
+            for scope in module.facts.scopes:
+                kept += [
+                    (scope, read, read.value)
+                    for read in scope.reads
+                    if "set_epoch" in read.name and id(read) not in called
+                ]
+            for call in module.facts.all_calls:
+                given = call.positional if last_name(call.func) == "getattr" else []
+                name = given[1] if len(given) > 1 else None
+                if isinstance(name, Const) and "set_epoch" in str(name.value):
+                    kept.append((call.scope, call, given[0]))
+        return kept
 
 
 _EVERY_OBJECT = frozenset(

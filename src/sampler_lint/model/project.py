@@ -355,7 +355,7 @@ class Project:
         calls: dict[str, list[Call]] = {}
         for module in self.candidates:
             for call in module.facts.all_calls:
-                name = last_name(call.func) or _function_name(call.func)
+                name = last_name(call.func) or function_name(call.func)
                 if name:
                     calls.setdefault(name, []).append(call)
         return calls
@@ -387,7 +387,10 @@ class Project:
 
     @cached_property
     def _aliases(self) -> dict[str, set[str]]:
-        """Name of a function → names that it is given to, itself or as a ``partial``."""
+        """Name of a function → names that it is given to, itself or as a ``partial``.
+
+        Of classes only what a ``partial`` of them is given to.
+        """
         functions: dict[str, list[Function]] = {}
         for module in self.candidates:
             for function in module.facts.functions:
@@ -395,8 +398,8 @@ class Project:
         aliases: dict[str, set[str]] = {}
 
         def note(value: Expr | None, name: str) -> None:
-            meant = _function_name(value)
-            if meant in functions and meant != name:
+            meant = function_name(value)
+            if meant and meant != name and (meant in functions or isinstance(value, Call)):
                 aliases.setdefault(meant, set()).add(name)
 
         for module in self.candidates:
@@ -412,12 +415,17 @@ class Project:
                 for index, arg in enumerate(call.args):
                     if arg.keyword is not None:
                         note(arg.value, arg.keyword)
-                    elif _function_name(arg.value) in functions:
+                    elif function_name(arg.value):
                         for callee in functions.get(last_name(call.func) or "", ()):
                             shift = callee.cls is not None and not callee.is_static
                             for param in callee.params[index + shift :][:1]:
                                 note(arg.value, param.name)
         return aliases
+
+    @property
+    def aliased(self) -> Iterable[tuple[str, set[str]]]:
+        """Functions' names (of classes that are given to ``partial``, too) with their aliases."""
+        return self._aliases.items()
 
     def aliases(self, name: str) -> list[str]:
         """Names in the candidate files that a function called ``name`` may be called by, too."""
@@ -522,8 +530,8 @@ def syntax_error(display: str, read: Callable[[], bytes]) -> FileError | None:
     return None
 
 
-def _function_name(value: Expr | None) -> str | None:
+def function_name(value: Expr | None) -> str | None:
     """The name of the function that an expression may be, or be a ``partial`` of."""
-    if isinstance(value, Call) and last_name(value.func) == "partial" and value.positional:
+    while isinstance(value, Call) and last_name(value.func) == "partial" and value.positional:
         value = value.positional[0]
     return last_name(value) if isinstance(value, (Name, Attr)) else None

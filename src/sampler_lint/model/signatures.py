@@ -11,8 +11,6 @@ from sampler_lint.model.facts import Arg, Attr, Call, Class, Expr, Function, las
 from sampler_lint.model.flow import ClassRef, Ext
 from sampler_lint.model.linked import Model
 
-_NO_PARTIAL = frozenset({"partial"})
-
 
 @dataclass(frozen=True, slots=True)
 class Signature:
@@ -45,8 +43,6 @@ class Construction:
     built: str
     """The class's name as the message says it."""
     args: tuple[Arg, ...]
-    complete: bool = True
-    """Whether later calls cannot add arguments (a ``partial`` is not complete)."""
 
     @property
     def positional(self) -> list[Expr]:
@@ -118,12 +114,7 @@ def constructions(model: Model) -> Iterator[Construction]:
     for obj in model.constructions():
         call = obj.site
         assert call is not None
-        args = tuple(call.args)
-        complete = True
-        func: Expr = call.func
-        if last_name(func) in _NO_PARTIAL and call.positional:
-            func, args, complete = call.positional[0], args[1:], False
-        targets = model.flow.values(func)
+        targets = model.flow.values(call.func)
         if len(targets) != 1:
             continue
         target = next(iter(targets))
@@ -134,7 +125,7 @@ def constructions(model: Model) -> Iterator[Construction]:
         else:
             continue
         if signature is not None:
-            yield Construction(call, signature, obj.name, args, complete)
+            yield Construction(call, signature, obj.name, tuple(call.args))
 
 
 def base_inits(model: Model, cls: Class) -> Iterator[Construction]:

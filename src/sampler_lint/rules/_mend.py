@@ -15,10 +15,12 @@ from sampler_lint.model.facts import (
     Expr,
     Function,
     Import,
+    Name,
     Node,
     Scope,
     Stmt,
     statements,
+    walk,
 )
 from sampler_lint.model.project import Module
 from sampler_lint.rules._region import Region, insert_lines, line_indent, offsets
@@ -82,6 +84,25 @@ def visible(scope: Scope, name: str) -> bool:
             return True
         current = current.outer
     return False
+
+
+def means_the_same(expr: Expr, scope: Scope) -> bool:
+    """Whether every name in ``expr`` has its own meaning when written in ``scope``, too."""
+    return all(
+        _binder(name.scope, name.id) is _binder(scope, name.id)
+        for name in walk(expr)
+        if isinstance(name, Name)
+    )
+
+
+def _binder(scope: Scope, name: str) -> Scope | None:
+    """The scope that binds ``name`` as ``scope`` reads it; None for a builtin."""
+    current: Scope | None = scope
+    while current is not None:
+        if name in current.bindings and (current is scope or not isinstance(current, Class)):
+            return current
+        current = current.outer
+    return None
 
 
 def fresh_name(scope: Scope, *wanted: str) -> str:

@@ -29,7 +29,14 @@ from sampler_lint.model.flow import Lit, Obj, Unknown, Value, self_class
 from sampler_lint.model.linked import BATCH_SAMPLER, Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import fix, fresh_name, imported_as, insert_first, text_of
+from sampler_lint.rules._mend import (
+    fix,
+    fresh_name,
+    imported_as,
+    insert_first,
+    means_the_same,
+    text_of,
+)
 from sampler_lint.rules._region import insert_lines, line_indent, offsets
 
 
@@ -194,10 +201,11 @@ def _forwards(model: Model, value: Obj) -> bool:
 
 
 def _epoch_sets(model: Model) -> Iterator[tuple[Scope, Node, Expr]]:
-    """Every ``x.set_epoch(…)`` and every ``x.sampler.epoch = …`` from outside, with its ``x``."""
+    """Every ``x.set_epoch`` and every ``x.sampler.epoch = …`` from outside, with its ``x``."""
     for call in model.epoch_setters:
         assert isinstance(call.func, Attr)
         yield call.scope, call, call.func.value
+    yield from model.epoch_setters_kept
     for store in model.project.stores_of("epoch"):
         owner = store.target.value
         if "sampler" in unparse(owner).lower() and self_class(owner) is None:
@@ -424,7 +432,8 @@ def _loader_expressions(found: EpochLoop) -> Iterator[Expr]:
     calls = [found.calls[0]] if found.calls else []
     for call in calls:
         for arg in call.args:
-            if isinstance(arg.value, (Name, Attr)):
+            # A `partial` adds arguments that were written in another scope.
+            if isinstance(arg.value, (Name, Attr)) and means_the_same(arg.value, call.scope):
                 yield arg.value
         if isinstance(call.func, Attr):
             yield from _own_loader(found, call)

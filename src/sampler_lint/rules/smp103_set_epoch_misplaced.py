@@ -36,7 +36,7 @@ from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._epoch_frameworks import framework_calls
 from sampler_lint.rules._epoch_receiver import operands, receivers
 from sampler_lint.rules._epoch_stale import late
-from sampler_lint.rules._mend import fix, insert_first, text_of
+from sampler_lint.rules._mend import fix, insert_first, means_the_same, text_of
 from sampler_lint.rules._region import Region, insert_lines, line_indent
 from sampler_lint.source import SourceFile
 
@@ -403,6 +403,8 @@ def _turn(found: EpochLoop, call: Call) -> tuple[Stmt, Expr] | None:
     bound = function.cls is not None and not function.is_static
     given = passed(function, param, found.calls[0], is_bound=bound)
     if not isinstance(given, Expr) or not same(given, epoch):
+        return None
+    if not means_the_same(given, loop.scope):
         return None
     return found.inner.stmt, argument
 

@@ -115,7 +115,7 @@ def _keywords(module: Module, made: Construction) -> Iterator[Suspect]:
         name = arg.keyword
         if name is None:
             continue
-        if name in by_place and made.complete:
+        if name in by_place:
             if not _expects_error(made.call):
                 message = (
                     f"`{made.built}` is given `{name}` twice, by position and by keyword: "

@@ -54,6 +54,26 @@ def answer(source: str) -> set[str]:
         pair = (DataLoader(a), DataLoader(b))  # is DataLoader(b)
         probe_loader("x", pair[-1])
     """,
+    named_tuple="""
+        from collections import namedtuple
+        Loaders = namedtuple("Loaders", ["train", "test"])
+        loaders = Loaders(test=DataLoader(b), train=DataLoader(a))  # is DataLoader(a)
+        probe_loader("x", loaders.train)
+    """,
+    named_tuple_taken_apart="""
+        import collections
+        def build():
+            return collections.namedtuple("L", "train, test")(DataLoader(a), DataLoader(b))
+        train, test = build()
+        # is DataLoader(b)
+        probe_loader("x", test)
+    """,
+    named_tuple_with_a_default="""
+        import collections
+        Loaders = collections.namedtuple("L", "train test", defaults=(None,))
+        # is ?
+        probe_loader("x", Loaders(DataLoader(a)).train)
+    """,
     dict_display="""
         loaders = {"train": DataLoader(a), "test": DataLoader(b)}  # is DataLoader(a)
         probe_loader("x", loaders["train"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sampler_lint.model.facts import Attr, Call, Const, Expr, Function, Param
+from sampler_lint.model.facts import Attr, Call, Const, Expr, Function, Param, Seq
 from sampler_lint.model.values import Table
 
 MISSING = object()
@@ -45,6 +45,31 @@ def complete(site: Call, call: Call) -> Call:
     made.scope, made.stmt = call.scope, call.stmt
     made.func = function.value
     made.args = [arg for arg in given if arg.keyword not in keywords] + added
+    return made
+
+
+def field_names(call: Call) -> tuple[str, ...] | None:
+    """The fields that ``namedtuple("Name", …)`` is called with; None if they are not literal."""
+    given = call.positional[1] if len(call.positional) > 1 else call.keyword("field_names")
+    if isinstance(given, Const) and isinstance(given.value, str):
+        return tuple(given.value.replace(",", " ").split())
+    if not isinstance(given, Seq):
+        return None
+    names = [item.value for item in given.items if isinstance(item, Const)]
+    if len(names) != len(given.items) or not all(isinstance(name, str) for name in names):
+        return None
+    return tuple(str(name) for name in names)
+
+
+def as_tuple(names: tuple[str, ...], call: Call) -> Seq | None:
+    """The display of what a named tuple with these fields is built of; None if it is unclear."""
+    items = dict(zip(names, call.positional, strict=False))
+    items.update({arg.keyword: arg.value for arg in call.args if arg.keyword})
+    if call.has_star or call.has_double_star or set(items) != set(names):
+        return None
+    made = Seq()
+    made.row, made.col, made.end_row, made.end_col = call.row, call.col, call.end_row, call.end_col
+    made.kind, made.items, made.scope = "tuple", [items[name] for name in names], call.scope
     return made
 
 

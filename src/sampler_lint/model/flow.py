@@ -22,7 +22,16 @@ from itertools import islice
 from typing import Any, TypeGuard
 
 from sampler_lint.model import catalog
-from sampler_lint.model.arguments import MISSING, complete, given_as, is_closed, passed, table_entry
+from sampler_lint.model.arguments import (
+    MISSING,
+    as_tuple,
+    complete,
+    field_names,
+    given_as,
+    is_closed,
+    passed,
+    table_entry,
+)
 from sampler_lint.model.catalog.declared import passes_on
 from sampler_lint.model.declared import Declared
 from sampler_lint.model.facts import (
@@ -69,6 +78,7 @@ from sampler_lint.model.values import (
     Partial,
     Super,
     Table,
+    TupleType,
     Unknown,
     Value,
     View,
@@ -640,6 +650,8 @@ class Flow:
                 self._add(var, FuncRef(_TABLE_METHODS[name], value))
             else:
                 self._table_values(value, name, var)  # attribute-style config dicts
+        elif isinstance(value, Pack) and name in value.names:
+            self._pick(value, value.names.index(name), var)
         elif isinstance(value, Unknown):
             self._add(var, value)
         elif not isinstance(value, Lit):
@@ -982,6 +994,9 @@ class Flow:
             self._apply_external(value, call, var)
         elif isinstance(value, FuncRef):
             self._apply_function(value, call, var)
+        elif isinstance(value, TupleType):
+            node = as_tuple(value.names, call)
+            self._add(var, Pack(node, names=value.names) if node else Unknown("a named tuple"))
         elif isinstance(value, Partial):
             function = self._expr(value.site.positional[0])
             self._on(function, lambda inner: self._apply_partial(inner, value, call, var))
@@ -1010,6 +1025,9 @@ class Flow:
             self._add(var, Obj(dotted, call))
         elif dotted in {"functools.partial", "partial"} and call.positional:
             self._add(var, Partial(call))
+        elif dotted in {"collections.namedtuple", "namedtuple"}:
+            names = field_names(call)
+            self._add(var, TupleType(names) if names else ExtObj(dotted, call))
         elif dotted == "dict" and not call.positional:
             self._add(var, Table(call))
         elif dotted in {"list", "tuple", "iter", "set"} and call.positional:

@@ -94,11 +94,13 @@ Frame: TypeAlias = "tuple[Function, Call]"
 class Pack:
     """A tuple, list or set display, or a comprehension.
 
-    ``frames`` are the calls that it was returned through, innermost first.
+    ``frames`` are the calls that it was returned through, innermost first; ``names`` those of
+    the elements of a named tuple.
     """
 
     node: Seq | Comp
     frames: tuple[Frame, ...] = ()
+    names: tuple[str, ...] = ()
 
     @property
     def items(self) -> list[Expr]:
@@ -137,6 +139,13 @@ class Partial:
     site: Call
 
 
+@dataclass(frozen=True, slots=True)
+class TupleType:
+    """What ``collections.namedtuple`` makes, with the names of its fields."""
+
+    names: tuple[str, ...]
+
+
 Value: TypeAlias = (
     Unknown
     | Lit
@@ -152,6 +161,7 @@ Value: TypeAlias = (
     | View
     | Gen
     | Partial
+    | TupleType
 )
 
 Base: TypeAlias = "Class | str | Unknown"

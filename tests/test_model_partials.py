@@ -267,3 +267,28 @@ for batch in two(data):
 """
     write_tree(tmp_path, {"train.py": source})
     assert check(tmp_path).findings == []
+
+
+def test_an_endless_loader_that_is_only_tested_with(tmp_path: Path) -> None:
+    source = program("other-name")
+    forever = """
+def forever(loader):
+    while True:
+        for batch in loader:
+            yield batch
+"""
+    measure = """
+def measure(model, optimizer, loader, epoch):
+    {mode}
+    batches = forever(loader)
+    for step in range(9):
+        model(next(batches)[0])
+"""
+    for mode, codes in (("model.eval()", []), ("model.train()", ["SMP102"])):
+        whole = source.replace(
+            "\nrun = fit", f"\n{forever}{measure.format(mode=mode)}\nrun = measure"
+        )
+        # Others train with what the generator gives.
+        whole = whole.replace("for x, y in loader:", "for x, y in forever(loader):")
+        write_tree(tmp_path, {"train.py": whole.encode()})
+        assert [found.code for found in check(tmp_path).findings] == codes

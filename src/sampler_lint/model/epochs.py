@@ -33,6 +33,8 @@ _DEEPEST = 6
 #: What hands on the batches of a loader, one by one.
 _WRAPPERS = frozenset({"tqdm", "enumerate", "zip", "islice"})
 _TRAINING_CALLS = frozenset({"backward", "step", "zero_grad", "training_step", "train_step"})
+#: What says that a model is only tested here.
+EVALUATING = frozenset({"no_grad", "inference_mode", "eval"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +246,8 @@ def trains(model: Model, found: EpochLoop) -> bool:
     inner = found.inner
     loop = found.loop
     if loop.scope.yields and _is_endless(loop):
-        return True  # a generator that starts the loader again for ever
+        # A generator that starts the loader again for ever.
+        return not _only_evaluated(model, loop.scope, inner.loader)
     if pass_trains(model, inner):
         return True
     scope = inner.scope
@@ -252,6 +255,26 @@ def trains(model: Model, found: EpochLoop) -> bool:
         isinstance(scope, Function)
         and bool(scope.yields)
         and any(_takes_and_steps(model, call) for call in model.flow.callers(scope))
+    )
+
+
+def _only_evaluated(model: Model, generator: Scope, loader: Obj) -> bool:
+    """Whether every call that gives the loader to a generator stands where models are tested."""
+    if not isinstance(generator, Function):
+        return False
+    calls = [
+        call
+        for call in model.flow.callers(generator)
+        if any(
+            isinstance(value, Obj) and (value.cls, value.site) == (loader.cls, loader.site)
+            for arg in call.args
+            for value in model.flow.values(arg.value)
+        )
+    ]
+    return bool(calls) and all(
+        any(last_name(other.func) in EVALUATING for other in call.scope.calls)
+        and not _steps(model, call.scope, None, 0)
+        for call in calls
     )
 
 

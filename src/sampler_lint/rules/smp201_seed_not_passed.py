@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.model.arguments import MISSING, passed
 from sampler_lint.model.draws import bare_generator, draws
-from sampler_lint.model.epochs import Pass, pass_trains, passes
+from sampler_lint.model.epochs import EVALUATING, Pass, pass_trains, passes
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -379,7 +379,7 @@ def _is_without_gradients(found: Pass) -> bool:
     """Whether a pass is made under ``no_grad`` or on a model that was told to evaluate."""
     words = {last_name(call.func) for call in found.scope.calls}
     words.update(last_name(d) for d in getattr(found.scope, "decorators", ()))
-    return bool(words & {"no_grad", "inference_mode", "eval"})
+    return bool(words & EVALUATING)
 
 
 def _is_named_evaluation(call: Call) -> bool:

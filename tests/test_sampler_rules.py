@@ -353,3 +353,197 @@ def test_sampler_without_epoch(tmp_path: Path, body: str, call: str) -> None:
     text = EPOCHS.format(body=textwrap.indent(body, " " * 8), call=textwrap.indent(call, " " * 4))
     found, wanted = check(tmp_path, text, "SMP401")
     assert found == wanted
+
+
+# SMP404: a seed that is only kept
+
+SHUFFLED = """
+import random
+import numpy as np
+
+
+class Groups(DistributedSampler):
+    def __init__(self, dataset, num_replicas=None, rank=None, seed=0):
+        super().__init__(dataset, num_replicas, rank)
+        self.own = list(range(rank, len(dataset), num_replicas))
+        {keep}
+
+    def __iter__(self):
+        own = list(self.own)
+        {draw}
+        return iter(own)
+"""
+
+
+@pytest.mark.parametrize(
+    ("keep", "draw"),
+    [
+        ("self.seed = seed  # !", "random.shuffle(own)"),
+        ("self.seed = int(seed)", "random.shuffle(own)"),
+        ("self.seed = seed  # !", "np.random.shuffle(own)"),
+        ("self.seed = seed  # !", "own = [own[i] for i in torch.randperm(len(own))]"),
+        ("self.seed = seed", "own = [own[i] for i in torch.randperm(3, generator=self.g)]"),
+        ("self.seed = seed", "random.Random(self.seed).shuffle(own)"),
+        ("self.seed = seed; random.seed(seed)", "random.shuffle(own)"),
+        ("self.seed = seed", "own = own[::-1]"),
+        ("self.seed = seed", "own = list(super().__iter__()); random.shuffle(own)"),
+    ],
+)
+def test_seed_that_is_only_kept(tmp_path: Path, keep: str, draw: str) -> None:
+    found, wanted = check(tmp_path, SHUFFLED.format(keep=keep, draw=draw), "SMP404")
+    assert found == wanted
+
+
+# SMP405: loops that never end
+
+LOOP = """
+import random
+
+
+class Shares(Sampler):
+    def __init__(self, batch_sampler, num_replicas, rank, even=True):
+        self.batch_sampler, self.even = batch_sampler, even
+        self.num_replicas, self.rank = num_replicas, rank
+
+    def __iter__(self):
+        batches = list(self.batch_sampler)
+        missing = -len(batches) % self.num_replicas
+{body}
+        yield from batches[self.rank :: self.num_replicas]
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        """
+        while missing > 0:  # !
+            for batch in list(batches):
+                if missing and len(batch) > 1:
+                    batches += [batch[: len(batch) // 2], batch[len(batch) // 2 :]]
+                    batches.remove(batch)
+                    missing -= 1
+        """,
+        """
+        while missing > 0:
+            batches.append(batches[-missing])
+            missing -= 1
+        """,
+        """
+        while len(batches) % self.num_replicas:  # !
+            batches += batches[len(batches) :]
+        """,
+        """
+        while len(batches) % self.num_replicas and not self.even:  # !
+            if len(batches) > 30:
+                batches.pop()
+        """,
+        """
+        while len(batches) % self.num_replicas:
+            if random.randint(0, 9) == 0:
+                batches.append(batches[0])
+        """,
+        """
+        while len(batches) % self.num_replicas and not self.even:
+            yield batches[0]
+        """,
+    ],
+)
+def test_loops_that_never_end(tmp_path: Path, body: str) -> None:
+    text = LOOP.format(body=textwrap.indent(textwrap.dedent(body), " " * 8))
+    found, wanted = check(tmp_path, text, "SMP405")
+    assert found == wanted
+
+
+# SMP405: a length from a checkpoint
+
+RESUMED = """
+class Elastic(DistributedSampler):
+    def __iter__(self):
+        indices = list(range(len(self.dataset)))
+        indices += indices[: self.total_size - len(indices)]
+        indices = indices[self.rank + self.done : self.total_size : self.num_replicas]
+        assert len(indices) == self.num_samples{here}
+        return iter(indices)
+
+    def __init__(self, dataset, num_replicas, rank):
+        super().__init__(dataset, num_replicas, rank)
+        self.done = 0
+
+    def state_dict(self, step, batch_size):
+        return dict(done=step * batch_size * self.num_replicas)
+
+    def load_state_dict(self, state):
+        self.done = state["done"]
+{code}
+"""
+
+
+LEFT = "self.num_samples = (self.total_size - self.done) // self.num_replicas"
+WRAP = "self.done %= self.total_size"
+FLOOR = "self.num_samples = (len(self.dataset) - self.done) // self.num_replicas"
+
+
+@pytest.mark.parametrize(
+    ("code", "here"),
+    [
+        (LEFT, ""),
+        (FLOOR, "  # !"),
+        (f"{WRAP}\n{LEFT}", ""),
+        (f"{LEFT}  # !\n{WRAP}", ""),
+    ],
+)
+def test_length_from_a_checkpoint(tmp_path: Path, code: str, here: str) -> None:
+    text = RESUMED.format(here=here, code=textwrap.indent(code, " " * 8))
+    found, wanted = check(tmp_path, text, "SMP405")
+    assert found == wanted
+
+
+# SMP304: nothing left
+
+MIXED = """
+class Short(BatchSampler):
+    def __init__(self, dataset, batch_size, drop_last):
+        self.dataset, self.batch_size, self.drop_last = dataset, batch_size, drop_last
+
+    def __iter__(self):
+        for start in range(0, len(self.dataset) - {less}, self.batch_size):
+            yield list(range(start, min(start + self.batch_size, len(self.dataset))))
+
+    def __len__(self):
+        return -(-len(self.dataset) // self.batch_size){mark}
+
+
+class Mixed(BatchSampler):
+    def __init__(self, dataset, batch_samplers):
+        self.dataset, self.batch_samplers = dataset, batch_samplers
+
+    def __iter__(self):
+        inner = [iter(sampler) for sampler in self.batch_samplers]
+        turns = [i for i, s in enumerate(self.batch_samplers) for _ in range(len(s))]
+        for turn in turns:
+{body}
+
+    def __len__(self):
+        return sum(len(sampler) for sampler in self.batch_samplers)
+
+
+parts = [Short(part, 4, False) for part in data.datasets]
+loader = DataLoader(data, batch_sampler=Mixed(data, parts))
+"""
+
+
+@pytest.mark.parametrize(
+    ("less", "body"),
+    [
+        (0, "yield next(inner[turn])"),
+        (2, "yield next(inner[turn])  # !"),
+        (2, "yield list(next(inner[turn]))  # !"),
+        (2, "yield next(inner[turn], [])"),
+        (2, "try:\n    yield next(inner[turn])\nexcept StopIteration:\n    continue"),
+    ],
+)
+def test_next_with_nothing_left(tmp_path: Path, less: int, body: str) -> None:
+    text = MIXED.format(less=less, body=textwrap.indent(body, " " * 12), mark="  # !" * bool(less))
+    found, wanted = check(tmp_path, text, "SMP304")
+    assert found == wanted

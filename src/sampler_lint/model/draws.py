@@ -51,6 +51,8 @@ _GENERATORS = frozenset(
 _GLOBAL_SEEDERS = frozenset(
     {"random.seed", "numpy.random.seed", "torch.manual_seed", "torch.random.manual_seed"}
 )
+#: The modules whose own functions draw from a generator of the process.
+_GLOBAL = frozenset({"random", "numpy.random", "torch"})
 _LOCAL_SEEDERS = frozenset({"manual_seed", "seed"})
 _PLAIN_CALLS = frozenset({"int", "abs", "hash", "str", "float"})
 
@@ -68,6 +70,17 @@ class Seeded:
 def draws(scope: Scope) -> bool:
     """Whether the scope itself draws at random."""
     return any(last_name(call.func) in _DRAWS for call in scope.calls)
+
+
+def global_draw(model: Model, scope: Scope) -> Call | None:
+    """A call of the scope that draws from a generator of the whole process."""
+    for call in scope.calls:
+        if last_name(call.func) not in _DRAWS or call.keyword("generator") is not None:
+            continue
+        for value in model.flow.values(call.func):
+            if isinstance(value, Ext) and value.dotted.rpartition(".")[0] in _GLOBAL:
+                return call
+    return None
 
 
 def is_drawn(expr: Expr) -> bool:

@@ -38,7 +38,7 @@ from sampler_lint.model.requirements import Range, Requirements
 
 if TYPE_CHECKING:
     from sampler_lint.model.running.interpreter import Interpreter
-    from sampler_lint.model.running.trials import Trials
+    from sampler_lint.model.running.trials import Trial, Trials
 
 SAMPLER = TORCH_DATA + "Sampler"
 BATCH_SAMPLER = TORCH_DATA + "BatchSampler"
@@ -253,6 +253,12 @@ class Model:
             known = try_out(self._interpreter, cls, around_shard=around_shard)
             self._trials[cls, around_shard] = known
         return known
+
+    def trials_around(self, cls: Class, parameter: str, inner: Class) -> tuple[Trial, ...]:
+        """What a sampler class does with objects of another class of the tree as a parameter."""
+        from sampler_lint.model.running.trials import try_around
+
+        return try_around(self._interpreter, cls, parameter, inner)
 
     def true_length(self, cls: Class, returned: Expr, candidates: list[str]) -> str | None:
         """The first of several codes that is the length of ``cls``, returned in that place."""

@@ -17,6 +17,8 @@ from sampler_lint.model.facts import (
     Function,
     Name,
     Param,
+    Seq,
+    Store,
     Yield,
     expressions,
     last_name,
@@ -179,8 +181,18 @@ def _param(model: Model, cls: Class, name: str) -> Param | None:
     for base in own_classes(model, cls):
         for store in model.project.stores_of(name):
             if isinstance(store.target, Attr) and self_class(store.target.value) is base:
-                return _from_parameter(store.value)
+                return _from_parameter(_part(store))
     return None
+
+
+def _part(store: Store) -> Expr | None:
+    """What of ``a, self.x = 1, y`` goes to the attribute."""
+    value = store.value
+    for index in store.path:
+        if not isinstance(value, Seq) or not -1 < index < len(value.items):
+            return None
+        value = value.items[index]
+    return value
 
 
 def _from_parameter(value: Expr | None) -> Param | None:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.model.epoch_state import epoch_state
 from sampler_lint.model.facts import (
     Attr,
     Bin,
@@ -37,13 +38,14 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import self_class
-from sampler_lint.model.linked import Model
+from sampler_lint.model.linked import Model, scopes_inside
 from sampler_lint.model.project import Module
+from sampler_lint.model.wrapping import inners
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import fix, name_of, text_of
 from sampler_lint.rules._quotient import quotients, remainders
 from sampler_lint.rules._region import offsets
-from sampler_lint.rules._trials import defined_by, judged, slice_of
+from sampler_lint.rules._trials import defined_by, judged, node_of, slice_of
 
 if TYPE_CHECKING:
     from sampler_lint.model.running.trials import Trial
@@ -64,9 +66,10 @@ class LengthNotTrue(Rule):
         is imported or run) builds the sampler for a few small data sets, ranks and batch sizes,
         counts what `__iter__` yields and compares it with `__len__`. Reports a class whose
         length is wrong in one of them, with those numbers; a `__len__` that reads what only
-        `__iter__` sets, or that returns nothing; and a `__len__` inherited from torch under an
-        `__iter__` that skips samples. A class the interpreter cannot follow is left alone, and
-        so is a `__len__` that says it is an estimate.
+        `__iter__` sets, or that returns nothing; a `__len__` inherited from torch under an
+        `__iter__` that skips samples; and a generator whose `next()` finds nothing left, also with
+        the samplers of this repository that it is built around. A class the interpreter cannot
+        follow is left alone, and so is a `__len__` that says it is an estimate.
 
     Why is this bad?
         `len(loader)` comes from `len(sampler)`. Trainers take the steps of an epoch and the
@@ -103,6 +106,7 @@ class LengthNotTrue(Rule):
                 or _at_most_one(model, cls)
                 or _set_too_late(model, cls)
                 or _miscounts(model, module, cls)
+                or _runs_dry(model, cls)
                 or _skips_under_inherited(model, module, cls)
             )
             if suspect is not None:
@@ -135,6 +139,54 @@ def _miscounts(model: Model, module: Module, cls: Class) -> Suspect | None:
     why = (f"{model.place(iterate, iterate)}: handed out here",)
     return Suspect(
         where, node, message, why=why, mend=lambda: _mend_length(model, module, cls, length)
+    )
+
+
+def _runs_dry(model: Model, cls: Class) -> Suspect | None:
+    """``next()`` in a generator that finds nothing left: RuntimeError since Python 3.7."""
+    trials = model.trials(cls)
+    if not trials.usual or not _calls_next(model, cls):
+        return None
+    around: list[tuple[Trial, Class | None]] = [(trial, None) for trial in trials.usual]
+    for inner in inners(model, epoch_state(model, cls)):
+        if inner.param is not None:
+            kinds = {obj.cls: None for obj in inner.objects if isinstance(obj.cls, Class)}
+            for kind in kinds:
+                if kind is not cls:
+                    found = model.trials_around(cls, inner.param.name, kind)
+                    around += [(trial, kind) for trial in found]
+    if all(trial.raised is not None for trial, _ in around):
+        return None
+    for trial, inside in around:
+        error = trial.raised
+        if (
+            error is None
+            or error.kind != "RuntimeError"
+            or error.names is None
+            or error.names.module is None
+            or not (isinstance(error.node, ast.Call) and ast.unparse(error.node.func) == "next")
+        ):
+            continue
+        some = " (for some data)" if trial.from_data else ""
+        cause = ""
+        if inside is not None:
+            cause = f"; `{inside.name}` hands out fewer than its `len()` says"
+        message = (
+            f"with {_alone(trial)}{some}, `next()` finds nothing left here: StopIteration in a "
+            f"generator becomes RuntimeError, and `{cls.name}` dies in mid-epoch{cause}; catch "
+            f"StopIteration, or stop before"
+        )
+        return Suspect(error.names.module, node_of(error.node), message)
+    return None
+
+
+def _calls_next(model: Model, cls: Class) -> bool:
+    return any(
+        last_name(call.func) == "next" and len(call.args) == 1
+        for base in model.flow.mro(cls)
+        if isinstance(base, Class)
+        for scope in scopes_inside(base)
+        for call in scope.calls
     )
 
 

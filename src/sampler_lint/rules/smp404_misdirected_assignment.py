@@ -21,7 +21,6 @@ from sampler_lint.model.facts import (
     Name,
     Raise,
     Scope,
-    Stmt,
     Store,
     While,
     expressions,
@@ -35,6 +34,7 @@ from sampler_lint.model.linked import DATA_LOADER, Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.model.signatures import Construction, base_inits
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._kept_seed import name_reads, seed_not_read
 from sampler_lint.rules._mend import fix, name_of, text_of
 from sampler_lint.rules._region import offsets
 
@@ -58,6 +58,8 @@ class MisdirectedAssignment(Rule):
         a local variable that nothing reads, named like an attribute of the sampler (`epoch =
         epoch` in `set_epoch`);
         an attribute set before `super().__init__(...)`, which stores another value over it;
+        a `seed` that the constructor keeps and nothing reads, beside a shuffle with a generator of
+        the whole process;
         a `state_dict` that stores its argument into the sampler's own position;
         an abstract method of the first base that hides the real one of a later base.
 
@@ -98,6 +100,7 @@ class MisdirectedAssignment(Rule):
             yield from _overwritten(model, module, cls)
             yield from _state_getter(module, cls)
             yield from _hidden(model, module, cls)
+            yield from seed_not_read(model, module, cls)
 
 
 class _Reads:
@@ -258,7 +261,7 @@ def _is_lost(module: Module, function: Function, stmt: Assign, name: str) -> boo
     attribute of that name, which this assignment was to correct.
     """
     inner = [f for f in module.facts.functions if _is_inside(f, function)]
-    reads = [read for scope in (function, *inner) for read in _name_reads(scope, name)]
+    reads = [read for scope in (function, *inner) for read in name_reads(scope, name)]
     if any(last_name(call.func) in {"locals", "eval", "exec"} for call in function.calls):
         return False
     loops = [outer for outer in stmt.ancestors() if isinstance(outer, (For, While))]
@@ -285,24 +288,6 @@ def _is_lost(module: Module, function: Function, stmt: Assign, name: str) -> boo
         and store.stmt.order > stmt.order
         for store in function.stores
     )
-
-
-def _name_reads(scope: Scope, name: str) -> Iterator[Stmt]:
-    """The statements of a scope that read a name, once for each read."""
-    for stmt in statements(scope.body):
-        targets = stmt.targets if isinstance(stmt, Assign) else []
-        for expr in expressions(stmt):
-            if any(expr is target for target in targets) and isinstance(expr, Name):
-                continue
-            for node in walk(expr):
-                if isinstance(node, Name) and node.id == name:
-                    yield stmt
-    if isinstance(scope, Function) and scope.define is None:  # a lambda is read where it stands
-        yield from (r for r in scope.returns if r.value and _mentions(r.value, name))
-
-
-def _mentions(expr: Expr, name: str) -> bool:
-    return any(isinstance(node, Name) and node.id == name for node in walk(expr))
 
 
 def _is_inside(scope: Scope, function: Function) -> bool:

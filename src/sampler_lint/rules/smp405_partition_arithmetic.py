@@ -46,6 +46,7 @@ from sampler_lint.rules._region import offsets
 from sampler_lint.rules._trials import (
     checks_length,
     counts,
+    defined_by,
     is_uneven,
     judged,
     node_of,
@@ -64,11 +65,12 @@ class PartitionArithmetic(Rule):
     What it does:
         Builds the sampler for a few small worlds in an interpreter of its own (nothing of yours
         is imported or run) and reports, with the numbers: its own check of a length failing, also
-        after `load_state_dict()` of what `state_dict()` says in mid-epoch; and shards so unequal
-        that a rank gets two samples less than another, or none. Reports as well, in sampler
-        classes: a slice `[:-k]` whose `k` is a remainder and so may be 0; a loop
-        `range(len(x) - 1, 0, -1)` that removes items but never the first; and a list compared
-        with a batch size. In any function: a counter that picks a process's items
+        after `load_state_dict()` of what `state_dict()` says in mid-epoch, or later where the class
+        counts on that; a `while` loop that never ends; and shards so unequal that a rank gets two
+        samples less than another, or none. Reports as well, in sampler classes: a slice `[:-k]`
+        whose `k` is a remainder and so may be 0; a loop `range(len(x) - 1, 0, -1)` that removes
+        items but never the first; and a list compared with a batch size. In any function: a
+        counter that picks a process's items
         (`i % world_size == rank`) and is only advanced for those.
 
         Asked for by its whole code (`--select SMP405`) or by `ALL`, it also reports what shows
@@ -117,8 +119,10 @@ class PartitionArithmetic(Rule):
 
 def _tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     trials = model.trials(cls)
-    certain = len(trials.usual) + len(trials.resumed)
-    several = (*trials.usual, *trials.resumed, *trials.resized, *trials.tiny)
+    overrun = tuple(t for t in trials.overrun if any((u.length or 0) < 0 for u in t.turns))
+    sure = (*trials.usual, *trials.resumed, *overrun)
+    certain = len(sure)
+    several = (*sure, *trials.resized, *trials.tiny)
     for number, trial in enumerate(several):
         error = trial.raised
         if error is not None and checks_length(error) and _only_sometimes(trials.usual, error):
@@ -127,6 +131,11 @@ def _tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
                 suspect.assumes = number >= certain
                 yield suspect
                 return
+    for trial in trials.stuck:
+        suspect = _endless(trial)
+        if suspect is not None:
+            yield suspect
+            return
     if any(trial.from_data for trial in trials.usual) or not trials.sharded:
         return
     for trial in trials.usual:
@@ -150,12 +159,52 @@ def _failing_check(model: Model, cls: Class, trial: Trial, error: RaisedError) -
     if names is None or names.module is None or error.node is None:
         return None
     what = "assertion" if isinstance(error.node, ast.Assert) else "check"
+    overrun = trial in model.trials(cls).overrun
+    loaded = _loaded(model, cls, error.node) if overrun else None
+    if loaded is not None:
+        message = (
+            f"with {trial.story}, `{cls.name}` works with a `{loaded.name}`, set here, that its "
+            f"indices do not come to: the {what} in `__iter__` fails ({error.kind}); work it out "
+            f"from what `__iter__` will hand out"
+        )
+        where = model.module_of(loaded.scope)
+        why = (f"{names.module.display}:{node_of(error.node).row}: this {what} fails",)
+        return Suspect(where, loaded, message, why=why)
     message = (
         f"with {trial.story}, this {what} fails ({error.kind}): the indices of `{cls.name}` do "
         f"not come to the length it works with; pad by repeating as often as needed, and cut to "
         f"exactly that length"
     )
     return Suspect(names.module, node_of(error.node), message)
+
+
+def _loaded(model: Model, cls: Class, check: ast.AST) -> Attr | None:
+    """Where `load_state_dict` sets the attribute that a failing check compares with."""
+    load = defined_by(model, cls, "load_state_dict")
+    test = getattr(check, "test", None)
+    if load is None or not isinstance(test, ast.Compare):
+        return None
+    compared = {
+        side.attr for side in (test.left, *test.comparators) if isinstance(side, ast.Attribute)
+    }
+    stores = [s.target for s in load.stores if isinstance(s.target, Attr)]
+    return next((target for target in stores if target.name in compared), None)
+
+
+def _endless(trial: Trial) -> Suspect | None:
+    """A loop that a turn leaves as it was."""
+    error = trial.raised
+    if error is None or not isinstance(error.node, ast.While) or error.names is None:
+        return None
+    module, test = error.names.module, error.node.test
+    if module is None:
+        return None
+    message = (
+        f"with {trial.story}, this loop never ends: a turn of it changes nothing, so "
+        f"`{ast.unparse(test)}` stays true and the process hangs; leave the loop when there is "
+        f"nothing left that it can do"
+    )
+    return Suspect(module, node_of(test), message)
 
 
 def _is_starved(trial: Trial) -> bool:

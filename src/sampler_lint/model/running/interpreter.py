@@ -24,6 +24,7 @@ from sampler_lint.model.running.values import (
     Bound,
     CannotTellError,
     Data,
+    EndlessError,
     External,
     Fn,
     Instance,
@@ -34,12 +35,15 @@ from sampler_lint.model.running.values import (
     Source,
     elements,
     plain,
+    state,
     truth,
 )
 
 #: Nodes visited in one run before it counts as endless.
 _STEPS = 60_000
 _DEPTH = 40
+#: Turns of a ``while`` loop before anyone looks whether it gets on.
+_PATIENCE = 40
 
 _NEUTRAL_BASES = frozenset(
     {"object", "ABC", "Generic", "Protocol", "Iterable", "Iterator", "Sized"}
@@ -225,6 +229,8 @@ class Interpreter:
         self.rank = 0
         self.steps = 0
         self.depth = 0
+        self.outside = 0
+        """How often anything was asked that may answer otherwise the next time."""
         self._names: dict[int, Names] = {}
 
     def restart(self, world: int, rank: int) -> None:
@@ -337,8 +343,10 @@ class Interpreter:
         if isinstance(callee, External):
             return library.external(self, callee.dotted, args, keywords)
         if isinstance(callee, Data) and not isinstance(callee, Source):
+            self.outside += 1
             return callee.part(f"({', '.join(map(_spell, args))})")
         if callee is UNKNOWN:
+            self.outside += 1
             return UNKNOWN
         if isinstance(callee, library.Size):
             return int(callee)
@@ -373,7 +381,7 @@ class Interpreter:
             return
         except RaisedError as error:
             if error.kind == "StopIteration":  # PEP 479
-                raise RaisedError("RuntimeError", error.node) from error
+                raise RaisedError("RuntimeError", error.node, error.names) from error
             raise
 
     def _bind(self, fn: Fn, args: list[Any], keywords: dict[str, Any]) -> dict[str, Any]:
@@ -491,19 +499,38 @@ class Interpreter:
         yield from self._block(stmt.orelse, frame)
 
     def _while(self, stmt: ast.While, frame: Frame) -> Iterator[Any]:
+        turns = 0
+        before: object = None
         while self.true(self.value(stmt.test, frame)):
             self._step()
+            turns += 1
+            if turns > _PATIENCE:
+                now = self._state(frame)
+                if now is not None and now == before:
+                    raise EndlessError("", stmt, frame.names)
+                before = now
             try:
-                yield from self._block(stmt.body, frame)
+                for item in self._block(stmt.body, frame):
+                    self.outside += 1
+                    yield item
             except _Continue:
                 continue
             except _Break:
                 return
         yield from self._block(stmt.orelse, frame)
 
+    def _state(self, frame: Frame) -> object:
+        """All that the next turn of a loop can depend on; None when that is not known."""
+        try:
+            return self.outside, state(frame.variables)
+        except CannotTellError:
+            return None
+
     def _try(self, stmt: ast.Try, frame: Frame) -> Iterator[Any]:
         try:
             yield from self._block(stmt.body, frame)
+        except EndlessError:
+            raise
         except RaisedError as error:
             for handler in stmt.handlers:
                 if _catches(handler, error.kind):

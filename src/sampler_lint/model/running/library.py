@@ -348,6 +348,7 @@ def external(run: Interpreter, dotted: str, args: list[Any], keywords: dict[str,
     elif last in RANDOM_STATE and root in {"random", "numpy", "torch"}:
         return External(f"{root}.random")
     elif root in {"random", "numpy", "torch"} and last in RANDOM and _is_random(dotted):
+        run.outside += 1
         return RANDOM[last](run, *args, **keywords)
     elif root in {"numpy", "torch"} and last in ARRAYS and dotted.count(".") == 1:
         return ARRAYS[last](run, *args, **keywords)
@@ -359,6 +360,7 @@ def external(run: Interpreter, dotted: str, args: list[Any], keywords: dict[str,
         raise CannotTellError(f"what {dotted} does")
     if root == "torch" and ".distributed" in dotted:
         raise CannotTellError(f"what {dotted} does")
+    run.outside += 1
     return UNKNOWN
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sampler_lint.model.running.interpreter import Interpreter
@@ -93,6 +93,8 @@ class SetUp:
         self.interpreter = interpreter
         self.klass = klass
         self.around_shard = around_shard
+        self.given: tuple[str, SetUp] | None = None
+        """A parameter, and the class of the tree that is to be built for it."""
         self._rank = 0
         init = interpreter.member(klass, "__init__")
         self.params: list[tuple[ast.arg, ast.expr | None]] = []
@@ -123,8 +125,24 @@ class SetUp:
                 if _LIMIT_NAMES.search(name) and not _SAYS_UNEVEN.search(name):
                     yield name, _LIMIT
 
-    def progress(self, state_dict: Fn, world: World) -> dict[str, Any]:
-        """Arguments for a ``state_dict()`` that is told how far training has come: one step."""
+    def flags(self) -> Iterator[tuple[str, bool]]:
+        """Every optional flag, with the other value than its default."""
+        for param, default in self.params:
+            if isinstance(default, ast.Constant) and isinstance(default.value, bool):
+                yield param.arg, not default.value
+
+    @property
+    def has_while_loop(self) -> bool:
+        """Whether a class of the tree in the hierarchy has one."""
+        return any(
+            isinstance(node, ast.While)
+            for klass in self.klass.mro
+            if isinstance(klass, Klass)
+            for node in ast.walk(klass.node)
+        )
+
+    def progress(self, state_dict: Fn, world: World, steps: int) -> dict[str, Any]:
+        """Arguments for a ``state_dict()`` that is told how far training has come."""
         spec = state_dict.node.args
         params = [*spec.posonlyargs, *spec.args][1:]
         out: dict[str, Any] = {}
@@ -132,7 +150,7 @@ class SetUp:
             if "batch_size" in param.arg:
                 out[param.arg] = world.batch_size
             elif _PROGRESS_NAMES.search(param.arg):
-                out[param.arg] = 1
+                out[param.arg] = steps
             else:
                 raise CannotTellError("how far it has come")
         return out
@@ -150,6 +168,8 @@ class SetUp:
     def _argument(self, param: ast.arg, default: ast.expr | None, world: World, rank: int) -> Any:
         name = param.arg
         note = ast.unparse(param.annotation) if param.annotation is not None else ""
+        if self.given is not None and name == self.given[0]:
+            return self._built(name, note, world, rank)
         if _WORLD_NAMES.match(name):
             return world.ranks
         if _RANK_NAMES.match(name):
@@ -167,6 +187,15 @@ class SetUp:
         if default is not None:
             return _KEEP
         return self._required(name, note, world)
+
+    def _built(self, name: str, note: str, world: World, rank: int) -> Any:
+        """What :attr:`given` asks for: one object, or one for each part of the data."""
+        assert self.given is not None
+        inner = self.given[1]
+        if re.search(r"\b([Ll]ist|Sequence|[Tt]uple)\[", note) or name.endswith("s"):
+            sizes = [part.size for part in Source(world.samples).parts()]
+            return [inner.build(replace(world, samples=size), rank) for size in sizes]
+        return inner.build(world, rank)
 
     def _data(self, note: str, world: World) -> Any:
         if re.search(r"\b(List|list|Sequence)\[", note):

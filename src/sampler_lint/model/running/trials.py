@@ -6,6 +6,7 @@ interpreter does not know, is not judged.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import itertools
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from sampler_lint.model.running.values import (
     Array,
     CannotTellError,
     Data,
+    EndlessError,
     Fn,
     Instance,
     RaisedError,
@@ -144,6 +146,10 @@ class Trials:
     """What comes after ``load_state_dict()`` of what ``state_dict()`` said in mid-epoch."""
     resized: tuple[Trial, ...] = ()
     """The same, with another number of ranks than the state was saved by."""
+    overrun: tuple[Trial, ...] = ()
+    """What comes after loading with more steps behind than an epoch has, where a class wraps."""
+    stuck: tuple[Trial, ...] = ()
+    """Worlds in which a loop of the class never ends, with one flag given or none."""
     length_raised: RaisedError | None = None
     """What ``len()`` of a new object raises, whatever else is understood."""
     unknown: str = ""
@@ -161,6 +167,8 @@ class Trials:
 
 #: Where optional arguments are tried: enough to tell equal shares from others.
 _SOME = (World(13, 2, 4), World(11, 3, 2), World(24, 2, 4), World(21, 4, 4))
+#: Where batches cannot be taken apart.
+_SINGLES = (World(8, 3, 1), World(7, 2, 1))
 _MOST_OPTIONS = 8
 
 
@@ -198,8 +206,28 @@ def try_out(interpreter: Interpreter, cls: Class, *, around_shard: bool = False)
             varied=tuple(_varied(interpreter, spec)),
             resumed=tuple(_resumed(interpreter, spec, 0)),
             resized=tuple(_resumed(interpreter, spec, 1)),
+            overrun=tuple(_resumed(interpreter, spec, 0, steps=_MORE_THAN_AN_EPOCH)),
         )
+    if usual and spec.has_while_loop:
+        trials = replace(trials, stuck=tuple(_stuck(interpreter, spec)))
     return trials
+
+
+def try_around(
+    interpreter: Interpreter, cls: Class, parameter: str, inner: Class
+) -> tuple[Trial, ...]:
+    """Try a sampler class around objects of another class of the tree."""
+    out: list[Trial] = []
+    with contextlib.suppress(RaisedError, *_SILENT):
+        spec = SetUp(interpreter, interpreter.class_of(cls))
+        spec.given = parameter, SetUp(interpreter, interpreter.class_of(inner))
+        drops = spec.takes_drop_last or spec.given[1].takes_drop_last
+        for world in _SOME:
+            for drop_last in (False, True) if drops else (False,):
+                trial = _trial(interpreter, spec, replace(world, drop_last=drop_last))
+                words = [] if spec.takes_drop_last or not drops else [f"drop_last={drop_last}"]
+                out.append(replace(trial, also=", ".join([f"around `{inner.name}`", *words])))
+    return tuple(out)
 
 
 def _trial(
@@ -235,10 +263,30 @@ def _varied(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
             yield from trials
 
 
-def _resumed(interpreter: Interpreter, spec: SetUp, more_ranks: int) -> Iterator[Trial]:
+def _stuck(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
+    """The first world for each flag in which some loop never ends."""
+    for option in (None, *itertools.islice(spec.flags(), _MOST_OPTIONS)):
+        for world in (*_SOME, *_SINGLES):
+            try:
+                trial = _trial(interpreter, spec, world, option)
+            except _SILENT:
+                continue
+            if isinstance(trial.raised, EndlessError):
+                if world in _SINGLES and not spec.takes_batch_size:
+                    words = [*filter(None, [trial.also]), "batches of one sample"]
+                    trial = replace(trial, also=", ".join(words))
+                yield trial
+                break
+
+
+def _resumed(
+    interpreter: Interpreter, spec: SetUp, more_ranks: int, *, steps: int = 1
+) -> Iterator[Trial]:
     """Worlds in which each rank goes on from a checkpoint, and then into the next epoch."""
     methods = [interpreter.member(spec.klass, n) for n in ("state_dict", "load_state_dict")]
     if not all(isinstance(method, Fn) for method in methods):
+        return
+    if steps > 1 and not any(_wraps(method.node) for method in methods):
         return
     for some, drop_last in itertools.product(
         _SOME, (False, True) if spec.takes_drop_last else (False,)
@@ -246,11 +294,23 @@ def _resumed(interpreter: Interpreter, spec: SetUp, more_ranks: int) -> Iterator
         before = replace(some, drop_last=drop_last)
         after = replace(before, ranks=before.ranks + more_ranks)
         with contextlib.suppress(RaisedError, *_SILENT):
-            yield from _from_checkpoint(interpreter, spec, before, after)
+            yield from _from_checkpoint(interpreter, spec, before, after, steps)
+
+
+#: In each of :data:`_SOME`; all together are none of an epoch again.
+_MORE_THAN_AN_EPOCH = 20
+
+
+def _wraps(node: ast.AST) -> bool:
+    """Whether the code takes what was counted modulo something, so that it may be too much."""
+    return any(
+        isinstance(part, (ast.BinOp, ast.AugAssign)) and isinstance(part.op, ast.Mod)
+        for part in ast.walk(node)
+    )
 
 
 def _from_checkpoint(
-    interpreter: Interpreter, spec: SetUp, before: World, after: World
+    interpreter: Interpreter, spec: SetUp, before: World, after: World, steps: int
 ) -> Iterator[Trial]:
     """The rest of the epoch after one step, and the epoch after that."""
     interpreter.restart(before.ranks, 0)
@@ -259,7 +319,11 @@ def _from_checkpoint(
     assert method is not None
     for _ in itertools.islice(interpreter.iterate(saver), before.batch_size):
         pass
-    state = interpreter.call(method, [], spec.progress(method.function, before))
+    progress = spec.progress(method.function, before, steps)
+    if steps > 1 and not progress:
+        return  # it counts for itself
+    state = interpreter.call(method, [], progress)
+    far = "one step" if steps == 1 else f"{steps} steps (more than one epoch)"
     ranks = "" if after.ranks == before.ranks else f" of a run on {before.ranks} ranks"
     rests, nexts = [], []
     for rank in range(after.ranks):
@@ -271,12 +335,12 @@ def _from_checkpoint(
         interpreter.call(load, [dict(state)], {})
         rests.append(_turn(interpreter, instance, rank, asked))
         setter = interpreter.method(instance, "set_epoch")
-        if setter is not None and rests[-1].raised is None:
+        if setter is not None and rests[-1].raised is None and steps == 1:
             interpreter.call(setter, [1], {})
             nexts.append(_turn(interpreter, instance, rank, asked))
     for turns, when in (
-        (rests, f"resumed after one step{ranks}"),
-        (nexts, f"in the epoch after one resumed after one step{ranks}"),
+        (rests, f"resumed after {far}{ranks}"),
+        (nexts, f"in the epoch after one resumed after {far}{ranks}"),
     ):
         if turns:
             yield Trial(after, tuple(turns), spec.takes_batch_size, spec.takes_drop_last, also=when)

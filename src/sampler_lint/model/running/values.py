@@ -29,6 +29,10 @@ class RaisedError(Exception):
         self.names = names
 
 
+class EndlessError(RaisedError):
+    """The program runs for ever: a turn of the loop ``node`` leaves everything as it was."""
+
+
 class _Unknown:
     """A value nobody knows: it may be kept and handed on, and nothing may depend on it."""
 
@@ -237,6 +241,41 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(plain(item) for item in value)
     return value
+
+
+def state(value: Any) -> Any:
+    """The value with all that it holds, to compare with what it is later.
+
+    Raises:
+        CannotTellError: it is consumed by looking at it, or too large.
+    """
+    return _state(value, 0)
+
+
+_DEEPEST = 8
+
+
+def _state(value: Any, depth: int) -> Any:
+    if depth > _DEEPEST:
+        raise CannotTellError("how deep it is")
+    if isinstance(value, (list, tuple, Array)):
+        items = value.items if isinstance(value, Array) else value
+        return type(value), [_state(item, depth + 1) for item in items]
+    if isinstance(value, dict):
+        return [(_state(key, depth + 1), _state(item, depth + 1)) for key, item in value.items()]
+    if isinstance(value, set):
+        return set(value)
+    if isinstance(value, Source):
+        return value.size, _state(value.changed, depth + 1)
+    if isinstance(value, Data):
+        return value.key
+    if isinstance(value, Instance):
+        return id(value), _state(value.attributes, depth + 1)
+    if isinstance(value, Iterator):
+        raise CannotTellError("what is left in it")
+    if value is None or isinstance(value, (bool, int, float, str, range)):
+        return value
+    return id(value)
 
 
 def truth(value: Any) -> bool:

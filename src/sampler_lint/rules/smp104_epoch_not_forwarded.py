@@ -349,7 +349,8 @@ def _suspect(
         does = f"`{owner.name}` inherits `set_epoch` from `{base}`, which does not reach {who}"
     advice = "forward it" if setter is not None else "add one"
     message = f"{does}, {result}; {advice}"
-    why = [f"{model.place_of(c.obj)}: `{c.obj.name}` built here" for c in carriers[:2]]
+    built = [f"{model.place_of(c.obj)}: `{c.obj.name}` built here" for c in carriers]
+    why = list(dict.fromkeys(built))[:2]
     if call is not None:
         why.append(f"{model.place(call.scope, call)}: `set_epoch` is called here")
     start = name_of(module, own if own is not None else owner)
@@ -423,8 +424,13 @@ def _forwarding(
 def _append(module: Module, function: Function, lines: list[str]) -> list[Edit] | None:
     """The edit that adds lines at the end of a method; a lone ``pass`` gives way."""
     source = module.source
+    if not function.body:  # a docstring alone
+        inside = line_indent(source, function.row) + source.indent
+        if not source.line(function.end_row).startswith(inside):
+            return None
+        return [insert_lines(source, function.end_row + 1, [inside + line for line in lines])]
     last = function.body[-1]
-    if last.row == function.row or not function.body:
+    if last.row == function.row:
         return None
     indent = line_indent(source, last.row)
     text = [indent + line for line in lines]
@@ -444,9 +450,9 @@ def _add_method(module: Module, cls: Class, lines: list[str], param: str) -> lis
     source = module.source
     after = cls.method("__init__")
     methods = cls.methods
-    if after is None and methods:
-        after = methods[-1]
-    if after is None or after.define is None or after.body[-1].row == after.row:
+    if after is None:
+        after = methods[-1]  # whoever iterates has one
+    if after.end_row == after.row:
         return None
     indent = line_indent(source, after.row)
     annotated = any(p.annotation is not None for method in methods for p in method.params)
@@ -455,7 +461,7 @@ def _add_method(module: Module, cls: Class, lines: list[str], param: str) -> lis
         signature = f"def set_epoch(self, {param}: int) -> None:"
     inner = indent + source.indent
     text = ["", indent + signature, *(inner + line for line in lines)]
-    return [insert_lines(source, after.body[-1].end_row + 1, text)]
+    return [insert_lines(source, after.end_row + 1, text)]
 
 
 # --------------------------------------------------------------------------- stored, never read
@@ -544,7 +550,7 @@ def _hides_base(model: Model, module: Module, state: EpochState, own: Function) 
         for store in model.project.stores_of("epoch")
     ):
         return None
-    if len(own.params) != 2 or own.self_name is None or own.body[0].row == own.row:
+    if len(own.params) != 2 or own.self_name is None:
         return None
     param = own.params[1].name
     message = (

@@ -375,6 +375,8 @@ def _unset(module: Module, cls: Class, init: Function, name: str, read: Attr) ->
     why = (f"{module.display}:{read.row}: read here",)
 
     def mend() -> Fix | None:
+        if not init.body:
+            return None  # a docstring alone
         last = init.body[-1]
         source = module.source
         indent = line_indent(source, last.row)

@@ -13,7 +13,6 @@ from sampler_lint.model.epoch_state import (
     is_closed,
     is_fixed,
     iterates,
-    lookup,
     own_classes,
     read_elsewhere,
     same_program,
@@ -146,8 +145,6 @@ def _not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
                 continue
             yield _suspect(model, module, state, inner, carriers, call)
         elif carriers:
-            if not setter.inert and not setter.functions:
-                continue
             yield _suspect(model, module, state, inner, carriers, None)
         elif (
             setter.inert
@@ -349,8 +346,8 @@ def _suspect(
         does = f"`{owner.name}` inherits `set_epoch` from `{base}`, which does not reach {who}"
     advice = "forward it" if setter is not None else "add one"
     message = f"{does}, {result}; {advice}"
-    built = [f"{model.place_of(c.obj)}: `{c.obj.name}` built here" for c in carriers]
-    why = list(dict.fromkeys(built))[:2]
+    built = {(model.place_of(c.obj), c.obj.name) for c in carriers}
+    why = [f"{place}: `{name}` built here" for place, name in sorted(built)[:2]]
     if call is not None:
         why.append(f"{model.place(call.scope, call)}: `set_epoch` is called here")
     start = name_of(module, own if own is not None else owner)
@@ -385,9 +382,10 @@ def _forward(
     param = "epoch"
     this = "self"
     if own is not None:
-        if len(own.params) < 2 or own.self_name is None:
+        taken = _epoch_parameter(own)
+        if taken is None:
             return None
-        this, param = own.self_name, own.params[1].name
+        this, param = taken
     lines = _forwarding(source.indent, f"{this}.{name}", path, inner, param, source.quote, certain)
     if own is not None:
         edit = _append(module, own, lines)
@@ -400,6 +398,15 @@ def _forward(
         return None
     safe = Applicability.SAFE if certain else Applicability.UNSAFE
     return fix(f"Pass the epoch on to `{this}.{name}`", safe, edit, source)
+
+
+def _epoch_parameter(setter: Function) -> tuple[str, str] | None:
+    """What a ``set_epoch`` calls itself and the epoch, where it takes these two."""
+    if setter.self_name is None or len(setter.params) < 2:
+        return None
+    if setter.params[1].kind not in {"positional", "positional_only"}:
+        return None
+    return setter.self_name, setter.params[1].name
 
 
 def _forwarding(
@@ -550,9 +557,10 @@ def _hides_base(model: Model, module: Module, state: EpochState, own: Function) 
         for store in model.project.stores_of("epoch")
     ):
         return None
-    if len(own.params) != 2 or own.self_name is None:
+    taken = _epoch_parameter(own)
+    if taken is None:
         return None
-    param = own.params[1].name
+    _, param = taken
     message = (
         f"`{state.cls.name}.set_epoch` replaces the one of `DistributedSampler`, whose `__iter__` "
         f"shuffles by `self.epoch`, and never sets that: every epoch repeats one order; call "
@@ -706,8 +714,8 @@ def _self_name(scope: Scope | None) -> str | None:
 
 
 def _missing(model: Model, module: Module, state: EpochState) -> Suspect | None:
-    if lookup(model, state.cls, "set_epoch", None) is not None:
-        return None
+    if any("set_epoch" in cls.bindings for cls in own_classes(model, state.cls)):
+        return None  # something else of that name
     read = _other_attribute(model, state)
     if read is None:
         return None

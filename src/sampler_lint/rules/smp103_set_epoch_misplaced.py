@@ -155,13 +155,16 @@ def _once(
     sites = {carrier.sampler.site.scope for carrier in wanted if carrier.sampler.site is not None}
     for call in calls:
         assert call.stmt is not None
-        before = call.scope is loop.scope and call.stmt.order < loop.order
-        if not before and call.scope not in sites:
+        if call.scope is loop.scope:
+            if call.stmt.order > loop.order:
+                return
+        elif call.scope not in sites:
             return
-        if any(isinstance(s, (For, While)) for s in call.stmt.ancestors()) and not all(
-            s.encloses(loop) for s in call.stmt.ancestors() if isinstance(s, (For, While))
-        ):
+        around = [stmt for stmt in call.stmt.ancestors() if isinstance(stmt, (For, While))]
+        if not all(stmt.encloses(loop) for stmt in around):
             return
+        if any(_counts(stmt, call) for stmt in around):
+            return  # the loops inside that one may be parts of an epoch
     for call in calls:
         epoch = epoch_expression(loop)
         counter = unparse(epoch) if epoch is not None else "epoch"
@@ -177,6 +180,15 @@ def _once(
             mend = functools.partial(_to_top, module, found, call, epoch)
         why = _around(model, found, wanted[0])
         yield Suspect(module, call, message, why=why, mend=mend)
+
+
+def _counts(loop: For | While, call: Call) -> bool:
+    """Whether a loop gives the call its value anew in each turn."""
+    targets = list(walk(loop.target)) if isinstance(loop, For) else []
+    names = {node.id for node in targets if isinstance(node, Name)}
+    return isinstance(loop, While) or any(
+        isinstance(node, Name) and node.id in names for arg in call.args for node in walk(arg.value)
+    )
 
 
 def _movable(call: Call) -> Stmt | None:
@@ -239,7 +251,8 @@ def _constant(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
     argument = call.args[0].value
     loop = found.loop
     module = model.module_of(call.scope)
-    epoch = epoch_expression(loop)
+    # Another function does not know the loop's counter.
+    epoch = epoch_expression(loop) if call.scope is loop.scope else None
     batches = _batch_number(call, argument)
     if batches is not None:
         message = (
@@ -250,8 +263,6 @@ def _constant(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
         return Suspect(module, call, message, mend=lambda: _to_top(module, found, call, epoch))
     if not _same_in_every_turn(model, found, argument):
         return None
-    if call.scope is not loop.scope:
-        epoch = None
     message = (
         f"`{unparse(call.func)}({unparse(argument)})` gets the same value in every turn of the "
         f"epoch loop: every epoch repeats one order"

@@ -149,6 +149,8 @@ def insert_first(
     source: SourceFile, body: list[Stmt], owner: Stmt, lines: list[str]
 ) -> Edit | None:
     """The edit that puts ``lines`` before the first statement of a block."""
+    if not body:
+        return after_docstring(source, owner, lines)
     first = body[0]
     if first.row == owner.row:
         return None  # for x in y: pass
@@ -159,6 +161,14 @@ def insert_first(
         row -= 1
     indent = line_indent(source, first.row)
     return insert_lines(source, row, [indent + line for line in lines])
+
+
+def after_docstring(source: SourceFile, definition: Node, lines: list[str]) -> Edit | None:
+    """The edit that puts ``lines`` after the docstring that is all a definition holds."""
+    inside = line_indent(source, definition.row) + source.indent
+    if not source.line(definition.end_row).startswith(inside):
+        return None
+    return insert_lines(source, definition.end_row + 1, [inside + line for line in lines])
 
 
 def _is_comment(source: SourceFile, row: int, indent: str) -> bool:

@@ -43,7 +43,7 @@ from sampler_lint.model.project import Module
 from sampler_lint.model.wrapping import Inner, inners, says_sampler
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._epoch_frameworks import unreached_by_lightning
-from sampler_lint.rules._mend import fix, is_library, name_of, text_of
+from sampler_lint.rules._mend import after_docstring, fix, is_library, name_of, text_of
 from sampler_lint.rules._region import Region, insert_lines, line_indent
 
 _RANDOM_MODULES = frozenset({"torch", "random", "np.random", "numpy.random"})
@@ -431,11 +431,9 @@ def _forwarding(
 def _append(module: Module, function: Function, lines: list[str]) -> list[Edit] | None:
     """The edit that adds lines at the end of a method; a lone ``pass`` gives way."""
     source = module.source
-    if not function.body:  # a docstring alone
-        inside = line_indent(source, function.row) + source.indent
-        if not source.line(function.end_row).startswith(inside):
-            return None
-        return [insert_lines(source, function.end_row + 1, [inside + line for line in lines])]
+    if not function.body:
+        edit = after_docstring(source, function, lines)
+        return None if edit is None else [edit]
     last = function.body[-1]
     if last.row == function.row:
         return None

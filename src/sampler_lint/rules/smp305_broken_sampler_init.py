@@ -32,7 +32,7 @@ from sampler_lint.model.project import Module
 from sampler_lint.model.requirements import Range
 from sampler_lint.model.signatures import base_inits, of_class
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import fix, insert_first, name_of
+from sampler_lint.rules._mend import after_docstring, fix, insert_first, name_of
 from sampler_lint.rules._region import Region, insert_lines, line_indent
 
 _PROTOCOL = ("__iter__", "__len__", "set_epoch")
@@ -375,15 +375,18 @@ def _unset(module: Module, cls: Class, init: Function, name: str, read: Attr) ->
     why = (f"{module.display}:{read.row}: read here",)
 
     def mend() -> Fix | None:
-        if not init.body:
-            return None  # a docstring alone
-        last = init.body[-1]
         source = module.source
-        indent = line_indent(source, last.row)
-        if last.row == init.row or isinstance(last, (Return, Raise)):
+        line = f"{init.params[0].name}.{name} = 0"
+        if init.body:
+            last = init.body[-1]
+            if last.row == init.row or isinstance(last, (Return, Raise)):
+                return None
+            indent = line_indent(source, last.row)
+            edit: Edit | None = insert_lines(source, last.end_row + 1, [indent + line])
+        else:
+            edit = after_docstring(source, init, [line])
+        if edit is None:
             return None
-        line = f"{indent}{init.params[0].name}.{name} = 0"
-        edit = insert_lines(source, last.end_row + 1, [line])
         return fix(f"Set `{name} = 0` in `__init__`", Applicability.SAFE, [edit], source)
 
     return Suspect(module, name_of(module, cls), message, why=why, mend=mend)

@@ -388,7 +388,7 @@ class Interpreter:
         spec = fn.node.args
         params = [*spec.posonlyargs, *spec.args]
         out: dict[str, Any] = {}
-        defaults = Frame(fn.names, dict(fn.closure or {}))
+        defaults = Frame(fn.names, fn.defaults)
         for param, value in zip(params, args, strict=False):
             out[param.arg] = value
         if len(args) > len(params):
@@ -463,8 +463,7 @@ class Interpreter:
                     self._assign(item.optional_vars, UNKNOWN, frame)
             yield from self._block(stmt.body, frame)
         elif isinstance(stmt, ast.FunctionDef):
-            fn = Fn(stmt, frame.names, frame.klass, frame.variables)
-            frame.variables[stmt.name] = fn
+            frame.variables[stmt.name] = self._closure(stmt, frame)
         elif isinstance(stmt, (ast.Import, ast.ImportFrom)):
             for alias in stmt.names:
                 name = alias.asname or alias.name.split(".")[0]
@@ -639,13 +638,7 @@ class Interpreter:
                 return owner.klass
             member = self.member(owner.klass, name)
             if isinstance(member, Fn):
-                if "classmethod" in member.decorators:
-                    raise CannotTellError("a class method")
-                if "staticmethod" in member.decorators:
-                    return member
-                if any(decorator.endswith("property") for decorator in member.decorators):
-                    return self._run(member, [owner], {}, owner)
-                return Bound(member, owner)
+                return self._bound(member, owner)
             if member is None:
                 if self.member(owner.klass, "__getattr__") is not None:
                     raise CannotTellError("__getattr__")
@@ -654,9 +647,7 @@ class Interpreter:
         if isinstance(owner, Parent):
             member = self.member(owner.receiver.klass, name, owner.klass)
             if isinstance(member, Fn):
-                if member.decorators & {"property", "cached_property"}:
-                    return self._run(member, [owner.receiver], {}, owner.receiver)
-                return Bound(member, owner.receiver)
+                return self._bound(member, owner.receiver)
             if member is None and name == "__init__":
                 return Native(lambda *args, **keywords: None)
             raise CannotTellError(f"super().{name}")
@@ -680,6 +671,16 @@ class Interpreter:
         if owner is UNKNOWN:
             return UNKNOWN
         return library.attribute(self, owner, name)
+
+    def _bound(self, function: Fn, owner: Instance) -> Any:
+        """A function of a class as an attribute of its object."""
+        if "classmethod" in function.decorators:
+            raise CannotTellError("a class method")
+        if "staticmethod" in function.decorators:
+            return function
+        if any(decorator.endswith("property") for decorator in function.decorators):
+            return self._run(function, [owner], {}, owner)
+        return Bound(function, owner)
 
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Any:
         owner = self.value(node.value, frame)
@@ -905,7 +906,11 @@ class Interpreter:
                 yield from self._loops(generators[1:], frame, None)
 
     def _lambda(self, node: ast.Lambda, frame: Frame) -> Fn:
-        return Fn(node, frame.names, frame.klass, frame.variables)
+        return self._closure(node, frame)
+
+    def _closure(self, node: ast.FunctionDef | ast.Lambda, frame: Frame) -> Fn:
+        # The body sees the names as they are when it runs, the defaults as they are now.
+        return Fn(node, frame.names, frame.klass, frame.variables, dict(frame.variables))
 
     def _walrus(self, node: ast.NamedExpr, frame: Frame) -> Any:
         value = self.value(node.value, frame)

@@ -184,6 +184,8 @@ class Fn:
     names: Names
     klass: Klass | None = None
     closure: dict[str, Any] | None = None
+    defaults: dict[str, Any] = field(default_factory=dict)
+    """The local names that the defaults of its parameters are made from."""
 
     @property
     def decorators(self) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sampler_lint import __version__, engine
-from sampler_lint.cli import main
+from sampler_lint.cli import COMMANDS, main
 from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
 from sampler_lint.harness import verify
 from sampler_lint.harness.invariants import Verdict
@@ -152,7 +153,7 @@ def test_an_unknown_code_is_an_error(buggy, capsys, option):
     assert main([option, "SMP101,XYZ1"]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == "error: no rule's code begins with 'XYZ1' (sampler-lint rule --all)\n"
+    assert err == "error: no rule's code begins with 'XYZ1' (sampler-lint rule lists them)\n"
 
 
 @pytest.mark.parametrize(
@@ -162,7 +163,7 @@ def test_an_unknown_code_is_an_error(buggy, capsys, option):
         ["--nonsense"],
         ["--output-format", "xml"],
         ["--sel", "SMP101"],
-        ["rule"],
+        ["rule", "SMP101", "SMP102"],
         ["rule", "--all", "SMP101"],
     ],
 )
@@ -301,7 +302,7 @@ def test_fix(buggy, capsys):
     assert capsys.readouterr() == ("Fixed 1 finding in 1 file; none left.\n", "")
     assert (buggy / "train.py").read_bytes() == FIXED
     assert main(["--fix"]) == 0
-    assert capsys.readouterr().out == "Fixed 0 findings in 0 files; none left.\n"
+    assert capsys.readouterr().out == "All clear: 1 file checked.\n"
 
 
 def test_exit_non_zero_on_fix(buggy):
@@ -564,6 +565,57 @@ def test_all_rules(capsys):
     assert all(page["summary"] and page["summary"] in page["explanation"] for page in pages)
 
 
+def test_rules_are_listed(capsys):
+    assert main(["rule"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(every_rule())
+    assert "SMP101  epoch-only-on-sampler" in lines
+    assert "SMP504  evaluation-padding  (off by default)" in lines
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (["--slect", "SMP1"], "--select"),
+        (["--output_format=json"], "--output-format"),
+        (["rule", "--output-fromat", "json"], "--output-format"),
+        (["verify", "x", "--world-sizes", "2"], "--world-size"),
+        (["contract", "--world-size", "2", "a:B"], "--world-sizes"),
+    ],
+)
+def test_a_misspelt_option_names_the_one_that_was_meant(arguments, meant, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert capsys.readouterr().err.endswith(f" (did you mean {meant}?)\n")
+
+
+def test_other_usage_errors_name_no_option(capsys):
+    for arguments in (["--jobs", "x"], ["--quux"], ["rule", "a", "b"]):
+        with pytest.raises(SystemExit):
+            main(arguments)
+        assert "did you mean" not in capsys.readouterr().err
+
+
+def test_explain_names_a_line_that_is_not_there(buggy, capsys):
+    assert main(["explain", "train.py:9999"]) == 2
+    err = capsys.readouterr().err
+    assert re.fullmatch(r"error: train.py: there is no line 9999; the last is \d+\n", err)
+
+
+def test_help_names_every_command_and_fits_a_terminal(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    for command in COMMANDS:
+        with pytest.raises(SystemExit) as caught:
+            main([command, "--help"])
+        assert caught.value.code == 0
+        text = capsys.readouterr().out
+        assert max(map(len, text.splitlines())) <= 80, command
+        if command == "check":
+            named = set(re.findall(r"^  sampler-lint (\w+)", text, re.MULTILINE))
+            assert named == {*COMMANDS} - {"check"}
+
+
 def test_rule_json(capsys):
     assert main(["rule", "SMP101", "--output-format", "json"]) == 0
     page = json.loads(capsys.readouterr().out)
@@ -577,7 +629,7 @@ def test_rule_json(capsys):
 def test_unknown_rule(capsys):
     assert main(["rule", "SMP1"]) == 2
     assert capsys.readouterr().err == (
-        "error: no rule has the code 'SMP1' (sampler-lint rule --all)\n"
+        "error: no rule has the code 'SMP1' (sampler-lint rule lists them)\n"
     )
 
 
@@ -592,7 +644,9 @@ def proofs(monkeypatch):
     failed = verify.Proof("SMP101/b", "SMP101", "reshuffles", broken, broken)
     asked = []
 
-    def verify_fixtures(paths, *, jobs, world_size):
+    def verify_fixtures(paths, *, jobs, world_size, progress):
+        for name in ("SMP101/a", "SMP101/b"):
+            progress(name, 2)
         asked.append((paths, jobs, world_size))
         return [proved, failed] if "failing" in paths else [proved]
 
@@ -606,6 +660,18 @@ def test_verify(proofs, capsys):
     assert main(["verify", "--jobs", "2", "--world-size", "3", "fixtures", "failing"]) == 1
     assert "1 of 2" in capsys.readouterr().out
     assert proofs == [(["fixtures"], 1, None), (["fixtures", "failing"], 2, 3)]
+
+
+def test_verify_shows_how_far_it_is(proofs, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr("sys.stderr", Terminal())
+    assert main(["verify", "fixtures"]) == 0
+    assert "] 1/2 SMP101/b" in sys.stderr.getvalue()
+    assert sys.stderr.getvalue().endswith("\r\x1b[K")
 
 
 def test_verify_json(proofs, capsys):
@@ -642,7 +708,7 @@ def imported_by(arguments, cwd):
         "import sys, atexit\n"
         "before = set(sys.modules)\n"
         "atexit.register(lambda: print(*set(sys.modules) - before, file=sys.stderr))\n"
-        f"from sampler_lint.cli import main\nsys.exit(main({arguments!r}))"
+        f"from sampler_lint.cli import COMMANDS, main\nsys.exit(main({arguments!r}))"
     )
     result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, cwd=cwd, check=False

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sampler_lint.cli import main
-from sampler_lint.cli._fixing import Progress
+from sampler_lint.cli._progress import Progress
 
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "SMP101" / "torch-batch-sampler"
 BAD = (FIXTURE / "bad" / "train.py").read_bytes()

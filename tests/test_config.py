@@ -347,7 +347,7 @@ def test_show_settings(project: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert lines[0] == f"# a.py: {project / 'sampler-lint.toml'}"
     assert 'ignore = ["SMP2", "SMP201"]' in lines
     assert 'per-file-ignores = { "a.py" = ["SMP1"] }' in lines
-    assert '# output-format = ""  # not set' in lines
+    assert "# output-format is not set" in lines
     assert "# --exclude x" in lines
     states = {line.split()[1]: line.split(" ", 2)[2] for line in lines if line[:5] == "# SMP"}
     assert states.keys() >= {rule.code for rule in every_rule()}

@@ -39,7 +39,7 @@ def explain(
     """Lines of text that say what is known at ``path:row`` and what each rule made of it.
 
     Raises:
-        SourceError: the file cannot be read or parsed.
+        SourceError: the file cannot be read or parsed, or has no such line.
     """
     contents = {os.path.abspath(name): data for name, data in (overlay or {}).items()}
     root = os.path.abspath(project_root(path))
@@ -50,6 +50,9 @@ def explain(
     if module is None:
         errors = tree.project.problems({absolute: path})
         raise SourceError(errors[0] if errors else FileError(path, "no such file or directory"))
+    lines = len(module.source.line_starts)
+    if not 1 <= row <= lines:
+        raise SourceError(FileError(path, f"there is no line {row}; the last is {lines}"))
     model = tree.model
     model.silences = []
     from sampler_lint.rules import all_rules

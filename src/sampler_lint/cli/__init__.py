@@ -23,8 +23,9 @@ from sampler_lint.cli._common import (
     complain,
 )
 
-#: Each is a module of this package with ``main(argv) -> int``; the first needs no name.
-COMMANDS = ("check", "contract", "explain", "rule", "server", "trace", "verify")
+#: Each is a module of this package with ``main(argv) -> int`` and ``make_parser()``; the first
+#: needs no name.
+COMMANDS = ("check", "completion", "contract", "explain", "rule", "server", "trace", "verify")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

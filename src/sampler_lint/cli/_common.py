@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from sampler_lint.findings import FileError
@@ -16,6 +16,26 @@ CLEAN, FINDINGS, FAILED, INTERRUPTED, PIPE_CLOSED, TERMINATED = 0, 1, 2, 130, 14
 
 class UsageError(Exception):
     """What was asked for cannot be done; the text says why."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose usage errors name the option that was meant."""
+
+    def __init__(self, **settings: Any) -> None:
+        """Options are given whole: a new one must not change what an abbreviation means."""
+        super().__init__(**settings, allow_abbrev=False)
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with ``message`` and, of an unknown option, the nearest one that there is."""
+        import difflib
+
+        given = (word.partition("=")[0] for word in message.split() if word.startswith("--"))
+        wrong = next(given, "") if not message.startswith("argument ") else ""
+        known = [each for action in self._actions for each in action.option_strings]
+        near = difflib.get_close_matches(wrong, known, n=1)
+        if near and near[0] != wrong:
+            message += f" (did you mean {near[0]}?)"
+        super().error(message)
 
 
 def add_output_format(parser: argparse._ActionsContainer) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from sampler_lint.cli._common import UsageError, complain_of, keyword, write_bytes
 from sampler_lint.cli._telling import Teller
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
     from sampler_lint.engine import FixReport, Narrow, OptionsOf
     from sampler_lint.findings import FileError
     from sampler_lint.harness.prove import Proof, Prover
-
-_BAR = 20
 
 
 def add_fixing(parser: argparse.ArgumentParser) -> None:
@@ -133,6 +130,7 @@ def _fixed(
 ) -> FixReport:
     """What came of all repositories together."""
     from sampler_lint import engine
+    from sampler_lint.cli._progress import Progress
 
     total = engine.FixReport(engine.Report())
     repositories = _repositories(paths)
@@ -245,31 +243,3 @@ def _add(total: FixReport, result: FixReport, seen: set[str]) -> None:
     total.left += (each for each in result.left if each[0].path not in old)
     total.errors += (each for each in result.errors if each.path not in old)
     total.changed.update(result.changed)
-
-
-class Progress:
-    """A bar in one line of a terminal, which is gone afterwards."""
-
-    def __init__(self, total: int, stream: TextIO) -> None:
-        """Prepare for ``total`` steps; a single one, or no terminal, is not worth a bar."""
-        self._stream = stream
-        self._total = total
-        self._done = 0
-        self._shown = total > 1 and stream.isatty() and os.environ.get("TERM") != "dumb"
-
-    def step(self, name: str) -> None:
-        """Say that ``name`` is worked on now."""
-        from sampler_lint.reporters.text import visible
-
-        if self._shown:
-            full = _BAR * self._done // self._total
-            line = f"[{'#' * full}{'.' * (_BAR - full)}] {self._done}/{self._total} {visible(name)}"
-            self._stream.write(f"\r{line[: shutil.get_terminal_size().columns - 1]}\x1b[K")
-            self._stream.flush()
-        self._done += 1
-
-    def close(self) -> None:
-        """Take the bar away."""
-        if self._shown:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()

@@ -31,7 +31,10 @@ def _lines(settings: Settings, path: str) -> Iterator[str]:
     for key in KEYS:
         value = config.get(key) if key.run else getattr(options, key.field)
         set_here = value != default.get(key)
-        yield f"{'' if set_here else '# '}{key.name} = {_toml(value)}"
+        if value is None:
+            yield f"# {key.name} is not set"
+        else:
+            yield f"{'' if set_here else '# '}{key.name} = {_toml(value)}"
     if options.exclude_here:
         yield f"# --exclude {visible(','.join(options.exclude_here))}"
     yield "#"
@@ -43,8 +46,6 @@ def _lines(settings: Settings, path: str) -> Iterator[str]:
 def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    if value is None:
-        return '""  # not set'
     if isinstance(value, str):
         return json.dumps(value)
     if value and isinstance(value[0], tuple):

@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING
 
 from sampler_lint import __version__
 from sampler_lint.cli._adopting import add_adopting, narrowing, put_up_with
-from sampler_lint.cli._common import (
-    CLEAN,
-    FAILED,
-    FINDINGS,
-    UsageError,
-    complain_of,
-)
+from sampler_lint.cli._common import CLEAN, FAILED, FINDINGS, Parser, UsageError, complain_of
 from sampler_lint.cli._fixing import add_fixing, asked_to_fix, mend
 from sampler_lint.cli._performing import (
     add_performing,
@@ -35,17 +29,31 @@ if TYPE_CHECKING:
 _STDIN = "-"
 
 
-def _check_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+_EPILOG = """\
+other commands:
+  sampler-lint rule [CODE]             list the rules, or explain one
+  sampler-lint explain PATH:LINE       what is known there, and why a rule is
+                                       silent
+  sampler-lint trace -- COMMAND        what a training run really reads
+  sampler-lint contract MODULE:CLASS   whether a sampler keeps its promises
+  sampler-lint verify DIR              run fixtures before and after their fix
+  sampler-lint server                  serve an editor
+  sampler-lint completion SHELL        what makes a shell complete all this
+A path with a command's name is given as ./rule.
+
+exit codes: 0 nothing found, or nothing left; 1 findings; 2 something could not
+be used or read
+"""
+
+
+def make_parser() -> Parser:
+    """What the command takes."""
+    parser = Parser(
         prog="sampler-lint",
         usage="%(prog)s [check] [options] [PATH ...]",
         description="Find, mend and prove data-sampler bugs in distributed PyTorch training.",
-        epilog="Other commands: sampler-lint rule CODE (explain a rule), sampler-lint rule --all, "
-        "sampler-lint explain PATH:LINE (what is known there, and why a rule is silent), "
-        "sampler-lint trace -- COMMAND (what a training run really reads), "
-        "sampler-lint verify DIR (run a fixture's script before and after its fix). A path with a "
-        "command's name is given as ./rule.",
-        allow_abbrev=False,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"sampler-lint {__version__}")
     parser.add_argument(
@@ -110,7 +118,7 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
     """The arguments; options may stand among paths, and ``--`` ends them."""
     # argparse knows either of the two, so what follows ``--`` is kept from it.
     end = argv.index("--") if "--" in argv else len(argv)
-    arguments = _check_parser().parse_intermixed_args(argv[:end])
+    arguments = make_parser().parse_intermixed_args(argv[:end])
     arguments.paths += argv[end + 1 :]
     return arguments
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from sampler_lint.cli._common import (
     CLEAN,
     FINDINGS,
+    Parser,
     UsageError,
     add_output_format,
     comma_list,
@@ -19,7 +20,7 @@ from sampler_lint.cli._common import (
 
 def main(argv: Sequence[str]) -> int:
     """Examine the class asked for and return the exit code."""
-    arguments = _parser().parse_args(argv)
+    arguments = make_parser().parse_args(argv)
 
     from sampler_lint.harness.contained import Request, examine_class
     from sampler_lint.harness.contract import Report
@@ -51,13 +52,13 @@ def main(argv: Sequence[str]) -> int:
     return FINDINGS if broken - {*arguments.allow} else CLEAN
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def make_parser() -> Parser:
+    """What the command takes."""
+    parser = Parser(
         prog="sampler-lint contract",
         description="Build a sampler class from its signature and try whether it keeps its "
         "contract, over data sizes, world sizes, epochs and seeds. This runs the class.",
         epilog="Exit codes: 0 all promises are kept, 1 one is broken, 2 it could not be tried.",
-        allow_abbrev=False,
     )
     parser.add_argument(
         "target", metavar="TARGET", help="package.module:Class or path/to/file.py:Class"

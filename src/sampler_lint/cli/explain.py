@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
-from sampler_lint.cli._common import CLEAN, FAILED, complain
+from sampler_lint.cli._common import CLEAN, FAILED, Parser, complain
 from sampler_lint.cli._settings import Settings, add_configuring
 
 
 def main(argv: Sequence[str]) -> int:
     """Print what is known about the line asked for and return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="sampler-lint explain",
-        description="Say what is known about a line, and why each rule spoke or kept silent.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("place", metavar="PATH:LINE")
-    add_configuring(parser)
+    parser = make_parser()
     arguments = parser.parse_args(argv)
     path, _, row = arguments.place.rpartition(":")
     if not path or not row.isdecimal():
@@ -33,3 +26,14 @@ def main(argv: Sequence[str]) -> int:
         return FAILED
     print("\n".join(map(visible, lines)))
     return CLEAN
+
+
+def make_parser() -> Parser:
+    """What the command takes."""
+    parser = Parser(
+        prog="sampler-lint explain",
+        description="Say what is known about a line, and why each rule spoke or kept silent.",
+    )
+    parser.add_argument("place", metavar="PATH:LINE")
+    add_configuring(parser)
+    return parser

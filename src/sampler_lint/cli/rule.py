@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sampler_lint.cli._common import CLEAN, UsageError, add_output_format
+from sampler_lint.cli._common import CLEAN, Parser, UsageError, add_output_format
 
 if TYPE_CHECKING:
     from sampler_lint.rules import Described
@@ -14,25 +13,22 @@ if TYPE_CHECKING:
 
 def main(argv: Sequence[str]) -> int:
     """Print the pages of the rules asked for and return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="sampler-lint rule", description="Explain a rule.", allow_abbrev=False
-    )
-    which = parser.add_mutually_exclusive_group(required=True)
-    which.add_argument("code", metavar="CODE", nargs="?", help="a rule's whole code, e.g. SMP101")
-    which.add_argument("--all", action="store_true", help="every rule")
-    add_output_format(parser)
-    arguments = parser.parse_args(argv)
+    arguments = make_parser().parse_args(argv)
 
     from sampler_lint.rules import every_rule
 
-    rules = [each for each in every_rule() if arguments.all or each.code == arguments.code.upper()]
-    if not rules and not arguments.all:
-        raise UsageError(f"no rule has the code {arguments.code!r} (sampler-lint rule --all)")
+    code = (arguments.code or "").upper()
+    rules = [each for each in every_rule() if not code or each.code == code]
+    if not rules:
+        raise UsageError(f"no rule has the code {arguments.code!r} (sampler-lint rule lists them)")
+    if not code and not arguments.all and arguments.output_format == "text":
+        print("\n".join(map(_line, rules)))
+        return CLEAN
     if arguments.output_format == "json":
         import json
 
         pages = [_rule_data(each) for each in rules]
-        print(json.dumps(pages if arguments.all else pages[0], indent=2))
+        print(json.dumps(pages[0] if code else pages, indent=2))
     else:
         print("\n\n".join(map(_rule_page, rules)))
     return CLEAN
@@ -55,8 +51,27 @@ def _rule_data(rule: Described) -> dict[str, str | bool]:
     }
 
 
+def _line(rule: Described) -> str:
+    return f"{rule.code}  {rule.name}{'' if rule.default else '  (off by default)'}"
+
+
 def _rule_page(rule: Described) -> str:
     data = _rule_data(rule)
     title = f"# {rule.name} ({rule.code})"
     state = f"Fixable: {rule.fixable}. {'On' if rule.default else 'Off'} by default."
     return f"{title}\n\n{state}\n\n{data['explanation']}\n\n{data['url']}"
+
+
+def make_parser() -> Parser:
+    """What the command takes."""
+    parser = Parser(prog="sampler-lint rule", description="Explain a rule.")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "code",
+        metavar="CODE",
+        nargs="?",
+        help="a rule's whole code, such as SMP101; without one, the rules are listed",
+    )
+    which.add_argument("--all", action="store_true", help="the pages of all rules")
+    add_output_format(parser)
+    return parser

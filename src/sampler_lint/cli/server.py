@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 
-from sampler_lint.cli._common import CLEAN, UsageError
+from sampler_lint.cli._common import CLEAN, Parser, UsageError
 
 
 def main(argv: Sequence[str]) -> int:
     """Serve an editor until it hangs up and return the exit code."""
-    parser = argparse.ArgumentParser(
-        prog="sampler-lint server",
-        description="Serve an editor: diagnostics, quick fixes and rule pages over the Language "
-        "Server Protocol, on standard input and output.",
-        epilog="It needs pygls: pip install 'sampler-lint[server]'.",
-        allow_abbrev=False,
-    )
-    parser.parse_args(argv)
+    make_parser().parse_args(argv)
     try:
         from sampler_lint.language_server.server import make_server
     except ModuleNotFoundError as error:
@@ -29,3 +21,14 @@ def main(argv: Sequence[str]) -> int:
         ) from error
     make_server().start_io()
     return CLEAN
+
+
+def make_parser() -> Parser:
+    """What the command takes."""
+    parser = Parser(
+        prog="sampler-lint server",
+        description="Serve an editor: diagnostics, quick fixes and rule pages over the Language "
+        "Server Protocol, on standard input and output.",
+        epilog="It needs pygls: pip install 'sampler-lint[server]'.",
+    )
+    return parser

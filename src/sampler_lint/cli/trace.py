@@ -15,6 +15,7 @@ from sampler_lint.cli._common import (
     CLEAN,
     FAILED,
     FINDINGS,
+    Parser,
     UsageError,
     add_output_format,
     complain,
@@ -45,7 +46,7 @@ be started, or it failed and nothing was found.
 
 def main(argv: Sequence[str]) -> int:
     """Trace the command in ``argv``, or report on records, and return the exit code."""
-    parser = _parser()
+    parser = make_parser()
     end = argv.index("--") if "--" in argv else len(argv)
     arguments = parser.parse_args(argv[:end])
     command = list(argv[end + 1 :])
@@ -66,15 +67,15 @@ def main(argv: Sequence[str]) -> int:
     return _report(arguments, traced)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def make_parser() -> Parser:
+    """What the command takes."""
+    parser = Parser(
         prog="sampler-lint trace",
         usage="%(prog)s [options] -- COMMAND ...\n       %(prog)s [options] --report DIR ...",
-        description="Run a training command, record which samples every rank's loaders hand out, "
-        "and say what is wrong with them. The program's files are not changed.",
+        description="Run a training command, record which samples every rank's loaders hand "
+        "out, and\nsay what is wrong with them. The program's files are not changed.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
     )
     parser.add_argument(
         "--report", metavar="DIR", nargs="+", help="report on records that --keep has kept"

@@ -2,20 +2,60 @@
 
 from __future__ import annotations
 
-import argparse
+import sys
 from collections.abc import Sequence
 
-from sampler_lint.cli._common import CLEAN, FINDINGS, UsageError, add_output_format, positive
+from sampler_lint.cli._common import (
+    CLEAN,
+    FINDINGS,
+    Parser,
+    UsageError,
+    add_output_format,
+    positive,
+)
 
 
 def main(argv: Sequence[str]) -> int:
     """Prove the fixtures asked for and return the exit code."""
-    parser = argparse.ArgumentParser(
+    arguments = make_parser().parse_args(argv)
+
+    from sampler_lint.cli._progress import Progress
+    from sampler_lint.harness import verify
+    from sampler_lint.harness.world import HarnessError
+    from sampler_lint.reporters.text import visible
+
+    bars: list[Progress] = []
+
+    def progress(name: str, total: int) -> None:
+        bars[:] = bars or [Progress(total, sys.stderr)]
+        bars[0].step(name)
+
+    try:
+        proofs = verify.verify_fixtures(
+            arguments.paths,
+            jobs=arguments.jobs,
+            world_size=arguments.world_size,
+            progress=progress,
+        )
+    except HarnessError as error:
+        raise UsageError(str(error)) from error
+    finally:
+        for bar in bars:
+            bar.close()
+    if arguments.output_format == "json":
+        print(verify.to_json(proofs))
+    else:
+        print("\n".join(map(visible, verify.render_table(proofs).splitlines())))
+    return CLEAN if all(proof.proved for proof in proofs) else FINDINGS
+
+
+def make_parser() -> Parser:
+    """What the command takes."""
+    parser = Parser(
         prog="sampler-lint verify",
         description="Run fixtures on gloo ranks: before its fix, a program must break the rule's "
         "invariant, after it must keep it. This runs the code it is given.",
         epilog="Exit codes: 0 all are proved, 1 one is not, 2 it could not be tried.",
-        allow_abbrev=False,
     )
     parser.add_argument("paths", metavar="DIR", nargs="+", help="fixtures, or folders of them")
     parser.add_argument(
@@ -25,20 +65,4 @@ def main(argv: Sequence[str]) -> int:
         "--world-size", metavar="N", type=positive, help="ranks, instead of what fixtures ask for"
     )
     add_output_format(parser)
-    arguments = parser.parse_args(argv)
-
-    from sampler_lint.harness import verify
-    from sampler_lint.harness.world import HarnessError
-    from sampler_lint.reporters.text import visible
-
-    try:
-        proofs = verify.verify_fixtures(
-            arguments.paths, jobs=arguments.jobs, world_size=arguments.world_size
-        )
-    except HarnessError as error:
-        raise UsageError(str(error)) from error
-    if arguments.output_format == "json":
-        print(verify.to_json(proofs))
-    else:
-        print("\n".join(map(visible, verify.render_table(proofs).splitlines())))
-    return CLEAN if all(proof.proved for proof in proofs) else FINDINGS
+    return parser

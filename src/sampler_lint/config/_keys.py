@@ -63,13 +63,15 @@ def refuse_unknown_codes(prefixes: Collection[str]) -> None:
     """
     unsure = [prefix for prefix in prefixes if prefix != "ALL"]
     if not unsure:
-        return  # nothing to load the rules for
-    from sampler_lint.rules import every_rule
+        return  # nothing to look for the rules for
+    from sampler_lint.rules import codes
 
-    codes = [rule.code for rule in every_rule()]
+    known = codes()
     for prefix in unsure:
-        if not (prefix and any(code.startswith(prefix) for code in codes)):
-            raise RefusedError(f"no rule's code begins with {prefix!r} (sampler-lint rule --all)")
+        if not (prefix and any(code.startswith(prefix) for code in known)):
+            raise RefusedError(
+                f"no rule's code begins with {prefix!r} (sampler-lint rule lists them)"
+            )
 
 
 def nearest(word: str, words: Collection[str]) -> str:

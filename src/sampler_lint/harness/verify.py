@@ -13,7 +13,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -166,12 +166,17 @@ def _rule_invariant(code: str, folder: Path) -> str:
 
 
 def verify_fixtures(
-    paths: Sequence[str | os.PathLike[str]], *, jobs: int = 1, world_size: int | None = None
+    paths: Sequence[str | os.PathLike[str]],
+    *,
+    jobs: int = 1,
+    world_size: int | None = None,
+    progress: Callable[[str, int], None] = lambda name, total: None,
 ) -> list[Proof]:
     """Prove the fix of every fixture at and below ``paths``; the proofs by fixture name.
 
     ``jobs`` programs run at a time; ``world_size`` overrides the fixtures' own. Unsafe fixes
-    are applied, too.
+    are applied, too. ``progress`` hears of each fixture whose runs are waited for, and how many
+    there are.
 
     Raises:
         FixtureError: there is no fixture, or one is not as it has to be.
@@ -200,9 +205,11 @@ def verify_fixtures(
             # The fixes are made here, one after the other, while earlier programs run.
             programs = stack.enter_context(prepared(fixture))
             pending.append((fixture, [pool.submit(judge, one, fixture) for one in programs]))
-        return [
-            _proof(fixture, [future.result() for future in futures]) for fixture, futures in pending
-        ]
+        proofs = []
+        for fixture, futures in pending:
+            progress(fixture.name, len(pending))
+            proofs.append(_proof(fixture, [future.result() for future in futures]))
+        return proofs
 
 
 def verify_fixture(fixture: Fixture, world: World, *, world_size: int | None = None) -> Proof:

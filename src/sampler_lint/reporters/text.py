@@ -61,12 +61,13 @@ def render_findings(outcome: Outcome) -> str:
 
 def summary(outcome: Outcome) -> str:
     """One sentence with the honest counts; after fixes also what was left, and why."""
-    if outcome.mended is not None:
+    mended = outcome.mended
+    if mended is not None and (mended.fixed or mended.left or mended.proofs):
         proofs = [
             f"{visible(each.place)}: {each.code} {verdict}: {visible(evidence)}\n"
-            for each, verdict, evidence in outcome.mended.proofs
+            for each, verdict, evidence in mended.proofs
         ]
-        return "".join([*proofs, _mended(outcome.mended)])
+        return "".join([*proofs, _mended(mended)])
     files = _count(outcome.files, "file")
     if outcome.findings:
         fixable = _fixable(outcome)

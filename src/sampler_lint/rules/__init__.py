@@ -18,6 +18,7 @@ __all__ = [
     "Rule",
     "Suspect",
     "all_rules",
+    "codes",
     "every_rule",
     "is_selected",
     "page",
@@ -56,6 +57,12 @@ def every_rule() -> tuple[Described, ...]:
         rules.append(rule)
     rules.sort(key=lambda rule: rule.code)
     return tuple(rules)
+
+
+def codes() -> list[str]:
+    """The codes of :func:`every_rule`, by the names of their files, which are not imported."""
+    names = (module.name for module in pkgutil.iter_modules(__path__))
+    return sorted(name[:6].upper() for name in names if name.startswith("smp"))
 
 
 def all_rules() -> tuple[Rule, ...]:

@@ -292,3 +292,25 @@ def measure(model, optimizer, loader, epoch):
         whole = whole.replace("for x, y in loader:", "for x, y in forever(loader):")
         write_tree(tmp_path, {"train.py": whole.encode()})
         assert [found.code for found in check(tmp_path).findings] == codes
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        "DistributedSampler[int](dataset)",
+        "{'spread': DistributedSampler, 'plain': RandomSampler}['spread'](dataset)",
+        "KINDS['spread'](dataset)",
+        "kind(dataset)",
+        "(DistributedSampler if dist.is_initialized() else RandomSampler)(dataset)",
+    ],
+)
+def test_a_class_by_another_name(build: str, tmp_path: Path) -> None:
+    source = program("other-name").replace("DistributedSampler(dataset)", build)
+    kinds = (
+        "from torch.utils.data import RandomSampler\n"
+        "KINDS = dict(spread=DistributedSampler, plain=RandomSampler)\n"
+        "kind = DistributedSampler if dist.is_available() else RandomSampler\n"
+    )
+    source = source.replace("\ndef fit", f"\n{kinds}\ndef fit")
+    write_tree(tmp_path, {"train.py": source.encode()})
+    assert [found.code for found in check(tmp_path).findings] == ["SMP102"]

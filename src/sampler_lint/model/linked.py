@@ -33,7 +33,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import Flow, Lit, Obj, Unknown, Value, self_class
-from sampler_lint.model.project import Module, Project, function_name
+from sampler_lint.model.project import Module, Project, names_meant
 from sampler_lint.model.requirements import Range, Requirements
 
 if TYPE_CHECKING:
@@ -306,10 +306,12 @@ class Model:
                 }
             )
             for call in module.facts.all_calls:
-                name = function_name(call.func) or ""
+                name = last_name(call.func)
                 if not (
-                    name in names
-                    or _CONSTRUCTION_WORDS.search(name)
+                    any(
+                        each in names or _CONSTRUCTION_WORDS.search(each)
+                        for each in ((name,) if name else names_meant(call.func))
+                    )
                     or call.keyword("sampler") is not None
                     or call.keyword("batch_sampler") is not None
                 ):

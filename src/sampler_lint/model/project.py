@@ -10,7 +10,7 @@ import functools
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 
 from sampler_lint.findings import FileError
@@ -18,9 +18,12 @@ from sampler_lint.model.extract import FactsError, check_syntax, extract, parse
 from sampler_lint.model.facts import (
     Attr,
     Call,
+    Choice,
     Class,
     Expr,
     Function,
+    Index,
+    Map,
     ModuleFacts,
     Name,
     Scope,
@@ -355,9 +358,9 @@ class Project:
         calls: dict[str, list[Call]] = {}
         for module in self.candidates:
             for call in module.facts.all_calls:
-                name = last_name(call.func) or function_name(call.func)
-                if name:
-                    calls.setdefault(name, []).append(call)
+                name = last_name(call.func)  # nearly always there, and quicker
+                for each in (name,) if name else names_meant(call.func):
+                    calls.setdefault(each, []).append(call)
         return calls
 
     @cached_property
@@ -387,9 +390,9 @@ class Project:
 
     @cached_property
     def _aliases(self) -> dict[str, set[str]]:
-        """Name of a function → names that it is given to, itself or as a ``partial``.
+        """Name of a function or class → names that it is given to.
 
-        Of classes only what a ``partial`` of them is given to.
+        Given as it is, as a ``partial``, or as one of several in a display or choice.
         """
         functions: dict[str, list[Function]] = {}
         for module in self.candidates:
@@ -398,9 +401,9 @@ class Project:
         aliases: dict[str, set[str]] = {}
 
         def note(value: Expr | None, name: str) -> None:
-            meant = function_name(value)
-            if meant and meant != name and (meant in functions or isinstance(value, Call)):
-                aliases.setdefault(meant, set()).add(name)
+            for meant in names_meant(value):
+                if meant != name and (meant in functions or meant.lstrip("_")[:1].isupper()):
+                    aliases.setdefault(meant, set()).add(name)
 
         for module in self.candidates:
             for scope in module.facts.scopes:
@@ -415,7 +418,7 @@ class Project:
                 for index, arg in enumerate(call.args):
                     if arg.keyword is not None:
                         note(arg.value, arg.keyword)
-                    elif function_name(arg.value):
+                    elif isinstance(arg.value, (Name, Attr, Call)):
                         for callee in functions.get(last_name(call.func) or "", ()):
                             shift = callee.cls is not None and not callee.is_static
                             for param in callee.params[index + shift :][:1]:
@@ -424,7 +427,7 @@ class Project:
 
     @property
     def aliased(self) -> Iterable[tuple[str, set[str]]]:
-        """Functions' names (of classes that are given to ``partial``, too) with their aliases."""
+        """Names of functions and classes with their aliases."""
         return self._aliases.items()
 
     def aliases(self, name: str) -> list[str]:
@@ -530,8 +533,20 @@ def syntax_error(display: str, read: Callable[[], bytes]) -> FileError | None:
     return None
 
 
-def function_name(value: Expr | None) -> str | None:
-    """The name of the function that an expression may be, or be a ``partial`` of."""
-    while isinstance(value, Call) and last_name(value.func) == "partial" and value.positional:
-        value = value.positional[0]
-    return last_name(value) if isinstance(value, (Name, Attr)) else None
+def names_meant(value: Expr | None) -> Iterator[str]:
+    """The names of the functions or classes that an expression may be, or be a ``partial`` of."""
+    if isinstance(value, (Name, Attr)):
+        yield last_name(value) or ""
+    elif isinstance(value, Index):
+        yield from names_meant(value.value)
+    elif isinstance(value, Choice):
+        for option in value.options:
+            yield from names_meant(option)
+    elif isinstance(value, Map):
+        for _, item in value.items:
+            yield from names_meant(item)
+    elif isinstance(value, Call) and last_name(value.func) == "partial" and value.positional:
+        yield from names_meant(value.positional[0])
+    elif isinstance(value, Call) and last_name(value.func) == "dict":
+        for arg in value.args:
+            yield from names_meant(arg.value)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ import pytest
 from programs import HEADER
 from sampler_lint.harness import invariants, record, world
 from sampler_lint.harness.runs import Run, waiting_place
-from sampler_lint.harness.world import HarnessError, TorchMissingError, World, run_command
+from sampler_lint.harness.world import World, run_command
+from sampler_lint.harness.zygote import HarnessError, TorchMissingError
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
@@ -586,10 +588,57 @@ def test_ranks_share_no_unseeded_numpy_generator(program):
     assert first != second
 
 
-def test_world_outlives_a_rank_that_kills_it(program):
+def test_world_outlives_a_rank_that_kills_it(program, tmp_path):
+    notes = tmp_path / "pids"
+    notes.mkdir()
     with pytest.raises(HarnessError, match="ended while it ran"):
-        program("os.kill(os.getppid(), 9); time.sleep(5)")
+        program(
+            """
+            open(os.path.join(sys.argv[1], str(os.getpid())), "w").close()
+            while len(os.listdir(sys.argv[1])) < world:
+                time.sleep(0.01)
+            os.kill(os.getppid(), 9)
+            time.sleep(60)
+            """,
+            str(notes),
+        )
+    ranks = [int(path.name) for path in notes.iterdir()]
+    assert len(ranks) == 2
+    until = time.monotonic() + 10
+    while any(map(running, ranks)) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert not any(map(running, ranks))
     assert program("pass").finished
+
+
+def running(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in "ZX"
+
+
+def test_worlds_share_one_import_of_torch(tmp_path, gloo_session):
+    """Two worlds at work at once, and the first may be closed while the second works."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import os, sys, time\n"
+        "mine, other = sys.argv[1:]\n"
+        "open(mine, 'w').close()\n"
+        "while not os.path.exists(other): time.sleep(0.01)\n"
+        "print(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1])\n"
+    )
+    names = [str(tmp_path / "a"), str(tmp_path / "b")]
+    with World(zygote=gloo_session.zygote) as second:
+        with World(zygote=gloo_session.zygote) as first, ThreadPoolExecutor(2) as pool:
+            runs = [
+                pool.submit(one.run, script, arguments)
+                for one, arguments in ((first, names), (second, names[::-1]))
+            ]
+            parents = {rank.stdout for run in runs for rank in run.result().ranks}
+        assert len(parents) == 1
+        assert second.run(script, names).finished
 
 
 def test_no_such_script(gloo_session, tmp_path):

@@ -21,7 +21,7 @@ from sampler_lint.harness.judge import judge
 from sampler_lint.harness.runs import Run
 from sampler_lint.harness.trace import trace as run_trace
 from sampler_lint.harness.verify import SCRIPT, find_fixtures
-from sampler_lint.harness.world import HarnessError
+from sampler_lint.harness.zygote import HarnessError
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 DOCS = Path(__file__).parent.parent / "docs"

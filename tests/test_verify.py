@@ -52,7 +52,7 @@ def spoiled(tmp_path: Path) -> Path:
 
 
 def prove(spoiled, world) -> Proof:
-    return verify.verify_fixture(verify.read_fixture(spoiled), world)
+    return verify.verify_fixtures([spoiled], zygote=world.zygote)[0]
 
 
 def test_program_without_the_bug_proves_nothing(spoiled, gloo_session):
@@ -80,6 +80,23 @@ def test_twin_that_has_the_bug_spoils_the_proof(spoiled, gloo_session):
     assert proof.after.holds
     assert not proof.proved
     assert "right twin: broken" in verify.render_table([proof])
+
+
+def test_twin_that_is_the_fixed_program_is_not_run_again(spoiled, gloo_session, monkeypatch):
+    ran = []
+    run = verify._run
+
+    def counted(world, program, *more):
+        ran.append(program.name)
+        return run(world, program, *more)
+
+    monkeypatch.setattr(verify, "_run", counted)
+    shutil.rmtree(spoiled / "good")
+    shutil.copytree(spoiled / "fixed", spoiled / "good")
+    proof = prove(spoiled, gloo_session)
+    assert ran == ["before", "after"]
+    assert proof.twin == proof.after
+    assert proof.proved
 
 
 def test_settings_reach_the_run(spoiled, gloo_session):

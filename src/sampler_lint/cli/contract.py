@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     from sampler_lint.harness.contract import Report
     from sampler_lint.harness.frameworks import FRAMEWORKS
     from sampler_lint.harness.promises import PROMISES
-    from sampler_lint.harness.world import HarnessError
+    from sampler_lint.harness.zygote import HarnessError
     from sampler_lint.reporters.text import visible
 
     for one in arguments.allow:

@@ -56,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
         raise UsageError(f"--plot {arguments.plot}: the picture's name ends in .html or .png")
 
     from sampler_lint.harness.trace import read
-    from sampler_lint.harness.world import HarnessError
+    from sampler_lint.harness.zygote import HarnessError
 
     try:
         if arguments.plot:

@@ -19,6 +19,7 @@ from sampler_lint.harness import invariants, plot, verify
 from sampler_lint.harness.runs import Pass, Run, Stream
 from sampler_lint.harness.verify import Fixture
 from sampler_lint.harness.world import World
+from sampler_lint.harness.zygote import Zygote
 
 #: Of the whole picture, of the labels left of the cells and of the notes right of them.
 WIDTH, LABEL, NOTE = 760, 150, 125
@@ -65,7 +66,8 @@ def draw_all(fixtures: Sequence[Fixture], jobs: int = 2) -> dict[str, str]:
     """
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(jobs))
-        worlds = [stack.enter_context(World()) for _ in range(jobs)]
+        zygote = stack.enter_context(Zygote())
+        worlds = [stack.enter_context(World(zygote=zygote)) for _ in range(jobs)]
 
         def share(number: int) -> list[tuple[str, str]]:
             return [

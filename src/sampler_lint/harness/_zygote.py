@@ -1,7 +1,8 @@
-"""The process that has imported torch once and forks the ranks of every scenario.
+"""The process that has imported torch once, and those forked from it that run the scenarios.
 
-Started by :class:`sampler_lint.harness.world.World` as a script in a fresh interpreter; it reads
-one JSON request a line and answers each with one line. Standard library, torch and the two
+Started by :class:`sampler_lint.harness.world.Zygote` as a script in a fresh interpreter. For every
+socket that it is sent it forks a launcher, which reads one JSON request a line from there, forks
+the ranks of the scenario, and answers with one line. Standard library, torch and the two
 modules beside it only, loaded by path: nothing of this package may shadow what a user imports.
 """
 
@@ -16,6 +17,7 @@ if __name__ == "__main__":
 import atexit
 import builtins
 import contextlib
+import ctypes
 import datetime
 import gc
 import importlib
@@ -57,15 +59,11 @@ def load(name: str) -> Any:
 
 
 def main() -> None:
-    """Serve requests until there are no more."""
-    requests = os.fdopen(os.dup(0), "rb", buffering=0)
-    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    """Import torch, then fork a launcher for every socket sent, until there are no more."""
+    control = socket.socket(fileno=os.dup(0))
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
-
-    def answer(value: dict[str, Any]) -> None:
-        answers.write(json.dumps(value).encode("ascii") + b"\n")
 
     record, supervise = load("record"), load("supervise")
     try:
@@ -73,7 +71,7 @@ def main() -> None:
         importlib.import_module("torch.distributed")
     except Exception as error:  # a broken torch raises whatever it likes
         missing = isinstance(error, ModuleNotFoundError) and error.name == "torch"
-        answer({"missing": missing, "error": f"{type(error).__name__}: {error}"})
+        _answer(control, {"missing": missing, "error": f"{type(error).__name__}: {error}"})
         return
     # The first optimizer imports it, for 1.7 s, in every rank of every scenario. It warns where
     # NumPy is not installed, which concerns nobody here.
@@ -81,17 +79,47 @@ def main() -> None:
         warnings.simplefilter("ignore")
         importlib.import_module("torch._dynamo")
     torch.set_num_threads(1)
+    with contextlib.suppress(Exception):
+        _warm_up(torch)
+    # What every rank needs is done once: each page that a rank writes is a page copied.
+    recorder = record.install("")
+    tame_gloo()
     _forget_finalizers()
-    _adopt_orphans()
     gc.freeze()
-    answer({"torch": torch.__version__})
-    for line in requests:
-        request = json.loads(line)
+    with contextlib.suppress(Exception):
+        _make_pages_huge()
+    _answer(control, {"torch": torch.__version__})
+    while True:
         try:
-            reply = scenario(request, record, supervise, [requests.fileno(), answers.fileno()])
+            data, sockets, _, _ = socket.recv_fds(control, 1, 1)
         except KeyboardInterrupt:
             return
-        answer(reply)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass  # a launcher that has ended
+        if not data:
+            return
+        if os.fork() == 0:
+            control.close()
+            launch(socket.socket(fileno=sockets[0]), recorder, record.DUMP_SIGNAL, supervise)
+            os._exit(0)
+        os.close(sockets[0])
+
+
+def _answer(connection: socket.socket, value: dict[str, Any]) -> None:
+    connection.sendall(json.dumps(value).encode("ascii") + b"\n")
+
+
+def launch(connection: socket.socket, recorder: Any, dump_signal: int, supervise: Any) -> None:
+    """Serve requests, one scenario after the other, until there are no more."""
+    set_subreaper = 36  # the parent of whatever a rank leaves behind (Linux only)
+    prctl(set_subreaper, 1)
+    with contextlib.suppress(KeyboardInterrupt, OSError):
+        _answer(connection, {"pid": os.getpid()})
+        for line in connection.makefile("rb"):
+            request = json.loads(line)
+            reply = scenario(request, recorder, dump_signal, supervise, connection.fileno())
+            _answer(connection, reply)
 
 
 def _forget_finalizers() -> None:
@@ -101,21 +129,53 @@ def _forget_finalizers() -> None:
     which a forked process copies all the memory it touches. What a program registers is run.
     """
     with contextlib.suppress(Exception):
-        for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
-            finalizer.atexit = False
+        weakref.finalize._registry.clear()  # type: ignore[attr-defined]
 
 
-def _adopt_orphans() -> None:
-    """Make this process the parent of whatever a rank leaves behind (Linux only)."""
+def _warm_up(torch: Any) -> None:
+    """Take a step of training, but for the gradients: what torch does once is done here.
+
+    Autograd may start threads, after which a process cannot be forked.
+    """
+    nn, data = torch.nn, torch.utils.data
+    with torch.random.fork_rng(devices=[]), torch.no_grad():
+        samples = data.TensorDataset(torch.randn(8, 2), torch.zeros(8, dtype=torch.long))
+        model = nn.Linear(2, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        sampler = data.distributed.DistributedSampler(samples, 2, 0)
+        for inputs, labels in data.DataLoader(samples, batch_size=4, sampler=sampler):
+            nn.functional.cross_entropy(model(inputs), labels)
+            for parameter in model.parameters():
+                parameter.grad = torch.zeros_like(parameter)
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+def _make_pages_huge() -> None:
+    """Have the memory that ranks inherit in pages of 2 MB (Linux 6.1 and later).
+
+    To fork and to end a rank takes a third of the time, for it is spent on the page tables.
+    """
+    size, collapse = 2 << 20, 25
+    advise = ctypes.CDLL(None).madvise
+    advise.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    with open("/proc/self/maps", encoding="utf-8") as file:
+        areas = [line.split() for line in file]
+    for span, rights, _, _, _, *name in areas:
+        if rights == "rw-p" and name in ([], ["[heap]"]):
+            begin, end = (int(one, 16) for one in span.split("-"))
+            for page in range(-(-begin // size) * size, end // size * size, size):
+                advise(page, size, collapse)
+
+
+def prctl(option: int, value: int) -> None:
+    """Ask the kernel for something that only Linux knows."""
     with contextlib.suppress(Exception):
-        import ctypes
-
-        pr_set_child_subreaper = 36
-        ctypes.CDLL(None).prctl(pr_set_child_subreaper, 1, 0, 0, 0)
+        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 
 
 def scenario(
-    request: dict[str, Any], record: Any, supervise: Any, descriptors: list[int]
+    request: dict[str, Any], recorder: Any, dump_signal: int, supervise: Any, connection: int
 ) -> dict[str, Any]:
     """Run one program on all ranks; what became of each."""
     port = _free_port()
@@ -125,14 +185,14 @@ def scenario(
         out, err = os.pipe(), os.pipe()
         pid = os.fork()
         if pid == 0:
-            for descriptor in (*descriptors, out[0], err[0]):
+            for descriptor in (connection, out[0], err[0]):
                 os.close(descriptor)
             os.dup2(out[1], 1)
             os.dup2(err[1], 2)
             os.close(out[1])
             os.close(err[1])
             os.close(ended if rank else alive)
-            be_rank(rank, port, request, record, ended)
+            be_rank(rank, port, request, recorder, ended)
         os.close(out[1])
         os.close(err[1])
         children.append(supervise.Child(pid, supervise.Sink(out[0]), supervise.Sink(err[0])))
@@ -141,12 +201,12 @@ def scenario(
     os.close(alive)
 
     def dump(child: Any) -> None:
-        if record.DUMP_SIGNAL:
+        if dump_signal:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(child.pid, record.DUMP_SIGNAL)
+                os.kill(child.pid, dump_signal)
 
     try:
-        supervise.watch(children, request["timeout"], dump=dump, abort=descriptors[0])
+        supervise.watch(children, request["timeout"], dump=dump, abort=connection)
     finally:
         for child in children:
             os.close(child.out.descriptor)
@@ -181,7 +241,7 @@ def _free_port() -> int:
         return port
 
 
-def be_rank(rank: int, port: int, request: dict[str, Any], record: Any, ended: int) -> None:
+def be_rank(rank: int, port: int, request: dict[str, Any], recorder: Any, ended: int) -> None:
     """Become one rank, run the program, end the process as an interpreter would.
 
     Rank 0 keeps the store, which torchrun's agent does elsewhere, so it leaves after the others:
@@ -190,6 +250,8 @@ def be_rank(rank: int, port: int, request: dict[str, Any], record: Any, ended: i
     status = 1
     try:
         os.setsid()
+        set_death_signal = 1
+        prctl(set_death_signal, signal.SIGKILL)  # no rank outlives its launcher (Linux only)
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(
                 number, signal.SIG_DFL if number != signal.SIGINT else signal.default_int_handler
@@ -201,8 +263,8 @@ def be_rank(rank: int, port: int, request: dict[str, Any], record: Any, ended: i
         random.seed()
         if "numpy" in sys.modules:  # forked, the ranks would share numpy's global generator
             importlib.import_module("numpy").random.seed()
-        _tame_gloo(request["gloo_timeout"])
-        record.install(request["record"])
+        limit_gloo(request["gloo_timeout"])
+        recorder.record_in(request["record"])
         status = _run(request)
     except BaseException:
         traceback.print_exc()
@@ -243,15 +305,23 @@ def _set_environment(rank: int, port: int, request: dict[str, Any]) -> None:
     os.environ.update(request["env"])
 
 
-def _tame_gloo(seconds: float) -> None:
-    """Make a collective that nobody joins fail in ``seconds``, not in torch's 30 minutes.
+#: Of what :func:`tame_gloo` has put in place: the timeout.
+_limits: list[datetime.timedelta] = []
 
-    And let no process group die before its process: when DDP's reducer takes the last reference
-    with it, ``~ProcessGroupGloo`` joins threads that may wait for the interpreter lock which the
-    joining thread holds (torch 2.13; one short run in seven hung).
+
+def limit_gloo(seconds: float) -> None:
+    """From now on a collective that nobody joins fails in ``seconds``, not in 30 minutes."""
+    _limits[:] = [datetime.timedelta(seconds=seconds)]
+
+
+def tame_gloo() -> None:
+    """Put the limit of :func:`limit_gloo` in place, and let no group die before its process.
+
+    When DDP's reducer takes the last reference with it, ``~ProcessGroupGloo`` joins threads that
+    may wait for the interpreter lock which the joining thread holds (torch 2.13; one short run
+    in seven hung).
     """
     c10d: Any = importlib.import_module("torch.distributed.distributed_c10d")
-    limit = datetime.timedelta(seconds=seconds)
     default, make = c10d._get_default_timeout, c10d._new_process_group_helper
     kept = []
 
@@ -260,7 +330,7 @@ def _tame_gloo(seconds: float) -> None:
         kept.append(made)
         return made
 
-    c10d._get_default_timeout = lambda backend: min(default(backend), limit)
+    c10d._get_default_timeout = lambda backend: min([default(backend), *_limits])
     c10d._new_process_group_helper = keep
 
 

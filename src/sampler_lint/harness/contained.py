@@ -24,7 +24,8 @@ from typing import Any
 from sampler_lint.harness.construct import CannotGuessError, takes
 from sampler_lint.harness.ranks import Setting
 from sampler_lint.harness.supervise import TAIL
-from sampler_lint.harness.world import HarnessError, supervised
+from sampler_lint.harness.world import supervised
+from sampler_lint.harness.zygote import HarnessError
 
 #: Seconds that the process may take beyond its own time limit, for imports and the last input.
 MARGIN = 60.0

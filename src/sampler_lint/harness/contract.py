@@ -18,7 +18,7 @@ from sampler_lint.harness.construct import builder, name_of
 from sampler_lint.harness.frameworks import FRAMEWORKS, Prepare, installed, user_loader
 from sampler_lint.harness.promises import PROMISES, Experiment, Flaw, Promise
 from sampler_lint.harness.ranks import Case, Journey, Setting, Simulator, Tell, plain, tell_epoch
-from sampler_lint.harness.world import HarnessError, TorchMissingError
+from sampler_lint.harness.zygote import HarnessError, TorchMissingError
 
 #: None, one, fewer than ranks, primes, multiples of every world size, and large enough to shuffle.
 SIZES = (0, 1, 2, 3, 7, 8, 13, 100, 101)

@@ -19,7 +19,7 @@ from typing import Any
 
 from sampler_lint.harness.invariants import epochs_of, samples_read
 from sampler_lint.harness.runs import Run, Stream
-from sampler_lint.harness.world import HarnessError
+from sampler_lint.harness.zygote import HarnessError
 
 #: Cells of a row, and rows of a panel, that are drawn at most.
 WIDTH = 800

@@ -20,7 +20,8 @@ from typing import Any
 from sampler_lint.findings import Finding
 from sampler_lint.harness import invariants
 from sampler_lint.harness.contained import Request, UnbuildableError, examine_class
-from sampler_lint.harness.world import HarnessError, run_command
+from sampler_lint.harness.world import run_command
+from sampler_lint.harness.zygote import HarnessError
 from sampler_lint.source import SourceError, SourceFile
 
 PROVED, REFUTED, OPEN = "proved", "refuted", "not provable here"

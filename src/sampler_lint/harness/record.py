@@ -135,8 +135,8 @@ def stack_path(directory: str, pid: int | str) -> str:
 class Recorder:
     """Notes the loaders, passes and ``set_epoch`` calls of this process."""
 
-    def __init__(self, directory: str) -> None:
-        self.directory = directory
+    def __init__(self) -> None:
+        self.directory = ""
         self.backwards = 0
         # torch itself may still be half imported: ``torch.utils`` is no attribute of it yet.
         self._torch: Any = sys.modules["torch"]
@@ -148,7 +148,7 @@ class Recorder:
                 sysconfig.get_paths()["stdlib"],
             )
         )
-        self._keep_all = os.environ.get(KEEP_ALL) == "1"
+        self._keep_all = False
         self._start()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._start)
@@ -168,6 +168,13 @@ class Recorder:
         self._passes = 0
         self.kept = 0
         self._in_set_epoch: set[int] = set()
+
+    def record_in(self, directory: str) -> None:
+        """Leave the records in ``directory`` from now on."""
+        self.directory = directory
+        self._keep_all = os.environ.get(KEEP_ALL) == "1"
+        if "RANK" in os.environ:  # a rank is known even if it never gets as far as a loader
+            self.guarded(self.note_rank)
 
     # -- the log
 
@@ -867,14 +874,17 @@ def _is_prime(number: int) -> bool:
 
 
 def install(directory: str) -> Recorder:
-    """Record this process from now on; ``torch.utils.data`` must be imported."""
-    recorder = Recorder(directory)
+    """Record this process from now on; ``torch.utils.data`` must be imported.
+
+    Without a directory, only get everything ready for :meth:`Recorder.record_in`.
+    """
+    recorder = Recorder()
     recorder.patch()
     for name, patch in _LATER.items():
         if name in sys.modules and not getattr(sys.modules[name].__spec__, "_initializing", False):
             patch(recorder, sys.modules[name])
-    if "RANK" in os.environ:  # a rank is known even if it never gets as far as a loader
-        recorder.guarded(recorder.note_rank)
+    if directory:
+        recorder.record_in(directory)
     return recorder
 
 

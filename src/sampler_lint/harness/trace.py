@@ -31,12 +31,12 @@ from sampler_lint.harness.runs import (
     read_totals,
 )
 from sampler_lint.harness.world import (
-    HarnessError,
     came_to_end,
     dump_stacks,
     hung_rank,
     recorded_environment,
 )
+from sampler_lint.harness.zygote import HarnessError
 
 #: Seconds without a batch after which the record is looked at for ranks that wait for ever.
 STALL = 60.0

@@ -22,7 +22,8 @@ from typing import Any
 from sampler_lint.harness import invariants
 from sampler_lint.harness.invariants import Invariant, Verdict
 from sampler_lint.harness.runs import Run
-from sampler_lint.harness.world import TIMEOUT, HarnessError, World
+from sampler_lint.harness.world import TIMEOUT, World
+from sampler_lint.harness.zygote import HarnessError, Zygote
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -170,13 +171,14 @@ def verify_fixtures(
     *,
     jobs: int = 1,
     world_size: int | None = None,
+    zygote: Zygote | None = None,
     progress: Callable[[str, int], None] = lambda name, total: None,
 ) -> list[Proof]:
     """Prove the fix of every fixture at and below ``paths``; the proofs by fixture name.
 
-    ``jobs`` programs run at a time; ``world_size`` overrides the fixtures' own. Unsafe fixes
-    are applied, too. ``progress`` hears of each fixture whose runs are waited for, and how many
-    there are.
+    ``jobs`` programs run at a time; ``world_size`` overrides the fixtures' own; ``zygote`` has
+    imported torch already. Unsafe fixes are applied, too. ``progress`` hears of each fixture
+    whose runs are waited for, and how many there are.
 
     Raises:
         FixtureError: there is no fixture, or one is not as it has to be.
@@ -188,8 +190,9 @@ def verify_fixtures(
     with contextlib.ExitStack() as stack:
         pool = ThreadPoolExecutor(max(1, jobs))
         stack.callback(pool.shutdown)
+        zygote = zygote or stack.enter_context(Zygote())
         for _ in range(max(1, jobs)):
-            worlds.put(stack.enter_context(World()))
+            worlds.put(stack.enter_context(World(zygote=zygote)))
         # Before the worlds are closed, or what still waits would open them again.
         stack.callback(pool.shutdown, wait=False, cancel_futures=True)
 
@@ -203,18 +206,19 @@ def verify_fixtures(
         pending: list[tuple[Fixture, list[Future[Verdict]]]] = []
         for fixture in fixtures:
             # The fixes are made here, one after the other, while earlier programs run.
-            programs = stack.enter_context(prepared(fixture))
-            pending.append((fixture, [pool.submit(judge, one, fixture) for one in programs]))
+            futures: dict[tuple[tuple[str, bytes], ...], Future[Verdict]] = {}
+            in_order = []
+            for program in stack.enter_context(prepared(fixture)):
+                content = _content(program)  # the right twin may be what the fix makes
+                if content not in futures:
+                    futures[content] = pool.submit(judge, program, fixture)
+                in_order.append(futures[content])
+            pending.append((fixture, in_order))
         proofs = []
-        for fixture, futures in pending:
+        for fixture, in_order in pending:
             progress(fixture.name, len(pending))
-            proofs.append(_proof(fixture, [future.result() for future in futures]))
+            proofs.append(_proof(fixture, [future.result() for future in in_order]))
         return proofs
-
-
-def verify_fixture(fixture: Fixture, world: World, *, world_size: int | None = None) -> Proof:
-    """Prove one fixture's fix in a world that is there already."""
-    return judged(fixture, run_fixture(fixture, world, world_size=world_size))
 
 
 def run_fixture(
@@ -275,6 +279,12 @@ def prepared(fixture: Fixture) -> Iterator[list[Path]]:
             _copy(fixture.folder / "good", twin)
             programs.append(twin)
         yield programs
+
+
+def _content(folder: Path) -> tuple[tuple[str, bytes], ...]:
+    """All that is in a program's folder: equal for programs that are the same."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return tuple((str(path.relative_to(folder)), path.read_bytes()) for path in files)
 
 
 def _copy(source: Path, target: Path) -> None:

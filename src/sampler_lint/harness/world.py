@@ -13,10 +13,8 @@ import inspect
 import json
 import os
 import re
-import select
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -36,15 +34,13 @@ from sampler_lint.harness.runs import (
     relative,
     waiting_place,
 )
+from sampler_lint.harness.zygote import START_TIMEOUT, HarnessError, Launcher, Zygote
 
 #: Seconds a scenario may take.
 TIMEOUT = 30.0
 
 #: Seconds a collective may wait for the other ranks, unless the scenario's timeout is shorter.
 GLOO_TIMEOUT = 10.0
-
-#: Seconds for importing torch in the zygote; a cold disk takes its time.
-START_TIMEOUT = 180.0
 
 #: How often a scenario is tried again because another process took its port.
 RETRIES = 3
@@ -53,31 +49,21 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _SITE = os.path.join(_HERE, "_site")
 
 
-class HarnessError(Exception):
-    """The harness itself cannot work here; the message says what to do."""
-
-
-class TorchMissingError(HarnessError):
-    """torch is not installed."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "torch is not installed, and a proof runs real training: "
-            "pip install 'sampler-lint[verify]'"
-        )
-
-
 class World:
     """Ranks on demand; use as a context manager, or call :meth:`close`.
 
-    One scenario at a time; for several at once, use several worlds. The process behind it is
-    started with the first scenario, and again after a scenario that killed it.
+    One scenario at a time; for several at once, use several worlds. The processes behind it are
+    started with the first scenario, and again after a scenario that killed them.
     """
 
-    def __init__(self, *, python: str | None = None) -> None:
-        """``python`` is the interpreter that has torch; this one by default."""
-        self._python = python or sys.executable
-        self._zygote: subprocess.Popen[bytes] | None = None
+    def __init__(self, *, python: str | None = None, zygote: Zygote | None = None) -> None:
+        """``python`` is the interpreter that has torch; this one by default.
+
+        Worlds that share a ``zygote`` import torch once; whoever made it closes it.
+        """
+        self.zygote = zygote or Zygote(python=python)
+        self._owns = zygote is None
+        self._launcher: Launcher | None = None
 
     def __enter__(self) -> World:
         return self
@@ -91,19 +77,12 @@ class World:
         self.close()
 
     def close(self) -> None:
-        """End the process behind this world, and every rank with it."""
-        zygote, self._zygote = self._zygote, None
-        if zygote is None:
-            return
-        assert zygote.stdin is not None
-        assert zygote.stdout is not None
-        zygote.stdin.close()
-        try:
-            zygote.wait(timeout=0.5)
-        except subprocess.TimeoutExpired:
-            supervise.kill([*supervise.descendants(zygote.pid), zygote.pid])
-            zygote.wait()
-        zygote.stdout.close()
+        """End the processes behind this world, and every rank with them."""
+        launcher, self._launcher = self._launcher, None
+        if launcher is not None:
+            launcher.close()
+        if self._owns:
+            self.zygote.close()
 
     def run(
         self,
@@ -179,76 +158,19 @@ class World:
         return Run(root, ranks, tuple(map(str, args)), time.monotonic() - started)
 
     def _ask(self, request: dict[str, Any], timeout: float) -> dict[str, Any]:
-        zygote = self._start()
-        assert zygote.stdin is not None
+        launcher = self._launcher
+        if launcher is None or launcher.ended:
+            launcher = self._launcher = self.zygote.launcher()
         try:
-            zygote.stdin.write(json.dumps(request).encode("ascii") + b"\n")
-            zygote.stdin.flush()
-            return self._answer(timeout)
+            return launcher.ask(request, timeout)
         except BaseException as error:
-            self.close()
-            if isinstance(error, (EOFError, OSError)):
+            self._launcher = None
+            launcher.close()
+            if isinstance(error, OSError):
                 raise HarnessError(
                     f"the process that runs the ranks ended while it ran {request['script']}"
                 ) from error
             raise
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        if self._zygote is not None and self._zygote.poll() is None:
-            return self._zygote
-        self.close()
-        if not hasattr(os, "fork") or not hasattr(os, "waitid"):
-            raise HarnessError(f"proofs fork their ranks, which {sys.platform} cannot; use Linux")
-        environment = {
-            **os.environ,
-            "OMP_NUM_THREADS": "1",
-            "MKL_NUM_THREADS": "1",
-            "CUDA_VISIBLE_DEVICES": "",
-        }
-        if os.path.exists("/sys/class/net/lo"):
-            # Gloo otherwise asks for this machine's name, which need not resolve.
-            environment.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        self._zygote = subprocess.Popen(
-            [self._python, os.path.join(_HERE, "_zygote.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            bufsize=0,
-            env=environment,
-            start_new_session=True,
-        )
-        try:
-            hello = self._answer(START_TIMEOUT)
-        except EOFError as error:
-            self.close()
-            raise HarnessError(f"{self._python} ended while it imported torch") from error
-        if "error" in hello:
-            self.close()
-            if hello["missing"]:
-                raise TorchMissingError
-            raise HarnessError(f"torch cannot be imported: {hello['error']}")
-        return self._zygote
-
-    def _answer(self, timeout: float) -> dict[str, Any]:
-        """The zygote's next line.
-
-        Raises:
-            EOFError: it has ended, or is silent for ``timeout`` seconds.
-        """
-        assert self._zygote is not None
-        assert self._zygote.stdout is not None
-        descriptor = self._zygote.stdout.fileno()
-        deadline = time.monotonic() + timeout
-        data = b""
-        while not data.endswith(b"\n"):
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([descriptor], [], [], left)[0]:
-                raise EOFError("no answer in time")
-            chunk = os.read(descriptor, 1 << 16)
-            if not chunk:
-                raise EOFError("it has ended")
-            data += chunk
-        answer: dict[str, Any] = json.loads(data)
-        return answer
 
 
 def run_command(

@@ -109,12 +109,157 @@ def test_arguments_that_exclude_each_other(tmp_path: Path, body: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        # The loader stands in a choice: only the ways that come to it count.
+        "s = DistributedSampler(d) if a.on else None\n"
+        "return None if s is None else DataLoader(d, sampler=s, shuffle=s is None)",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "return DataLoader(d, sampler=s, shuffle=True) if s is not None else None  # !",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "return s is None and DataLoader(d, sampler=s, shuffle=True)",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "return a.ready and s is not None and DataLoader(d, sampler=s, shuffle=True)  # !",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "return s or DataLoader(d, sampler=s, shuffle=True)",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "return DataLoader(d, sampler=s, shuffle=True) or d  # !",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "if DataLoader(d, sampler=s, shuffle=True):  # !\n    return d",
+        # What is tested, however it is spelled, is known inside.
+        "s = DistributedSampler(d) if a.on else None\n"
+        "if a.loud and s is not None:\n    return DataLoader(d, sampler=s)\n"
+        "return DataLoader(d, sampler=s, shuffle=not s)",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "if s is None or a.loud:\n    return d\n"
+        "return DataLoader(d, sampler=s, shuffle=True)  # !",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "if not (s and a.loud):\n    return d\n"
+        "return DataLoader(d, sampler=s, shuffle=True)  # !",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "if bool(s):\n    return d\n"
+        "return DataLoader(d, sampler=s, shuffle=True)",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "return DataLoader(d, sampler=s, shuffle=bool(s))  # !",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "if isinstance(s, DistributedSampler):\n    return d\n"
+        "return DataLoader(d, sampler=s, shuffle=s is None)",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "return DataLoader(d, sampler=s, shuffle=isinstance(s, DistributedSampler))",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "if not isinstance(s, DistributedSampler):\n    return d\n"
+        "return DataLoader(d, sampler=s, shuffle=True)  # !",
+        "s = a.sampler\nassert s is not None\nreturn DataLoader(d, sampler=s, shuffle=True)  # !",
+        # Two values are compared.
+        'kind = "train"\ns = DistributedSampler(d) if kind == "train" else None\n'
+        "return DataLoader(d, sampler=s, shuffle=kind == 'train')  # !",
+        'kind = "train"\ns = DistributedSampler(d) if kind != "train" else None\n'
+        "return DataLoader(d, sampler=s, shuffle=True)",
+        's = DistributedSampler(d) if a.kind == "train" else None\n'
+        'return DataLoader(d, sampler=s, shuffle=a.kind != "train")',
+        's = DistributedSampler(d) if a.kind == "train" else None\n'
+        'return DataLoader(d, sampler=s, shuffle=a.kind == "train")  # !',
+        "s = DistributedSampler(d) if a.ranks > 1 else None\n"
+        "return DataLoader(d, sampler=s, shuffle=not a.ranks > 1)",
+        "s = DistributedSampler(d) if a.ranks > 1 else None\n"
+        "return DataLoader(d, sampler=s, shuffle=a.ranks > 1)  # !",
+        "on = a.on\ns = DistributedSampler(d) if on is a.on else None\n"
+        "return DataLoader(d, sampler=s, shuffle=on is not a.on)",
+        "s = DistributedSampler(d) if a[0].on else None\n"
+        "return DataLoader(d, sampler=s, shuffle=not a[0].on)",
+        "s = DistributedSampler(d) if a.of('x', key=1).on else None\n"
+        "return DataLoader(d, sampler=s, shuffle=a.of('x', key=1).on)  # !",
+        "s = DistributedSampler(d) if -a.n + 1 else None\n"
+        "return DataLoader(d, sampler=s, shuffle=not (-a.n + 1))",
+        # What statements of other kinds bind is not known after them.
+        "s = DistributedSampler(d) if a.on else None\n"
+        "shuffle = True\nwith a.choice() as shuffle:\n    pass\n"
+        "return DataLoader(d, sampler=s, shuffle=shuffle)",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "shuffle = True\ndel shuffle\n"
+        "return DataLoader(d, sampler=s, shuffle=shuffle)",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "shuffle = True\nimport shuffle\n"
+        "return DataLoader(d, sampler=s, shuffle=shuffle)",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "shuffle = True\ndef shuffle(): pass\n"
+        "return DataLoader(d, sampler=s, shuffle=shuffle)",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "shuffle = True\nshuffle &= a.shuffle\n"
+        "return DataLoader(d, sampler=s, shuffle=shuffle)",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "shuffle = True\n(shuffle, b) = c = a.both\n"
+        "return DataLoader(d, sampler=s, shuffle=shuffle)",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "shuffle = True\na.values[0] = shuffle\n"
+        "return DataLoader(d, sampler=s, shuffle=shuffle)  # !",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "shuffle = True\nwhile a.more():\n    if a.last():\n        break\n"
+        "    shuffle = False\nelse:\n    shuffle = False\n"
+        "return DataLoader(d, sampler=s, shuffle=shuffle)",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "shuffle = True\nfor x in a:\n    print(x)\n"
+        "return DataLoader(d, sampler=s, shuffle=shuffle)  # !",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "shuffle = True\nfor x in a:\n    if x:\n        continue\n    raise ValueError\n"
+        "return DataLoader(d, sampler=s, shuffle=shuffle)  # !",
+        "s = DistributedSampler(d) if a.on else None\n"
+        "shuffle = True\ntry:\n    import fast\nexcept ImportError:\n    shuffle = False\n"
+        "else:\n    shuffle = True\nfinally:\n    print(shuffle)\n"
+        "return DataLoader(d, sampler=s, shuffle=shuffle)",
+        "s, shuffle = DistributedSampler(d), True\n"
+        "return DataLoader(d, sampler=s, shuffle=shuffle)  # !",
+        "s, shuffle = (DistributedSampler(d) if a.on else None), True\n"
+        "return DataLoader(d, sampler=s, shuffle=shuffle)  # !",
+        "s, shuffle = (DistributedSampler(d), False) if a.on else (None, True)\n"
+        "return DataLoader(d, sampler=s, shuffle=shuffle)",
+        "s, shuffle = DistributedSampler(d) if a.on else None, True\nshuffle, *b = a.values\n"
+        "return DataLoader(d, sampler=s, shuffle=shuffle)",
+        "s, shuffle = DistributedSampler(d) if a.on else None, True\nshuffle, b = a, *a\n"
+        "return DataLoader(d, sampler=s, shuffle=shuffle)",
+        "s, shuffle = DistributedSampler(d) if a.on else None, True\na[0], shuffle = a, b\n"
+        "return DataLoader(d, sampler=s, shuffle=shuffle)",
+        "s, shuffle = DistributedSampler(d) if a.on else None, True\ns, shuffle = shuffle, s\n"
+        "return DataLoader(d, sampler=s, shuffle=shuffle)  # !",
+        # Values from elsewhere.
+        "s = DistributedSampler(d)\nreturn DataLoader(d, sampler=s, shuffle=...)",
+        "s = DistributedSampler(d)\nreturn DataLoader(d, sampler=s, shuffle=ALWAYS)  # !",
+        "s = DistributedSampler(d)\nreturn DataLoader(d, sampler=s, shuffle=SOMETIMES)  # !",
+        "s = chosen(True)\nreturn DataLoader(d, sampler=s, shuffle=True)",
+        "s = chosen(a)\nreturn DataLoader(d, sampler=s, shuffle=s is None)",
+        "return [DataLoader(x, sampler=chosen(a), shuffle=False) for x in d]",
+        "return lambda: DataLoader(d, sampler=DistributedSampler(d), shuffle=True)  # !",
+        # Too many ways to look at all.
+        "\n".join(f"x{n} = a.x{n} or None" for n in range(12))
+        + "\ns = DistributedSampler(d) if x0 and x1 and x2 and x3 and x4 and x5 and x6 and x7 "
+        "and x8 and x9 and x10 and x11 else None\n"
+        "return DataLoader(d, sampler=s, shuffle=True)",
+    ],
+)
+def test_ways_to_a_loader(tmp_path: Path, body: str) -> None:
+    around = """
+ALWAYS = True
+SOMETIMES = False
+if os.environ.get("SHUFFLE"):
+    SOMETIMES = True
+def chosen(told):
+    if told:
+        return DistributedSampler(Map())
+    return None
+"""
+    found, wanted = check(tmp_path, "SMP501", f"{around}def build(d, a):\n{indented(body)}\n")
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
     ("calls", "wrong"),
     [
         ("build(1, DistributedSampler([1]), True)", True),
         ("build(1, shuffle=True)", False),
         ("build(1, DistributedSampler([1]))", False),
         ("build(1, DistributedSampler([1]))\nbuild(1, shuffle=True)", False),
+        ("build(1, *given)", False),
+        ("\n".join(["build(1, DistributedSampler([1]), True)"] * 13), False),  # too many
     ],
 )
 def test_each_caller_of_a_helper_by_itself(tmp_path: Path, calls: str, wrong: bool) -> None:

@@ -35,6 +35,7 @@ from sampler_lint.model.facts import (
     Raise,
     Return,
     Scope,
+    Seq,
     Simple,
     Stmt,
     Try,
@@ -272,6 +273,15 @@ class _Run:
             return
 
     def _assign(self, stmt: Assign, state: State) -> Iterator[State]:
+        pairs = _pairs(stmt)
+        if pairs and not _assigned(stmt).isdisjoint(self.relevant):
+            for after, values in self._all([value for _, value in pairs], state):
+                new = after.fork()
+                for (bound, _), value in zip(pairs, values, strict=True):
+                    _drop(new, bound)
+                    new.values[bound] = _kept(value, stmt)
+                yield new
+            return
         names = [dotted(target) for target in stmt.targets]
         if not any(name in self.relevant for name in names):
             self._forget(stmt, state)
@@ -279,9 +289,7 @@ class _Run:
             return
         for after, value in self._value(stmt.value, state):
             new = after.fork()
-            kept = value
-            if value.none is None and value.truth is None and not value.param:
-                kept = replace(value, key=f"{value.key}@{stmt.order}")
+            kept = _kept(value, stmt)
             for name, target in zip(names, stmt.targets, strict=True):
                 if name is not None:
                     _drop(new, name)
@@ -555,6 +563,25 @@ def _parts(expr: Expr) -> list[Expr]:
         # The options first, so that positions are theirs.
         return [*expr.options, *([expr.test] if expr.test is not None else [])]
     return list(children(expr))
+
+
+def _pairs(stmt: Assign) -> list[tuple[str, Expr]]:
+    """The names and values of ``a, b = x, y``; nothing for any other assignment."""
+    target = stmt.targets[0]
+    if not (len(stmt.targets) == 1 and isinstance(target, Seq) and isinstance(stmt.value, Seq)):
+        return []
+    names = [dotted(item) for item in target.items]
+    if len(names) != len(stmt.value.items) or len({*names}) != len(names):
+        return []
+    pairs = [(name, value) for name, value in zip(names, stmt.value.items, strict=True) if name]
+    return pairs if len(pairs) == len(names) else []
+
+
+def _kept(value: Sym, stmt: Assign) -> Sym:
+    """The value under a key of its own, where nothing is known that would make it equal."""
+    if value.none is None and value.truth is None and not value.param:
+        return replace(value, key=f"{value.key}@{stmt.order}")
+    return value
 
 
 def _drop(state: State, name: str) -> None:

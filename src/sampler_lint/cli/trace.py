@@ -30,16 +30,17 @@ if TYPE_CHECKING:
     from sampler_lint.reporters import Outcome
 
 _EPILOG = """\
-The command's own output passes through; the report follows on standard output. With
---output-format json the command's standard output goes to standard error, so that the report
-stands alone. Ctrl-C ends the command, and the report tells what was seen until then.
+The command's own output passes through; the report follows on standard output.
+With --output-format json the command's standard output goes to standard error,
+so that the report stands alone. Ctrl-C ends the command, and the report tells
+what was seen until then.
 
-Exit codes: 0 nothing was found; 1 findings; 2 nothing was recorded, or the command could not
-be started, or it failed and nothing was found.
+Exit codes: 0 nothing was found; 1 findings; 2 nothing was recorded, or the
+command could not be started, or it failed and nothing was found.
 
   sampler-lint trace -- torchrun --nproc-per-node 2 train.py --epochs 3
   sampler-lint trace --plot order.html -- accelerate launch train.py
-  sampler-lint trace --keep /shared/run -- torchrun --nnodes 2 ...    (on every node)
+  sampler-lint trace --keep /shared/run -- torchrun --nnodes 2 ... (every node)
   sampler-lint trace --report /shared/run
 """
 

@@ -203,9 +203,11 @@ def _may_be_none(expr: Expr | None) -> bool:
         return False
     bindings = expr.scope.bindings.get(expr.id, [])
     values = [binding.value for binding in bindings if binding.how == "assign"]
-    return len(values) == len(bindings) > 1 and any(
-        isinstance(value, Const) and value.value is None for value in values
-    )
+    if len(values) != len(bindings):
+        return False
+    if len(values) == 1:
+        return isinstance(values[0], Choice) and _may_be_none(values[0])
+    return any(isinstance(value, Const) and value.value is None for value in values)
 
 
 def _is_checked(model: Model, call: Call, depth: int) -> bool:

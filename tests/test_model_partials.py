@@ -42,7 +42,7 @@ PROGRAM = """
 PLAIN = "DataLoader(dataset, batch_size=4, sampler=sampler)"
 
 ADD = "sampler.set_epoch(epoch)"
-ADD_TO_LOADER = "loader.sampler.set_epoch(epoch)"
+
 
 #: What stands around, how the loader is built, how the loop starts, what the fix adds to it.
 WAYS = {
@@ -103,6 +103,65 @@ WAYS = {
         """,
         ADD,
     ),
+    "field-of-an-argument": (
+        """
+    class Run:
+        def __init__(self, loader):
+            self.loader = loader
+
+    def one(run, model, optimizer):
+        fit(model, optimizer, run.loader, 0)
+        """,
+        PLAIN,
+        """
+        work = Run(loader)
+        for epoch in range(3):
+            one(work, model, optimizer)
+        """,
+        ADD,
+    ),
+    "field-of-a-receiver": (
+        """
+    class Worker:
+        def __init__(self, model, optimizer):
+            self.model, self.optimizer = model, optimizer
+            data = TensorDataset(torch.randn(64, 2), torch.zeros(64))
+            self.loader = DataLoader(data, batch_size=4, sampler=DistributedSampler(data))
+
+        def turn(self):
+            for x, y in self.loader:
+                loss = self.model(x).sum()
+                loss.backward()
+                self.optimizer.step()
+        """,
+        PLAIN,
+        """
+        worker = Worker(model, optimizer)
+        for epoch in range(3):
+            worker.turn()
+        """,
+        "worker.loader.sampler.set_epoch(epoch)",
+    ),
+    "field-of-a-parameter": (
+        """
+    class Run:
+        def __init__(self, loader):
+            self.loader = loader
+
+    def one(run, model, optimizer):
+        for x, y in run.loader:
+            loss = model(x).sum()
+            loss.backward()
+            optimizer.step()
+
+    def go(job, model, optimizer):
+        for epoch in range(3):
+            one(job, model, optimizer)
+        """,
+        PLAIN,
+        "go(Run(loader), model, optimizer)",
+        "job.loader.sampler.set_epoch(epoch)",
+    ),
     # Here the arguments were written where other names are known: nothing can be added.
     "parameter": (
         """
@@ -158,8 +217,13 @@ def test_a_loop_reaches_the_loader(way: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_loop_that_sets_the_epoch_is_right(way: str, tmp_path: Path) -> None:
-    begin = "fit(model, optimizer, loader, epoch):\n"
-    source = program(way).replace(begin, begin + "    loader.sampler.set_epoch(epoch)\n", 1)
+    source = program(way)
+    for passing in ("loader", "run.loader", "self.loader"):
+        head = f"for x, y in {passing}:"
+        row = next((row for row in source.splitlines() if row.strip() == head), "")
+        if row:
+            begin = row.replace(head, f"{passing}.sampler.set_epoch(NUMBER())")
+            source = source.replace(row, f"{begin}\n{row}")
     write_tree(tmp_path, {"train.py": source.encode()})
     assert check(tmp_path).findings == []
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.model.arguments import passed
 from sampler_lint.model.epochs import EpochLoop, epoch_expression, epoch_loops, trains
 from sampler_lint.model.facts import (
     Attr,
@@ -336,14 +337,14 @@ def _receiver(model: Model, found: EpochLoop, reached: _Reached) -> _Receiver | 
         values = model.flow.values(name)
         if any(isinstance(v, Obj) and (v.cls, v.site) == wanted for v in values):
             return _guarded(model, module, loop.scope, name.id, values)
-    for expr in _loader_expressions(found):
+    for expr, base, code in _loader_expressions(model, found):
         values = model.flow.values(expr)
         loaders = [v for v in values if isinstance(v, Obj) and model.role(v) == "loader"]
         if not any(
             (v.cls, v.site) == (found.inner.loader.cls, found.inner.loader.site) for v in loaders
         ):
             continue
-        if any(isinstance(n, Name) and _bound_inside(loop, n) for n in walk(expr)):
+        if any(isinstance(n, Name) and _bound_inside(loop, n) for n in walk(base)):
             continue
         reachable: set[Value] = set()
         for loader in loaders:
@@ -358,7 +359,7 @@ def _receiver(model: Model, found: EpochLoop, reached: _Reached) -> _Receiver | 
                 if isinstance(value, Obj)
                 for inner in model.flow.ask_field(value, "sampler")
             }
-        code = ".".join((text_of(module.source, expr), *reached.path))
+        code = ".".join((code, *reached.path))
         unknown = {v for v in values if isinstance(v, Unknown)}
         return _guarded(
             model, module, loop.scope, code, frozenset(reachable | unknown), attribute=True
@@ -425,33 +426,52 @@ def _set_before(scope: Scope, name: Name, loop: Loop) -> bool:
     return len(parents) == 1 and len({id(stmt.block) for stmt in blocks}) > 1
 
 
-def _loader_expressions(found: EpochLoop) -> Iterator[Expr]:
-    """The names and attributes in the loop's own body that may hold the loader."""
+def _loader_expressions(model: Model, found: EpochLoop) -> Iterator[tuple[Expr, Expr, str]]:
+    """What may hold the loader and can be said in the loop's own body.
+
+    Each with the expression in the loop that it begins with, and its code.
+    """
+    source = model.module_of(found.loop.scope).source
     if not found.calls:
-        yield found.inner.source
-    calls = [found.calls[0]] if found.calls else []
-    for call in calls:
-        for arg in call.args:
-            # A `partial` adds arguments that were written in another scope.
-            if isinstance(arg.value, (Name, Attr)) and means_the_same(arg.value, call.scope):
-                yield arg.value
-        if isinstance(call.func, Attr):
-            yield from _own_loader(found, call)
+        inner = found.inner.source
+        yield inner, inner, text_of(source, inner)
+        return
+    call = found.calls[0]
+    for arg in call.args:
+        # A `partial` adds arguments that were written in another scope.
+        if isinstance(arg.value, (Name, Attr)) and means_the_same(arg.value, call.scope):
+            yield arg.value, arg.value, text_of(source, arg.value)
+    if len(found.calls) == 1:
+        names = _attributes(found.inner.source)
+        given = _given_for_base(model, found, call)
+        if names and isinstance(given, (Name, Attr)) and means_the_same(given, call.scope):
+            yield found.inner.source, given, ".".join((text_of(source, given), *names))
 
 
-def _own_loader(found: EpochLoop, call: Call) -> Iterator[Expr]:
-    """``self.loader`` iterated by another method of the same object."""
-    source = found.inner.source
-    if (
-        isinstance(source, Attr)
-        and isinstance(source.value, Name)
-        and isinstance(call.func, Attr)
-        and isinstance(call.func.value, Name)
-        and isinstance(found.loop.scope, Function)
-        and found.loop.scope.self_name == call.func.value.id == source.value.id
-        and len(found.calls) == 1
-    ):
-        yield source
+def _attributes(expr: Expr) -> list[str]:
+    """The names ``b``, ``c`` of ``a.b.c``; none for anything else."""
+    names: list[str] = []
+    while isinstance(expr, Attr):
+        names.append(expr.name)
+        expr = expr.value
+    return names[::-1] if isinstance(expr, Name) else []
+
+
+def _given_for_base(model: Model, found: EpochLoop, call: Call) -> Expr | None:
+    """What the loop's call passes for the ``a`` of ``a.loader`` in the function with the pass."""
+    function, base = found.inner.scope, found.inner.source
+    while isinstance(base, Attr):
+        base = base.value
+    if not isinstance(function, Function) or not isinstance(base, Name):
+        return None
+    bindings = function.bindings.get(base.id, ())
+    if len(bindings) != 1 or bindings[0].how != "param":
+        return None
+    is_method = function.cls is not None and not function.is_static
+    if function.self_name == base.id:
+        return call.func.value if isinstance(call.func, Attr) else None
+    given = passed(function, bindings[0].payload, model.flow.as_made(call), is_bound=is_method)
+    return given if isinstance(given, Expr) else None
 
 
 def _bound_inside(loop: Loop, name: Name) -> bool:

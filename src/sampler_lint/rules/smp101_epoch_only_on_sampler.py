@@ -407,7 +407,6 @@ def _retarget(module: Module, call: Call, receiver: Attr, attributes: str) -> Fi
     if owner is None:
         return None
     source = module.source
-    assert isinstance(call.func, Attr)
     spelled = f"{text_of(source, receiver.value)}.{attributes}"
     edits: list[Edit] = []
     region = Region(module, owner)

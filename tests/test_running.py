@@ -10,6 +10,7 @@ from sampler_lint.discovery import find_files
 from sampler_lint.model.facts import Class
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Project
+from sampler_lint.model.running import prelude
 from sampler_lint.model.running.interpreter import Interpreter
 from sampler_lint.model.running.trials import Trials, World
 from sampler_lint.model.running.values import Data, RaisedError, Source
@@ -216,3 +217,46 @@ def test_the_preludes_samplers_are_torchs(tmp_path: Path, n: int, drop_last: boo
             if n:
                 assert run.listed(ours) == list(real)
             assert run.length(ours) == len(real)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 13])
+def test_the_prelude_is_torchs_also_for_python(n: int) -> None:
+    """As code, so that a slip in it is not hidden by one of the interpreter."""
+    theirs = pytest.importorskip("torch.utils.data")
+    data, weights = list(range(n)), [1.0] * n
+    generator = None
+    for name, arguments in {
+        "SequentialSampler": (data,),
+        "RandomSampler": (data,),
+        "SubsetRandomSampler": (data, generator),
+        "WeightedRandomSampler": (weights, 5),
+    }.items():
+        ours = getattr(prelude, name)(*arguments)
+        real = getattr(theirs, name)(*arguments)
+        assert len(ours) == len(real) == len(list(ours)) == len(list(real))
+        assert set(ours) <= set(data)
+    some = prelude.RandomSampler(data, True, 3)
+    assert len(list(some)) == len(some) == 3
+    for size in (1, 3):
+        for drop_last in (False, True):
+            order = prelude.SequentialSampler(data)
+            ours = prelude.BatchSampler(order, size, drop_last)
+            real = theirs.BatchSampler(theirs.SequentialSampler(data), size, drop_last)
+            assert (list(ours), len(ours)) == (list(real), len(real))
+    for world in (1, 2, 3, 5):
+        for drop_last in (False, True) if world <= n else (False,):
+            for rank in range(world):
+                settings = {"shuffle": False, "drop_last": drop_last}
+                ours = prelude.DistributedSampler(data, world, rank, **settings)
+                real = theirs.DistributedSampler(data, world, rank, **settings)
+                assert (list(ours), len(ours)) == (list(real), len(real))
+                ours.set_epoch(3)
+                assert ours.epoch == 3
+
+
+def test_the_prelude_asks_torch_for_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prelude.dist, "get_world_size", lambda: 3)
+    monkeypatch.setattr(prelude.dist, "get_rank", lambda: 2)
+    sampler = prelude.DistributedSampler(list(range(7)))
+    assert (sampler.num_replicas, sampler.rank, len(list(sampler))) == (3, 2, 3)
+    assert isinstance(prelude.Dataset(), prelude.Dataset)

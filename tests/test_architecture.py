@@ -43,7 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "rules": {"model", "suppressions", "options", "source", "findings"},
     "trees": {
         "failures",
-        *("rules", "model", "suppressions", "discovery", "options", "findings"),
+        *("rules", "model", "suppressions", "discovery", "options", "roots", "findings"),
     },
     "engine": {
         *("trees", "memory", "cache", "parallel", "timings", "options"),

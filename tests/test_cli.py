@@ -201,6 +201,23 @@ def test_a_file_with_a_command_s_name(project):
     assert main(["./rule"]) == 1
 
 
+@pytest.mark.parametrize("paths", [["train.py"], ["./train.py", "clean.py"]])
+def test_what_is_excluded_is_left_out_though_it_is_named(buggy, capsys, paths):
+    (buggy / "clean.py").write_text("x = 1\n")
+    (buggy / "script").write_bytes(BAD)
+    (buggy / "sampler-lint.toml").write_text("exclude = ['train.py']\n")
+    assert main(paths) == 1  # naming a file is asking for it
+    assert main(["--force-exclude", *paths]) == 0
+    assert main(["--force-exclude", "--ignore", "SMP101", "--diff", *paths]) == 0
+    (buggy / "sampler-lint.toml").write_text("")
+    assert main(["--force-exclude", *paths]) == 1
+    (buggy / ".git").mkdir()
+    (buggy / ".gitignore").write_text("train.py\n")
+    assert main(["--force-exclude", *paths]) == 0
+    assert main(["--force-exclude", "script"]) == 1  # no walk meets it, so none leaves it out
+    assert main(["--force-exclude", "nothing.py"]) == 2
+
+
 def test_exclude(buggy):
     assert main(["--exclude", "docs,train.py"]) == 0
 

@@ -95,6 +95,12 @@ def test_nothing_reaches_a_terminal_or_a_workflow_raw(form: str, hostile: str) -
         assert all(json.loads(line) for line in text.splitlines())
     elif form == "junit":
         ElementTree.fromstring(text)
+    elif form == "azure":
+        (line,) = text.splitlines()
+        command = re.fullmatch(r"##vso\[task\.logissue ((?:\w+=[^;\]]*;)+)\](.*)", line)
+        assert command is not None
+        values = [each.partition("=")[0] for each in command[1].split(";")]
+        assert values == ["type", "sourcepath", "linenumber", "columnnumber", "code", ""]
     elif form == "github":
         (line,) = text.splitlines()
         assert line.startswith("::error title=sampler-lint (SMP101),file=")
@@ -156,6 +162,14 @@ def test_github() -> None:
     )
     (line,) = told("github", finding(end=Position(4, 2))).splitlines()
     assert ",line=2,endLine=4::" in line
+
+
+def test_azure(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = os.path.abspath("a;b].py").replace(";", "%3B").replace("]", "%5D")
+    assert told("azure", finding("a;b].py", "100 % wrong; ]")) == (
+        f"##vso[task.logissue type=error;sourcepath={path};linenumber=2;columnnumber=3;"
+        "code=SMP101;]a;b].py:2:3: SMP101 100 %AZP25 wrong; ]\n"
+    )
 
 
 def test_gitlab(monkeypatch: pytest.MonkeyPatch) -> None:

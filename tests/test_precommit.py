@@ -76,6 +76,14 @@ def test_a_clean_file_passes(hooks, project):
     assert "Passed" in out
 
 
+def test_what_the_configuration_excludes_is_left_out(hooks, project):
+    (project / "sampler-lint.toml").write_text('exclude = ["train.py"]\n')
+    for hook in ("sampler-lint", "sampler-lint-fix"):
+        code, out = try_repo(hooks, hook, "train.py", "clean.py", cwd=project)
+        assert code == 0, out
+    assert (project / "train.py").read_bytes() == BAD
+
+
 def test_fix(hooks, project):
     code, out = try_repo(hooks, "sampler-lint-fix", "train.py", "clean.py", cwd=project)
     assert code == 1, out

@@ -45,7 +45,7 @@ _SKIPPED = frozenset(
 _SKIPPED_UNLESS_PACKAGE = frozenset({"_build", "build", "dist"})
 
 #: How the names of checked files end.
-_CHECKED = (".py", ".ipynb")
+CHECKED = (".py", ".ipynb")
 _MISSING = "no such file or directory"
 
 
@@ -150,7 +150,7 @@ class _Walk:
                 for entry in entries:
                     name = entry.name
                     is_folder = entry.is_dir(follow_symlinks=False)
-                    if not is_folder and not name.endswith(_CHECKED):
+                    if not is_folder and not name.endswith(CHECKED):
                         continue
                     below = os.path.join(folder, name)
                     real_below = os.path.join(real_folder, name)

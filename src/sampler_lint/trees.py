@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from sampler_lint.discovery import Discovery, find_files
+from sampler_lint.discovery import CHECKED, Discovery, find_files
 from sampler_lint.findings import FileError, Finding, Fix
 from sampler_lint.options import Options, OptionsOf
+from sampler_lint.roots import project_root
 
 if TYPE_CHECKING:
     from sampler_lint.model.linked import Model
@@ -23,6 +24,17 @@ if TYPE_CHECKING:
 def find(paths: Sequence[str], options_of: OptionsOf) -> Discovery:
     """The Python files at and below ``paths`` that no configuration excludes."""
     return find_files(paths, lambda folder: options_of(folder).exclusions)
+
+
+def not_excluded(paths: Sequence[str], options_of: OptionsOf) -> list[str]:
+    """The paths without files that a walk through their project leaves out."""
+    roots = {os.path.abspath(project_root(path)) for path in paths if os.path.isfile(path)}
+    kept = {os.path.realpath(path) for path in find(sorted(roots), options_of).files}
+    return [
+        path
+        for path in paths
+        if not (os.path.isfile(path) and path.endswith(CHECKED)) or os.path.realpath(path) in kept
+    ]
 
 
 def files_of(root: str, options_of: OptionsOf, shown: Mapping[str, str]) -> dict[str, str]:

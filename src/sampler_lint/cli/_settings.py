@@ -34,6 +34,11 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
             help=f"{text}; comma-separated",
         )
     group.add_argument(
+        "--force-exclude",
+        action="store_true",
+        help="leave out what is excluded even if it is named",
+    )
+    group.add_argument(
         "--stdin-filename", metavar="NAME", help="the file that standard input (-) stands for"
     )
 

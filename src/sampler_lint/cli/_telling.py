@@ -21,8 +21,8 @@ def add_telling(parser: argparse.ArgumentParser) -> None:
         "--output-format",
         metavar="FORMAT",
         type=output_format,
-        help="text (default), concise, grouped, json, json-lines, sarif, github, gitlab, junit "
-        "or rdjson",
+        help="text (default), concise, grouped, json, json-lines, sarif, github, gitlab, azure, "
+        "junit or rdjson",
     )
     group.add_argument("--output-file", metavar="FILE", help="write the report there")
     group.add_argument("--color", choices=("auto", "always", "never"), default="auto")

@@ -88,6 +88,10 @@ def main(argv: Sequence[str]) -> int:
         print(clear_cache(arguments))
         return CLEAN
     options = settings.options
+    if arguments.force_exclude and not overlay:
+        from sampler_lint.trees import not_excluded
+
+        paths = not_excluded(paths, options)
     if arguments.add_noqa or arguments.write_baseline is not None:
         if fixing or overlay:
             raise UsageError("--add-noqa and --write-baseline neither fix nor read standard input")

@@ -547,3 +547,175 @@ def test_next_with_nothing_left(tmp_path: Path, less: int, body: str) -> None:
     text = MIXED.format(less=less, body=textwrap.indent(body, " " * 12), mark="  # !" * bool(less))
     found, wanted = check(tmp_path, text, "SMP304")
     assert found == wanted
+
+
+# SMP401: read from outside
+
+OUTSIDE = """
+class Own(Sampler):
+    def __init__(self, data):
+        self.data = data
+
+    def __iter__(self):
+        return iter(range(len(self.data)))
+
+    def set_epoch(self, epoch):
+        {setter}
+
+
+def main(data, sharded):
+    sampler = {sampler}
+    loader = DataLoader(data, sampler=sampler)
+    for epoch in range(3):
+        {line}
+        for batch in loader:
+            pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("sampler", "line", "setter"),
+    [
+        ("Own(data)", "sampler.set_epochs(epoch)  # !", "self.epoch = epoch"),
+        ("Own(data)", "print(loader.sampler.data_source)  # !", "self.epoch = epoch"),
+        ("Own(data)", "print(loader.sampler.data)", "self.epoch = epoch"),
+        ("Own(data)", "sampler.extra = 1; print(sampler.extra)", "self.epoch = epoch"),
+        ("Own(data)", "if hasattr(sampler, 'size'): print(sampler.size)", "self.epoch = epoch"),
+        ("Own(data)", "print(sampler.size if sharded(sampler) else 0)", "self.epoch = epoch"),
+        ("DistributedSampler(data)", "print(sampler.world_size)  # !", "self.epoch = epoch"),
+        ("DistributedSampler(data)", "print(sampler.total_size)", "self.epoch = epoch"),
+        (
+            "DistributedSampler(data) if sharded else Own(data)",
+            "print(sampler.rank)",
+            "self.epoch = epoch",
+        ),
+        ("Own(data)", "sampler.set_epoch(epoch)", "self.epoch += epoch  # !"),
+    ],
+)
+def test_attributes_from_outside(tmp_path: Path, sampler: str, line: str, setter: str) -> None:
+    text = OUTSIDE.format(sampler=sampler, line=line, setter=setter)
+    found, wanted = check(tmp_path, text, "SMP401")
+    assert found == wanted
+
+
+# SMP402: who gets one more
+
+PARTS = """
+class Parts(Sampler):
+    def __init__(self, data, world_size, rank):
+        self.data, self.world_size, self.rank = data, world_size, rank
+        self.share = {share}
+        self.rest = {rest}
+
+    def __iter__(self):
+        begin = self.rank * self.share + min(self.rank, self.rest)
+        return iter(range(begin, begin + self.share + (self.rank < self.rest)))
+
+
+def sizes(total, num_shards):
+    size = total // num_shards
+    out = [size] * num_shards
+    for i in range({left}):
+        out[i] += 1
+    return out
+"""
+
+
+@pytest.mark.parametrize(
+    ("share", "rest", "left"),
+    [
+        ("len(data) // world_size", "self.share % world_size  # !", "total % num_shards"),
+        ("len(data) // world_size", "len(data) % world_size", "total % num_shards"),
+        ("int(math.floor(len(data) / world_size))", "self.share % world_size  # !", "3"),
+    ],
+)
+def test_remainders_kept_for_later(tmp_path: Path, share: str, rest: str, left: str) -> None:
+    text = PARTS.format(share=share, rest=rest, left=left)
+    found, wanted = check(tmp_path, text, "SMP402")
+    assert found == wanted
+
+
+def test_remainder_as_a_range(tmp_path: Path) -> None:
+    text = PARTS.format(share="1", rest="0", left="size % num_shards").replace(
+        "range(size % num_shards):", "range(size % num_shards):  # !"
+    )
+    found, wanted = check(tmp_path, text, "SMP402")
+    assert found == wanted
+
+
+# SMP403: what is passed
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "kw = dict(batch_size=4, num_worker=2)  # !\nDataLoader(data, **kw)",
+        "kw = {'num_worker': 2}  # !\nDataLoader(data, **kw)",
+        "kw = {'num_worker': 2}\nn = kw.pop('num_worker')\nDataLoader(data, **kw)",
+        "kw = {'mine': 2}\nDataLoader(data, **kw)",
+        "DistributedSampler(data, dist.get_rank(), dist.get_world_size())  # !",
+        "DistributedSampler(data, dist.get_world_size(), dist.get_rank())",
+        "BatchSampler(data, 4)  # !",
+        "BatchSampler(data, 4, drop_last=False)",
+        "BatchSampler(*data)",
+        "class Own(DataLoader):\n    def __init__(self, data, **kw):\n"
+        "        super().__init__(data, num_worker=2, **kw)  # !",
+    ],
+)
+def test_arguments_of_constructors(tmp_path: Path, source: str) -> None:
+    found, wanted = check(tmp_path, source, "SMP403")
+    assert found == wanted
+
+
+# SMP404: setters that set nothing
+
+SETTER = """
+class Own(Sampler):
+    def __init__(self, data):
+        self.data, self.epoch = data, 0
+
+    def __iter__(self):
+        g = torch.Generator()
+        g.manual_seed(self.epoch)
+        return iter(torch.randperm(len(self.data), generator=g).tolist())
+
+    def set_epoch(self, epoch):
+        {line}
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "self.epoch == epoch  # !",
+        "self.epoch: epoch  # !",
+        "self.epoch = self.epoch  # !",
+        "self.epoch = epoch",
+        "self.epoch: int = epoch",
+        "self.epoch = self.epoch if epoch is None else epoch",
+        "assert self.epoch == epoch",
+        "self.epoch = epoch; self.epoch == epoch",
+    ],
+)
+def test_setters_that_set_nothing(tmp_path: Path, line: str) -> None:
+    found, wanted = check(tmp_path, SETTER.format(line=line), "SMP404")
+    assert found == wanted
+
+
+@pytest.mark.parametrize(
+    ("count", "mark"),
+    [
+        ("len(dataset) // num_replicas", "  # !"),
+        ("-(-len(dataset) // num_replicas)", ""),
+        ("(len(dataset) + num_replicas - 1) // num_replicas", ""),
+    ],
+)
+def test_counts_before_the_base_works_out_its_own(tmp_path: Path, count: str, mark: str) -> None:
+    source = f"""
+    class Own(DistributedSampler):
+        def __init__(self, dataset, num_replicas=None, rank=None):
+            self.num_samples = {count}
+            super().__init__(dataset, num_replicas, rank){mark}
+    """
+    found, wanted = check(tmp_path, source, "SMP404")
+    assert found == wanted

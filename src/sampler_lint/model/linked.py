@@ -230,8 +230,14 @@ class Model:
         names: set[str] = set()
         for scope in scopes_inside(cls):
             for store in scope.stores:
-                if isinstance(store.target, Attr) and self_class(store.target.value) is cls:
-                    names.add(store.target.name)
+                target = store.target
+                # `self.x += 1` reads it first.
+                if (
+                    isinstance(target, Attr)
+                    and self_class(target.value) is cls
+                    and store.how != "aug"
+                ):
+                    names.add(target.name)
         return names
 
     @cached_property

@@ -16,9 +16,11 @@ from sampler_lint.model.facts import (
     AugAssign,
     Bin,
     Call,
+    Class,
     Compare,
     Const,
     Expr,
+    For,
     If,
     Name,
     Scope,
@@ -29,6 +31,7 @@ from sampler_lint.model.facts import (
     statements,
     walk,
 )
+from sampler_lint.model.linked import scopes_inside
 
 _ORDER = frozenset({"Lt", "LtE", "Gt", "GtE"})
 
@@ -71,6 +74,8 @@ def _division(value: Expr) -> Bin | None:
         return value
     if isinstance(value, Call) and last_name(value.func) in {"int", "floor"}:
         inner = value.positional
+        if len(inner) == 1 and isinstance(inner[0], Call):
+            return _division(inner[0])
         if len(inner) == 1 and isinstance(inner[0], Bin) and inner[0].op in {"Div", "FloorDiv"}:
             return inner[0]
     return None
@@ -96,10 +101,13 @@ def hands_out_leftovers(scope: Scope, remainder: Remainder, quotient: Quotient) 
     stmt = remainder.stmt
     if isinstance(stmt, Assign) and stmt.value is remainder.node and len(stmt.targets) == 1:
         name = stmt.targets[0]
+        kept = isinstance(name, Attr) and isinstance(scope.outer, Class)
+        around = scopes_inside(scope.outer) if kept and isinstance(scope.outer, Class) else [scope]
         return any(
             same(node, name) and _decides(user, node, quotient)
-            for user in statements(scope.body)
-            if user.order > stmt.order
+            for where in around
+            for user in statements(where.body)
+            if where is not scope or user.order > stmt.order
             for expr in expressions(user)
             for node in walk(expr)
         )
@@ -122,10 +130,26 @@ def _decides(stmt: Stmt, node: Expr, quotient: Quotient) -> bool:
                 and node in outer.positional
             ):
                 return True
+    if isinstance(stmt, For) and _is_range(stmt.iter, node):
+        return any(_adds_one(inner) for inner in statements(stmt.body))
     return (
         isinstance(stmt, If)
         and any(part is node for part in walk(stmt.test))
         and any(_raises_quotient(inner, quotient) for inner in statements(stmt.body))
+    )
+
+
+def _is_range(expr: Expr, node: Expr) -> bool:
+    return isinstance(expr, Call) and last_name(expr.func) == "range" and expr.positional == [node]
+
+
+def _adds_one(stmt: Stmt) -> bool:
+    """``sizes[i] += 1``."""
+    return (
+        isinstance(stmt, AugAssign)
+        and stmt.op == "Add"
+        and isinstance(stmt.value, Const)
+        and stmt.value.value == 1
     )
 
 

@@ -38,6 +38,7 @@ from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.model.ranks import mentions_ranks
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._foreign_reads import is_forgiven, near_names, outside_reads
 from sampler_lint.rules._mend import fix, text_of
 from sampler_lint.rules._quotient import quotients, remainders
 from sampler_lint.rules._region import Region, offsets
@@ -49,7 +50,8 @@ class UndefinedAttribute(Rule):
     What it does:
         Reports reads of `self.x` in a sampler class where neither the class, nor a base, nor a
         subclass, nor an assignment from outside defines `x`, and reads in `__init__` before
-        anything can have set `x`. Silent when a base is not known, and when the class can get
+        anything can have set `x`; and, elsewhere, `sampler.x` where the object is certainly a
+        sampler that has no `x`. Silent when a base is not known, and when the class can get
         attributes by name (`setattr`, `__getattr__`, `__dict__`). Reports as well
         `loader.sampler.set_epoch(...)` that nothing guards, where the loader is built with
         `DistributedSampler` or with none: torch's own samplers have no such method.
@@ -84,6 +86,7 @@ class UndefinedAttribute(Rule):
             if model.is_sampler_class(cls) or ("Sampler" in cls.name and cls.method("__iter__")):
                 yield from self._class(model, module, cls)
         yield from _no_epoch_to_set(model)
+        yield from outside_reads(model)
 
     def _class(self, model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         attributes = model.attributes(cls)
@@ -100,12 +103,12 @@ class UndefinedAttribute(Rule):
         yield from _too_early(model, module, cls, asked)
         subclasses: set[str] | None = None
         for scope in scopes_inside(cls):
-            for read in scope.reads:
+            for read in _reads(scope):
                 if self_class(read.value) is not cls or read.name in defined or read.name in asked:
                     continue
                 if _is_declared(read):
                     continue
-                if read.name.startswith("__") or _is_forgiven(read):
+                if read.name.startswith("__") or is_forgiven(read):
                     continue
                 if model.project.stores_of(read.name) and _set_from_outside(model, read):
                     continue
@@ -128,7 +131,7 @@ class UndefinedAttribute(Rule):
             method = method.outer
         where = f"`{method.name}`" if isinstance(method, Function) else "the class body"
         count = _divided_count(cls, scope, read)
-        near = _near(read.name, defined)
+        near = near_names(read.name, defined)
         meant = None
         if count is not None:
             meant = text_of(module.source, count)
@@ -157,6 +160,14 @@ class UndefinedAttribute(Rule):
 
         mend = None if meant is None else functools.partial(reading, meant)
         return Suspect(module, read, message, mend=mend, candidates=candidates)
+
+
+def _reads(scope: Scope) -> Iterator[Attr]:
+    """The attribute reads of a scope, those of ``self.x += 1`` too."""
+    yield from scope.reads
+    for store in scope.stores:
+        if store.how == "aug" and isinstance(store.target, Attr):
+            yield store.target
 
 
 def _no_epoch_to_set(model: Model) -> Iterator[Suspect]:
@@ -283,7 +294,7 @@ def _too_early(model: Model, module: Module, cls: Class, asked: set[object]) -> 
             or any(stores.values())
             or any(s.stmt.order <= read.stmt.order for s in own)
             or _may_set_before(init, read)
-            or _is_forgiven(read)
+            or is_forgiven(read)
             or _is_declared(read)
         ):
             continue
@@ -365,41 +376,16 @@ def _alike(name: str, *others: str) -> bool:
     return any(difflib.SequenceMatcher(None, name, other).ratio() >= 0.6 for other in others)
 
 
-def _near(name: str, defined: set[str]) -> list[str]:
-    own = [other for other in defined if not other.startswith("__")]
-    bare = name.replace("_", "").lower()
-    alike = [other for other in own if other.replace("_", "").lower() == bare]
-    if alike:
-        return alike
-    return difflib.get_close_matches(name, own, n=2, cutoff=0.8)
-
-
 def _is_declared(read: Attr) -> bool:
     """``self.x: int``, which reads nothing."""
     return isinstance(read.stmt, Declare) and read.stmt.target is read
 
 
-def _is_forgiven(read: Attr) -> bool:
-    """Whether an ``except AttributeError`` (or wider) is around the read."""
-    if read.stmt is None:
-        return False
-    for stmt in read.stmt.ancestors():
-        if isinstance(stmt, Try) and any(inner.encloses(read.stmt) for inner in stmt.body):
-            for kind, _ in stmt.handlers:
-                if kind is None or last_name(kind) in {
-                    "AttributeError",
-                    "Exception",
-                    "BaseException",
-                }:
-                    return True
-                if not isinstance(kind, Attr) and last_name(kind) is None:
-                    return True  # a tuple of types
-    return False
-
-
 def _set_from_outside(model: Model, read: Attr) -> bool:
     """Whether some ``obj.name = …`` that is no method's ``self`` may set it."""
     return any(
-        isinstance(store.target, Attr) and self_class(store.target.value) is None
+        isinstance(store.target, Attr)
+        and self_class(store.target.value) is None
+        and store.how != "aug"
         for store in model.project.stores_of(read.name)
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model.facts import (
@@ -14,6 +15,7 @@ from sampler_lint.model.facts import (
     Const,
     Expr,
     If,
+    Map,
     Name,
     Node,
     Try,
@@ -22,7 +24,8 @@ from sampler_lint.model.facts import (
     last_name,
     walk,
 )
-from sampler_lint.model.linked import Model
+from sampler_lint.model.flow import Table
+from sampler_lint.model.linked import DATA_LOADER, Model
 from sampler_lint.model.project import Module
 from sampler_lint.model.signatures import Construction, Signature, base_inits, constructions
 from sampler_lint.rules._base import Rule, Suspect
@@ -38,6 +41,7 @@ _ALIASES = {
     "bs": "batch_size",
     "global_rank": "rank",
 }
+_PLACES = {"get_rank": "rank", "get_world_size": "num_replicas"}
 _BOOLEAN = frozenset({"shuffle", "drop_last", "replacement", "pin_memory"})
 _NUMBER = frozenset({"batch_size", "num_workers", "num_replicas", "rank", "seed", "num_samples"})
 _OBJECT = frozenset({"dataset", "data_source", "sampler", "batch_sampler", "generator"})
@@ -52,9 +56,10 @@ class WrongArgument(Rule):
         Compares calls that build a sampler or a loader, and calls of a base's `__init__`, with
         the constructor's real parameters (torch's, or those of the class in this repository).
         Reports a keyword that it does not have, more positional arguments than it takes, an
-        argument given twice, and a positional argument that lands on another parameter than the
-        one it is named after (`DistributedSampler(dataset, rank, ...)`, where `rank` becomes
-        `num_replicas`). Silent where the constructor takes `**kwargs` or is not known.
+        argument given twice, one that is missing, and a positional argument that lands on another
+        parameter than the one it is named after (`DistributedSampler(dataset, rank, ...)`, where
+        `rank` becomes `num_replicas`). Silent where the constructor takes `**kwargs` or is not
+        known.
 
     Why is this bad?
         An unknown keyword is a TypeError when the line runs, which for an evaluation loader or a
@@ -83,13 +88,14 @@ class WrongArgument(Rule):
         for made in constructions(model):
             yield from self._construction(model, made)
         for _, cls in model.classes():
-            if model.is_sampler_class(cls):
+            if model.is_sampler_class(cls) or model.is_a(cls, DATA_LOADER) is True:
                 for made in base_inits(model, cls):
                     yield from self._construction(model, made)
 
     def _construction(self, model: Model, made: Construction) -> Iterator[Suspect]:
         module = model.module_of(made.call.scope)
-        yield from _keywords(module, made)
+        named = [*_keywords(module, made), *_in_tables(model, made)]
+        yield from named
         signature = made.signature
         given = made.positional
         if len(given) > len(signature.positional) and not signature.open_positional:
@@ -97,6 +103,10 @@ class WrongArgument(Rule):
                 yield _too_many(module, made)
             return
         if _expects_error(made.call):
+            return
+        missing = _missing(made)
+        if missing and not named and not _is_conditional(made.call):
+            yield _too_few(module, made, missing)
             return
         for index, value in enumerate(given[: len(signature.positional)]):
             meant = _meant(signature, made, index, value)
@@ -167,6 +177,65 @@ def _near(name: str, made: Construction) -> tuple[str | None, bool]:
     return None, False
 
 
+def _in_tables(model: Model, made: Construction) -> Iterator[Suspect]:
+    """Slips of the pen among the keys of a dict that is passed by ``**``."""
+    if made.signature.open_keywords:
+        return
+    for arg in made.args:
+        if arg.stars != 2 or not isinstance(arg.value, Name):
+            continue
+        tables = model.flow.values(arg.value)
+        if len(tables) != 1 or _is_changed(arg.value):
+            continue
+        table = next(iter(tables))
+        if not isinstance(table, Table) or not isinstance(table.node, (Map, Call)):
+            continue
+        module = model.module_of(table.node.scope)
+        for name, node in _entries(module, table.node):
+            near, sure = _near(name, made)
+            if name in made.signature.names or near is None or not sure:
+                continue
+            message = (
+                f"`{made.built}` takes no argument `{name}`, which it gets by `**`: TypeError when "
+                f"the line runs; did you mean `{near}`?"
+            )
+            why = (f"{model.place(made.call.scope, made.call)}: passed here",)
+            mend = partial(_rename, module, node, name, near)
+            yield Suspect(module, node, message, why=why, mend=mend)
+
+
+def _is_changed(name: Name) -> bool:
+    """Whether something may be taken out of the dict before it is passed."""
+    return any(
+        isinstance(call.func, Attr)
+        and isinstance(call.func.value, Name)
+        and call.func.value.id == name.id
+        and call.func.name in {"pop", "clear", "update"}
+        for call in name.scope.calls
+    )
+
+
+def _entries(module: Module, node: Map | Call) -> Iterator[tuple[str, Node]]:
+    """The keys of a dict display or ``dict(…)``, and their places."""
+    if isinstance(node, Map):
+        for key, _ in node.items:
+            if isinstance(key, Const) and isinstance(key.value, str):
+                yield key.value, key
+    else:
+        for arg in node.args:
+            if arg.keyword is not None:
+                yield arg.keyword, keyword_node(module, arg)
+
+
+def _rename(module: Module, node: Node, old: str, new: str) -> Fix | None:
+    start, end = offsets(module.source, node)
+    found = module.source.text.find(old, start, end)
+    if found < 0:
+        return None
+    edit = Edit(module.source.path, found, found + len(old), new)
+    return fix(f"Pass it as `{new}`", Applicability.SAFE, [edit], module.source)
+
+
 def keyword_node(module: Module, arg: Arg) -> Node:
     """The name in ``name=value``; the value if it cannot be found."""
     source = module.source
@@ -200,6 +269,22 @@ def _too_many(module: Module, made: Construction) -> Suspect:
     return Suspect(module, extra, message, end=made.positional[-1])
 
 
+def _missing(made: Construction) -> list[str]:
+    """The parameters that must be given and are not."""
+    if any(arg.stars for arg in made.args):
+        return []
+    given = {arg.keyword for arg in made.args}
+    given.update(made.signature.positional[: len(made.positional)])
+    order = [*made.signature.positional, *sorted(made.signature.keywords)]
+    return [name for name in order if name in made.signature.required and name not in given]
+
+
+def _too_few(module: Module, made: Construction, missing: list[str]) -> Suspect:
+    names = " and ".join(f"`{name}`" for name in missing)
+    message = f"`{made.built}` is built without {names}: TypeError when the line runs; pass it"
+    return Suspect(module, made.call, message)
+
+
 def _meant(signature: Signature, made: Construction, index: int, value: Expr) -> str | None:
     """The parameter that a positional argument was meant for, if it is not the one it gets."""
     place = signature.positional[index]
@@ -219,6 +304,8 @@ def _meant(signature: Signature, made: Construction, index: int, value: Expr) ->
 def _named(value: Expr) -> str | None:
     if isinstance(value, Name):
         return value.id
+    if isinstance(value, Call):
+        return _PLACES.get(last_name(value.func) or "")
     return value.name if isinstance(value, Attr) else None
 
 

@@ -11,6 +11,7 @@ from sampler_lint.model import catalog
 from sampler_lint.model.facts import (
     Assign,
     Attr,
+    Bin,
     Call,
     Class,
     Const,
@@ -22,6 +23,7 @@ from sampler_lint.model.facts import (
     Raise,
     Scope,
     Store,
+    Unary,
     While,
     expressions,
     last_name,
@@ -36,6 +38,7 @@ from sampler_lint.model.signatures import Construction, base_inits
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._kept_seed import name_reads, seed_not_read
 from sampler_lint.rules._mend import fix, name_of, text_of
+from sampler_lint.rules._no_effect import no_effect
 from sampler_lint.rules._region import offsets
 
 _GETTER = re.compile(r"^(get_)?state(_dict)?$")
@@ -46,6 +49,8 @@ _CONFIG = re.compile(
 _PROTOCOL = ("__iter__", "__len__", "set_epoch")
 #: What `DistributedSampler.__init__` stores when the argument is left out.
 _DEFAULTS = {"shuffle": True, "seed": 0, "drop_last": False}
+#: What it works out itself, whatever it is given.
+_WORKED_OUT = frozenset({"num_samples", "total_size"})
 _SURE = 0.88
 
 
@@ -57,6 +62,7 @@ class MisdirectedAssignment(Rule):
         an attribute that nothing reads beside a near one that is read (`sampler.epochs = epoch`);
         a local variable that nothing reads, named like an attribute of the sampler (`epoch =
         epoch` in `set_epoch`);
+        a setter that assigns nothing (`self.epoch == epoch`, `self.epoch: epoch`);
         an attribute set before `super().__init__(...)`, which stores another value over it;
         a `seed` that the constructor keeps and nothing reads, beside a shuffle with a generator of
         the whole process;
@@ -101,6 +107,7 @@ class MisdirectedAssignment(Rule):
             yield from _state_getter(module, cls)
             yield from _hidden(model, module, cls)
             yield from seed_not_read(model, module, cls)
+            yield from no_effect(module, cls)
 
 
 class _Reads:
@@ -340,7 +347,8 @@ def _overwritten(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
             if (
                 isinstance(target, Attr)
                 and self_class(target.value) is cls
-                and target.name in entry.attributes & set(entry.params) & read
+                and target.name in entry.attributes & read
+                and (target.name in entry.params or _is_floored(target.name, store.value))
                 and store.stmt.order < stmt.order
                 and store.value is not None
                 and store.how == "assign"
@@ -364,12 +372,29 @@ def _given(made: Construction, name: str) -> Expr | None:
     for arg in made.args:
         if arg.keyword == name:
             return arg.value
+    if name not in made.signature.positional:
+        return None
     index = made.signature.positional.index(name)
     return made.positional[index] if index < len(made.positional) else None
 
 
+def _is_floored(name: str, value: Expr | None) -> bool:
+    """Whether it is a count of the class's own, and not rounded up as the base does."""
+    return (
+        name in _WORKED_OUT
+        and isinstance(value, Bin)
+        and value.op == "FloorDiv"
+        and not any(
+            isinstance(node, Unary) or (isinstance(node, Bin) and node.op in {"Add", "Sub"})
+            for node in walk(value)
+        )
+    )
+
+
 def _differs(target: Attr, stored: Expr, given: Expr | None) -> bool:
     """Whether the base certainly stores another value than the one stored before."""
+    if target.name in _WORKED_OUT:
+        return True
     if given is None:
         return target.name in _DEFAULTS and not (
             isinstance(stored, Const) and stored.value == _DEFAULTS[target.name]
@@ -393,14 +418,16 @@ def _overwrite(
 ) -> Suspect:
     shown = text_of(module.source, target)
     base = made.built
-    what = (
-        f"sets it to `{text_of(module.source, given)}`"
-        if given is not None
-        else f"sets it to its default, {_DEFAULTS[target.name]}"
-    )
+    advice = f"pass `{target.name}={shown}`"
+    if given is not None:
+        what = f"sets it to `{text_of(module.source, given)}`"
+    elif target.name in _WORKED_OUT:
+        what, advice = "works out its own", "set it after that call"
+    else:
+        what = f"sets it to its default, {_DEFAULTS[target.name]}"
     message = (
         f"`{shown} = {text_of(module.source, stored)}` is lost: `{base}.__init__`, called after "
-        f"it, {what}; pass `{target.name}={shown}`"
+        f"it, {what}; {advice}"
     )
     why = (f"{module.display}:{store.stmt.row}: `{shown}` set here",)
 

@@ -1,0 +1,151 @@
+"""Attributes that are read of a sampler from outside, and what of them it does not have."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+
+from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.model import catalog
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Choice,
+    Const,
+    If,
+    Other,
+    Try,
+    While,
+    expressions,
+    last_name,
+    walk,
+)
+from sampler_lint.model.flow import Obj, Value, self_class
+from sampler_lint.model.linked import Model
+from sampler_lint.model.program_files import is_test
+from sampler_lint.model.project import Module
+from sampler_lint.rules._base import Suspect
+from sampler_lint.rules._mend import fix, text_of
+from sampler_lint.rules._region import offsets
+
+
+def outside_reads(model: Model) -> Iterator[Suspect]:
+    """``sampler.name`` where every sampler that it may be has no ``name``."""
+    for module in model.modules:
+        if is_test(module):
+            continue
+        for scope in module.facts.scopes:
+            for read in scope.reads:
+                if (
+                    not _says_sampler(read)
+                    or self_class(read.value) is not None
+                    or read.name.startswith("__")
+                    or model.project.stores_of(read.name)
+                    or is_forgiven(read)
+                    or _is_asked(read)
+                ):
+                    continue
+                suspect = _missing(model, module, read)
+                if suspect is not None:
+                    yield suspect
+
+
+def _says_sampler(read: Attr) -> bool:
+    return "sampler" in (last_name(read.value) or "").lower()
+
+
+def _missing(model: Model, module: Module, read: Attr) -> Suspect | None:
+    owners = model.flow.values(read.value)
+    if not owners:
+        return None
+    had: set[str] | None = None
+    for owner in owners:
+        names = _names(model, owner)
+        if names is None or read.name in names:
+            return None
+        had = names if had is None else had & names
+    owner = next(o for o in owners if isinstance(o, Obj))
+    near = near_names(read.name, had or set())
+    shown = text_of(module.source, read)
+    message = f"`{shown}`: a `{owner.name}` has no `{read.name}`: AttributeError when the line runs"
+    if len(near) == 1:
+        message += f"; did you mean `{near[0]}`?"
+
+    def mend() -> Fix | None:
+        if len(near) != 1:
+            return None
+        end = offsets(module.source, read)[1]
+        edit = Edit(module.source.path, end - len(read.name), end, near[0])
+        return fix(f"Read `{near[0]}`", Applicability.UNSAFE, [edit], module.source)
+
+    why = (f"{model.place_of(owner)}: built here",)
+    return Suspect(module, read, message, why=why, mend=mend)
+
+
+def _names(model: Model, owner: Value) -> set[str] | None:
+    """The attributes of what is certainly a sampler; None when there may be others."""
+    if not isinstance(owner, Obj) or model.role(owner) not in {"sampler", "batch_sampler"}:
+        return None
+    if isinstance(owner.cls, str):
+        names: set[str] = {*dir(object), "__dict__"}
+        for entry in catalog.known_mro(owner.cls):
+            names |= entry.attributes | entry.methods | set(entry.params) | entry.keywords
+        return names
+    names = set()
+    for cls in (owner.cls, *model.flow.subclasses(owner.cls)):
+        attributes = model.attributes(cls)
+        if attributes.open is not None:
+            return None
+        names |= attributes.names
+    return names
+
+
+def _is_asked(read: Attr) -> bool:
+    """Whether a condition around the read looks at the object first."""
+    if read.stmt is None:
+        return True
+    owner = last_name(read.value)
+    tests = [s.test for s in read.stmt.ancestors() if isinstance(s, (If, While))]
+    for expr in expressions(read.stmt):
+        for node in walk(expr):
+            if isinstance(node, Choice) and node.test is not None:
+                tests.append(node.test)
+            elif isinstance(node, Other) or (
+                isinstance(node, Call) and last_name(node.func) in {"hasattr", "isinstance"}
+            ):
+                return True
+    return any(
+        last_name(node) == owner
+        or (isinstance(node, Const) and node.value == read.name)
+        or (isinstance(node, Call) and last_name(node.func) in {"hasattr", "isinstance", "type"})
+        for test in tests
+        for node in walk(test)
+    )
+
+
+def near_names(name: str, defined: set[str]) -> list[str]:
+    """The names that a slip of the pen may have made of ``name``."""
+    own = [other for other in defined if not other.startswith("__")]
+    bare = name.replace("_", "").lower()
+    alike = [other for other in own if other.replace("_", "").lower() == bare]
+    if alike:
+        return alike
+    return difflib.get_close_matches(name, own, n=2, cutoff=0.8)
+
+
+def is_forgiven(read: Attr) -> bool:
+    """Whether an ``except AttributeError`` (or wider) is around the read."""
+    if read.stmt is None:
+        return False
+    for stmt in read.stmt.ancestors():
+        if isinstance(stmt, Try) and any(inner.encloses(read.stmt) for inner in stmt.body):
+            for kind, _ in stmt.handlers:
+                if kind is None or last_name(kind) in {
+                    "AttributeError",
+                    "Exception",
+                    "BaseException",
+                }:
+                    return True
+                if not isinstance(kind, Attr) and last_name(kind) is None:
+                    return True  # a tuple of types
+    return False

@@ -28,6 +28,9 @@ from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._mend import fix, text_of
 from sampler_lint.rules._region import offsets
 
+#: What SMP301 is about.
+_CONTRACT = frozenset({"batch_size", "drop_last", "sampler"})
+
 
 def outside_reads(model: Model) -> Iterator[Suspect]:
     """``sampler.name`` where every sampler that it may be has no ``name``."""
@@ -39,6 +42,7 @@ def outside_reads(model: Model) -> Iterator[Suspect]:
                 if (
                     not _says_sampler(read)
                     or self_class(read.value) is not None
+                    or read.name in _CONTRACT
                     or read.name.startswith("__")
                     or model.project.stores_of(read.name)
                     or is_forgiven(read)

@@ -145,7 +145,7 @@ def _miscounts(model: Model, module: Module, cls: Class) -> Suspect | None:
 def _runs_dry(model: Model, cls: Class) -> Suspect | None:
     """``next()`` in a generator that finds nothing left: RuntimeError since Python 3.7."""
     trials = model.trials(cls)
-    if not trials.usual or not _calls_next(model, cls):
+    if not trials.usual or not _calls_next(model, cls) or _takes_wrong_remainder(model, cls):
         return None
     around: list[tuple[Trial, Class | None]] = [(trial, None) for trial in trials.usual]
     for inner in inners(model, epoch_state(model, cls)):

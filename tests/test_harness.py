@@ -687,7 +687,7 @@ def test_command_that_hangs_is_named_and_ended(tmp_path):
     script = tmp_path / "train.py"
     script.write_text(HEADER + "read(DataLoader(data))\ntime.sleep(1000)\n")
     environment = {"RANK": "0", "WORLD_SIZE": "1"}
-    _, run = run_command([sys.executable, "train.py"], cwd=tmp_path, timeout=6, env=environment)
+    _, run = run_command([sys.executable, "train.py"], cwd=tmp_path, timeout=15, env=environment)
     assert run.ranks[0].outcome == "hung"
     assert run.ranks[0].place == f"train.py:{len(HEADER.splitlines()) + 2}"
     assert len(run.ranks[0].log.loaders[0].passes) == 3

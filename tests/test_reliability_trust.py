@@ -47,6 +47,7 @@ def hook(event, args):
     finally:
         quiet.pop()
 
+sys.path[:] = [entry for entry in sys.path if entry]  # "" is that of `python -c` alone
 sys.addaudithook(hook)
 from sampler_lint.cli import main
 code = main(sys.argv[1:])

@@ -28,13 +28,8 @@ NOTEBOOK = ".ipynb"
 #: A file without any of these words cannot build, hold or drive a sampler, so it is neither
 #: decoded nor parsed unless another file's names lead to it. What scales pictures and fetches
 #: files is named alike: ``upsampler``, ``grid_sampler``, ``samplerate``, ``downloader``.
-_WORDS = re.compile(
-    rb"(?<!grid_)(?<![Uu]p)(?<![Dd]own)[Ss]ampler(?!ate)"
-    rb"|(?<![Dd]own)(?<!spec\.)[Ll]oader"
-    rb"|set_epoch"
-)
-#: A search for fixed bytes is ten times as fast, and most files end here.
-_STEMS = (b"ampler", b"oader", b"set_epoch")
+_SAMPLER = re.compile(rb"(?<!grid_)(?<![Uu]p)(?<![Dd]own)[Ss]ampler(?!ate)")
+_LOADER = re.compile(rb"(?<![Dd]own)(?<!spec\.)[Ll]oader")
 
 #: Files that say what a project needs have these endings.
 _SETTINGS = (".toml", ".cfg", ".py", ".txt", ".yml", ".yaml")
@@ -59,22 +54,43 @@ class SourceError(Exception):
 
 def is_candidate(data: bytes) -> bool:
     """Whether ``data`` says one of the words that this linter is about."""
-    return any(stem in data for stem in _STEMS) and _WORDS.search(data) is not None
+    return (
+        b"set_epoch" in data
+        or _says(data, b"ampler", _SAMPLER, 1)
+        or _says(data, b"oader", _LOADER, 1)
+    )
+
+
+def _says(data: bytes, stem: bytes, word: re.Pattern[bytes], before: int = 0) -> bool:
+    """Whether ``word`` matches somewhere, ``before`` bytes ahead of its fixed ``stem``.
+
+    A search for fixed bytes is ten times as fast as one for a pattern.
+    """
+    at = data.find(stem)
+    while at >= 0:
+        if at >= before and word.match(data, at - before):
+            return True
+        at = data.find(stem, at + 1)
+    return False
 
 
 #: A file that seeds or splits belongs to the sampler's story though it does not name it, ...
-_SEEDS_OR_SPLITS = re.compile(
-    rb"(?:manual_seed\w{0,40}|random\.seed|seed_everything|set_seed|set_random_seed"
-    rb"|random_split|train_test_split)[(,)]"
+_SEEDS = re.compile(
+    rb"(?:(?<=manual_)seed\w{0,40}|(?:(?<=random\.)|(?<=set_)|(?<=set_random_))seed"
+    rb"|seed_everything)[(,)]"
 )
+_SPLITS = re.compile(rb"(?:(?<=random)|(?<=train_test))_split[(,)]")
 #: ... and so does one that draws, if there is a dataset that may be ordered by the draw.
-_DRAWS = re.compile(rb"(?:randperm|permutation|shuffle)\(")
+_DRAWS = (b"randperm(", b"permutation(", b"shuffle(")
 
 
 def seeds_or_draws(data: bytes) -> bool:
     """Whether ``data``, which is no candidate, may say how a program's data is ordered."""
-    seeds = (b"seed" in data or b"_split" in data) and _SEEDS_OR_SPLITS.search(data) is not None
-    return seeds or (b"Dataset" in data and _DRAWS.search(data) is not None)
+    return (
+        _says(data, b"seed", _SEEDS)
+        or _says(data, b"_split", _SPLITS)
+        or (b"Dataset" in data and any(draw in data for draw in _DRAWS))
+    )
 
 
 def names_a_rule(data: bytes) -> bool:

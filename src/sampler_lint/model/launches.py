@@ -61,7 +61,6 @@ class Launches:
     def __init__(self, model: Model) -> None:
         self._files: ProgramFiles = program_files(model)
         self._project = model.project
-        self._modules = {module.path: module for _, module in self._files.files}
         self._mentions: dict[str, dict[str, set[str]]] = {}
         self._imports: dict[str, list[tuple[str, str | None, str]]] = {}
         self._known: dict[Part, frozenset[Part]] = {}
@@ -103,11 +102,11 @@ class Launches:
         )
 
     def _looks_up_names(self, path: str) -> bool:
-        module = self._modules.get(path)
+        module = self._files.module(path)
         return module is not None and _looks_up_names(self._project, module)
 
     def _parts(self, path: str) -> frozenset[Part]:
-        module = self._modules.get(path)
+        module = self._files.module(path)
         names = self._mentioned(module) if module is not None else ()
         return frozenset(Part(path, name) for name in names)
 
@@ -182,10 +181,9 @@ class Launches:
         if part.name in {_STARTED, _LOADED}:
             return
         leading = self._files.leading_to(part.path)
-        word = part.name.encode()
         for path in leading:
-            module = self._modules.get(path)
-            if module is None or word not in module.source.data:
+            module = self._files.module(path, part.name)
+            if module is None:
                 continue
             if path == part.path:
                 spelled = {part.name}

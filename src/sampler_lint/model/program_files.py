@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
+from typing import NamedTuple
 
 from sampler_lint.model.facts import If, Name, last_name, walk
+from sampler_lint.model.import_scan import imports_in
 from sampler_lint.model.linked import Model
-from sampler_lint.model.project import Module
+from sampler_lint.model.project import Importer, Module, Project
+from sampler_lint.source import NOTEBOOK, SourceError
 
 _TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[^/]*_test\.py$)")
+
+
+class _File(NamedTuple):
+    """A file that may not have been parsed."""
+
+    path: str
+
+    @property
+    def folder(self) -> str:
+        return os.path.dirname(self.path)
 
 
 class ProgramFiles:
@@ -19,49 +33,93 @@ class ProgramFiles:
         self.model = model
         self._importers: dict[str, set[str]] = {}
         self._leading: dict[str, set[str]] = {}
-        self.files = [(program, m) for program, m in self._find() if not is_test(m)]
+        self._contents: dict[str, bytes] = {}
+        self._saying: dict[tuple[str, ...], list[tuple[str, Module]]] = {}
+        self._files = [(program, path) for program, path in self._find() if not self._is_test(path)]
         """Each file with its program; a script may start several."""
+        self._paths = {path for _, path in self._files}
 
-    def _find(self) -> Iterator[tuple[str, Module]]:
+    def _find(self) -> Iterator[tuple[str, str]]:
         project = self.model.project
-        todo = [(project.program_of(module), module) for module in self.model.modules]
-        programs = {module.path: program for program, module in todo}
-        while todo:
-            program, module = todo.pop(0)
-            yield program, module
-            for path in self._imports(module):
-                if path not in programs:
-                    programs[path] = program
-                    other = self._module(path)
-                    if other is not None:
-                        todo.append((program, other))
+        todo = [(project.program_of(module), module.path) for module in self.model.modules]
+        programs = {path: program for program, path in todo}
+        for program, path in todo:
+            yield program, path
+            for imported in self._imports(path):
+                if imported not in programs:
+                    programs[imported] = program
+                    if self._matters(imported):
+                        todo.append((program, imported))
         # A script that says no sampler word itself, but starts what does.
         for path in project.files:
-            if path not in programs:
-                script = self._module(path)
-                if script is not None and not is_test(script):
-                    started = {programs[found] for found in self._imports(script, programs)}
-                    for program in sorted(started):
-                        yield program, script
+            if path not in programs and self._matters(path) and not self._is_test(path):
+                started = {programs[found] for found in self._imports(path, programs)}
+                for program in sorted(started):
+                    yield program, path
 
-    def _imports(self, module: Module, among: Container[str] | None = None) -> list[str]:
-        paths = [
-            path for path in _imported_paths(self.model, module) if among is None or path in among
-        ]
-        for path in paths:
-            self._importers.setdefault(path, set()).add(module.path)
+    def _imports(self, path: str, among: Container[str] | None = None) -> list[str]:
+        paths = [found for found in self._imported(path) if among is None or found in among]
+        for found in paths:
+            self._importers.setdefault(found, set()).add(path)
         return paths
 
-    def _module(self, path: str) -> Module | None:
-        """The file, if it is a package's own or seeds or draws something."""
+    def _imported(self, path: str) -> Iterator[str]:
+        """The files of the tree that a file imports; it is parsed only where it must be."""
         project = self.model.project
-        if path.endswith("__init__.py") or path in project.seeding:
-            return project.module_at(path)
-        return None
+        if not project.is_parsed(path):
+            imports = None if path.endswith(NOTEBOOK) else imports_in(self._content(path))
+            if imports is not None:
+                yield from (found for found, _ in _resolved(project, _File(path), imports))
+                return
+        module = project.module_at(path)
+        if module is not None:
+            yield from (found for found, _ in _imports(self.model, module))
 
-    def of(self, program: str) -> list[Module]:
-        """The files of one program."""
-        return [module for found, module in self.files if found == program]
+    def _content(self, path: str) -> bytes:
+        known = self._contents.get(path)
+        if known is None:
+            try:
+                known = self.model.project.bytes_of(path)
+            except SourceError:
+                known = b""
+            self._contents[path] = known
+        return known
+
+    def _matters(self, path: str) -> bool:
+        """Whether the file is a package's own or seeds or draws something."""
+        return path.endswith("__init__.py") or path in self.model.project.seeding
+
+    def _is_test(self, path: str) -> bool:
+        return _is_test(self.model.project.files[path])
+
+    def module(self, path: str, word: str = "") -> Module | None:
+        """One of the files; None if it is not among them, lacks the word or cannot be parsed."""
+        if path not in self._paths or not self._says(path, word):
+            return None
+        return self.model.project.module_at(path)
+
+    def _says(self, path: str, *words: str) -> bool:
+        """Whether the text of a file has one of some words, or a longer one around it."""
+        module = self.model.project.parsed_at(path)
+        data = module.source.data if module is not None else self._content(path)
+        return any(word.encode() in data for word in words)
+
+    def saying(self, *words: str) -> list[tuple[str, Module]]:
+        """The files that have one of some words, each with its program.
+
+        Most of the others are the ``__init__.py`` of a package, and not parsed at all.
+        """
+        known = self._saying.get(words)
+        if known is None:
+            found = [(program, path) for program, path in self._files if self._says(path, *words)]
+            modules = [(program, self.model.project.module_at(path)) for program, path in found]
+            known = [(program, module) for program, module in modules if module is not None]
+            self._saying[words] = known
+        return known
+
+    def programs_of(self, path: str) -> set[str]:
+        """The programs that a file belongs to."""
+        return {program for program, found in self._files if found == path}
 
     def run_together(self, one: Module, other: Module) -> bool:
         """Whether some file leads to both by its imports, or they are in one library."""
@@ -80,12 +138,14 @@ class ProgramFiles:
         What no script leads to may be found by its name, from a configuration.
         """
         return not self.run_together(one, other) and all(
-            any(
-                script is not None and is_script(script)
-                for script in map(self.model.project.module_at, self.leading_to(module.path))
-            )
-            for module in (one, other)
+            any(map(self._is_script, self.leading_to(module.path))) for module in (one, other)
         )
+
+    def _is_script(self, path: str) -> bool:
+        if not self._says(path, "__name__", "print"):
+            return False
+        module = self.model.project.module_at(path)
+        return module is not None and is_script(module)
 
     def leading_to(self, path: str) -> set[str]:
         """The file itself, and those whose imports lead to it."""
@@ -109,11 +169,11 @@ def program_files(model: Model) -> ProgramFiles:
     return known
 
 
-def files_around(model: Model, module: Module) -> list[Module]:
-    """The files of the programs that a file belongs to."""
-    known = program_files(model)
-    programs = {program for program, found in known.files if found is module}
-    return [found for program, found in known.files if program in programs] or [module]
+def files_around(model: Model, module: Module, word: str) -> list[Module]:
+    """The files of the programs that a file belongs to, those with the word."""
+    files = program_files(model)
+    programs = files.programs_of(module.path)
+    return [found for program, found in files.saying(word) if program in programs] or [module]
 
 
 def is_script(module: Module) -> bool:
@@ -127,7 +187,11 @@ def is_script(module: Module) -> bool:
 
 def is_test(module: Module) -> bool:
     """Whether the file holds tests, where fixed seeds are meant."""
-    return _TEST_PATH.search(module.display.replace("\\", "/")) is not None
+    return _is_test(module.display)
+
+
+def _is_test(shown: str) -> bool:
+    return _TEST_PATH.search(shown.replace("\\", "/")) is not None
 
 
 def is_imported(model: Model, module: Module, name: str) -> bool:
@@ -141,25 +205,25 @@ def is_imported(model: Model, module: Module, name: str) -> bool:
     )
 
 
-def _imported_paths(model: Model, module: Module) -> Iterator[str]:
-    """The files of the tree that a file imports."""
-    yield from (path for path, _ in _imports(model, module))
-
-
 def _imports(model: Model, module: Module) -> Iterator[tuple[str, str | None]]:
     """The files of the tree that a file imports, and what from each; None for all of it."""
-    project = model.project
-    wanted: list[tuple[str, int, str | None]] = [
-        (name, level, None) for name, level in module.facts.star_imports
+    imports: list[tuple[str, str | None, int]] = [
+        (name, None, level) for name, level in module.facts.star_imports
     ]
     for scope in module.facts.scopes:
         for bindings in scope.bindings.values():
-            for binding in bindings:
-                if binding.how == "import":
-                    name, attribute, level = binding.payload
-                    wanted.append((name, level, attribute))
-                    if attribute is not None:
-                        wanted.append((f"{name}.{attribute}".lstrip("."), level, None))
+            imports += [binding.payload for binding in bindings if binding.how == "import"]
+    yield from _resolved(model.project, module, imports)
+
+
+def _resolved(
+    project: Project, importer: Importer, imports: Iterable[tuple[str, str | None, int]]
+) -> Iterator[tuple[str, str | None]]:
+    wanted: list[tuple[str, int, str | None]] = []
+    for name, attribute, level in imports:
+        wanted.append((name, level, attribute))
+        if attribute is not None:
+            wanted.append((f"{name}.{attribute}".lstrip("."), level, None))
     # Importing ``a.b`` runs the package ``a`` first.
     wanted += dict.fromkeys(
         (package, level, "")
@@ -167,7 +231,7 @@ def _imports(model: Model, module: Module) -> Iterator[tuple[str, str | None]]:
         for package in _packages_around(name or "")
     )
     for name, level, attribute in wanted:
-        path = project.find(name or "", module, level)
+        path = project.find(name or "", importer, level)
         if path is not None and path in project.files:
             yield path, attribute
 

@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
+from typing import Protocol
 
 from sampler_lint.findings import FileError
 from sampler_lint.model.extract import FactsError, check_syntax, extract, parse
@@ -48,6 +49,18 @@ _ALWAYS_EXTERNAL = frozenset({"torch"})
 
 #: A function with more names is called by hooks and registries that nobody can follow.
 _MOST_ALIASES = 8
+
+
+class Importer(Protocol):
+    """What an import is relative to."""
+
+    @property
+    def path(self) -> str:
+        """Absolute path."""
+
+    @property
+    def folder(self) -> str:
+        """The folder that it is in."""
 
 
 class Module:
@@ -211,6 +224,10 @@ class Project:
         except SourceError:
             return False
 
+    def parsed_at(self, path: str) -> Module | None:
+        """The module of a file that was parsed before."""
+        return self._modules.get(path)
+
     def is_parsed(self, path: str) -> bool:
         """Whether it has been tried to parse the file."""
         return path in self._modules
@@ -286,7 +303,7 @@ class Project:
             return base + ".py"
         return base if base in self._folders else None
 
-    def find(self, name: str, importer: Module, level: int = 0) -> str | None:
+    def find(self, name: str, importer: Importer, level: int = 0) -> str | None:
         """The file (or namespace folder) that ``import name`` means in ``importer``.
 
         As Python does: relative imports by folder; absolute ones from the import roots, which
@@ -316,7 +333,7 @@ class Project:
             hits = [hit for hit, length in zip(hits, shared, strict=True) if length == best]
         return hits[0] if len(hits) == 1 else None
 
-    def _import_roots(self, name: str, importer: Module) -> tuple[list[str], list[str]]:
+    def _import_roots(self, name: str, importer: Importer) -> tuple[list[str], list[str]]:
         """The folders from which ``import name`` may start: around the importer, and elsewhere.
 
         A package's own folder is none, except for a script that lies in it.

@@ -182,7 +182,7 @@ class _Slice:
         here = self.model.module_of(scope)
         return self._first(
             self._store(store, hops)
-            for module in files_around(self.model, here)
+            for module in files_around(self.model, here, name)
             for found in module.facts.scopes
             for store in found.stores
             if isinstance(store.target, Attr)

@@ -68,6 +68,8 @@ _SEEDERS = frozenset(
         "seed",
     }
 )
+#: A file without any of these words seeds nothing.
+SEED_WORDS = ("seed", *(name for name in sorted(_SEEDERS) if "seed" not in name))
 _LIBRARY = re.compile(r"^(?:torch|numpy\.random|random|cupy\.random)\.")
 _LOADER_WORKER = re.compile(r"worker_?(?:init|seed)|(?:init|seed)_?worker|init_fn")
 _DEEPEST = 6
@@ -130,7 +132,7 @@ def _seedings(model: Model) -> dict[str, list[Seeding]]:
     known: dict[str, list[Seeding]] | None = model.memo.get(_seedings)
     if known is None:
         known = model.memo[_seedings] = {}
-        for program, module in program_files(model).files:
+        for program, module in program_files(model).saying(*SEED_WORDS):
             for call in module.facts.all_calls:
                 given = seed_given(model, call)
                 if given is not None:

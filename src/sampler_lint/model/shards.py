@@ -27,7 +27,7 @@ from sampler_lint.model.linked import Model, scopes_inside
 from sampler_lint.model.program_files import program_files
 from sampler_lint.model.project import Module
 from sampler_lint.model.rank_terms import RankTerm, differs, rank_in
-from sampler_lint.model.seeds import seed_given
+from sampler_lint.model.seeds import SEED_WORDS, seed_given
 
 #: Draws that order or divide the data; draws with replacement overlap between ranks anyway.
 _ORDERS = frozenset({"randperm", "shuffle", "permutation", "permuted", "sample"})
@@ -169,7 +169,7 @@ def rank_seedings(model: Model) -> list[RankSeeding]:
     """Every seeding of a global generator that differs between ranks, and is the only one."""
     same: list[tuple[Module, str | None]] = []
     found: list[RankSeeding] = []
-    for program, module in program_files(model).files:
+    for program, module in program_files(model).saying(*SEED_WORDS):
         for call in module.facts.all_calls:
             given = seed_given(model, call)
             if given is None or any(isinstance(v, FuncRef) for v in model.flow.values(call.func)):
@@ -195,18 +195,28 @@ def global_draws(model: Model, seeding: RankSeeding) -> Iterator[GlobalDraw]:
     """The draws of the program that divide or order its data with that generator."""
     files = program_files(model)
     origin = model.module_of(seeding.term.scope)
-    for module in files.of(seeding.program):
-        if not files.share_importer(module, seeding.module) or not files.share_importer(
-            module, origin
+    for program, module in files.saying(*_SPLIT_NAMES, *_ORDERS):
+        if program != seeding.program or not all(
+            files.share_importer(module, other) for other in (seeding.module, origin)
         ):
             continue
-        for call in module.facts.all_calls:
-            split = _split(model, call)
-            if split is not None and seeding.library in {split, None}:
+        for call, split in _splits(model, module):
+            if seeding.library in {split, None}:
                 yield GlobalDraw(module, call, split, f"`{last_name(call.func)}`")
         for cls in module.facts.classes:
             if any(base in _DATASETS for base in model.flow.mro(cls)):
                 yield from _dataset_draws(model, module, cls, seeding)
+
+
+def _splits(model: Model, module: Module) -> list[tuple[Call, str]]:
+    """The calls of a file that divide data by a global generator, and whose it is."""
+    by_path: dict[str, list[tuple[Call, str]]] = model.memo.setdefault(_splits, {})
+    known = by_path.get(module.path)
+    if known is None:
+        judged = ((call, _split(model, call)) for call in module.facts.all_calls)
+        known = [(call, library) for call, library in judged if library is not None]
+        by_path[module.path] = known
+    return known
 
 
 def _split(model: Model, call: Call) -> str | None:

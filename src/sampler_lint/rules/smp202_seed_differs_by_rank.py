@@ -9,7 +9,7 @@ from sampler_lint.model.draws import ingredients, own_entropy
 from sampler_lint.model.facts import Attr, Bin, Call, Class, Expr, Function, Store, unparse, walk
 from sampler_lint.model.flow import Obj, self_class
 from sampler_lint.model.linked import Model
-from sampler_lint.model.program_files import is_test, program_files
+from sampler_lint.model.program_files import is_test
 from sampler_lint.model.project import Module
 from sampler_lint.model.rank_terms import RankTerm, agrees, differs
 from sampler_lint.model.seeds import constructions, is_seed_name
@@ -209,7 +209,8 @@ def _global_draws(model: Model) -> Iterator[Suspect]:
 
 def _is_distributed(model: Model, seeding: RankSeeding) -> bool:
     """Whether the program divides its data among ranks."""
-    files = program_files(model).of(seeding.program)
+    project = model.project
+    files = (each for each in model.modules if project.program_of(each) == seeding.program)
     if any(model.frameworks(module) & {"accelerate", "lightning"} for module in files):
         return True
     return any(

@@ -54,10 +54,30 @@ class SourceError(Exception):
 
 def is_candidate(data: bytes) -> bool:
     """Whether ``data`` says one of the words that this linter is about."""
+    return b"set_epoch" in data or _says(data, b"ampler", _SAMPLER, 1) or says_loader(data)
+
+
+def says_loader(data: bytes) -> bool:
+    """Whether ``data`` says ``loader``, whatever that loads."""
+    return _says(data, b"oader", _LOADER, 1)
+
+
+_SAMPLING = re.compile(
+    rb"(?<!grid_)(?<!Grid)(?<![Uu]p)(?<![Dd]own)(?<!Re)(?<!\bre)(?<!_re)(?<!Sub)(?<!\bsub)(?<!_sub)"
+    rb"[Ss]ampler(?!ate)"
+)
+_DATA_LOADER = re.compile(rb"(?:(?<=[Dd]ata)|(?<=[Dd]ata_))[Ll]oader")
+
+
+def is_about_sampling(code: bytes) -> bool:
+    """Whether ``code`` of a candidate certainly speaks of samplers or data loaders.
+
+    A ``loader`` alone may load anything, and a ``Resampler`` scales sounds and pictures.
+    """
     return (
-        b"set_epoch" in data
-        or _says(data, b"ampler", _SAMPLER, 1)
-        or _says(data, b"oader", _LOADER, 1)
+        b"set_epoch" in code
+        or _says(code, b"ampler", _SAMPLING, 1)
+        or _says(code, b"oader", _DATA_LOADER, 1)
     )
 
 
@@ -95,7 +115,7 @@ def seeds_or_draws(data: bytes) -> bool:
 
 def names_a_rule(data: bytes) -> bool:
     """Whether ``data`` may hold a comment that speaks to this linter by a code."""
-    return b"SMP" in data or b"smp" in data
+    return b"SMP" in data or b"smp" in data or b"sampler-lint" in data
 
 
 def read_bytes(path: str) -> bytes:

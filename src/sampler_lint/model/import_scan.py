@@ -1,16 +1,18 @@
-"""What a file imports, told from its text alone: a tenth of the time of parsing it."""
+"""What a file says and imports, told from its text: a tenth of the time of parsing it."""
 
 from __future__ import annotations
 
+import codecs
 import re
 
-#: Strings and comments; what is between them is code. In an f-string quotes may be nested, which
+#: Comments and strings; what is between them is code. In an f-string quotes may be nested, which
 #: disturbs no more than its line.
 _NO_CODE = re.compile(
-    r'#[^\n]*|"""(?:\\.|[^\\])*?"""|' + r"'''(?:\\.|[^\\])*?'''"
-    r'|"(?:\\.|[^"\\\n])*"|' + r"'(?:\\.|[^'\\\n])*'",
+    rb'#[^\n]*|"""(?:\\.|[^\\])*?"""|' + rb"'''(?:\\.|[^\\])*?'''"
+    rb'|"(?:\\.|[^"\\\n])*"|' + rb"'(?:\\.|[^'\\\n])*'",
     re.DOTALL,
 )
+_PROSE = (b"#", b'"""', b"'''")
 _IMPORT = re.compile(
     r"(?:^|[;:])[ \t\f]*(?:"
     r"import[ \t]+(?P<modules>[^\n;]+)"
@@ -20,22 +22,28 @@ _IMPORT = re.compile(
 )
 
 
+def without_prose(data: bytes) -> bytes:
+    """A file without its comments and what stands in triple quotes; short strings may be names."""
+    return _NO_CODE.sub(lambda match: b"" if match[0].startswith(_PROSE) else match[0], data)
+
+
 def imports_in(data: bytes) -> list[tuple[str, str | None, int]] | None:
     """The imports of a file of Python, as :class:`~.facts.Binding` has them, in its order.
 
     ``from x import *`` has no attribute. None if the text alone does not tell.
     """
+    if b"import" not in data:
+        return []
+    data = data.removeprefix(codecs.BOM_UTF8)
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    code = _NO_CODE.sub(lambda match: b"" if match[0][:1] == b"#" else b"''", data)
     try:
-        text = data.decode("utf-8-sig")
+        text = code.decode("utf-8")
     except UnicodeDecodeError:
         return None
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if "import" not in text:
-        return []
-    code = _NO_CODE.sub(lambda match: "" if match[0][0] == "#" else "''", text)
     return [
-        found for match in _IMPORT.finditer(code.replace("\\\n", " ")) for found in _imported(match)
+        found for match in _IMPORT.finditer(text.replace("\\\n", " ")) for found in _imported(match)
     ]
 
 

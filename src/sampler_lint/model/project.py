@@ -31,6 +31,7 @@ from sampler_lint.model.facts import (
     Store,
     last_name,
 )
+from sampler_lint.model.import_scan import without_prose
 from sampler_lint.roots import leads_outside
 from sampler_lint.source import (
     SourceError,
@@ -41,6 +42,10 @@ from sampler_lint.source import (
     seeds_or_draws,
     setting_names,
 )
+
+#: In a tree whose files hold more than this together, a sampler word in a comment does not count,
+#: and few others do (see :mod:`.narrowing`).
+NARROWED_ABOVE = 16 * 2**20
 
 #: Packages that are never taken from the tree: their facts are in the catalog, and a folder of
 #: the same name somewhere in a repository is not them.
@@ -134,8 +139,7 @@ class Project:
         """Files read and folders listed besides the Python files, and what they held."""
         self.digests: dict[str, str] = {}
         """What each file held when it was first read, if ``digest`` was given."""
-        for path in sorted(self.files):
-            self._sort_in(path, digest)
+        self._sort_in(digest)
 
     # -- loading
 
@@ -167,25 +171,40 @@ class Project:
         data = self.overlay.get(path)
         return data if data is not None else read_bytes(path)
 
-    def _sort_in(self, path: str, digest: Callable[[bytes], str] | None) -> None:
-        """Read a file for the first time, and parse it if it says a sampler word."""
-        try:
-            data = self._read(path)
-        except SourceError as error:
-            self.errors[path] = error.error
-            self._modules[path] = None
-            return
-        if digest is not None:
-            self.digests[path] = digest(data)
-        if not is_candidate(data):
-            if seeds_or_draws(data):
-                self.seeding.add(path)
-            if names_a_rule(data):
-                self._to_us.add(path)
-            return
-        module = self._load(path, data)
-        if module is not None:
-            self.candidates.append(module)
+    def _sort_in(self, digest: Callable[[bytes], str] | None) -> None:
+        """Read every file for the first time, and parse those that say a sampler word."""
+        spoken: dict[str, bytes] = {}
+        size = 0
+        for path in sorted(self.files):
+            try:
+                data = self._read(path)
+            except SourceError as error:
+                self.errors[path] = error.error
+                self._modules[path] = None
+                continue
+            size += len(data)
+            if digest is not None:
+                self.digests[path] = digest(data)
+            if is_candidate(data):
+                spoken[path] = data
+            else:
+                self._set_aside(path, data)
+        if size > NARROWED_ABOVE:
+            from sampler_lint.model.narrowing import that_matter
+
+            for path in spoken.keys() - that_matter(self, spoken):
+                self._set_aside(path, spoken.pop(path))
+        for path, data in spoken.items():
+            module = self._load(path, data)
+            if module is not None:
+                self.candidates.append(module)
+
+    def _set_aside(self, path: str, data: bytes) -> None:
+        """Note what there is to know about a file that is not parsed up front."""
+        if seeds_or_draws(data) and seeds_or_draws(without_prose(data)):
+            self.seeding.add(path)
+        if names_a_rule(data):
+            self._to_us.add(path)
 
     def _load(self, path: str, data: bytes | None = None) -> Module | None:
         if path in self._modules:

@@ -1,0 +1,88 @@
+"""In a very big tree, a file with a sampler word is parsed only if its code is about samplers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sampler_lint.engine import check
+from sampler_lint.model import project as model_project
+from sampler_lint.model.import_scan import without_prose
+from sampler_lint.model.project import Project
+from sampler_lint.source import is_about_sampling
+
+FILES = {
+    "main.py": "import torch\nfrom engine import fit\nfit(torch.utils.data.DataLoader([]))",
+    "engine/__init__.py": "from .loop import *\nfrom .other import unrelated",
+    "engine/loop.py": "from .steps import step\ndef fit(loader):\n    step(loader)",
+    "engine/steps.py": "def step(loader):\n    for x in loader: pass",
+    "engine/other.py": "unrelated = make_loader()",
+    "engine/told.py": '"""What main passes to its DataLoader."""\nimport torch',
+    "kernel.py": "import torch\nx = make_loader(1)",
+    "sound.py": "self.resampler = Resampler()  # not a Sampler",
+    "docs.py": '"""Needs a DataLoader."""',
+    "user.py": '"""Takes the DataLoader of main."""\nfrom main import data\nfor x in data: pass',
+    "seeded.py": "import torch\ntorch.manual_seed(0)  # before any DataLoader",
+}
+
+
+def written(folder: Path) -> dict[str, str]:
+    for name, text in FILES.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text + "\n")
+    return {str(folder / name): name for name in FILES}
+
+
+def candidates(project: Project) -> set[str]:
+    return {module.display for module in project.candidates}
+
+
+def test_all_count_in_a_tree_of_ordinary_size(tmp_path: Path) -> None:
+    project = Project(str(tmp_path), written(tmp_path))
+    assert candidates(project) == FILES.keys() - {"engine/__init__.py"}
+
+
+def test_few_count_in_a_very_big_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(model_project, "NARROWED_ABOVE", 0)
+    project = Project(str(tmp_path), written(tmp_path))
+    assert candidates(project) == {
+        "main.py",
+        "engine/loop.py",  # a loader, used by what builds one, by way of its package
+        "engine/steps.py",  # and used by that
+        "user.py",  # nothing but a comment, but beside what builds a loader
+        "seeded.py",
+    }
+
+
+def test_a_comment_to_us_is_read_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_project, "NARROWED_ABOVE", 0)
+    (tmp_path / "a.py").write_text("x = 1  # sampler-lint: ignore[SMP101]\n")
+    assert [finding.code for finding in check([str(tmp_path)]).findings] == ["SMP001"]
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (b"for batch in data_loader:", True),
+        (b"x = DataLoader(data)", True),
+        (b"sampler.set_epoch(1)", True),
+        (b"f(batch_sampler=b)", True),
+        (b"'sampler': RandomSampler", True),
+        (b"x = make_loader()", False),
+        (b"self.resampler = PerceiverResampler()", False),
+        (b"Conv1dSubsampler(subsampler)", False),
+        (b"GridSamplerMode", False),
+        (b"coresampler", True),
+    ],
+)
+def test_what_code_is_about_sampling(code: bytes, expected: bool) -> None:
+    assert is_about_sampling(code) is expected
+
+
+def test_prose_is_comments_and_triple_quoted_text() -> None:
+    code = b'a = "#x"  # c\nb = """d\n"""\nc = \'e\'\n'
+    assert without_prose(code) == b"a = \"#x\"  \nb = \nc = 'e'\n"

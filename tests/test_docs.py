@@ -131,6 +131,17 @@ def test_continuous_integration_runs_the_test_command_of_the_readme():
     assert f"closing {test}" in steps
 
 
+def test_the_readme_tells_the_precision_that_was_measured():
+    (readme,) = re.findall(
+        r"In (\d+) public repositories .*? (\d+) of (\d+) findings", README, re.DOTALL
+    )
+    measured = (REPOSITORY / "benchmarks/wild/README.md").read_text(encoding="utf-8")
+    right, found, repositories = re.findall(
+        r"At the last look (\d+) of (\d+) findings in (\d+) repositories were right", measured
+    )[0]
+    assert readme == (repositories, right, found)
+
+
 def test_the_library_example_of_the_readme_runs(tmp_path):
     (example,) = re.findall(r"```python\n(from sampler_lint.*?)```", README, re.DOTALL)
     write_tree(tmp_path, read_tree(FIXTURES / "SMP101" / "torch-batch-sampler" / "bad"))

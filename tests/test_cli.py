@@ -604,7 +604,7 @@ def test_a_misspelt_option_names_the_one_that_was_meant(arguments, meant, capsys
     with pytest.raises(SystemExit) as caught:
         main(arguments)
     assert caught.value.code == 2
-    assert capsys.readouterr().err.endswith(f" (did you mean {meant}?)\n")
+    assert capsys.readouterr().err.endswith(f" (did you mean {meant!r}?)\n")
 
 
 def test_other_usage_errors_name_no_option(capsys):

@@ -319,6 +319,7 @@ def test_a_key_on_the_command_line(text: str, field: str, value: object) -> None
         ("selct=[]", "there is no key 'selct' (did you mean 'select'?)"),
         ("=x", "there is no key ''"),
         ("select=3", "select must be a list of strings"),
+        ("ignore = [SMP2]", "ignore: [SMP2] is no TOML: "),
         ("unsafe-fixes=yes", "unsafe-fixes must be true or false"),
         ("unsafe-fixes=true\nselect=[]", "unsafe-fixes must be true or false"),
     ],

@@ -27,15 +27,13 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit with ``message`` and, of an unknown option, the nearest one that there is."""
-        import difflib
+        from sampler_lint.config import nearest
 
         given = (word.partition("=")[0] for word in message.split() if word.startswith("--"))
         wrong = next(given, "") if not message.startswith("argument ") else ""
         known = [each for action in self._actions for each in action.option_strings]
-        near = difflib.get_close_matches(wrong, known, n=1)
-        if near and near[0] != wrong:
-            message += f" (did you mean {near[0]}?)"
-        super().error(message)
+        hint = nearest(wrong, known) if wrong not in known else ""
+        super().error(f"{message} ({hint})" if hint else message)
 
 
 def add_output_format(parser: argparse._ActionsContainer) -> None:

@@ -214,7 +214,9 @@ def parse_override(text: str) -> tuple[Key, Any]:
         raise ConfigError(f"there is no key {name.strip()!r}{hint}")
     try:
         document = _toml.parse(f"value = {written}")
-    except _toml.TomlError:
+    except _toml.TomlError as error:
+        if written.strip()[:1] in ("[", "{", '"', "'"):
+            raise ConfigError(f"{key.name}: {written.strip()} is no TOML: {error}") from error
         document = {}
     value = document["value"] if document.keys() == {"value"} else written.strip()
     if isinstance(value, str) and key.takes_list:

@@ -25,6 +25,7 @@ __all__ = [
     "Key",
     "Lookup",
     "RefusedError",
+    "nearest",
     "parse_override",
     "refuse_unknown_codes",
 ]

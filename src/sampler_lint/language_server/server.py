@@ -34,7 +34,6 @@ class Server(LanguageServer):
         self._session = engine.Session()
         self._shown: dict[str, list[tuple[Finding, types.Diagnostic]]] = {}
         """By document URI."""
-        self._versions: dict[str, int | None] = {}
         self._due: asyncio.Task[None] | None = None
         self._checking = asyncio.Lock()
 

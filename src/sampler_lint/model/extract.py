@@ -238,7 +238,6 @@ class _Extractor:
         function = _at(Function(), node)
         name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
         self._open(function, name, self.scope)
-        function.is_async = isinstance(node, ast.AsyncFunctionDef)
         function.decorators = []
         function.params = self.params(node.args)
         self.facts.functions.append(function)

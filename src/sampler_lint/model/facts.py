@@ -477,11 +477,10 @@ class Param:
 class Function(Scope):
     """A function, method or lambda."""
 
-    __slots__ = ("decorators", "is_async", "params")
+    __slots__ = ("decorators", "params")
     kind = "function"
     params: list[Param]
     decorators: list[Expr]
-    is_async: bool
 
     @property
     def cls(self) -> Class | None:

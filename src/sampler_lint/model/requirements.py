@@ -56,10 +56,6 @@ class Range:
         """Whether one of them is in the span."""
         return any(version in span for version in self.releases)
 
-    def must_be(self, span: Span) -> bool:
-        """Whether all of them are."""
-        return all(version in span for version in self.releases)
-
     @property
     def is_stated(self) -> bool:
         """Whether a requirement says which versions, rather than only that it is needed."""

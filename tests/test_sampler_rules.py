@@ -719,3 +719,95 @@ def test_counts_before_the_base_works_out_its_own(tmp_path: Path, count: str, ma
     """
     found, wanted = check(tmp_path, source, "SMP404")
     assert found == wanted
+
+
+# SMP304: floats
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "len(self.data) / self.size  # !",
+        "np.ceil(len(self.data) / self.size)  # !",
+        "int(np.ceil(len(self.data) / self.size))",
+        "-(-len(self.data) // self.size)",
+        "math.ceil(len(self.data) / self.size)",
+    ],
+)
+def test_lengths_that_are_floats(tmp_path: Path, value: str) -> None:
+    source = f"""
+    class Own(Sampler):
+        def __init__(self, data, batch_size):
+            self.data, self.size = data, batch_size
+
+        def __iter__(self):
+            for start in range(0, len(self.data), self.size):
+                yield list(range(start, min(start + self.size, len(self.data))))
+
+        def __len__(self):
+            return {value}
+    """
+    found, wanted = check(tmp_path, source, "SMP304", imports="import math\nimport numpy as np\n")
+    assert found == wanted
+
+
+# SMP405: spellings
+
+SPELLED = """
+class Own(Sampler):
+    def __init__(self, data, bs):
+        self.data, self.bs = data, bs
+        self.rest = len(data) % bs
+        self.buckets = [[i] for i in data]
+
+    def tidy(self):
+        count = len(self.buckets)
+        for i in range(count - 1, {stop}, -1):{mark}
+            if not self.buckets[i]:
+                del self.buckets[i]
+
+    def __iter__(self):
+        batch = []
+        for index in {items}:
+            batch.append(index)
+            if {full}:
+                yield batch
+                batch = []
+"""
+
+
+@pytest.mark.parametrize(
+    ("stop", "items", "full"),
+    [
+        ("-1", "range(9)", "len(batch) == self.bs"),
+        ("0", "range(9)", "len(batch) == self.bs"),
+        ("-1", "range(9)", "batch == self.bs"),
+        ("-1", "range(9)", "batch >= self.bs"),
+        ("-1", "list(range(9))[: -self.rest]", "len(batch) == self.bs"),
+        ("-1", "list(range(9))[: 9 - self.rest]", "len(batch) == self.bs"),
+        ("-1", "list(range(9))[: -self.rest or None]", "len(batch) == self.bs"),
+    ],
+)
+def test_spellings_of_wrong_arithmetic(tmp_path: Path, stop: str, items: str, full: str) -> None:
+    mark = "  # !" * (stop == "0")
+    text = SPELLED.format(stop=stop, mark=mark, items=items, full=full)
+    text = text.replace("[: -self.rest]:", "[: -self.rest]:  # !")
+    text = text.replace("if batch == self.bs:", "if batch == self.bs:  # !")
+    text = text.replace("if batch >= self.bs:", "if batch >= self.bs:  # !")
+    found, wanted = check(tmp_path, text, "SMP405")
+    assert found == wanted
+
+
+def test_a_share_is_not_reported_twice(tmp_path: Path) -> None:
+    source = """
+    class Own(Sampler):
+        def __init__(self, dataset, num_replicas, rank):
+            share = len(dataset) // num_replicas
+            end = len(dataset) if rank == num_replicas - 1 else (rank + 1) * share
+            self.own = list(range(rank * share, end))
+
+        def __iter__(self):
+            return iter(self.own)
+    """
+    assert check(tmp_path, source, "SMP405")[0] == set()
+    assert check(tmp_path, source, "SMP306")[0]

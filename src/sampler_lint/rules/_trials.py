@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 
 
 _RANK = re.compile(r"(^|_)rank(_|$)|^process_index$|^shard_(id|idx|index)$")
+#: Evaluation gathers results of any number, and its samplers say so in their names.
+MAY_BE_UNEVEN = re.compile(
+    r"[Ee]val|[Ii]nfer|[Tt]est|[Vv]al(id|[A-Z]|$)|[Pp]redict|[Uu]nrepeat|[Uu]neven|[Nn]o(n)?Pad"
+    r"|[Nn]oExtend|[Nn]oDup|[Oo]rderedDist|[Uu]npadded"
+)
 _ABSTRACT = frozenset({"abstractmethod", "abstractproperty"})
 
 
@@ -152,3 +157,9 @@ def slice_of(module: Module, node: Index) -> ast.Slice | None:
     if isinstance(parsed, ast.Subscript) and isinstance(parsed.slice, ast.Slice):
         return parsed.slice
     return None
+
+
+def is_meant(trials: tuple[Trial, ...]) -> bool:
+    """Whether every rank knows, and says, how many it hands out."""
+    turns = [turn for trial in trials if trial.raised is None for turn in trial.turns]
+    return all(turn.length == turn.count or turn.later == turn.count for turn in turns)

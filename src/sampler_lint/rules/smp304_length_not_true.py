@@ -37,7 +37,7 @@ from sampler_lint.model.facts import (
     statements,
     walk,
 )
-from sampler_lint.model.flow import self_class
+from sampler_lint.model.flow import Ext, self_class
 from sampler_lint.model.linked import Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.model.wrapping import inners
@@ -66,10 +66,10 @@ class LengthNotTrue(Rule):
         is imported or run) builds the sampler for a few small data sets, ranks and batch sizes,
         counts what `__iter__` yields and compares it with `__len__`. Reports a class whose
         length is wrong in one of them, with those numbers; a `__len__` that reads what only
-        `__iter__` sets, or that returns nothing; a `__len__` inherited from torch under an
-        `__iter__` that skips samples; and a generator whose `next()` finds nothing left, also with
-        the samplers of this repository that it is built around. A class the interpreter cannot
-        follow is left alone, and so is a `__len__` that says it is an estimate.
+        `__iter__` sets, or that returns nothing or a float; a `__len__` inherited from torch under
+        an `__iter__` that skips samples; and a generator whose `next()` finds nothing left, also
+        with the samplers of this repository that it is built around. A class the interpreter
+        cannot follow is left alone, and so is a `__len__` that says it is an estimate.
 
     Why is this bad?
         `len(loader)` comes from `len(sampler)`. Trainers take the steps of an epoch and the
@@ -80,7 +80,8 @@ class LengthNotTrue(Rule):
         an inherited `__len__` under a new `__iter__`.
 
     Fix safety:
-        Safe for `min(1, ...)`, which becomes `max(1, ...)`. Unsafe for a `__len__` of one `return`
+        Safe for `min(1, ...)`, which becomes `max(1, ...)`, and for `np.ceil(...)`, which becomes
+        `int(np.ceil(...))`. Unsafe for a `__len__` of one `return`
         for which there is an expression that is what every rank hands out in every world it was
         tried in: whether `__len__` or `__iter__` is at fault is for the author to say. No other
         fix is offered.
@@ -103,6 +104,7 @@ class LengthNotTrue(Rule):
         for module, cls in judged(model):
             suspect = (
                 _returns_nothing(module, cls)
+                or _returns_a_fraction(model, module, cls)
                 or _at_most_one(model, cls)
                 or _set_too_late(model, cls)
                 or _miscounts(model, module, cls)
@@ -387,6 +389,40 @@ def _returns_nothing(module: Module, cls: Class) -> Suspect | None:
     )
     node = length.returns[0] if length.returns else name_of(module, length)
     return Suspect(module, node, message)
+
+
+#: Functions that round and give a float all the same.
+_ROUNDING = frozenset(Ext(f"numpy.{name}") for name in ("ceil", "floor", "rint", "trunc"))
+
+
+def _returns_a_fraction(model: Model, module: Module, cls: Class) -> Suspect | None:
+    """``return n / k``, or ``np.ceil(n / k)``: a float, which ``len()`` refuses."""
+    length = cls.method("__len__")
+    if length is None or length.decorators or len(length.returns) != 1:
+        return None
+    value = length.returns[0].value
+    if isinstance(value, Bin) and value.op == "Div":
+        rounded = False
+    elif isinstance(value, Call) and model.flow.values(value.func) & _ROUNDING:
+        rounded = True
+    else:
+        return None
+    message = (
+        f"`__len__` of `{cls.name}` returns a float, so `len()` of the sampler and of its loader "
+        f"raises TypeError ('float' object cannot be interpreted as an integer); round it to an int"
+    )
+
+    def mend() -> Fix | None:
+        if not rounded:
+            return None
+        start, end = offsets(module.source, value)
+        edits = [
+            Edit(module.source.path, start, start, "int("),
+            Edit(module.source.path, end, end, ")"),
+        ]
+        return fix("Make it an int", Applicability.SAFE, edits, module.source)
+
+    return Suspect(module, value, message, mend=mend)
 
 
 def _at_most_one(model: Model, cls: Class) -> Suspect | None:

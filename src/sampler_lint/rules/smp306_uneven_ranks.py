@@ -14,17 +14,18 @@ from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import name_of
-from sampler_lint.rules._trials import counts, defined_by, is_uneven, judged, splitting_place
+from sampler_lint.rules._trials import (
+    MAY_BE_UNEVEN,
+    counts,
+    defined_by,
+    is_meant,
+    is_uneven,
+    judged,
+    splitting_place,
+)
 
 if TYPE_CHECKING:
     from sampler_lint.model.running.trials import Trial, Trials
-
-
-#: Evaluation gathers results of any number, and its samplers say so in their names.
-_MAY_BE_UNEVEN = re.compile(
-    r"[Ee]val|[Ii]nfer|[Tt]est|[Vv]al(id|[A-Z]|$)|[Pp]redict|[Uu]nrepeat|[Uu]neven|[Nn]o(n)?Pad"
-    r"|[Nn]oExtend|[Nn]oDup|[Oo]rderedDist|[Uu]npadded"
-)
 
 
 class UnevenRanks(Rule):
@@ -70,7 +71,7 @@ class UnevenRanks(Rule):
         """Compare the ranks of each class that shards."""
         shared = _given_a_share(model)
         for module, cls in judged(model):
-            if _MAY_BE_UNEVEN.search(cls.name) or _joins(model, module):
+            if MAY_BE_UNEVEN.search(cls.name) or _joins(model, module):
                 continue
             suspect = _uneven(model, module, cls, model.trials(cls))
             if suspect is None and cls in shared:
@@ -177,7 +178,7 @@ def _uneven(
     model: Model, module: Module, cls: Class, trials: Trials, given: Obj | None = None
 ) -> Suspect | None:
     trial = next(filter(is_uneven, trials.usual), None)
-    if trial is None or _is_meant(trials.usual):
+    if trial is None or is_meant(trials.usual):
         trial = _uneven_by_option(trials)
     if trial is None:
         return None
@@ -206,15 +207,9 @@ def _uneven_by_option(trials: Trials) -> Trial | None:
     for _, group in groupby(trials.varied, key=lambda trial: trial.also):
         same = tuple(group)
         found = next(filter(is_uneven, same), None)
-        if found is not None and not _is_meant(same):
+        if found is not None and not is_meant(same):
             return found
     return None
-
-
-def _is_meant(trials: tuple[Trial, ...]) -> bool:
-    """Whether every rank knows, and says, how many it hands out."""
-    turns = [turn for trial in trials if trial.raised is None for turn in trial.turns]
-    return all(turn.length == turn.count or turn.later == turn.count for turn in turns)
 
 
 def _given_a_share(model: Model) -> dict[Class, Obj]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -44,9 +45,11 @@ from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import fix, name_of, text_of
 from sampler_lint.rules._region import offsets
 from sampler_lint.rules._trials import (
+    MAY_BE_UNEVEN,
     checks_length,
     counts,
     defined_by,
+    is_meant,
     is_uneven,
     judged,
     node_of,
@@ -138,7 +141,8 @@ def _tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
             return
     if any(trial.from_data for trial in trials.usual) or not trials.sharded:
         return
-    for trial in trials.usual:
+    counted = is_meant(trials.usual) or MAY_BE_UNEVEN.search(cls.name)
+    for trial in trials.usual if counted else ():  # the others are SMP306's
         if trial.raised is None and _is_starved(trial):
             yield _starved(model, module, cls, trial)
             return
@@ -266,7 +270,7 @@ def _first_never_removed(module: Module, loop: For) -> Iterator[Suspect]:
         return
     if not (isinstance(start, Bin) and start.op == "Sub" and _is(start.right, 1)):
         return
-    size = start.left
+    size = _assigned(start.left)
     if not (isinstance(size, Call) and last_name(size.func) == "len" and len(size.args) == 1):
         return
     items, index = size.args[0].value, loop.target.id
@@ -278,6 +282,16 @@ def _first_never_removed(module: Module, loop: For) -> Iterator[Suspect]:
             f"`range(len({text}) - 1, -1, -1)`"
         )
         yield Suspect(module, call, message, mend=_replacing(module, stop, "-1"))
+
+
+def _assigned(expr: Expr) -> Expr:
+    """What a local name that is assigned once stands for."""
+    if isinstance(expr, Name):
+        bindings = expr.scope.bindings.get(expr.id, [])
+        value = bindings[0].value if len(bindings) == 1 else None
+        if value is not None and bindings[0].how == "assign" and not bindings[0].path:
+            return value
+    return expr
 
 
 def _removes(stmt: Stmt, items: Expr, index: str) -> bool:
@@ -375,6 +389,28 @@ def _minus_zero(module: Module, function: Function, node: Index, stmt: Stmt) -> 
         bindings = function.bindings.get(count.id, [])
         if len(bindings) == 1 and _is_remainder(bindings[0]) and not _asks(function, count.id):
             yield _minus_zero_suspect(module, node, count.id)
+    elif (
+        isinstance(count, ast.Attribute)
+        and isinstance(count.value, ast.Name)
+        and count.value.id == function.self_name
+        and isinstance(function.outer, Class)
+    ):
+        own = function.outer
+        stores = [
+            store
+            for scope in scopes_inside(own)
+            for store in scope.stores
+            if isinstance(store.target, Attr) and store.target.name == count.attr
+        ]
+        if (
+            len(stores) == 1
+            and stores[0].how == "assign"
+            and not stores[0].path
+            and isinstance(stores[0].value, Bin)
+            and stores[0].value.op == "Mod"
+            and not _asks(function, count.attr)
+        ):
+            yield _minus_zero_suspect(module, node, ast.unparse(count))
 
 
 def _minus_zero_suspect(module: Module, node: Index, count: str) -> Suspect:
@@ -413,12 +449,12 @@ def _asks(function: Function, name: str) -> bool:
     """Whether any condition of the function looks at the name."""
     for stmt in statements(function.body):
         test = getattr(stmt, "test", None)
-        if test is not None and any(_is_name(node, name) for node in walk(test)):
+        if test is not None and any(_says(node, name) for node in walk(test)):
             return True
         for expr in expressions(stmt):
             for node in walk(expr):
                 choice = getattr(node, "test", None)
-                if isinstance(choice, Expr) and any(_is_name(n, name) for n in walk(choice)):
+                if isinstance(choice, Expr) and any(_says(n, name) for n in walk(choice)):
                     return True
     return False
 
@@ -438,8 +474,11 @@ def _list_as_number(module: Module, function: Function, node: Compare) -> Iterat
         yield Suspect(module, node, message, mend=_replacing(module, left, f"len({text})"))
 
 
+_SIZE = re.compile(r"batch_?size$|^_?bsz?$|^_?(num_samples|total_size|num_instances)$")
+
+
 def _is_size(expr: Expr) -> bool:
-    return last_name(expr) in {"batch_size", "num_samples", "total_size", "num_instances"}
+    return _SIZE.search(last_name(expr) or "") is not None
 
 
 def _is_always_list(function: Function, name: str) -> bool:
@@ -465,3 +504,9 @@ def _is(expr: Expr, number: int) -> bool:
 
 def _is_name(expr: Expr, name: str) -> bool:
     return isinstance(expr, Name) and expr.id == name
+
+
+def _says(expr: Expr, name: str) -> bool:
+    return (isinstance(expr, Name) and expr.id == name) or (
+        isinstance(expr, Attr) and expr.name == name
+    )

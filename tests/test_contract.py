@@ -360,6 +360,37 @@ def test_frameworks_are_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> No
     assert report.judgements["lightning"].verdict == "unknown"
 
 
+class OfAKind(BatchSampler):
+    """Full batches of samples of one kind; those that find no partners are left out."""
+
+    def __init__(self, dataset: Any, batch_size: int) -> None:
+        self.size, self.batch_size, self.drop_last = len(dataset), batch_size, False
+
+    def __iter__(self) -> Iterator[list[int]]:
+        for kind in range(3):
+            members = list(range(kind, self.size, 3))
+            while len(members) >= self.batch_size:
+                yield [members.pop() for _ in range(self.batch_size)]
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class Cuts:
+    """A batch that is no list."""
+
+    def __init__(self, members: list[int]) -> None:
+        self.members = members
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.members)
+
+
+class WholeBatches(Batches):
+    def __iter__(self) -> Any:
+        return (Cuts(batch) for batch in super().__iter__())
+
+
 @pytest.mark.frameworks
 @pytest.mark.parametrize(
     ("factory", "lightning", "accelerate"),
@@ -369,12 +400,23 @@ def test_frameworks_are_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> No
         (SequentialSampler, "kept", "kept"),
         (RandomSampler, "kept", "kept"),
         (Batches, "broken", "broken"),  # has no batch_size
+        (OfAKind, "broken", "kept"),  # leaves out samples by itself; Lightning cannot rebuild it
     ],
 )
 def test_frameworks_shard_right_or_are_told(factory: Any, lightning: str, accelerate: str) -> None:
     report = examine(factory, frameworks=["lightning", "accelerate"], **QUICK)
     verdicts = {name: one.verdict for name, one in report.judgements.items()}
     assert (verdicts["lightning"], verdicts["accelerate"]) == (lightning, accelerate), report
+
+
+@pytest.mark.frameworks
+def test_batches_that_are_no_lists_need_a_loader_without_batching() -> None:
+    report = examine(WholeBatches, frameworks=["accelerate"], index=list, **QUICK)
+    verdict = report.judgements["accelerate"]
+    assert (verdict.verdict, "'NoneType' object is not iterable" in verdict.reason) == (
+        "broken",
+        True,
+    ), verdict
 
 
 # -- building from the signature

@@ -16,7 +16,7 @@ from typing import Any
 from sampler_lint.harness import promises as judges
 from sampler_lint.harness.construct import builder, name_of
 from sampler_lint.harness.frameworks import FRAMEWORKS, Prepare, installed, user_loader
-from sampler_lint.harness.promises import PROMISES, Experiment, Flaw, Promise
+from sampler_lint.harness.promises import PROMISES, Experiment, Flaw, Promise, share
 from sampler_lint.harness.ranks import Case, Journey, Setting, Simulator, Tell, plain, tell_epoch
 from sampler_lint.harness.zygote import HarnessError, TorchMissingError
 
@@ -446,13 +446,16 @@ class _Examination:
         if name == "accelerate" and self._endless():
             return Judgement(name, "n/a", "never ends")
         batches = any(rank.batches for rank in self._journeys())
+        objects = any(one.objects for rank in self._journeys() for one in rank.passes)
         read = False
         for size in (8, 100):
             setting = Setting(size, 2, 0, batch_size)
             for what, prepare in FRAMEWORKS[name].items():
                 self._progress(setting)
-                make = functools.partial(_prepared, prepare)
-                ranks = self._simulator.loaded(setting, make, batches=batches)
+                make = functools.partial(
+                    _prepared, prepare=prepare, batches=batches, objects=objects
+                )
+                ranks = self._simulator.loaded(setting, make, batches=batches, objects=objects)
                 declared = next((one.attributes for one in self._journeys()), {})
                 for rank in ranks:
                     rank.attributes = {k: v for k, v in declared.items() if k == "drop_last"}
@@ -472,8 +475,13 @@ class _Examination:
         steps = PROMISES["equal-steps"].judge(experiment)
         if steps or self._chooses():
             return steps
-        shards = (PROMISES[one].judge(experiment) for one in ("coverage", "disjoint"))
-        return next(filter(None, shards), None)
+        if flaw := PROMISES["coverage"].judge(experiment):
+            setting = experiment.setting
+            alone = Experiment(setting, self._simulator.world(setting, 1), batch=self._batch)
+            unread, without = _unread(experiment), _unread(alone)
+            if unread is None or without is None or unread > without:
+                return flaw  # what the sampler leaves out by itself is no framework's doing
+        return PROMISES["disjoint"].judge(experiment)
 
     def _shrunk(self, promise: Promise, seen: _Seen) -> _Seen:
         """The same flaw on the smallest input that has it."""
@@ -638,9 +646,18 @@ class _Examination:
         return notes
 
 
-def _prepared(prepare: Prepare, build: Callable[[], Any], case: Case, batches: bool) -> Any:
+def _unread(experiment: Experiment) -> int | None:
+    """How many samples no rank reads in the first epoch, if all of them come to its end."""
+    for _, passes in experiment.epochs()[:1]:
+        return len(share(experiment, passes, experiment.ranks).missing)
+    return None
+
+
+def _prepared(
+    build: Callable[[], Any], case: Case, *, prepare: Prepare, batches: bool, objects: bool
+) -> Any:
     def make() -> Any:
-        return user_loader(build(), case, batches=batches)
+        return user_loader(build(), case, batches=batches, objects=objects)
 
     return prepare(make, case.rank, case.setting.world_size)
 

@@ -21,12 +21,18 @@ from sampler_lint.harness.ranks import Case, plain
 Prepare = Callable[[Callable[[], Any], int, int], Any]
 
 
-def user_loader(sampler: Any, case: Case, *, batches: bool) -> Any:
-    """The loader that a program would build with the sampler; its items are indices."""
+def user_loader(sampler: Any, case: Case, *, batches: bool, objects: bool) -> Any:
+    """The loader that a program would build with the sampler; its items are indices.
+
+    Batches that are ``objects`` of their own go to the dataset as they are.
+    """
     from torch.utils.data import DataLoader, IterableDataset
 
     if isinstance(sampler, IterableDataset):
         return DataLoader(sampler, batch_size=case.setting.batch_size, collate_fn=_as_it_is)
+    if objects:
+        data = _Keys(case.setting.size)
+        return DataLoader(data, sampler=sampler, batch_size=None, collate_fn=lambda item: item)
     how = {"batch_sampler": sampler} if batches else {"sampler": sampler}
     size = {} if batches else {"batch_size": case.setting.batch_size}
     return DataLoader(_Keys(case.setting.size), collate_fn=_as_it_is, **how, **size)

@@ -203,6 +203,8 @@ class Pass:
     """It was left after many more items than there are samples."""
     stuck: bool = False
     """It computed for :data:`STUCK` seconds, or ate all memory, before it came to its end."""
+    objects: bool = False
+    """Its batches are no lists: a dataset must take each as a whole."""
 
     @property
     def indices(self) -> list[Item]:
@@ -334,11 +336,18 @@ class Simulator:
             return [self._journey(setting, rank, numbers, apart) for rank in which]
 
     def loaded(
-        self, setting: Setting, make: Callable[[Any, Case, Any], Any], *, batches: bool
+        self,
+        setting: Setting,
+        make: Callable[[Callable[[], Any], Case], Any],
+        *,
+        batches: bool,
+        objects: bool,
     ) -> list[Journey]:
         """The journeys of all ranks through a loader: ``make`` gets a function that builds the
-        user's sampler, the case, and builds the loader.
+        user's sampler, the case, and builds the loader. ``objects``: it hands out what the
+        sampler yields.
         """
+        read = self._index if objects else plain
         self._group = _Group()
         journeys = []
         with _kept_state(), self._group.patched():
@@ -351,9 +360,9 @@ class Simulator:
                     limit = ENDLESS + ENDLESS_FACTOR * setting.size
                     try:
                         with _limited():
-                            loader = make(lambda case=case: self._factory(case), case, batches)
+                            loader = make(functools.partial(self._factory, case), case)
                             for item in itertools.islice(iter(loader), limit):
-                                current.items.append(plain(item))
+                                current.items.append(read(item))
                     except _StuckError:
                         current.error = "does not end"
                     except Exception as error:
@@ -454,6 +463,9 @@ class Simulator:
             with _limited():
                 for item in itertools.islice(iter(sampler), limit):
                     current.items.append(self._index(item))
+                    if len(current.items) == 1:
+                        known = isinstance(item, (list, tuple)) or hasattr(item, "tolist")
+                        current.objects = isinstance(current.items[0], list) and not known
         except _StuckError:
             current.stuck = True
             if setting.size:

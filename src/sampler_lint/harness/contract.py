@@ -479,8 +479,10 @@ class _Examination:
             setting = experiment.setting
             alone = Experiment(setting, self._simulator.world(setting, 1), batch=self._batch)
             unread, without = _unread(experiment), _unread(alone)
-            if unread is None or without is None or unread > without:
-                return flaw  # what the sampler leaves out by itself is no framework's doing
+            innocent = unread is not None and without is not None and unread <= without
+            # What the sampler leaves out by itself is no framework's doing; then nothing says how
+            # many samples are padding, either.
+            return None if innocent else flaw
         return PROMISES["disjoint"].judge(experiment)
 
     def _shrunk(self, promise: Promise, seen: _Seen) -> _Seen:

@@ -33,6 +33,7 @@ import os
 import random
 import signal
 import socket
+import struct
 import sys
 import sysconfig
 import threading
@@ -64,7 +65,9 @@ DUMP_SIGNAL = getattr(signal, "SIGRTMIN", 0) and signal.SIGRTMIN + 7
 #: The tape grows by as many bytes; a record lies within one such segment.
 SEGMENT = 1 << 20
 
-#: What the numbers of a pass on the tape mean.
+#: What the numbers of a pass on the tape mean. ``ORDER`` is the checksum of the indices if they
+#: are not all kept. ``YIELDED`` is below 0 where every batch drawn is yielded at once: -1, and less
+#: by one for each that was not.
 BATCHES, COUNT, ORDER, YIELDED, ENDS, LEARNED, STATE = range(7)
 
 #: Bits of ``ENDS``: the index sampler has ended, the loader has.
@@ -148,7 +151,9 @@ class Recorder:
                 sysconfig.get_paths()["stdlib"],
             )
         )
-        self._keep_all = False
+        self.keep_all = False
+        dataloader: Any = importlib.import_module("torch.utils.data.dataloader")
+        self._at_once: type[Any] = dataloader._SingleProcessDataLoaderIter
         self._start()
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._start)
@@ -172,7 +177,7 @@ class Recorder:
     def record_in(self, directory: str) -> None:
         """Leave the records in ``directory`` from now on."""
         self.directory = directory
-        self._keep_all = os.environ.get(KEEP_ALL) == "1"
+        self.keep_all = os.environ.get(KEEP_ALL) == "1"
         if "RANK" in os.environ:  # a rank is known even if it never gets as far as a loader
             self.guarded(self.note_rank)
 
@@ -378,7 +383,7 @@ class Recorder:
 
     # -- passes
 
-    def begin(self, loader: Any) -> _Pass:
+    def begin(self, loader: Any, iterator: Any) -> _Pass:
         """Note that ``loader`` starts to hand out its data."""
         number = self.built(loader)
         self.note_rank()
@@ -389,7 +394,8 @@ class Recorder:
             sampler_length = self._untouched(lambda: len(inner))[0]
         path, line, function = self._place(loader)
         stride = self._stride(loader)
-        started = _Pass(self, self._passes, loader, stride)
+        at_once = isinstance(iterator, self._at_once)
+        started = _Pass(self, self._passes, loader, stride, at_once)
         self._passes += 1
         self.totals[0] += 1
         self.note(
@@ -410,7 +416,7 @@ class Recorder:
 
     def _stride(self, loader: Any) -> int:
         """Which samples are kept: those whose index it divides."""
-        if self._keep_all:
+        if self.keep_all:
             return 1
         length = self._untouched(lambda: len(loader.dataset))[0] or 0
         if length <= KEPT_PER_PASS:
@@ -526,7 +532,7 @@ class Recorder:
 
         @_around(iterator, "__init__")
         def start(original: Any, self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
-            self._sampler_lint = recorder.guarded(recorder.begin, loader)
+            self._sampler_lint = recorder.guarded(recorder.begin, loader, self)
             original(self, loader, *args, **kwargs)
 
         @_around(iterator, "_reset")
@@ -534,39 +540,48 @@ class Recorder:
             original: Any, self: Any, loader: Any, first_iter: bool = False, *args: Any
         ) -> None:
             if not first_iter:  # persistent workers: the same iterator starts another pass
-                self._sampler_lint = recorder.guarded(recorder.begin, loader)
+                self._sampler_lint = recorder.guarded(recorder.begin, loader, self)
             original(self, loader, first_iter, *args)
 
-        # The two that run for every batch are written out, for speed.
+        # Those that run for every batch are written out, for speed.
         next_index, next_batch = iterator._next_index, iterator.__next__
+        iterator._sampler_lint = None
 
         @functools.wraps(next_index)
         def _next_index(self: Any) -> Any:
-            current = self.__dict__.get("_sampler_lint")
             try:
                 index = next_index(self)
             except StopIteration:
-                if current is not None:
-                    current.ended(SAMPLER_ENDED)
+                if self._sampler_lint is not None:
+                    self._sampler_lint.ended(SAMPLER_ENDED)
                 raise
-            if current is not None:
-                current.drawn(index)
+            if self._sampler_lint is not None:
+                self._sampler_lint.drawn(index)
             return index
 
         @functools.wraps(next_batch)
         def _next_batch(self: Any) -> Any:
-            current = self.__dict__.get("_sampler_lint")
             try:
                 batch = next_batch(self)
             except StopIteration:
-                if current is not None:
-                    current.ended(LOADER_ENDED)
+                if self._sampler_lint is not None:
+                    self._sampler_lint.ended(LOADER_ENDED)
                 raise
-            if current is not None:
-                current.yielded()
+            if self._sampler_lint is not None:
+                self._sampler_lint.yielded()
             return batch
 
+        @functools.wraps(next_batch)
+        def _next_batch_at_once(self: Any) -> Any:
+            try:
+                return next_batch(self)
+            except BaseException as error:
+                if self._sampler_lint is not None:
+                    self._sampler_lint.stopped(error)
+                raise
+
         iterator._next_index, iterator.__next__ = _next_index, _next_batch
+        dataloader._SingleProcessDataLoaderIter.__next__ = _next_batch_at_once
 
         for cls in (distributed, *_subclasses(sampler)):
             self.watch(cls)
@@ -603,7 +618,9 @@ class Recorder:
 class _Pass:
     """One run of a loader from its start; what runs for every batch is here."""
 
-    def __init__(self, recorder: Recorder, number: int, loader: Any, stride: int) -> None:
+    def __init__(
+        self, recorder: Recorder, number: int, loader: Any, stride: int, at_once: bool
+    ) -> None:
         assert recorder.tape is not None
         self.number = number
         self._recorder = recorder
@@ -613,70 +630,115 @@ class _Pass:
         # torch draws placeholders for an iterable dataset: only the batches mean something.
         self._counted_only = isinstance(loader.dataset, recorder._data.IterableDataset)
         self._stride = stride
+        #: A batch that is drawn is yielded, unless fetching it fails.
+        self._at_once = at_once
+        #: All indices are kept; otherwise they are hashed, and some of them kept.
+        self._whole = stride == 1
         self._keep = True
-        self._keep_all = recorder._keep_all
+        self._chunks: list[Any] = []
         self._chunk: Any = ()
         self._at = 0
+        #: Where the batch after the next must begin to be written here and now.
+        self._end = 0
+        self._size = -1
+        self._pack: Any = None
         self._backwards = recorder.backwards
-        self._state = recorder.tape.append(-1 - number, array.array("q", [0] * STATE))
+        state = [0] * STATE
+        if at_once:
+            state[YIELDED] = -1
+        self._state = recorder.tape.append(-1 - number, array.array("q", state))
 
     def drawn(self, index: Any) -> None:
         """Note what the index sampler gave for one batch."""
         if self._recorder.tape is not self._tape:
             return  # a process forked during the pass; it is not the rank
-        state = self._state
         try:
+            state = self._state
             state[BATCHES] += 1
+            if self._at_once:
+                self._totals[1] += 1
+                if self._recorder.backwards != self._backwards:
+                    self._learned(state[BATCHES])
             if self._counted_only:
                 return
             if type(index) is not list:
                 index = self._listed(index)
+            size = len(index)
+            end = self._at + 1 + size
+            if end > self._end:
+                self._drawn_slowly(index)
+                return
+            if size != self._size:
+                self._size, self._pack = size, struct.Struct(f"{size + 1}q").pack_into
             try:
-                indices = array.array("q", index)
-            except (TypeError, OverflowError):
+                self._pack(self._chunk, 8 * self._at, size + 1, *index)
+            except (struct.error, TypeError):
+                self._chunk[self._at] = 0  # what was written of it
                 self._drawn_keys(index)
                 return
-            state[ORDER] = zlib.crc32(indices, state[ORDER])
-            size = len(indices)
+            self._at = end
             state[COUNT] += size
-            if self._stride > 1:
-                if state[BATCHES] == 1:
-                    first = indices[:FIRST].tolist()
-                    self._recorder.note("first", number=self.number, indices=first)
-                stride = self._stride
-                indices = array.array("q", [one for one in indices if not one % stride])
-                size = len(indices)
-            if self._keep:
-                at = self._at
-                end = at + 1 + size
-                if end > len(self._chunk):
-                    at, end = 0, 1 + size
-                    if not self._room(end):
-                        return
-                chunk = self._chunk
-                chunk[at + 1 : end] = indices
-                chunk[at] = size + 1
-                self._at = end
         except Exception as error:
             self._recorder.failed(error)
 
-    def _room(self, needed: int) -> bool:
+    def _drawn_slowly(self, index: list[Any]) -> None:
+        """The same where the indices are hashed, or need room first."""
+        try:
+            data = struct.pack(f"{len(index)}q", *index)
+        except (struct.error, TypeError):
+            self._drawn_keys(index)
+            return
+        state, stride, kept = self._state, self._stride, index
+        if stride > 1:
+            if state[BATCHES] == 1:
+                first = array.array("q", data[: 8 * FIRST]).tolist()
+                self._recorder.note("first", number=self.number, indices=first)
+            kept = [one for one in index if not one % stride]
+        if self._keep:
+            end = self._at + 1 + len(kept)
+            if end > len(self._chunk):
+                self._room(1 + len(kept))
+                end = 1 + len(kept)
+            if self._keep:
+                self._chunk[self._at + 1 : end] = array.array("q", kept)
+                self._chunk[self._at] = len(kept) + 1
+                self._at = end
+        if not self._whole:
+            state[ORDER] = zlib.crc32(data, state[ORDER])
+        state[COUNT] += len(index)
+
+    def _room(self, needed: int) -> None:
         """Make room for more indices, unless enough were kept."""
         recorder = self._recorder
         first, more, most = _CHUNKS
-        kept = self._state[COUNT] - 1 if self._stride == 1 else 0
+        kept = self._state[COUNT] if self._stride == 1 else 0
         if needed > most or not (
-            self._keep_all or (kept < KEPT_PER_PASS and recorder.kept < KEPT_PER_PROCESS)
+            recorder.keep_all or (kept < KEPT_PER_PASS and recorder.kept < KEPT_PER_PROCESS)
         ):
+            self._hash()
             self._keep = False
-            return False
+            return
         size = max(needed, more if len(self._chunk) else first)
         recorder.kept += size
         self._chunk = self._tape.append(self.number + 1, array.array("q", bytes(8 * size)))
-        return True
+        self._at = 0
+        if self._whole:
+            self._chunks.append(self._chunk)
+            self._end = size
+
+    def _hash(self) -> None:
+        """From now on the indices are hashed, with those that were kept so far."""
+        if self._whole:
+            order = 0
+            for chunk in self._chunks:
+                for batch in batches_in(chunk):
+                    order = zlib.crc32(batch, order)
+            self._state[ORDER] = order
+        self._whole, self._chunks, self._end = False, [], 0
 
     def _drawn_keys(self, index: list[Any]) -> None:
         """The same for indices that are no integers."""
+        self._hash()
         keys = [_plain(one) for one in index]
         text = json.dumps(keys, separators=(",", ":"))
         self._state[ORDER] = zlib.crc32(text.encode("ascii"), self._state[ORDER])
@@ -702,11 +764,14 @@ class _Pass:
         self._state[YIELDED] += 1
         self._totals[1] += 1
         if self._recorder.backwards != self._backwards:
-            self._learned()
+            self._learned(self._state[YIELDED])
 
-    def _learned(self) -> None:
-        """Note that gradients were computed since the last batch, which is training."""
-        if self._state[YIELDED] > 1 or self._state[ENDS] & LOADER_ENDED:
+    def _learned(self, batches: int) -> None:
+        """Note that gradients were computed since the last batch, which is training.
+
+        Not those from before the first of ``batches``.
+        """
+        if batches > 1 or self._state[ENDS] & LOADER_ENDED:
             self._state[LEARNED] += 1
         self._backwards = self._recorder.backwards
 
@@ -717,7 +782,23 @@ class _Pass:
             if by == LOADER_ENDED:
                 self._totals[2] += 1
                 if self._recorder.backwards != self._backwards:
-                    self._learned()
+                    self._learned(0)
+
+    def stopped(self, error: BaseException) -> None:
+        """Note that there is no batch, where each that is drawn is yielded at once."""
+        if isinstance(error, StopIteration):
+            self.ended(LOADER_ENDED)
+        if self._recorder.tape is self._tape and not self._state[ENDS] & SAMPLER_ENDED:
+            self._state[YIELDED] -= 1
+
+
+def batches_in(chunk: Any) -> Iterator[Any]:
+    """The batches of a record, each as the part of ``chunk`` that it takes."""
+    at = 0
+    while at < len(chunk) and chunk[at]:
+        end = at + chunk[at]
+        yield chunk[at + 1 : end]
+        at = end
 
 
 class _Numbers:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import struct
+import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -336,6 +337,10 @@ def read_log(path: str) -> Log:
     tape = os.path.splitext(path)[0] + ".tape"
     if os.path.exists(tape):
         _read_tape(tape, passes)
+    for current in passes.values():
+        if current.whole and not current.checksum:
+            numbers = [one for one in current.indices if isinstance(one, int)]
+            current.checksum = zlib.crc32(array.array("q", numbers))
     for loader in log.loaders:
         if loader.iterable:  # the index sampler of torch is endless: the loader's end counts
             for current in loader.passes:
@@ -347,15 +352,13 @@ def _read_tape(path: str, passes: Mapping[int, Pass]) -> None:
     """Add what the tape tells about the passes."""
     for head, numbers in _records(path):
         if head > 0 and head - 1 in passes:
-            at = 0
-            while at < len(numbers) and numbers[at]:
-                end = at + numbers[at]
-                passes[head - 1].batches.append(list(numbers[at + 1 : end]))
-                at = end
+            passes[head - 1].batches += map(list, record.batches_in(numbers))
         elif head < 0 and -1 - head in passes:
             current = passes[-1 - head]
             current.drawn, current.count = numbers[record.BATCHES], numbers[record.COUNT]
             current.checksum, current.yielded = numbers[record.ORDER], numbers[record.YIELDED]
+            if current.yielded < 0:
+                current.yielded += current.drawn + 1
             current.learned = numbers[record.LEARNED]
             current.exhausted = bool(numbers[record.ENDS] & record.SAMPLER_ENDED)
             current.ended = bool(numbers[record.ENDS] & record.LOADER_ENDED)

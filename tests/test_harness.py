@@ -315,6 +315,70 @@ def test_memory_and_files_are_bounded(program, tmp_path):
     assert len(everything.ranks[0].log.loaders[0].passes[2].indices) == 150_000
 
 
+def test_order_is_one_number_however_much_is_kept(program):
+    body = """
+        class Often(Sampler):
+            last = 0
+            def __iter__(self):
+                return iter([*range(100)] * 200 + [self.last])
+        often = Often()
+        loader = DataLoader(data, sampler=often, batch_size=50, collate_fn=len)
+        for often.last in (0, 0, 1):
+            for batch in loader:
+                pass
+    """
+    orders = []
+    for env in ({}, {record.KEEP_ALL: "1"}):
+        (loader,) = program(body, env=env).ranks[0].log.loaders
+        assert [one.count for one in loader.passes] == [20_001] * 3
+        assert [one.complete for one in loader.passes] == [bool(env)] * 3
+        orders.append([one.order for one in loader.passes])
+    assert orders[0] == orders[1]
+    first, second, other = orders[0]
+    assert first == second != other
+
+
+def test_indices_that_are_no_integers_may_come_late(program):
+    body = """
+        class Mixed(Sampler):
+            def __init__(self, *keys):
+                self.keys = keys
+            def __iter__(self):
+                return iter([[0, 1], [2, 3], [4, self.keys[0]], [5, self.keys[1]]])
+        class Any(Dataset):
+            def __getitem__(self, index):
+                return 0
+        for keys in (("a", "b"), ("a", "b"), ("a", "c")):
+            for batch in DataLoader(Any(), batch_sampler=Mixed(*keys)):
+                pass
+    """
+    passes = [loader.passes[0] for loader in program(body).ranks[0].log.loaders]
+    assert [(one.count, one.drawn, one.yielded) for one in passes] == [(8, 4, 4)] * 3
+    assert sorted(map(str, passes[0].indices)) == ["'a'", "'b'", *"012345"]
+    assert passes[0].order == passes[1].order != passes[2].order
+
+
+def test_batch_that_cannot_be_fetched_is_not_yielded(program):
+    body = """
+        class Broken(Dataset):
+            def __len__(self):
+                return 8
+            def __getitem__(self, index):
+                if index == 5:
+                    raise ValueError
+                return index
+        for workers in (0, 1):
+            iterator = iter(DataLoader(Broken(), batch_size=2, num_workers=workers))
+            for step in range(5):
+                try:
+                    next(iterator)
+                except (ValueError, StopIteration):
+                    pass
+    """
+    passes = [loader.passes[0] for loader in program(body).ranks[0].log.loaders]
+    assert [(one.drawn, one.yielded, one.ended) for one in passes] == [(4, 3, True)] * 2
+
+
 def test_log_that_cannot_be_written_is_given_up(tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")

@@ -479,10 +479,11 @@ class _Examination:
             setting = experiment.setting
             alone = Experiment(setting, self._simulator.world(setting, 1), batch=self._batch)
             unread, without = _unread(experiment), _unread(alone)
-            innocent = unread is not None and without is not None and unread <= without
-            # What the sampler leaves out by itself is no framework's doing; then nothing says how
-            # many samples are padding, either.
-            return None if innocent else flaw
+            # What a sampler that knows no rank leaves out is no framework's doing; then nothing
+            # says how many samples are padding, either.
+            own = not any(rank.knows_rank for rank in alone.ranks)
+            same = unread is not None and without is not None and unread <= without
+            return None if own and same else flaw
         return PROMISES["disjoint"].judge(experiment)
 
     def _shrunk(self, promise: Promise, seen: _Seen) -> _Seen:

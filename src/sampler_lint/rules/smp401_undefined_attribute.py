@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model import catalog
 from sampler_lint.model.facts import (
     Attr,
+    AugAssign,
     Call,
     Choice,
     Class,
@@ -29,7 +30,6 @@ from sampler_lint.model.facts import (
     Try,
     While,
     last_name,
-    same,
     statements,
     walk,
 )
@@ -39,8 +39,17 @@ from sampler_lint.model.project import Module
 from sampler_lint.model.ranks import mentions_ranks
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._foreign_reads import is_forgiven, near_names, outside_reads
+from sampler_lint.rules._meant import (
+    divided_count,
+    drop_telling,
+    forgotten,
+    halves,
+    keep_parameter,
+    left_over,
+    only_tells,
+    tell_both,
+)
 from sampler_lint.rules._mend import fix, text_of
-from sampler_lint.rules._quotient import quotients, remainders
 from sampler_lint.rules._region import Region, offsets
 
 
@@ -65,8 +74,12 @@ class UndefinedAttribute(Rule):
         undefined name in `self.<name> % self.k` can only mean `self.n`, since the remainder
         belongs to the divided count (the quotient is the nearer spelling at times, runs, and
         is wrong: see SMP402). Safe for the constructor's argument of the same name in an error
-        message that is raised before the attribute is set. Unsafe for any other near name. With
-        `--verify`, all near names are tried by running the class, and the best one is taken.
+        message that is raised before the attribute is set. Unsafe for everything else: a near
+        name; the one attribute that nothing reads and that differs in one word; an argument of
+        `__init__` that was not kept, which then is; two attributes that the one became
+        (`min_scale` and `max_scale` for `scale`), where it is only formatted as text; and for a
+        message that can only raise, which is dropped. With `--verify`, all near names are tried
+        by running the class, and the best one is taken.
 
     How it is proved:
         Invariant `runs`: before the fix the script dies with the AttributeError, after it every
@@ -121,26 +134,45 @@ class UndefinedAttribute(Rule):
                             return
                 if read.name in subclasses:
                     continue
-                yield self._suspect(module, cls, scope, read, defined)
+                yield self._suspect(model, module, cls, scope, read, defined)
 
     def _suspect(
-        self, module: Module, cls: Class, scope: Scope, read: Attr, defined: set[str]
+        self, model: Model, module: Module, cls: Class, scope: Scope, read: Attr, defined: set[str]
     ) -> Suspect:
         method = scope
         while method.outer is not cls and method.outer is not None:
             method = method.outer
         where = f"`{method.name}`" if isinstance(method, Function) else "the class body"
-        count = _divided_count(cls, scope, read)
+        owner = text_of(module.source, read.value)
+        count = divided_count(cls, scope, read)
         near = near_names(read.name, defined)
         meant = None
-        if count is not None:
-            meant = text_of(module.source, count)
-        elif len(near) == 1:
-            meant = f"{text_of(module.source, read.value)}.{near[0]}"
+        mend: Callable[[], Fix | None] | None = None
         message = (
             f"`{cls.name}` reads `{text_of(module.source, read)}`, which neither it nor its bases "
             f"define: AttributeError when {where} runs"
         )
+        if count is not None:
+            meant = text_of(module.source, count)
+        elif (
+            (init := forgotten(cls, read.name)) is not None
+            and scope is init
+            and not isinstance(read.stmt, AugAssign)
+        ):
+            meant, near = read.name, []
+        elif init is not None:
+            message += f"; keep the argument `{read.name}` in `__init__`"
+            mend = functools.partial(keep_parameter, module, cls, init, read.name)
+        elif (both := halves(model, cls, read.name)) is not None:
+            message += f"; did you mean `{owner}.{both[0]}` and `{owner}.{both[1]}`?"
+            mend = functools.partial(tell_both, module, scope, read, both)
+        elif len(near) == 1:
+            meant = f"{owner}.{near[0]}"
+        elif not near and (unread := left_over(model, cls, read.name)) is not None:
+            meant = f"{owner}.{unread}"
+            near = [unread]
+        elif not near and read.stmt is not None and only_tells(read.stmt):
+            mend = functools.partial(drop_telling, module, read.stmt, read.stmt.block)
         if meant is not None:
             message += f"; did you mean `{meant}`?"
         applicability = Applicability.SAFE if count is not None else Applicability.UNSAFE
@@ -155,10 +187,11 @@ class UndefinedAttribute(Rule):
         def candidates() -> tuple[Fix, ...]:
             own = [name for name in defined if not name.startswith("__")]
             some = dict.fromkeys([*near, *difflib.get_close_matches(read.name, own, 4, 0.6)])
-            names = [f"{text_of(module.source, read.value)}.{one}" for one in some]
+            names = [f"{owner}.{one}" for one in some]
             return tuple(map(reading, dict.fromkeys([*([meant] if meant else []), *names])))
 
-        mend = None if meant is None else functools.partial(reading, meant)
+        if meant is not None:
+            mend = functools.partial(reading, meant)
         return Suspect(module, read, message, mend=mend, candidates=candidates)
 
 
@@ -350,30 +383,6 @@ def _early_read(module: Module, cls: Class, init: Function, read: Attr) -> Suspe
         return fix(f"Read the argument `{read.name}`", applicability, [edit], module.source)
 
     return Suspect(module, read, message, mend=mend)
-
-
-def _divided_count(cls: Class, scope: Scope, read: Attr) -> Attr | None:
-    """``self.n`` for the operand of ``… % self.k`` after ``self.q = self.n // self.k``."""
-    for remainder in remainders(scope):
-        if remainder.operand is not read:
-            continue
-        found = [
-            quotient.count
-            for method in scopes_inside(cls)
-            for quotient in quotients(method)
-            if same(quotient.parts, remainder.node.right)
-            and isinstance(quotient.count, Attr)
-            and isinstance(quotient.target, Attr)
-            and self_class(quotient.count.value) is cls
-            and _alike(read.name, quotient.target.name, quotient.count.name)
-        ]
-        if found and all(same(count, found[0]) for count in found):
-            return found[0]
-    return None
-
-
-def _alike(name: str, *others: str) -> bool:
-    return any(difflib.SequenceMatcher(None, name, other).ratio() >= 0.6 for other in others)
 
 
 def _is_declared(read: Attr) -> bool:

@@ -1,0 +1,218 @@
+"""What an attribute that nothing defines was meant to be, as far as the class itself tells."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+
+from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Class,
+    ExprStmt,
+    Function,
+    Node,
+    Scope,
+    Stmt,
+    Store,
+    last_name,
+    same,
+    walk,
+)
+from sampler_lint.model.flow import self_class
+from sampler_lint.model.linked import Model, scopes_inside
+from sampler_lint.model.project import Module
+from sampler_lint.rules._mend import fix, text_of
+from sampler_lint.rules._quotient import quotients, remainders
+from sampler_lint.rules._region import Region, delete_lines, insert_lines, line_indent
+
+#: Calls that put something before a reader and do nothing else.
+_TELLING = frozenset(
+    {"print", "log", "debug", "info", "warning", "warn", "error", "critical", "exception"}
+)
+#: Calls inside of them that only make what is told.
+_HARMLESS = frozenset({"format", "len", "str", "repr", "int", "float", "round", "list", "join"})
+_SPECIFIED = re.compile(r"\{[^{}]*[:!][^{}]*\}")
+
+
+def divided_count(cls: Class, scope: Scope, read: Attr) -> Attr | None:
+    """``self.n`` for the operand of ``… % self.k`` after ``self.q = self.n // self.k``."""
+    for remainder in remainders(scope):
+        if remainder.operand is not read:
+            continue
+        found = [
+            quotient.count
+            for method in scopes_inside(cls)
+            for quotient in quotients(method)
+            if same(quotient.parts, remainder.node.right)
+            and isinstance(quotient.count, Attr)
+            and isinstance(quotient.target, Attr)
+            and self_class(quotient.count.value) is cls
+            and _alike(read.name, quotient.target.name, quotient.count.name)
+        ]
+        if found and all(same(count, found[0]) for count in found):
+            return found[0]
+    return None
+
+
+def _alike(name: str, *others: str) -> bool:
+    return any(difflib.SequenceMatcher(None, name, other).ratio() >= 0.6 for other in others)
+
+
+# --------------------------------------------------------------------------- never read
+
+
+def left_over(model: Model, cls: Class, name: str) -> str | None:
+    """The one attribute that the class sets and nothing reads, if it says nearly the same.
+
+    Nearly: all words of the name but one, and two at least (``max_sample_length`` and
+    ``max_token_length``).
+    """
+    words = name.strip("_").split("_")
+    found = [
+        other
+        for other in dict.fromkeys(_stored(cls))
+        if _differ_by_one_word(words, other.strip("_").split("_"))
+        and not _is_read(model, cls, other)
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _stores(cls: Class) -> Iterator[tuple[str, Store]]:
+    """What the class itself sets on its objects, by the attribute's name."""
+    for scope in scopes_inside(cls):
+        for store in scope.stores:
+            if isinstance(store.target, Attr) and self_class(store.target.value) is cls:
+                yield store.target.name, store
+
+
+def _stored(cls: Class) -> list[str]:
+    return [name for name, _ in _stores(cls)]
+
+
+def _differ_by_one_word(one: list[str], other: list[str]) -> bool:
+    return (
+        len(one) == len(other) >= 3
+        and sum(mine != theirs for mine, theirs in zip(one, other, strict=True)) == 1
+    )
+
+
+def _is_read(model: Model, cls: Class, name: str) -> bool:
+    """Whether the class, one above or below it, or anything from outside reads the attribute."""
+    family = {cls, *model.flow.mro(cls), *model.flow.subclasses(cls)}
+    for module in model.project.loaded:
+        for scope in module.facts.scopes:
+            for read in scope.reads:
+                if read.name == name:
+                    owner = self_class(read.value)
+                    if owner is None or owner in family:
+                        return True
+    return False
+
+
+# --------------------------------------------------------------------------- never stored
+
+
+def forgotten(cls: Class, name: str) -> Function | None:
+    """The constructor that takes the attribute as a parameter and does not keep it."""
+    init = cls.method("__init__")
+    if init is None or not init.params or len(init.bindings.get(name, ())) != 1:
+        return None
+    param = init.param(name)
+    return init if param is not None and param.kind not in {"vararg", "kwarg"} else None
+
+
+def keep_parameter(module: Module, cls: Class, init: Function, name: str) -> Fix | None:
+    """Store the parameter beside what the constructor stores already."""
+    first = next(
+        (
+            store.stmt
+            for _, store in _stores(cls)
+            if store.scope is init and store.stmt.parent is None and store.stmt.row != init.row
+        ),
+        None,
+    )
+    if first is None or _shares_line(init.body, first):
+        return None
+    line = f"{init.params[0].name}.{name} = {name}"
+    edit = insert_lines(module.source, first.row, [line_indent(module.source, first.row) + line])
+    return fix(f"Keep `{name}` in `__init__`", Applicability.UNSAFE, [edit], module.source)
+
+
+# --------------------------------------------------------------------------- became two
+
+
+def halves(model: Model, cls: Class, name: str) -> tuple[str, str] | None:
+    """The two attributes that the name became (``min_scale`` and ``max_scale`` for ``scale``)."""
+    bases = [base for base in reversed(model.flow.mro(cls)) if isinstance(base, Class)]
+    names = dict.fromkeys(other for base in bases for other in _stored(base))
+    for longer in (f"[a-z]+_{re.escape(name)}", f"{re.escape(name)}_[a-z]+"):
+        found = [other for other in names if re.fullmatch(longer, other)]
+        if len(found) == 2:
+            return found[0], found[1]
+    return None
+
+
+def tell_both(module: Module, scope: Scope, read: Attr, both: tuple[str, str]) -> Fix | None:
+    """Put both where the one is only formatted as text, which takes anything."""
+    import libcst as cst
+
+    region = Region(module, read.stmt or scope)
+    node = region.find(read, cst.Attribute)
+    if not _is_formatted(region, node):
+        return None
+    owner = text_of(module.source, read.value)
+    text = ", ".join(f"{owner}.{name}" for name in both)
+    edit = region.replace(node, f"({text})")
+    message = f"Show `{both[0]}` and `{both[1]}`"
+    return fix(message, Applicability.UNSAFE, [edit], module.source)
+
+
+def _is_formatted(region: Region, node: object) -> bool:
+    """Whether the node is what a plain field of a format string or an f-string shows."""
+    import libcst as cst
+
+    for shown in region.nodes(cst.FormattedStringExpression):
+        if shown.expression is node:
+            return shown.format_spec is None
+    return any(
+        isinstance(call.func, cst.Attribute)
+        and call.func.attr.value == "format"
+        and isinstance(call.func.value, (cst.SimpleString, cst.ConcatenatedString))
+        and any(arg.value is node and not arg.star for arg in call.args)
+        and not _SPECIFIED.search(region.code(call.func.value))
+        for call in region.nodes(cst.Call)
+    )
+
+
+# --------------------------------------------------------------------------- told only
+
+
+def only_tells(stmt: Stmt | None) -> bool:
+    """Whether the statement only prints or logs, so that what raises in it has no other use."""
+    if not isinstance(stmt, ExprStmt) or not isinstance(stmt.value, Call):
+        return False
+    call = stmt.value
+    return last_name(call.func) in _TELLING and all(
+        last_name(inner.func) in _HARMLESS
+        for inner in walk(call)
+        if isinstance(inner, Call) and inner is not call
+    )
+
+
+def drop_telling(module: Module, stmt: Stmt, siblings: list[Stmt]) -> Fix | None:
+    """Take out the statement, which never printed a line."""
+    if len(siblings) < 2 or _shares_line(siblings, stmt):
+        return None
+    edits: list[Edit] = [delete_lines(module.source, stmt)]
+    message = "Drop the message, which can only raise"
+    return fix(message, Applicability.UNSAFE, edits, module.source)
+
+
+def _shares_line(siblings: list[Stmt], stmt: Node) -> bool:
+    return any(
+        other is not stmt and (other.row == stmt.end_row or other.end_row == stmt.row)
+        for other in siblings
+    )

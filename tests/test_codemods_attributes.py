@@ -1,0 +1,122 @@
+"""What SMP401 puts in the place of an attribute that nothing defines."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from test_codemods import mended
+
+CLASS = """
+class Samples(Sampler):
+    def __init__(self, data, max_batch_length, verbose=False):
+{init}
+    def __iter__(self):
+{iterate}
+"""
+
+
+def program(init: str, iterate: str) -> str:
+    def body(text: str) -> str:
+        return textwrap.indent(textwrap.dedent(text).strip("\n"), " " * 8) + "\n"
+
+    return CLASS.format(init=body(init), iterate=body(iterate))
+
+
+UNREAD = "self.data = data\nself.max_token_length = max_batch_length"
+
+
+@pytest.mark.parametrize(
+    ("init", "iterate", "meant"),
+    [
+        pytest.param(
+            UNREAD,
+            "return iter(i for i in self.data if i < self.max_sample_length)",
+            "return iter(i for i in self.data if i < self.max_token_length)",
+            id="differs in one word, and nothing reads it",
+        ),
+        pytest.param(
+            UNREAD,
+            "return iter(i for i in self.data if self.max_token_length > self.max_sample_length)",
+            None,
+            id="is read",
+        ),
+        pytest.param(
+            UNREAD + "\nself.max_video_length = max_batch_length",
+            "return iter(i for i in self.data if i < self.max_sample_length)",
+            None,
+            id="one of two",
+        ),
+        pytest.param(
+            UNREAD,
+            "return iter(i for i in self.data if i < self.min_sample_length)",
+            None,
+            id="differs in two words",
+        ),
+    ],
+)
+def test_the_attribute_that_nothing_reads(tmp_path, init, iterate, meant):
+    wanted = program(init, iterate if meant is None else meant)
+    assert mended(tmp_path / "p", "SMP401", program(init, iterate)) == wanted
+
+
+def test_an_argument_that_was_not_kept(tmp_path):
+    iterate = "return iter(self.data[: self.max_batch_length])"
+    before = program("assert max_batch_length\nself.data = data", iterate)
+    after = program(
+        "assert max_batch_length\nself.max_batch_length = max_batch_length\nself.data = data",
+        iterate,
+    )
+    assert mended(tmp_path / "p", "SMP401", before) == after
+
+
+def test_an_argument_that_is_read_in_the_constructor(tmp_path):
+    iterate = "return iter(self.data)"
+    before = program("self.data = data[: self.max_batch_length]", iterate)
+    after = program("self.data = data[: max_batch_length]", iterate)
+    assert mended(tmp_path / "p", "SMP401", before) == after
+
+
+def test_an_argument_that_was_changed_is_not_kept(tmp_path):
+    source = program(
+        "max_batch_length = max_batch_length or 8\nself.data = data",
+        "return iter(self.data[: self.max_batch_length])",
+    )
+    assert mended(tmp_path / "p", "SMP401", source) == source
+
+
+BOTH = "(self.min_scale, self.max_scale)"
+
+
+@pytest.mark.parametrize(
+    ("shown", "becomes"),
+    [
+        ('print("scale={}".format(self.scale))', f'print("scale={{}}".format({BOTH}))'),
+        ('print(f"scale={self.scale}")', f'print(f"scale={{{BOTH}}}")'),
+        ('print(f"scale={self.scale:.2f}")', None),
+        ('print("scale={:.2f}".format(self.scale))', None),
+        ("scale = self.scale * 2", None),
+    ],
+)
+def test_an_attribute_that_became_two(tmp_path, shown, becomes):
+    init = "self.data = data\nself.min_scale = 1\nself.max_scale = 2"
+    end = "\nreturn iter(self.data)"
+    wanted = program(init, (shown if becomes is None else becomes) + end)
+    assert mended(tmp_path / "p", "SMP401", program(init, shown + end)) == wanted
+
+
+@pytest.mark.parametrize(
+    ("told", "becomes"),
+    [
+        ("print(self.elsewhere)\n", ""),
+        ("log.info('%s of %s', self.elsewhere, len(self.data))\n", ""),
+        ("print(next(self.data), self.elsewhere)\n", None),  # it reads, too
+        ("if self.data: print(self.elsewhere)\n", None),
+        ("note = self.elsewhere\n", None),
+    ],
+)
+def test_a_message_that_can_only_raise(tmp_path, told, becomes):
+    wanted = (told if becomes is None else becomes) + "return iter(self.data)"
+    source = program("self.data = data", told + "return iter(self.data)")
+    assert mended(tmp_path / "p", "SMP401", source) == program("self.data = data", wanted)

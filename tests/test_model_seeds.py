@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sampler_lint.model import seeds
+from sampler_lint.model import seed_names, seeds
 from trees import TORCH, Tree
 
 IMPORTS = "import argparse\nimport random\nimport numpy as np\nimport torch\n" + TORCH
@@ -37,11 +37,11 @@ def seeding_of(made: Tree, name: str) -> str | None:
     return found and made.text(found.call)
 
 
-def seed_at(folder: Path, source: str, **files: str) -> seeds.Seed | None:
+def seed_at(folder: Path, source: str, **files: str) -> seed_names.Seed | None:
     """The seed as it can be named at the probe."""
     made = tree(folder, source, **files)
     probe = made.probe("x")
-    return seeds.in_scope(made.model, made.project.module_of(probe.scope), probe.scope, probe)
+    return seed_names.in_scope(made.model, made.project.module_of(probe.scope), probe.scope, probe)
 
 
 PROBE = 'probe_loader("x", 0)'

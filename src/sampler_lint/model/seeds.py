@@ -10,13 +10,10 @@ from typing import NamedTuple
 
 from sampler_lint.model.draws import is_drawn
 from sampler_lint.model.facts import (
-    Assign,
     Attr,
-    Binding,
     Call,
     Class,
     Const,
-    Declare,
     Expr,
     Function,
     Index,
@@ -24,25 +21,22 @@ from sampler_lint.model.facts import (
     Param,
     Scope,
     children,
-    dotted,
     last_name,
     same,
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Ext, FuncRef, Lit, ModRef, Obj, Unknown, passed, self_class
+from sampler_lint.model.flow import Ext, FuncRef, ModRef, Obj, passed, self_class
 from sampler_lint.model.launches import launches
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.model.program_files import is_script, is_test, program_files
 from sampler_lint.model.project import Module
-from sampler_lint.model.rank_terms import parameter_differs
 
 #: A setting by one of these names is the program's seed; ``split_seed`` and the like are not.
 _SEED_NAME = re.compile(
     r"^(?:(?:rand(?:om)?|rnd|manual|rng|global|base|init|train|training|data|torch|np)_?)*seed$",
     re.IGNORECASE,
 )
-_RANK = re.compile(r"rank|worker|process_index|gpu|device_id", re.IGNORECASE)
 _SEEDERS = frozenset(
     {
         "manual_seed",
@@ -78,15 +72,6 @@ _MOST = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Seed:
-    """A way to name the program's seed in some scope."""
-
-    code: str
-    is_number: bool | None
-    """Whether it certainly is an int; False if it may be None; None if not known."""
-
-
-@dataclass(frozen=True, slots=True)
 class Seeding:
     """A place where a program seeds its generators from a setting."""
 
@@ -100,7 +85,7 @@ def seeding(model: Model, module: Module, user: Call | Scope) -> Seeding | None:
     script = is_script(module)
     found = [
         item
-        for item in _seedings(model).get(model.project.program_of(module), ())
+        for item in seedings(model).get(model.project.program_of(module), ())
         if program_files(model).run_together(item.module, module)
         and not (item.setting.by_caller and (script or _package(item.module) != _package(module)))
         and (
@@ -127,11 +112,11 @@ def _is_numbers_only(item: Seeding) -> bool:
     )
 
 
-def _seedings(model: Model) -> dict[str, list[Seeding]]:
+def seedings(model: Model) -> dict[str, list[Seeding]]:
     """By program, every call that seeds a global generator from a setting."""
-    known: dict[str, list[Seeding]] | None = model.memo.get(_seedings)
+    known: dict[str, list[Seeding]] | None = model.memo.get(seedings)
     if known is None:
-        known = model.memo[_seedings] = {}
+        known = model.memo[seedings] = {}
         for program, module in program_files(model).saying(*SEED_WORDS):
             for call in module.facts.all_calls:
                 given = seed_given(model, call)
@@ -241,6 +226,8 @@ class Setting(NamedTuple):
     """What reads it, or the function that takes it; None if it is not known."""
     by_caller: bool = False
     """Whether it is the parameter of a public function that nothing in the tree calls."""
+    entry: Index | None = None
+    """The entry of a mapping that holds it (``cfg["seed"]``), if it is one."""
 
 
 def setting_of(model: Model, expr: Expr) -> Setting | None:
@@ -260,7 +247,7 @@ def _settings(model: Model, expr: Expr, depth: int) -> Iterator[Setting]:
         yield from _attribute_settings(model, expr, depth)
     elif isinstance(expr, Index):
         if _is_seed_key(expr.key):
-            yield Setting(unparse(expr), next(_placed(expr), None))
+            yield Setting(unparse(expr), next(_placed(expr), None), entry=expr)
     elif isinstance(expr, Name):
         yield from _name_settings(model, expr, depth)
     elif isinstance(expr, Call) and last_name(expr.func) in {"get", "getattr", "getenv"}:
@@ -291,7 +278,7 @@ def _is_seed_key(expr: Expr) -> bool:
 
 
 def _attribute_settings(model: Model, expr: Attr, depth: int) -> Iterator[Setting]:
-    if not _SEED_NAME.match(expr.name) or _is_module(model, expr):
+    if not _SEED_NAME.match(expr.name) or is_module(model, expr):
         return
     cls = self_class(expr.value)
     if cls is None:
@@ -304,6 +291,14 @@ def _attribute_settings(model: Model, expr: Attr, depth: int) -> Iterator[Settin
         assert isinstance(store.target, Attr)
         if store.value is not None and self_class(store.target.value) in bases:
             yield from _settings(model, store.value, depth + 1)
+
+
+def is_module(model: Model, node: Attr) -> bool:
+    """Whether the owner is a module (``random.seed``), not what some call gave."""
+    return any(
+        isinstance(value, ModRef) or (isinstance(value, Ext) and "()" not in value.dotted)
+        for value in model.flow.values(node.value)
+    )
 
 
 def _is_redrawn(model: Model, expr: Attr) -> bool:
@@ -353,204 +348,6 @@ def _parameter_settings(
         yield Setting(param.name, function, not is_command)
 
 
-def in_scope(model: Model, module: Module, scope: Scope, site: Call) -> Seed | None:
-    """The program's seed as ``scope`` can name it at ``site``, the same on every rank."""
-    function: Scope | None = scope
-    while isinstance(function, Function):
-        for param in function.params:
-            if (
-                _SEED_NAME.match(param.name)
-                and not _tainted_name(function, param.name)
-                and parameter_differs(model, function, param) is None
-            ):
-                default = param.default
-                number: bool | None = None
-                if isinstance(default, Const):
-                    number = isinstance(default.value, int)
-                return Seed(param.name, _by_annotation(param.annotation, number))
-        function = function.outer
-    for code, node in _spellings(model, module):
-        if _can_name(model, scope, site, node) and not _tainted_attribute(model, module, node):
-            return Seed(code, _is_number(model, module, node))
-    return None
-
-
 def is_seed_name(name: str) -> bool:
     """Whether a setting or parameter of this name is the program's seed."""
     return _SEED_NAME.match(name) is not None
-
-
-def _spellings(model: Model, module: Module) -> Iterator[tuple[str, Attr]]:
-    """``args.seed`` and the like, as the program reads them; those that seed it first."""
-    program = model.project.program_of(module)
-    seen = set()
-    seeding_exprs = [
-        node
-        for found in _seedings(model).get(program, ())
-        for arg in found.call.args
-        for node in walk(arg.value)
-        if isinstance(node, Attr)
-    ]
-    own_reads = [read for scope in module.facts.scopes for read in scope.reads]
-    for node in [*own_reads, *seeding_exprs]:
-        code = dotted(node)
-        if code is None or code in seen or not _SEED_NAME.match(node.name):
-            continue
-        if isinstance(node.value, (Name, Attr)) and not _is_module(model, node):
-            seen.add(code)
-            yield code, node
-
-
-def _is_module(model: Model, node: Attr) -> bool:
-    """Whether the owner is a module (``random.seed``), not what some call gave."""
-    return any(
-        isinstance(value, ModRef) or (isinstance(value, Ext) and "()" not in value.dotted)
-        for value in model.flow.values(node.value)
-    )
-
-
-def _can_name(model: Model, scope: Scope, site: Call, node: Attr) -> bool:
-    """Whether ``node``'s spelling means the same where ``site`` stands."""
-    root: Expr = node
-    while isinstance(root, Attr):
-        root = root.value
-    assert isinstance(root, Name)
-    if root.scope is scope and root.id in scope.bindings:
-        return _set_before(scope, root.id, site)
-    cls = self_class(root)
-    if cls is not None:
-        owner: Scope | None = scope
-        while owner is not None and not (isinstance(owner, Function) and owner.cls is not None):
-            owner = owner.outer
-        if not isinstance(owner, Function) or owner.cls is None or owner.self_name != root.id:
-            return False
-        return cls is owner.cls or cls in model.flow.mro(owner.cls)
-    owner = scope
-    while owner is not None:
-        bindings = owner.bindings.get(root.id)
-        if bindings:
-            # A parameter or variable of the same name: the same kind of thing by convention.
-            # A function's `global` may set it later than the file's own lines run.
-            here = owner is scope or any(_scope_of(b) is scope for b in bindings)
-            return (
-                all(b.how in {"param", "assign"} for b in bindings)
-                and not _collects(owner, root.id)
-                and (not here or _set_before(owner, root.id, site))
-            )
-        owner = owner.outer
-    return False
-
-
-def _collects(scope: Scope, name: str) -> bool:
-    """Whether the name is a function's ``*args`` or ``**kwargs``, which have no settings."""
-    return isinstance(scope, Function) and any(
-        param.name == name and param.kind in {"vararg", "kwarg"} for param in scope.params
-    )
-
-
-def _set_before(scope: Scope, name: str, site: Call) -> bool:
-    bindings = scope.bindings.get(name, [])
-    if any(b.how == "param" for b in bindings):
-        return True
-    if site.stmt is None:
-        return False
-    return any(
-        b.stmt is not None and b.stmt.scope is site.scope and b.stmt.order < site.stmt.order
-        for b in bindings
-    )
-
-
-def _scope_of(binding: Binding) -> Scope | None:
-    return binding.stmt.scope if binding.stmt is not None else None
-
-
-def _tainted_name(function: Function, name: str) -> bool:
-    """Whether a parameter is given a rank's own value before use."""
-    return any(
-        binding.how != "param" and binding.value is not None and _is_ranks_own(binding.value)
-        for binding in function.bindings.get(name, ())
-    )
-
-
-def _tainted_attribute(model: Model, module: Module, node: Attr) -> bool:
-    """Whether some ``args.seed = args.seed + rank`` makes the attribute differ between ranks."""
-    program = model.project.program_of(module)
-    return any(
-        store.value is not None
-        and _is_ranks_own(store.value)
-        and model.project.program_of(model.module_of(store.scope)) == program
-        for store in model.project.stores_of(node.name)
-    )
-
-
-def _is_ranks_own(expr: Expr) -> bool:
-    return _mentions_rank(expr) or is_drawn(expr)
-
-
-def _mentions_rank(expr: Expr) -> bool:
-    return any(
-        _RANK.search(node.id if isinstance(node, Name) else node.name)
-        for node in walk(expr)
-        if isinstance(node, (Name, Attr))
-    )
-
-
-def _by_annotation(annotation: Expr | None, otherwise: bool | None) -> bool | None:
-    if annotation is None or otherwise is False:
-        return otherwise
-    return True if isinstance(annotation, Name) and annotation.id == "int" else otherwise
-
-
-def _is_number(model: Model, module: Module, node: Attr) -> bool | None:
-    """Whether a configured seed is an int: from argparse, a dataclass, or what is assigned."""
-    option = _argparse_default(model, module, node.name)
-    if option is not None:
-        return option
-    answers: set[bool | None] = set()
-    for value in model.flow.values(node.value):
-        if isinstance(value, Obj) and isinstance(value.cls, Class):
-            answers.add(_field_is_int(value.cls, node.name))
-    for value in model.flow.values(node):
-        if isinstance(value, Lit):
-            answers.add(isinstance(value.value, int))
-        elif isinstance(value, Unknown) and not answers:
-            answers.add(None)
-    if False in answers:
-        return False
-    return True if answers == {True} else None
-
-
-def _field_is_int(cls: Class, name: str) -> bool | None:
-    for stmt in cls.body:
-        if isinstance(stmt, Declare) and isinstance(stmt.target, Name) and stmt.target.id == name:
-            return isinstance(stmt.annotation, Name) and stmt.annotation.id == "int"
-        if isinstance(stmt, Assign) and isinstance(stmt.value, Const):
-            target = stmt.targets[0]
-            if isinstance(target, Name) and target.id == name:
-                return isinstance(stmt.value.value, int)
-    return None
-
-
-def _argparse_default(model: Model, module: Module, name: str) -> bool | None:
-    """Whether ``add_argument("--seed", …)`` gives an int; False for a default of None."""
-    program = model.project.program_of(module)
-    for call in model.project.calls_named("add_argument"):
-        if model.project.program_of(model.module_of(call.scope)) != program:
-            continue
-        flags = [
-            a.value for a in call.positional if isinstance(a, Const) and isinstance(a.value, str)
-        ]
-        destination = call.keyword("dest")
-        names = {flag.lstrip("-").replace("-", "_") for flag in flags}
-        if isinstance(destination, Const):
-            names = {str(destination.value)}
-        if name not in names:
-            continue
-        default, required = call.keyword("default"), call.keyword("required")
-        if default is None:
-            return isinstance(required, Const) and bool(required.value)
-        if isinstance(default, Const):
-            return isinstance(default.value, int)
-        kind = call.keyword("type")
-        return True if kind is not None and last_name(kind) == "int" else None
-    return None

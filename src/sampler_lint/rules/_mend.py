@@ -125,6 +125,23 @@ def imported_as(module: Module, attribute: str) -> str | None:
     return None
 
 
+def imported_module(module: Module, dotted: str) -> str | None:
+    """How the file's top level can spell the module, without another import.
+
+    ``import torch`` brings ``torch.distributed``, too, as torch imports it itself.
+    """
+    head, _, tail = dotted.rpartition(".")
+    for name, bindings in module.facts.bindings.items():
+        for binding in bindings:
+            is_only = binding.how == "import" and len(bindings) == 1 and name != head
+            if is_only and binding.payload[:2] in {(dotted, None), (head, tail)}:
+                return name
+    if head:
+        owner = imported_module(module, head)
+        return f"{owner}.{tail}" if owner is not None else None
+    return None
+
+
 def first_definition(module: Module) -> Stmt | None:
     """The first ``def`` or ``class`` at the top level of the file."""
     for stmt in module.facts.body:
@@ -177,31 +194,54 @@ def _is_comment(source: SourceFile, row: int, indent: str) -> bool:
 
 
 def add_keyword(region: Region, call: Call, keyword: str, value: str) -> Edit:
-    """The edit that passes ``keyword=value`` as the call's last argument, in its own layout."""
+    """The edit that passes ``keyword=value`` after the call's other arguments, in its layout.
+
+    It stands before ``**more``; a line that would be the file's longest is broken.
+    """
     import libcst as cst
 
     source = region.source
     node = region.find(call, cst.Call)
+    text = f"{keyword}={value}"
     if not node.args:
         end = region.span(node)[1] - 1
-        return Edit(source.path, end, end, f"{keyword}={value}")
+        return Edit(source.path, end, end, text)
     last = node.args[-1]
+    last_start, _ = region.span(last)
     _, end = region.span(last.value)
     open_row = source.position(region.span(node.func)[1]).row
     first_row = source.position(region.span(node.args[0])[0]).row
-    last_start, _ = region.span(last)
     last_row = source.position(last_start).row
-    text = f"{keyword}={value}"
-    if last_row != open_row and first_row != open_row:
+    own_lines = last_row != open_row and first_row != open_row
+    row_indent = line_indent(source, last_row)
+    if last.star == "**":
+        gap = f"{source.newline}{row_indent}" if own_lines else " "
+        return Edit(source.path, last_start, last_start, f"{text},{gap}")
+    if own_lines:
         # One argument a line: so is the new one, with a trailing comma if the others have one.
         has_comma = isinstance(last.comma, cst.Comma)
-        row_indent = line_indent(source, last_row)
         comma_end = source.text.index(",", end) + 1 if has_comma else end
         added = f"{source.newline}{row_indent}{text}"
         if has_comma:
             return Edit(source.path, comma_end, comma_end, f"{added},")
         return Edit(source.path, end, end, f",{added}")
+    start, stop = region.span(node)
+    row = source.position(start).row
+    column = source.position(stop).column - 1
+    is_alone = source.position(stop).row == row and not source.line(row)[column:].strip()
+    longest = min(max(_SHORT, *map(len, source.text.splitlines())), _LONG)
+    if is_alone and len(source.line(row).rstrip()) + len(text) + 2 > longest:
+        opened = source.text.index("(", region.span(node.func)[1]) + 1
+        indent = line_indent(source, row)
+        inner = indent + ("\t" if indent.startswith("\t") else "    ")
+        given = source.text[opened:end]
+        wrapped = f"{source.newline}{inner}{given}, {text}{source.newline}{indent}"
+        return Edit(source.path, opened, stop - 1, wrapped)
     return Edit(source.path, end, end, f", {text}")
+
+
+#: A line of the first length is never too long, one above the second always.
+_SHORT, _LONG = 88, 120
 
 
 def drop_argument(region: Region, call: Call, value: Expr) -> Edit | None:
@@ -286,6 +326,7 @@ __all__ = [
     "fresh_name",
     "future_annotations",
     "imported_as",
+    "imported_module",
     "insert_first",
     "is_library",
     "name_of",

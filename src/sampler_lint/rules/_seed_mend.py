@@ -9,7 +9,7 @@ from sampler_lint.findings import Edit
 from sampler_lint.model.facts import Call, Class, Expr, Function, last_name
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
-from sampler_lint.model.seeds import Seed, in_scope
+from sampler_lint.model.seed_names import Seed, in_scope
 from sampler_lint.rules._mend import add_keyword
 from sampler_lint.rules._region import Region
 from sampler_lint.source import SourceFile

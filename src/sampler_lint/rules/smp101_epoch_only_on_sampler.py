@@ -432,8 +432,10 @@ def _use_helper(module: Module, call: Call, receiver: Expr) -> Fix | None:
     by_class = last_name(asking.func) == "isinstance"
     if by_class and len(asking.positional) != 2:
         return None
-    name = "_get_distributed_sampler" if by_class else "_get_epoch_sampler"
     kind = text_of(source, asking.positional[1]) if by_class else ""
+    if by_class and _is_any_as_good(call, stmt, receiver, kind):
+        kind = ""
+    name = "_get_distributed_sampler" if kind else "_get_epoch_sampler"
     edits: list[Edit] = []
     if name not in module.facts.bindings:
         helper = define_helper(module, _helper_lines(module, name, kind))
@@ -456,6 +458,26 @@ def _use_helper(module: Module, call: Call, receiver: Expr) -> Fix | None:
         if not start <= edit.start < end and read.stmt is not line:
             edits.append(edit)
     return fix(f"Find the sampler with `{name}`", Applicability.UNSAFE, edits, source)
+
+
+def _is_any_as_good(call: Call, guard: If, receiver: Attr, kind: str) -> bool:
+    """Whether the guard may ask for ``set_epoch`` itself, as nothing else of the class is used.
+
+    A sampler of one's own need not derive from torch's. An imported class stays: its import
+    would be left without a use.
+    """
+    alias = _alias(guard, receiver)
+    uses = {
+        read.name
+        for read in call.scope.reads
+        if read.stmt is not None
+        and guard.encloses(read.stmt)
+        and (
+            same(read.value, receiver)
+            or (alias is not None and isinstance(read.value, Name) and read.value.id == alias[0])
+        )
+    }
+    return "." in kind and uses == {"set_epoch"}
 
 
 def _alias(guard: If, receiver: Attr) -> tuple[str, Assign] | None:

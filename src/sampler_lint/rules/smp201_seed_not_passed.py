@@ -30,11 +30,10 @@ from sampler_lint.model.launches import launches
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.model.program_files import is_script, is_test
 from sampler_lint.model.project import Module
+from sampler_lint.model.seed_names import KeptSeed, Seed, in_scope, seed_to_keep
 from sampler_lint.model.seeds import (
-    Seed,
     constructions,
     epoch_carries_seed,
-    in_scope,
     is_seed_name,
     seeding,
     setting_of,
@@ -43,6 +42,7 @@ from sampler_lint.model.seeds import (
 from sampler_lint.model.shuffles import ignores_seed, may_shuffle
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import fix, is_library, text_of
+from sampler_lint.rules._region import insert_lines, line_indent
 from sampler_lint.rules._seed_mend import (
     docstring_edit,
     parameter_edit,
@@ -214,6 +214,8 @@ class _Fixed:
     parameter: str
     given: Expr | None
     value: str
+    takes_none: bool = False
+    """Whether None is the parameter's own default."""
 
 
 def _fixed_seed(model: Model, sampler: Obj) -> _Fixed | None:
@@ -233,7 +235,8 @@ def _fixed_seed(model: Model, sampler: Obj) -> _Fixed | None:
             model, sampler, parameter
         ):
             return None
-        return _Fixed(parameter, None, f"seed {default}") if default else None
+        none = default == _BARE
+        return _Fixed(parameter, None, f"seed {default}", none) if default else None
     if isinstance(given, Const) and isinstance(given.value, int):
         return _Fixed(parameter, given, f"the literal seed {given.value}")
     value = _constant(given)
@@ -460,7 +463,12 @@ def _suspect(
         mend = lambda: _pass_seed(module, site, fixed, seed)  # noqa: E731
     else:
         function = site.scope if isinstance(site.scope, Function) else None
-        if function is not None and _can_take_parameter(function):
+        kept = seed_to_keep(model, module, function) if function is not None else None
+        if kept is not None:
+            code = f"{kept.init.params[0].name}.{kept.attribute}"
+            message += f"; keep the seed as `{code}` in `__init__` and pass `{keyword}={code}`"
+            mend = lambda: _keep_seed(module, site, fixed, kept)  # noqa: E731
+        elif function is not None and _can_take_parameter(function):
             message += f"; give `{_called(function)}` a `seed` parameter and pass it on"
             mend = lambda: _add_parameter(model, module, function, site, fixed)  # noqa: E731
         else:
@@ -473,10 +481,28 @@ def _suspect(
 
 
 def _pass_seed(module: Module, site: Call, fixed: _Fixed, seed: Seed) -> Fix | None:
-    value = spelled(seed)
+    value = _as_taken(seed, fixed, seed.code)
     edit = seed_edit(module, site, fixed.parameter, fixed.given, value)
     applicability = Applicability.UNSAFE if seed.is_number is None else Applicability.SAFE
     return fix(f"Pass `{fixed.parameter}={value}`", applicability, [edit], module.source)
+
+
+def _keep_seed(module: Module, site: Call, fixed: _Fixed, kept: KeptSeed) -> Fix | None:
+    """Keep the seed where the constructor can name it, and pass what is kept."""
+    source = module.source
+    code = f"{kept.init.params[0].name}.{kept.attribute}"
+    indent = line_indent(source, kept.before.row)
+    edits = [
+        insert_lines(source, kept.before.row, [f"{indent}{code} = {kept.seed.code}"]),
+        seed_edit(module, site, fixed.parameter, fixed.given, _as_taken(kept.seed, fixed, code)),
+    ]
+    applicability = Applicability.UNSAFE if kept.seed.is_number is None else Applicability.SAFE
+    return fix(f"Keep the seed as `{code}`, and pass it", applicability, edits, source)
+
+
+def _as_taken(seed: Seed, fixed: _Fixed, code: str) -> str:
+    """The seed's spelling as the sampler takes it: a None only where it has one of its own."""
+    return code if fixed.takes_none else spelled(Seed(code, seed.is_number))
 
 
 def _can_take_parameter(function: Function) -> bool:

@@ -23,6 +23,7 @@ from sampler_lint.model.shards import (
 )
 from sampler_lint.model.shuffles import may_shuffle
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._draw_mend import draw_alike, sync_seed
 from sampler_lint.rules._mend import fix, text_of
 from sampler_lint.rules._region import Region
 
@@ -48,8 +49,11 @@ class SeedDiffersByRank(Rule):
         what another validates on. Nothing raises and the loss looks fine.
 
     Fix safety:
-        Safe: the rank is dropped from the sum, which all ranks then share. Without a fix where
-        the rank is added elsewhere: there it may be wanted for augmentation.
+        Safe: the rank is dropped from the sum, which all ranks then share. Where the rank is
+        added elsewhere, it may be wanted for augmentation and stays. Then what divides the data
+        is drawn from a generator of its own with the program's seed, if the place can name it,
+        or a sampler of the tree keeps the seed of rank 0, which is broadcast. Both are unsafe:
+        another split is drawn than before, and the broadcast waits for all ranks.
 
     How it is proved:
         Invariant `partitions`: on two gloo ranks the shares overlap before the fix, and are
@@ -111,7 +115,9 @@ def _seed_argument(model: Model, sampler: Obj) -> Suspect | None:
     if term.scope is not site.scope and keeps is not None and keeps.value is not None:
         message += "use the seed of rank 0 on every rank (broadcast it here)"
         why = (*why, f"{model.place(site.scope, site)}: the sampler is built here")
-        return Suspect(model.module_of(keeps.scope), keeps.target, message, keeps.value, why)
+        where = model.module_of(keeps.scope)
+        sync = lambda: sync_seed(where, keeps)  # noqa: E731
+        return Suspect(where, keeps.target, message, keeps.value, why, sync)
     message += "pass a seed that is the same on every rank"
     if term.scope is site.scope and term.whole is given:
         mend = lambda: _drop_rank(module, site, term)  # noqa: E731
@@ -237,7 +243,8 @@ def _at_seeding(model: Model, seeding: RankSeeding, draws: list[GlobalDraw]) -> 
         f"data is built, or draw with a generator of its own"
     )
     why = tuple(f"{model.place(draw.call.scope, draw.call)}: drawn here" for draw in draws)
-    return Suspect(seeding.module, seeding.call, message, why=why)
+    mend = lambda: draw_alike(model, draws)  # noqa: E731
+    return Suspect(seeding.module, seeding.call, message, why=why, mend=mend)
 
 
 def _at_draw(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> Suspect:
@@ -251,4 +258,5 @@ def _at_draw(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> Suspect:
         f"{model.place(seeding.call.scope, seeding.call)}: the generator is seeded here",
     )
     message = message[0].upper() + message[1:] if message[0].isalpha() else message
-    return Suspect(draw.module, draw.call, message, why=why)
+    mend = lambda: draw_alike(model, [draw])  # noqa: E731
+    return Suspect(draw.module, draw.call, message, why=why, mend=mend)

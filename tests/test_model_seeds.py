@@ -122,6 +122,107 @@ def test_spelling(tmp_path: Path, source: str, code: str | None) -> None:
     assert (seed and seed.code) == code
 
 
+CONFIG = """
+class Config:
+    seed: int = 1
+class Other:
+    size: int = 1
+class Whole:
+    train: Config
+def start(cfg: Config):
+    torch.manual_seed(cfg.seed)
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "code"),
+    [
+        (f"def f(settings: Config):\n    {PROBE}\n", "settings.seed"),
+        (f"def f(settings: Config | None):\n    {PROBE}\n", "settings.seed"),
+        (f"def f(cfg: Other):\n    {PROBE}\n", None),
+        (f"def f(settings: Other):\n    {PROBE}\n", None),
+        (f"def f(settings: Config):\n    settings = Other()\n    {PROBE}\n", None),
+        (
+            "class T:\n    def __init__(self, c: Config):\n        self.config = c\n"
+            f"    def f(self):\n        {PROBE}\n",
+            "self.config.seed",
+        ),
+        (
+            "class T:\n    def __init__(self, c: Other):\n        self.config = c\n"
+            f"    def f(self):\n        {PROBE}\n",
+            None,
+        ),
+    ],
+)
+def test_in_what_is_declared_to_be_the_configuration(
+    tmp_path: Path, source: str, code: str | None
+) -> None:
+    seed = seed_at(tmp_path, CONFIG + source)
+    assert (seed and seed.code) == code
+
+
+def test_in_a_part_of_what_is_declared(tmp_path: Path) -> None:
+    start = "def go(cfg: Whole):\n    torch.manual_seed(cfg.train.seed)\n"
+    source = CONFIG.replace("def start(cfg: Config):\n    torch.manual_seed(cfg.seed)\n", start)
+    seed = seed_at(tmp_path, f"{source}def f(all: Whole):\n    {PROBE}\n")
+    assert seed is not None
+    assert seed.code == "all.train.seed"
+
+
+@pytest.mark.parametrize(
+    ("calls", "code"),
+    [
+        ("    start(args)\n    f(args)\n", "settings.rng_seed"),
+        ("    start(args)\n    f(other)\n", None),
+        ("    start(args)\n    f(args)\n    f(other)\n", None),
+        ("    torch.manual_seed(args.rng_seed)\n    f(args)\n", "settings.rng_seed"),
+        ("    f(args)\n", None),
+    ],
+)
+def test_in_what_every_caller_hands_over(tmp_path: Path, calls: str, code: str | None) -> None:
+    source = "def start(conf):\n    torch.manual_seed(conf.rng_seed)\n"
+    source += f"def f(settings):\n    {PROBE}\n"
+    source += f"def main():\n    args, other = read()\n{calls}"
+    seed = seed_at(tmp_path, source)
+    assert (seed and seed.code) == code
+
+
+def test_in_an_entry_of_a_mapping(tmp_path: Path) -> None:
+    source = (
+        "class T:\n    def start(self):\n        if self.cfg['seed'] is not None:\n"
+        "            torch.manual_seed(self.cfg['seed'])\n"
+        f"    def f(self):\n        {PROBE}\n"
+    )
+    assert seed_at(tmp_path, source) == seed_names.Seed("self.cfg['seed']", is_number=False)
+
+
+def test_not_in_an_entry_that_a_rank_changes(tmp_path: Path) -> None:
+    source = (
+        "class T:\n    def start(self, rank):\n        self.cfg['seed'] += rank\n"
+        "        self.cfg['seed'] = self.cfg['seed'] + rank\n"
+        "        torch.manual_seed(self.cfg['seed'])\n"
+        f"    def f(self):\n        {PROBE}\n"
+    )
+    assert seed_at(tmp_path, source) is None
+
+
+def test_not_in_the_settings_of_another_script(tmp_path: Path) -> None:
+    """A script's own ``args`` need not have the seed that another's has."""
+    train = "# loader\nimport argparse, torch, main\n"
+    train += "args = argparse.ArgumentParser().parse_args()\ntorch.manual_seed(args.seed)\n"
+    own = "args = argparse.ArgumentParser().parse_args()\n"
+    source = f"def f():\n    {PROBE}\n{own}f()\n"
+    assert seed_at(tmp_path, source, train=train) is None
+    handed = f"def f(args):\n    {PROBE}\n{own}f(args)\n"
+    seed = seed_at(tmp_path / "b", handed, train=train)
+    assert seed is not None  # nothing says what options this script has
+    options = own.replace(".parse", "\nargs.add_argument('--size')\nargs = args.parse")
+    train = train.replace("main", "maker")
+    maker = f"# loader\n{IMPORTS}def f(args):\n    {PROBE}\n"
+    script = "from maker import f\n" + options + "f(args)\n"
+    assert seed_at(tmp_path / "c", script, train=train, maker=maker) is None
+
+
 def test_on_self(tmp_path: Path) -> None:
     source = f"""
         class Trainer:

@@ -196,13 +196,47 @@ def _can_name(model: Model, scope: Scope, site: Call, node: Attr | Index) -> boo
             # A parameter or variable of the same name: the same kind of thing by convention.
             # A function's `global` may set it later than the file's own lines run.
             here = owner is scope or any(_scope_of(b) is scope for b in bindings)
+            if not here and _is_set_elsewhere(scope, owner, root, bindings):
+                return False
             return (
                 all(b.how in {"param", "assign"} for b in bindings)
                 and not _collects(owner, root.id)
                 and not _lacks(model, owner, root.id, node)
+                and not _has_other_options(model, owner, root, node)
                 and (not here or _set_before(owner, root.id, site))
             )
         owner = owner.outer
+    return False
+
+
+def _is_set_elsewhere(scope: Scope, owner: Scope, root: Name, bindings: list[Binding]) -> bool:
+    """Whether a global is the settings of another program, or may not be there at all."""
+    if owner.outer is not None:
+        return False
+    if root.scope.module is not scope.module:
+        return True  # another file's settings; this one's may have no seed
+    uses = root.id in {found.id for read in scope.reads if (found := _root(read)) is not None}
+    return not uses and all(b.stmt is None or b.stmt.parent is not None for b in bindings)
+
+
+def _has_other_options(model: Model, scope: Scope, root: Name, node: Attr | Index) -> bool:
+    """Whether a caller in another file has a command line of its own, without that option."""
+    if not isinstance(scope, Function) or not isinstance(node, Attr):
+        return False
+    for call in model.flow.callers(scope):
+        module = model.module_of(call.scope)
+        if module.facts is root.scope.module or is_test(module):
+            continue
+        options = [c for c in module.facts.all_calls if last_name(c.func) == "add_argument"]
+        flags = {
+            str(flag.value).lstrip("-").replace("-", "_")
+            for option in options
+            for flag in (*option.positional, option.keyword("dest"))
+            if isinstance(flag, Const)
+        }
+        reads = {read.name for inner in module.facts.scopes for read in inner.reads}
+        if options and node.name not in flags | reads:
+            return True
     return False
 
 

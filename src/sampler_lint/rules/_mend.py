@@ -210,9 +210,9 @@ def add_keyword(region: Region, call: Call, keyword: str, value: str) -> Edit:
     last_start, _ = region.span(last)
     _, end = region.span(last.value)
     open_row = source.position(region.span(node.func)[1]).row
-    first_row = source.position(region.span(node.args[0])[0]).row
     last_row = source.position(last_start).row
-    own_lines = last_row != open_row and first_row != open_row
+    alone = not source.line(last_row)[: source.position(last_start).column - 1].strip()
+    own_lines = last_row != open_row and alone
     row_indent = line_indent(source, last_row)
     if last.star == "**":
         gap = f"{source.newline}{row_indent}" if own_lines else " "

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable
 
 from sampler_lint.findings import Edit
-from sampler_lint.model.facts import Call, Class, Expr, Function, last_name
+from sampler_lint.model.draws import seeded
+from sampler_lint.model.facts import Bin, Call, Class, Const, Expr, Function, Name, last_name
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 from sampler_lint.model.seed_names import Seed, in_scope
 from sampler_lint.rules._mend import add_keyword
-from sampler_lint.rules._region import Region
+from sampler_lint.rules._region import Region, offsets
 from sampler_lint.source import SourceFile
 
 
@@ -96,6 +97,25 @@ def parameter_edit(module: Module, function: Function, default: str) -> Edit:
         at = source.text.index(",", end) + 1
         return Edit(source.path, at, at, f"{own_line[1:].format(indent)}{text},")
     return Edit(source.path, end, end, f"{own_line.format(indent)}{text}")
+
+
+def generator_edits(model: Model, module: Module, function: Function) -> list[Edit]:
+    """The edits that add ``seed`` to the literal seed of a loader's generator.
+
+    A loader shuffles with it where it has no sampler, and seeds its workers.
+    """
+    handed = {
+        given.id for call in function.calls if isinstance(given := call.keyword("generator"), Name)
+    }
+    edits = []
+    for found in seeded(model, function):
+        seed = found.seed
+        terms = [seed.left, seed.right] if isinstance(seed, Bin) and seed.op == "Add" else [seed]
+        literals = [term for term in terms if isinstance(term, Const) and type(term.value) is int]
+        if found.generator in handed and len(literals) == 1:
+            end = offsets(module.source, literals[0])[1]
+            edits.append(Edit(module.source.path, end, end, " + seed"))
+    return edits
 
 
 def _alone_on_line(source: SourceFile, offset: int) -> str | None:

@@ -45,6 +45,7 @@ from sampler_lint.rules._mend import fix, is_library, text_of
 from sampler_lint.rules._region import insert_lines, line_indent
 from sampler_lint.rules._seed_mend import (
     docstring_edit,
+    generator_edits,
     parameter_edit,
     pass_in,
     seed_edit,
@@ -74,7 +75,8 @@ class SeedNotPassed(Rule):
 
     Fix safety:
         Safe where the seed is in scope, is an int and is the same on every rank, and where a
-        factory gets a new parameter `seed: int = 0` that every call in the tree passes. Unsafe
+        factory gets a new parameter `seed: int = 0` that every call in the tree passes (a
+        generator of the same factory, with a literal seed, gets it added). Unsafe
         where the seed's type is not known, and in library code, where the new parameter only
         makes the seed settable.
 
@@ -531,6 +533,8 @@ def _add_parameter(
         seed_edit(module, site, fixed.parameter, fixed.given, "seed"),
         parameter_edit(module, function, default),
     ]
+    if default == "0":
+        edits += generator_edits(model, module, function)
     documented = docstring_edit(module, function)
     if documented is not None:
         edits.append(documented)

@@ -64,7 +64,8 @@ class BrokenSamplerInit(Rule):
         will do, too, the fix is unsafe: those demand the argument. So it is if the argument is
         itself a call, which may be wanted for its effect. Safe for `self.epoch = 0`, torch's own
         first value. Unsafe for the missing call, which is made with the arguments of the same
-        names.
+        names, and for a `__len__` that raises TypeError, as for anything without a length: it is
+        defined where `BatchSampler.__len__` would miscount the batches that the class makes.
 
     How it is proved:
         Invariant `runs`: before the fix the script dies with the error on every rank, after it
@@ -285,6 +286,12 @@ def _missing_call(
         given = _base_arguments(model, cls, init, base)
         if given is None:
             return None
+        if method == "__len__" and base == BATCH_SAMPLER and "drop_last" in missing:
+            drops = _drops_last(model, cls)
+            if drops is None:
+                return _refuse_length(module, cls, init)
+            if init.param("drop_last") is None:
+                given = given.replace("drop_last=False", f"drop_last={drops}")
         owner = init.define
         assert owner is not None
         line = f"super().__init__({given})"
@@ -294,6 +301,40 @@ def _missing_call(
         return fix(f"Call `{line}`", Applicability.UNSAFE, [edit], module.source)
 
     return Suspect(module, name_of(module, cls), message, mend=mend)
+
+
+def _drops_last(model: Model, cls: Class) -> bool | None:
+    """Whether ``__iter__`` drops the last batch; None if it makes other batches than torch's."""
+    trials = model.trials(cls).usual
+    if cls.method("__iter__") is None or not trials:
+        return False
+    found = {False, True}
+    for trial in trials:
+        size = trial.world.batch_size
+        for turn in trial.turns:
+            whole, rest = divmod(trial.world.samples, size)
+            found &= {drops for drops in found if turn.count == whole + bool(rest and not drops)}
+    if any(trial.from_data for trial in trials) or not found:
+        return None
+    return min(found)
+
+
+def _refuse_length(module: Module, cls: Class, init: Function) -> Fix | None:
+    """Define a ``__len__`` that raises what callers expect where there is no length."""
+    source = module.source
+    last = cls.body[-1]
+    if last.end_row == cls.row:
+        return None
+    indent = line_indent(source, init.row)
+    unit = source.indent
+    lines = [
+        "",
+        f"{indent}def __len__(self):",
+        f'{indent}{unit}raise TypeError("the number of batches is not known before they are made")',
+    ]
+    edit = insert_lines(source, last.end_row + 1, lines)
+    message = "Define a `__len__` that raises TypeError"
+    return fix(message, Applicability.UNSAFE, [edit], source)
 
 
 def _base_arguments(model: Model, cls: Class, init: Function, base: Class | str) -> str | None:

@@ -348,3 +348,8 @@ def test_number_from_a_parameter(tmp_path: Path, param: str, is_number: bool | N
     seed = seed_at(tmp_path, f"def f({param}):\n    {PROBE}\n")
     assert seed is not None
     assert seed.is_number is is_number
+
+
+def test_a_generators_method_is_no_seed(tmp_path: Path) -> None:
+    source = "def f(data):\n    generator = torch.Generator()\n    generator.manual_seed(3)\n"
+    assert seed_at(tmp_path, f"{source}    {PROBE}\n") is None

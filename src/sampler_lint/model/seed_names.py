@@ -150,7 +150,7 @@ def _spellings(model: Model, module: Module) -> Iterator[tuple[str, Attr | Index
     own_reads = [read for scope in module.facts.scopes for read in scope.reads]
     for node in [*own_reads, *seeding_exprs]:
         code = dotted(node)
-        if code is None or code in seen or not is_seed_name(node.name):
+        if code is None or code in seen or not is_seed_name(node.name) or _is_called(node):
             continue
         if isinstance(node.value, (Name, Attr)) and not is_module(model, node):
             seen.add(code)
@@ -166,6 +166,11 @@ def _spellings(model: Model, module: Module) -> Iterator[tuple[str, Attr | Index
         if code not in seen:
             seen.add(code)
             yield code, entry
+
+
+def _is_called(node: Attr) -> bool:
+    """Whether it is a method that is called (``generator.manual_seed(0)``), not a setting."""
+    return node.stmt is not None and any(call.func is node for call in node.stmt.scope.calls)
 
 
 def _root(node: Expr) -> Name | None:

@@ -286,12 +286,11 @@ def _missing_call(
         given = _base_arguments(model, cls, init, base)
         if given is None:
             return None
-        if method == "__len__" and base == BATCH_SAMPLER and "drop_last" in missing:
+        if base == BATCH_SAMPLER and "drop_last" in missing and not init.param("drop_last"):
             drops = _drops_last(model, cls)
             if drops is None:
                 return _refuse_length(module, cls, init)
-            if init.param("drop_last") is None:
-                given = given.replace("drop_last=False", f"drop_last={drops}")
+            given = given.replace("drop_last=False", f"drop_last={drops}")
         owner = init.define
         assert owner is not None
         line = f"super().__init__({given})"

@@ -13,7 +13,8 @@ temporary folder and fixed with every rule and its unsafe fixes. Nothing of it i
 --patches keeps one patch a revision, to be read beside what the projects did themselves.
 fixes.jsonl says what came of that reading for each labelled case that is found by a rule with
 fixes: `same`, `better`, `worse`, or `none` where the finding comes without a fix. Exit code 1: one
-of these does not hold, or less than 80 % of the fixes are as good; 2: a repository is not at hand.
+of these does not hold, or less than 80 % of the bugs are mended as well; 2: a repository is not
+at hand.
 """
 
 from __future__ import annotations
@@ -185,14 +186,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"  {count:4} {reason}")
     print(f"complaints: {complaints}")
     read = verdicts()
-    good, offered = read["same"] + read["better"], read.total() - read["none"]
-    print(f"{good} of {offered} fixes of what the projects mended do the same or better "
-          f"({good / offered:.0%}); for {read['none']} more there is none")  # fmt: skip
+    good = read["same"] + read["better"]
+    print(f"{good} of {read.total()} bugs that the projects mended are mended as well or better "
+          f"({good / read.total():.0%}); {read['none']} have no fix")  # fmt: skip
     for line in absent:
         print(line, file=sys.stderr)
     if absent:
         return 2
-    return int(complaints > 0 or good < BAR * offered)
+    return int(complaints > 0 or good < BAR * read.total())
 
 
 if __name__ == "__main__":

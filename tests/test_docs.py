@@ -75,7 +75,8 @@ def test_pages_of_proved_rules_show_the_proof():
         text = (REPOSITORY / f"docs/rules/{code.lower()}.md").read_text(encoding="utf-8")
         broken, holds = pictures.description(picture).splitlines()
         assert (": broken - " in broken, ": holds - " in holds) == (True, True), code
-        assert f"```text\n{broken}\n{holds}\n```\n\n![{pictures.title(picture)}](" in text
+        broken, holds = (line.replace(" - ", ": `", 1) for line in (broken, holds))
+        assert f"- {broken}`\n- {holds}`\n\n![{pictures.title(picture)}](" in text
 
 
 def test_a_picture_shows_repeated_orders():

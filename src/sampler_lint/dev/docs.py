@@ -187,7 +187,10 @@ def _proof(repository: Path, fixture: Path) -> Iterator[str]:
     picture = path.read_text(encoding="utf-8")
     name = fixture.relative_to(repository).as_posix()
     yield f"The proof, by `sampler-lint verify {name}`:\n"
-    yield _fenced(pictures.description(picture), "text")
+    for line in pictures.description(picture).splitlines():
+        verdict, _, evidence = line.partition(" - ")
+        yield f"- {verdict}: `{evidence}`"
+    yield ""
     yield f"![{pictures.title(picture)}]({path.name})\n"
     yield f"{pictures.legend(picture)}\n"
 

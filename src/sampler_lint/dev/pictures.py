@@ -113,7 +113,9 @@ def draw(fixture: Fixture, programs: Sequence[Sequence[Run]]) -> str:
         fixture: whose proof it is.
         programs: the runs of its programs, as :func:`verify.run_fixture` returns them.
     """
-    names = ("before the fix", "after it") if fixture.has_fix else ("with the bug", "right twin")
+    names = (
+        ("before the fix", "after it") if fixture.has_fix else ("with the bug", "in the right twin")
+    )
     parts: list[str] = []
     seen: list[str] = []
     top = 0

@@ -148,10 +148,12 @@ def draw(fixture: Fixture, programs: Sequence[Sequence[Run]]) -> str:
 
 
 def _lasting(evidence: str, finished: bool) -> str:
-    """The evidence without what depends on which rank the system let run first."""
+    """The evidence without what depends on which rank the system let run first, or on Python."""
     if finished:
         return evidence
     first = evidence.partition("; ")[0]
+    # Python 3.13 says what may have been meant.
+    first = re.sub(r"\. Did you mean '\w+'\?$", "", first)
     return re.sub(r"^(rank \d+|every rank) died", "the program died", first)
 
 

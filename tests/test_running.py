@@ -260,3 +260,59 @@ def test_the_prelude_asks_torch_for_its_place(monkeypatch: pytest.MonkeyPatch) -
     sampler = prelude.DistributedSampler(list(range(7)))
     assert (sampler.num_replicas, sampler.rank, len(list(sampler))) == (3, 2, 3)
     assert isinstance(prelude.Dataset(), prelude.Dataset)
+
+
+# what a constructor is given
+
+
+@pytest.mark.parametrize(
+    ("params", "given", "expected"),
+    [
+        ("dataset", "[len(dataset)]", (7,)),
+        ("data_source: Sampler", "[len(data_source)]", (7,)),
+        ("data: BatchSampler", "[len(data)]", (4,)),
+        ("sampler", "[len(sampler)]", (7,)),
+        ("sampler: Sampler[List[int]]", "[len(sampler)]", (4,)),
+        ("batch_sampler", "[len(batch_sampler)]", (4,)),
+        ("samplers", "[len(one) for one in samplers]", (4, 3)),
+        ("batch_samplers", "[len(one) for one in batch_samplers]", (2, 2)),
+        ("parts: List[Sampler]", "[len(one) for one in parts]", (4, 3)),
+        ("parts: List[BatchSampler]", "[len(one) for one in parts]", (2, 2)),
+        ("world_size, rank", "[world_size, rank]", (2, 0)),
+        ("batch_size, drop_last", "[batch_size, int(drop_last)]", (2, 0)),
+        ("dataset, text_column=None", "[len(text_column)]", (1,)),
+        ("num_samples: int", "[num_samples]", (7,)),
+        ("dataset_sizes", "dataset_sizes", (4, 3)),
+        ("bucket_boundaries", "bucket_boundaries", (0, 2, 4, 6)),
+        ("labels, num_classes, num_labels", "[num_classes, num_labels]", (2, 2)),
+        ("labels", "list(labels)", (0, 1, 0, 1, 0, 1, 0)),
+        ("labels: List[int]", "labels + []", (0, 1, 0, 1, 0, 1, 0)),
+        ("lengths", "[len(lengths)]", (7,)),
+        ("lengths: List[int]", "[len(lengths + [])]", (7,)),
+        ("seed", "[seed]", (0,)),
+        ("shuffle", "[int(shuffle)]", (1,)),
+        ("max_tokens", "[max_tokens]", (6,)),
+        ("num_things", "[num_things]", (2,)),
+        ("k: int", "[k]", (2,)),
+        ("flag: bool", "[int(flag)]", (0,)),
+        ("score_fn", "[int(score_fn(3)) * 0]", (0,)),
+        ("*, dataset, start=2", "[len(dataset) + start]", (9,)),
+        ("dataset: List[Dataset]", "[1]", None),
+    ],
+)
+def test_arguments_say_by_their_names_what_they_are(
+    tmp_path: Path, params: str, given: str, expected: tuple[int, ...] | None
+) -> None:
+    body = f"""
+    def __init__(self, {params}):
+        self.given = {given}
+    def __iter__(self):
+        return iter(self.given)
+    def __len__(self):
+        return len(self.given)
+"""
+    trials = tried(tmp_path, body)
+    if expected is None:
+        assert (trials.usual, bool(trials.unknown)) == ((), True)
+    else:
+        assert handed_out(trials, World(7, 2, 2))[0] == expected

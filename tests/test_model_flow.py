@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -1013,3 +1014,140 @@ def test_callers_and_callees(tmp_path: Path) -> None:
         "Trainer(3)",
     }
     assert tree.model.flow.callees(tree.call("step")) == [tree.function("Trainer.step")]
+
+
+# statements of every kind
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        pytest.param(
+            """
+            match kind:
+                case "a":
+                    sampler = RandomSampler(data)
+                case {"x": name, **rest}:
+                    sampler = SequentialSampler(data)
+                case [first, *others] if first:
+                    sampler = None
+                case other:
+                    sampler = other
+            probe_loader("x", sampler)
+            """,
+            {"x": ["?", "None", "RandomSampler(data)", "SequentialSampler(data)"]},
+            id="match",
+        ),
+        pytest.param(
+            """
+            a, *b, c = RandomSampler(d), 1, 2, SequentialSampler(d)
+            probe_loader("x", a)
+            probe_loader("y", c)
+            probe_loader("z", b)
+            """,
+            {"x": ["RandomSampler(d)"], "y": ["SequentialSampler(d)"], "z": ["?"]},
+            id="starred",
+        ),
+        pytest.param(
+            """
+            *b, [c, d] = RandomSampler(d), (1, SequentialSampler(d))
+            probe_loader("x", d)
+            probe_loader("y", c)
+            """,
+            {"x": ["SequentialSampler(d)"], "y": ["1"]},
+            id="starred-first",
+        ),
+        pytest.param(
+            """
+            async def make():
+                return RandomSampler(d)
+            async def use():
+                probe_loader("x", await make())
+                async with make() as y:
+                    probe_loader("y", y)
+                async for z in [RandomSampler(d)]:
+                    probe_loader("z", z)
+            """,
+            {"x": ["RandomSampler(d)"], "y": ["RandomSampler(d)"], "z": ["RandomSampler(d)"]},
+            id="await",
+        ),
+        pytest.param(
+            """
+            probe_loader("x", b"abc")
+            probe_loader("y", 3j)
+            probe_loader("z", -2)
+            probe_loader("w", not True)
+            probe_loader("v", "a" * 3)
+            """,
+            {"x": ["?"], "y": ["?"], "z": ["-2"], "w": ["?"], "v": ["?"]},
+            id="literals",
+        ),
+        pytest.param(
+            """
+            def outer():
+                kept = None
+                class Inner:
+                    global made
+                    made = RandomSampler(d)
+                    def method(self):
+                        nonlocal kept
+                        kept = SequentialSampler(d)
+                del kept.x, kept[0]
+                return kept
+            probe_loader("x", made)
+            probe_loader("y", outer())
+            """,
+            {"x": ["RandomSampler(d)"], "y": ["None", "SequentialSampler(d)"]},
+            id="global-and-nonlocal",
+        ),
+        pytest.param(
+            """
+            class A:
+                sampler: Sampler = RandomSampler(d)
+                other: Sampler
+                def __init__(self):
+                    self.more: Sampler = SequentialSampler(d)
+                    self.none: Sampler
+            probe_loader("x", A().sampler)
+            probe_loader("y", A().more)
+            probe_loader("z", A().other)
+            """,
+            {"x": ["RandomSampler(d)"], "y": ["SequentialSampler(d)"], "z": []},
+            id="annotated",
+        ),
+        pytest.param(
+            """
+            try:
+                sampler = RandomSampler(d)
+            except* ValueError as error:
+                sampler = SequentialSampler(d)
+            else:
+                pass
+            finally:
+                pass
+            probe_loader("x", sampler)
+            """,
+            {"x": ["RandomSampler(d)", "SequentialSampler(d)"]},
+            id="try",
+            marks=pytest.mark.skipif(sys.version_info < (3, 11), reason="`except*`"),
+        ),
+        pytest.param(
+            """
+            probe_loader("x", (s := RandomSampler(d)))
+            probe_loader("y", s)
+            probe_loader("z", [t for t in [SequentialSampler(d)]][0])
+            probe_loader("w", (lambda k=RandomSampler(d): k)())
+            """,
+            {
+                "x": ["RandomSampler(d)"],
+                "y": ["RandomSampler(d)"],
+                "z": ["SequentialSampler(d)"],
+                "w": ["RandomSampler(d)"],
+            },
+            id="walrus",
+        ),
+    ],
+)
+def test_statements(tmp_path: Path, source: str, expected: dict[str, list[str]]) -> None:
+    tree = Tree(tmp_path, source)
+    assert {label: sorted(tree.values(label)) for label in expected} == expected

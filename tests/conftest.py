@@ -19,7 +19,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-expected",
         action="store_true",
-        help="rewrite fixtures/*/*/{expected.txt,fixed} from what the rules say now, for review",
+        help="rewrite what fixtures and snippets expect from what the rules say now, for review",
     )
 
 

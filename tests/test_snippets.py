@@ -62,7 +62,7 @@ def said(snippet: Snippet, folder: Path) -> str:
     after = read_tree(folder)
     changed = []
     for name, data in before.items():
-        old, new = data.decode().splitlines(), after[name].decode().splitlines()
+        old, new = data.decode().splitlines(), after.get(name, data).decode().splitlines()
         lines = [*difflib.unified_diff(old, new, n=0, lineterm="")][2:]
         changed += [line for line in lines if not line.startswith("@@")]
     return render(report.findings) + "\n".join(changed)

@@ -250,9 +250,7 @@ def _iterator_before(model: Model, stmt: ExprStmt, call: Call) -> tuple[Obj, Ass
     """The assignment of ``iter(loader)`` above a call that sets the loader's epoch."""
     assert isinstance(call.func, Attr)
     values = frozenset(model.flow.values(call.func.value))
-    for other in stmt.block:
-        if other.order >= stmt.order:
-            return None
+    for other in stmt.block[: stmt.block.index(stmt)]:
         value = other.value if isinstance(other, ExprStmt) else None
         if isinstance(value, Call) and last_name(value.func) == "set_epoch":
             return None

@@ -423,8 +423,8 @@ def _use_helper(module: Module, call: Call, receiver: Expr) -> Fix | None:
     import libcst as cst
 
     found = _guard(call, receiver)
-    if found is None or not isinstance(receiver, Attr):
-        return None
+    if found is None or not isinstance(receiver, Attr) or not isinstance(call.func, Attr):
+        return None  # what was got by its name stays the method of the sampler that was asked
     stmt, asking = found
     if last_name(asking.func) == "getattr" or not same(asking.positional[0], receiver):
         return None

@@ -1146,6 +1146,222 @@ def test_callers_and_callees(tmp_path: Path) -> None:
             },
             id="walrus",
         ),
+        pytest.param(
+            """
+            probe_loader("x", ...)
+            """,
+            {"x": ["?"]},
+            id="long-literal",
+        ),
+        pytest.param(
+            """
+            from elsewhere import *
+            probe_loader("x", something)
+            probe_loader("y", len)
+            """,
+            {"x": ["?"], "y": ["len"]},
+            id="star-import-of-an-unknown-module",
+        ),
+        pytest.param(
+            """
+            from .missing import thing
+            probe_loader("x", thing)
+            """,
+            {"x": ["?"]},
+            id="relative-import-out-of-the-tree",
+        ),
+        pytest.param(
+            """
+            pair = {"a": RandomSampler(d), "b": SequentialSampler(d)}
+            first, second = pair.values()
+            probe_loader("x", first)
+            for number, one in enumerate([RandomSampler(d)]):
+                probe_loader("y", one)
+            whole = enumerate([RandomSampler(d)])
+            for item in whole:
+                probe_loader("z", item[1])
+            """,
+            {"x": ["?"], "y": ["RandomSampler(d)"], "z": ["?"]},
+            id="dict-display-in-a-subscript",
+        ),
+        pytest.param(
+            """
+            class Pair:
+                pass
+            a, b = Pair()
+            probe_loader("x", a)
+            """,
+            {"x": ["?"]},
+            id="an-object-that-is-taken-apart",
+        ),
+        pytest.param(
+            """
+            class Kept:
+                def __enter__(self):
+                    return RandomSampler(d)
+            with Kept() as one:
+                probe_loader("x", one)
+            class Holder:
+                def __init__(self):
+                    with Kept() as self.sampler:
+                        pass
+            probe_loader("y", Holder().sampler)
+            """,
+            {"x": ["RandomSampler(d)"], "y": ["RandomSampler(d)"]},
+            id="a-context-manager-of-the-tree",
+        ),
+        pytest.param(
+            """
+            def make():
+                yield
+                yield RandomSampler(d)
+            for one in make():
+                probe_loader("x", one)
+            """,
+            {"x": ["RandomSampler(d)"]},
+            id="a-generator-that-gives-nothing",
+        ),
+        pytest.param(
+            """
+            def pick(one, other=SequentialSampler(d)):
+                return one if one else other
+            probe_loader("x", pick(RandomSampler(d)))
+            def through(one):
+                return pick(one)
+            probe_loader("y", through(RandomSampler(e)))
+            def default(one=RandomSampler(f)):
+                return one
+            probe_loader("z", default())
+            class Handing:
+                def me(self):
+                    return self
+            probe_loader("w", Handing().me())
+            """,
+            {
+                "x": ["RandomSampler(d)", "SequentialSampler(d)"],
+                "y": ["RandomSampler(e)", "SequentialSampler(d)"],
+                "z": ["RandomSampler(f)"],
+                "w": ["self: Handing"],
+            },
+            id="a-choice-that-is-handed-back",
+        ),
+        pytest.param(
+            """
+            inner = {"a": RandomSampler(d)}
+            outer = {**inner, "b": SequentialSampler(d)}
+            probe_loader("x", outer["a"])
+            probe_loader("y", outer.get("b"))
+            probe_loader("z", outer.get("c", RandomSampler(e)))
+            """,
+            {"x": ["RandomSampler(d)"], "y": ["SequentialSampler(d)"], "z": ["RandomSampler(e)"]},
+            id="tables-in-tables",
+        ),
+        pytest.param(
+            """
+            class Base:
+                kept = RandomSampler(d)
+                @classmethod
+                def make(cls):
+                    return cls()
+            class Derived(Base):
+                pass
+            class Outside(DataLoader):
+                pass
+            probe_loader("x", Derived.kept)
+            probe_loader("y", Outside.collate)
+            probe_loader("z", Derived.missing)
+            probe_loader("w", Derived.make())
+            """,
+            {
+                "x": ["RandomSampler(d)"],
+                "y": ["torch.utils.data.DataLoader.collate"],
+                "z": ["?"],
+                "w": ["cls()"],
+            },
+            id="attributes-of-classes",
+        ),
+        pytest.param(
+            """
+            class Base:
+                def make(self):
+                    return RandomSampler(d)
+            class Between(Base):
+                pass
+            class Mine(Between):
+                def use(self):
+                    probe_loader("x", super().make())
+                    probe_loader("y", super().missing())
+            class Loader(DataLoader):
+                def use(self):
+                    probe_loader("z", super().collate())
+            """,
+            {"x": ["RandomSampler(d)"], "y": ["?"], "z": ["ExtObj"]},
+            id="super-of-classes",
+        ),
+        pytest.param(
+            """
+            class Mine(make_base()):
+                pass
+            class Other(missing_module.Base):
+                pass
+            class Third(3):
+                pass
+            probe_loader("x", Mine().sampler)
+            probe_loader("y", Other().sampler)
+            """,
+            {"x": ["?"], "y": ["?"]},
+            id="bases-that-are-not-found",
+        ),
+        pytest.param(
+            """
+            def nothing():
+                pass
+            def maybe(a):
+                if a:
+                    return
+                return RandomSampler(d)
+            probe_loader("x", nothing())
+            probe_loader("y", maybe(1))
+            """,
+            {"x": ["None"], "y": ["RandomSampler(d)"]},
+            id="a-function-without-value",
+        ),
+        pytest.param(
+            """
+            import torch.multiprocessing as mp
+            def worker(rank, loader):
+                probe_loader("x", loader)
+            mp.spawn(worker, args=(DataLoader(d),), nprocs=2)
+            def run(loader):
+                probe_loader("y", loader)
+            mp.Process(target=run, args=(DataLoader(e),)).start()
+            class Trainer:
+                def work(self, loader):
+                    probe_loader("z", loader)
+                def start(self):
+                    mp.Process(target=self.work, args=(DataLoader(f),)).start()
+            def positional(rank, loader):
+                probe_loader("w", loader)
+            mp.spawn(positional, (DataLoader(g),))
+            """,
+            {
+                "x": ["?", "DataLoader(d)"],
+                "y": ["?", "DataLoader(e)"],
+                "z": ["?", "DataLoader(f)"],
+                "w": ["?", "DataLoader(g)"],
+            },
+            id="processes",
+        ),
+        pytest.param(
+            """
+            class Maker:
+                def __call__(self, data):
+                    return RandomSampler(data)
+            probe_loader("x", Maker()(d))
+            """,
+            {"x": ["RandomSampler(data)"]},
+            id="called-objects",
+        ),
     ],
 )
 def test_statements(tmp_path: Path, source: str, expected: dict[str, list[str]]) -> None:

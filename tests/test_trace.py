@@ -344,6 +344,26 @@ BUGS = {
         None,
         "",
     ),
+    "an epoch that is taken again": (
+        """
+        s = shard(); l = DataLoader(data, sampler=s, batch_size=9)
+        for epoch in (0, 1, 1, 2):
+            s.set_epoch(epoch)
+            read(l, 1)
+        """,
+        None,
+        "",
+    ),
+    "several passes under one epoch": (
+        """
+        s = shard(); l = DataLoader(data, sampler=s, batch_size=9)
+        for epoch in range(2):
+            s.set_epoch(epoch)
+            read(l, 2)
+        """,
+        "SMP103",
+        "`set_epoch` left the value 0 for all of them",
+    ),
     "a length that is not true": (
         """
         class Mine(DistributedSampler):

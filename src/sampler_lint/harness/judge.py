@@ -137,13 +137,14 @@ def _orders(run: Run, job: Sequence[Stream]) -> Iterator[Observation]:
     for numbers, ranks in repeats.items():
         rank = ranks[0]
         epochs = [epochs_of(job[rank])[number][1] for number in numbers]
-        if not _meant_random(loader, epochs):
+        log = run.ranks[rank].log
+        if not _meant_random(loader, epochs) or _asked_again(log, job[rank], epochs):
             continue
-        cause = _cause(run.ranks[rank].log, job[rank], epochs)
+        cause = _cause(log, job[rank], epochs)
         message = (
             f"epochs {_span(numbers)} have one order on {_who(ranks, len(job))}: {cause.reason}"
         )
-        calls = _calls(run, run.ranks[rank].log)
+        calls = _calls(run, log)
         begins = f"rank {rank} begins each of them with {some(epochs[0].begins)}"
         path, line = _spot(loader, epochs)
         yield Observation(
@@ -163,6 +164,25 @@ def _meant_random(loader: Loader, epochs: Sequence[Pass]) -> bool:
             return False
     inner = loader.samplers[-1]["module"].startswith("torch.") if loader.samplers else False
     return inner or first.drawn >= ENOUGH_BATCHES or len(epochs) > 2
+
+
+def _asked_again(log: Log, stream: Stream, epochs: Sequence[Pass]) -> bool:
+    """Whether the program set one epoch's number anew for each of them, and others for others.
+
+    So it takes an epoch again, after a failure or because it wants to.
+    """
+    objects = {one["object"] for loader in stream.loaders for one in loader.samplers}
+    calls = [call for call in log.set_epochs if call.object in objects]
+    begins = [one.number for one in stream.passes]
+    asked = []
+    for epoch in epochs:
+        before = max((one + 1 for one in begins if one < epoch.number), default=0)
+        asked.append([call.value for call in calls if before <= call.passes <= epoch.number][-1:])
+    return (
+        bool(asked[0])
+        and all(values == asked[0] for values in asked)
+        and any(call.value != asked[0][0] for call in calls)
+    )
 
 
 def _calls(run: Run, log: Log) -> list[str]:

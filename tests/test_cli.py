@@ -480,6 +480,14 @@ def test_a_terminal_that_knows_only_ascii(project):
     assert rb"\xe9.py:39:13" in result.stdout
 
 
+@pytest.mark.skipif(os.name != "posix", reason="descriptors are closed otherwise there")
+@pytest.mark.parametrize(("source", "status"), [(BAD, 1), (b"x = 1\n", 0)])
+def test_streams_that_were_closed_beforehand(project, source, status):
+    (project / "train.py").write_bytes(source)
+    closed = ["/bin/sh", "-c", 'exec "$0" -m sampler_lint >&- 2>&-']
+    assert subprocess.run([*closed, sys.executable], check=False).returncode == status
+
+
 @pytest.mark.skipif(os.name != "posix", reason="pipes work otherwise there")
 def test_a_reader_that_stops_early(project):
     for number in range(60):

@@ -55,6 +55,13 @@ def answer(source: str) -> set[str]:
         pair = (DataLoader(a), DataLoader(b))  # is DataLoader(b)
         probe_loader("x", pair[-1])
     """,
+    dict_merged_from_itself="""
+        loaders = {"train": DataLoader(a)}  # is DataLoader(a)
+        for name in names:
+            loaders = {**loaders, name: 1}  # is 1
+            loaders = {**loaders, "x": 2}
+        probe_loader("x", loaders["train"])
+    """,
     named_tuple="""
         from collections import namedtuple
         Loaders = namedtuple("Loaders", ["train", "test"])

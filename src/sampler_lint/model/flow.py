@@ -601,6 +601,11 @@ class Flow:
             self._add(var, Unknown("an item of a container that is not followed"))
 
     def _table_values(self, table: Table, key: str | None, var: _Var) -> None:
+        """What a table holds for a key, or for any; it may be merged from itself."""
+        found = self._get(("held", table, key), lambda v: self._start_held(table, key, v))
+        self._flow(found, var)
+
+    def _start_held(self, table: Table, key: str | None, var: _Var) -> None:
         node = table.node
         if isinstance(node, Map):
             for item_key, item in node.items:

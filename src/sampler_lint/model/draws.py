@@ -154,7 +154,7 @@ def ingredients(expr: Expr, depth: int = 0) -> Iterator[Expr]:
     if isinstance(expr, (Name, Attr, Const, Call)):
         yield expr
         return
-    below = list(children(expr))
+    below = children(expr)
     if not below:
         yield expr
     for child in below:

@@ -593,19 +593,22 @@ class ModuleFacts(Scope):
 # --------------------------------------------------------------------------- walking
 
 
-def children(node: Expr) -> Iterator[Expr]:
+def children(node: Expr) -> list[Expr]:
     """The direct sub-expressions."""
-    for value in (getattr(node, slot, None) for slot in _CHILD_SLOTS.get(type(node), ())):
+    found: list[Expr] = []
+    for slot in _CHILD_SLOTS.get(type(node), ()):
+        value = getattr(node, slot, None)
         if isinstance(value, Expr):
-            yield value
-        elif isinstance(value, list):
+            found.append(value)
+        elif value and isinstance(value, list):
             for item in value:
                 if isinstance(item, Expr):
-                    yield item
+                    found.append(item)
                 elif isinstance(item, Arg):
-                    yield item.value
+                    found.append(item.value)
                 elif isinstance(item, tuple):
-                    yield from (part for part in item if isinstance(part, Expr))
+                    found += [part for part in item if isinstance(part, Expr)]
+    return found
 
 
 _CHILD_SLOTS: dict[type[Expr], tuple[str, ...]] = {
@@ -630,7 +633,8 @@ def walk(node: Expr) -> Iterator[Expr]:
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed(list(children(current))))
+        if type(current) in _CHILD_SLOTS:
+            stack += reversed(children(current))
 
 
 def expressions(stmt: Stmt) -> Iterator[Expr]:
@@ -716,7 +720,7 @@ def same(a: Expr, b: Expr) -> bool:
         return False
     if _label(a) != _label(b):
         return False
-    left, right = list(children(a)), list(children(b))
+    left, right = children(a), children(b)
     return len(left) == len(right) and all(same(x, y) for x, y in zip(left, right, strict=True))
 
 

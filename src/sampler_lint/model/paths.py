@@ -562,7 +562,7 @@ def _parts(expr: Expr) -> list[Expr]:
     if isinstance(expr, Choice):
         # The options first, so that positions are theirs.
         return [*expr.options, *([expr.test] if expr.test is not None else [])]
-    return list(children(expr))
+    return children(expr)
 
 
 def _pairs(stmt: Assign) -> list[tuple[str, Expr]]:

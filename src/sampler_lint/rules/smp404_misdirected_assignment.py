@@ -115,9 +115,12 @@ class _Reads:
 
     def __init__(self, model: Model) -> None:
         self.names: set[object] = set()
+        of_others: dict[Class, bool] = {}
         for module in model.project.loaded:
             for scope in module.facts.scopes:
-                self.names.update(r.name for r in scope.reads if not _is_elsewhere(model, r))
+                for read in scope.reads:
+                    if read.name not in self.names and not _is_elsewhere(model, read, of_others):
+                        self.names.add(read.name)
                 for call in scope.calls:
                     if last_name(call.func) in {"getattr", "hasattr", "attrgetter", "setattr"}:
                         self.names.update(
@@ -125,14 +128,21 @@ class _Reads:
                         )
 
 
-def _is_elsewhere(model: Model, read: Attr) -> bool:
-    """Whether the read is of a configuration, or of ``self`` in a class that is no sampler."""
+def _is_elsewhere(model: Model, read: Attr, known: dict[Class, bool]) -> bool:
+    """Whether the read is of a configuration, or of ``self`` in a class that is no sampler.
+
+    ``known`` keeps which classes are none.
+    """
     if _CONFIG.search(last_name(read.value) or ""):
         return True
     cls = self_class(read.value)
-    return cls is not None and not (
-        model.is_sampler_class(cls) or model.is_a(cls, DATA_LOADER) or "Sampler" in cls.name
-    )
+    if cls is None:
+        return False
+    if cls not in known:
+        known[cls] = not (
+            model.is_sampler_class(cls) or model.is_a(cls, DATA_LOADER) or "Sampler" in cls.name
+        )
+    return known[cls]
 
 
 # --------------------------------------------------------------------------- attributes

@@ -127,6 +127,8 @@ class Plugin:
     options = DEFAULTS
     asked = 0
     """How many files flake8 has asked this process about."""
+    whole = False
+    """Whether flake8 was given a folder: then it will get to a file that matters."""
 
     def __init__(self, tree: ast.AST, filename: str, lines: Sequence[str]) -> None:
         """Keep what is needed; ``tree`` only says that flake8 could parse the file."""
@@ -169,6 +171,10 @@ class Plugin:
 
                     raise ExecutionError(f"{cls.name}-{error.about(key)}") from error
         cls.options = replace(DEFAULTS, **values)
+        cls.whole = any(map(os.path.isdir, getattr(options, "filenames", None) or [os.curdir]))
+        if cls.whole:
+            # Loaded before flake8 forks, or each of its processes would load it.
+            from sampler_lint import cache, engine  # noqa: F401
 
     def run(self) -> Iterator[tuple[int, int, str, type[Plugin]]]:
         """Yield row, 0-based column and text of each finding in the file."""
@@ -191,7 +197,7 @@ class Plugin:
         data = self._text.encode("utf-8", "replace")
         speaks = is_candidate(data) or names_a_rule(data)
         # An editor asks about one file; whoever asks about several will get to one that matters.
-        whole = speaks or Plugin.asked > _A_FEW
+        whole = speaks or self.whole or Plugin.asked > _A_FEW
         if not whole and not _is_reached(self._filename):
             return []
         on_disk = self._is_on_disk()

@@ -35,6 +35,12 @@ def answer(source: str) -> set[str]:
         one = two = DataLoader(a)  # is DataLoader(a)
         probe_loader("x", two)
     """,
+    merged_into_itself="""
+        options = {"loader": DataLoader(a)}  # is DataLoader(a)
+        while more():
+            options = {**options, "seed": 1}
+        probe_loader("x", options["loader"])
+    """,
     annotated="""
         loader: DataLoader = DataLoader(a)  # is DataLoader(a)
         probe_loader("x", loader)

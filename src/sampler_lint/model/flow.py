@@ -600,6 +600,14 @@ class Flow:
         else:
             self._add(var, Unknown("an item of a container that is not followed"))
 
+    def _merged(self, value: Value, key: str | None, var: _Var) -> None:
+        """What ``{**value}`` gives; a dict may be merged into itself, turn by turn of a loop."""
+        if isinstance(value, Table):
+            own = self._get(("merged", value, key), lambda v: self._table_values(value, key, v))
+            self._flow(own, var)
+        else:
+            self._add(var, Unknown("merged from another dict"))
+
     def _table_values(self, table: Table, key: str | None, var: _Var) -> None:
         """What a table holds for a key, or for any; it may be merged from itself."""
         found = self._get(("held", table, key), lambda v: self._start_held(table, key, v))
@@ -610,14 +618,7 @@ class Flow:
         if isinstance(node, Map):
             for item_key, item in node.items:
                 if item_key is None:
-                    self._on(
-                        self._expr(item),
-                        lambda value: (
-                            self._table_values(value, key, var)
-                            if isinstance(value, Table)
-                            else self._add(var, Unknown("merged from another dict"))
-                        ),
-                    )
+                    self._on(self._expr(item), lambda value: self._merged(value, key, var))
                     continue
                 known = item_key.value if isinstance(item_key, Const) else None
                 if key is None or known is None or known == key:

@@ -11,7 +11,6 @@ from sampler_lint.model.facts import (
     Attr,
     Call,
     Class,
-    Const,
     Expr,
     ExprStmt,
     Function,
@@ -259,9 +258,7 @@ def _stores_of_setter(method: Function) -> tuple[set[str], bool, bool]:
             if isinstance(call, Call) and _is_base(call, method):
                 goes_on = True
                 continue
-            if isinstance(call, Const) or (
-                isinstance(call, Call) and last_name(call.func) in _LOGS
-            ):
+            if isinstance(call, Call) and last_name(call.func) in _LOGS:
                 continue
             inert = False
         elif not isinstance(stmt, (If, Return, Simple, Raise)):

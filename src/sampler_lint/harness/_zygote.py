@@ -95,8 +95,9 @@ def main() -> None:
         except KeyboardInterrupt:
             return
         with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass  # a launcher that has ended
+            # Launchers that have ended, or are about to: only so their CPU time is counted.
+            while os.waitpid(-1, os.WNOHANG if data else 0)[0]:
+                pass
         if not data:
             return
         if os.fork() == 0:

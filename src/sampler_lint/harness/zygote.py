@@ -112,7 +112,7 @@ class Zygote:
             control.close()
         if process is not None:
             try:
-                process.wait(timeout=END_TIMEOUT)
+                process.wait(timeout=4 * END_TIMEOUT)  # it awaits its launchers
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

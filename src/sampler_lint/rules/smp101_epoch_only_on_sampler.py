@@ -322,10 +322,28 @@ def _in_tests(model: Model, loader: Obj) -> bool:
 
 
 def _answers_itself(model: Model, value: Obj) -> bool:
-    """Whether a class of the tree says what its ``.sampler`` is, as wrappers of loaders do."""
+    """Whether a class of the tree says what its ``.sampler`` is, as wrappers of loaders do.
+
+    One that hands on the ``.sampler`` of the loaders inside and nothing else is as good as none.
+    """
     if not isinstance(value.cls, Class):
         return False
-    return any(isinstance(b, Class) and "sampler" in b.bindings for b in model.flow.mro(value.cls))
+    for base in model.flow.mro(value.cls):
+        if isinstance(base, Class) and "sampler" in base.bindings:
+            method = base.method("sampler")
+            return method is None or not _hands_on_samplers(method)
+    return False
+
+
+def _hands_on_samplers(method: Function) -> bool:
+    names = [read.name for read in method.reads]
+    names += [
+        str(arg.value.value)
+        for call in method.calls
+        for arg in call.args
+        if isinstance(arg.value, Const)
+    ]
+    return "sampler" in names and "batch_sampler" not in names
 
 
 def _missed(model: Model, loader: Obj) -> tuple[str, ...] | None:

@@ -154,9 +154,10 @@ def test_safe_run_applies_the_safe_fixes_only(bad: Path) -> None:
     safe = [finding for finding in found if applicability(finding) == "safe"]
     result = fix(bad, unsafe=False)
     assert kinds(result.fixed) == kinds(safe)
-    assert Counter(f.code for f, _ in result.left) == Counter(
-        finding.code for finding in found if finding not in safe
-    )
+    left = Counter(f.code for f, _ in result.left)
+    # One safe fix may mend what another finding says, too; nothing is left untold.
+    assert left == Counter(finding.code for finding in check(bad).findings)
+    assert left <= Counter(finding.code for finding in found if finding not in safe)
     touched = {edit.path for finding in safe if finding.fix for edit in finding.fix.edits}
     after = read_tree(bad)
     assert {name for name in before if before[name] != after[name]} == touched

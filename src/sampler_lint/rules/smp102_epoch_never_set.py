@@ -60,7 +60,8 @@ class EpochNeverSet(Rule):
         variable in scope or through the loader, guarded where the sampler may be `None` or
         another one. A loop that does not count its turns gets a counter. Unsafe where the
         loader may also be one that is not known. No fix where a loop over steps starts the
-        loader again, or where a `continue` would skip the counter.
+        loader again, where a `continue` would skip the counter, or where the loop sets a wrong
+        attribute of the sampler: that is SMP404's to mend.
 
     How it is proved:
         Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and
@@ -261,6 +262,8 @@ def _suspect(model: Model, found: EpochLoop, reached: _Reached) -> Suspect:
     def mend() -> Fix | None:
         if receiver is None or (counter.new and _skips_its_end(loop)):
             return None
+        if _tries_to_set(loop, receiver.code):
+            return None
         source = module.source
         line = f"{receiver.code}.set_epoch({counter.code})"
         lines = [line] if receiver.guard is None else [receiver.guard, source.indent + line]
@@ -272,6 +275,17 @@ def _suspect(model: Model, found: EpochLoop, reached: _Reached) -> Suspect:
 
     header_end = loop.iter if isinstance(loop, For) else loop.test
     return Suspect(module, loop, message, end=header_end, why=tuple(why), mend=mend)
+
+
+def _tries_to_set(loop: Loop, sampler: str) -> bool:
+    """Whether the loop sets a wrong attribute of the sampler, which SMP404 mends."""
+    return any(
+        isinstance(store.target, Attr)
+        and "epoch" in store.target.name
+        and unparse(store.target.value) == sampler
+        and loop.encloses(store.stmt)
+        for store in loop.scope.stores
+    )
 
 
 @dataclass(frozen=True, slots=True)

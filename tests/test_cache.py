@@ -204,6 +204,14 @@ def never_examined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "Tree", refuse)
 
 
+def reads_noted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths that are read from here on to see whether the memory holds."""
+    read: list[str] = []
+    reads = memory.read_bytes
+    monkeypatch.setattr(memory, "read_bytes", lambda path: read.append(path) or reads(path))
+    return read
+
+
 def age(folder: Path) -> None:
     """Make the files old enough that a change is sure to show."""
     longest = max(
@@ -223,21 +231,22 @@ def test_nothing_changed_nothing_is_read(
     assert cold[0]
     assert cold[2]
     never_examined(monkeypatch)
-    monkeypatch.setattr(memory, "read_bytes", None)
+    read = reads_noted(monkeypatch)
     monkeypatch.setattr(Cache, "write", None)
     assert check(cache) == cold
+    assert [path for path in read if path.endswith(".py")] == []
 
 
 def test_files_changed_a_moment_ago_are_read_again(
     project: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cold = check(cache)
-    read: list[str] = []
-    reads = memory.read_bytes
-    monkeypatch.setattr(memory, "read_bytes", lambda path: read.append(path) or reads(path))
+    read = reads_noted(monkeypatch)
     never_examined(monkeypatch)
     assert check(cache) == cold
-    assert len(read) == len(cold[3])  # type: ignore[arg-type]
+    # Settings that were looked at are read each time.
+    python = [path for path in read if path.endswith(".py")]
+    assert len(python) == len(cold[3])  # type: ignore[arg-type]
 
 
 def test_a_change_where_nothing_is_said_costs_no_model(

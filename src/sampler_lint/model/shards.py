@@ -213,15 +213,22 @@ def _splits(model: Model, module: Module) -> list[tuple[Call, str]]:
     by_path: dict[str, list[tuple[Call, str]]] = model.memo.setdefault(_splits, {})
     known = by_path.get(module.path)
     if known is None:
-        judged = ((call, _split(model, call)) for call in module.facts.all_calls)
+        names = _SPLIT_NAMES | {
+            name
+            for scope in module.facts.scopes
+            for name, bindings in scope.bindings.items()
+            for binding in bindings
+            if binding.how == "import" and binding.payload[1] in _SPLIT_NAMES
+        }
+        judged = ((call, _split(model, call, names)) for call in module.facts.all_calls)
         known = [(call, library) for call, library in judged if library is not None]
         by_path[module.path] = known
     return known
 
 
-def _split(model: Model, call: Call) -> str | None:
+def _split(model: Model, call: Call, names: frozenset[str]) -> str | None:
     """The library whose global generator divides the data in the call."""
-    for value in model.flow.values(call.func) if last_name(call.func) in _SPLIT_NAMES else ():
+    for value in model.flow.values(call.func) if last_name(call.func) in names else ():
         if isinstance(value, Ext) and value.dotted in _SPLITS:
             library, keyword, position = _SPLITS[value.dotted]
             given = call.keyword(keyword) is not None or len(call.positional) > position

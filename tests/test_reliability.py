@@ -16,6 +16,7 @@ from pathlib import Path, PureWindowsPath
 
 import pytest
 
+from cases import all_cases, write_tree
 from sampler_lint import engine
 from sampler_lint.cache import Cache
 from sampler_lint.cli import main
@@ -470,3 +471,19 @@ def test_each_fault_of_the_page_has_its_test() -> None:
             source = (tests / file).read_text("utf-8")
             assert re.search(rf"^def {name}\(", source, re.MULTILINE), (file, name)
         assert re.fullmatch(r"`\w+\.py::\w+`(?:, `\w+\.py::\w+`)*", row), row
+
+
+def test_nothing_depends_on_the_order_of_sets(tmp_path: Path) -> None:
+    for case in all_cases():
+        write_tree(tmp_path / case.name.replace("-", "_"), case.files("bad"))
+    said = set()
+    for seed in "012":
+        env = {**os.environ, "PYTHONHASHSEED": seed}
+        command = ["--no-cache", "--isolated", "--select", "ALL", "--output-format", "json"]
+        done = subprocess.run(
+            [sys.executable, "-m", "sampler_lint", *command],
+            cwd=tmp_path, env=env, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 1, done.stderr
+        said.add(done.stdout)
+    assert len(said) == 1

@@ -81,6 +81,7 @@ from sampler_lint.model.values import (
     TupleType,
     Unknown,
     Value,
+    Values,
     View,
 )
 
@@ -160,7 +161,7 @@ class Flow:
                 self._run()
             finally:
                 self._solving = False
-        return frozenset(var.values)
+        return Values(var.values)
 
     def _run(self) -> None:
         while self._starts or self._queue or (self._late and not self._nested):
@@ -920,7 +921,7 @@ class Flow:
         try:
             var = self._expr(expr)
             self._run()
-            return frozenset(var.values)
+            return Values(var.values)
         finally:
             self._nested -= 1
             inner = self._starts, self._queue
@@ -1474,6 +1475,7 @@ __all__ = [
     "Table",
     "Unknown",
     "Value",
+    "Values",
     "View",
     "passed",
     "self_class",

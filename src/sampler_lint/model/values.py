@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -163,6 +164,28 @@ Value: TypeAlias = (
     | Partial
     | TupleType
 )
+
+
+class Values(frozenset[Value]):
+    """The values of an expression, in the order in which they were found.
+
+    The order of a plain set is that of addresses in memory: what a rule says of the first of
+    several must not change from run to run.
+    """
+
+    __slots__ = ("_order",)
+    _order: tuple[Value, ...]
+
+    def __new__(cls, values: Iterable[Value]) -> Values:
+        """Keep ``values`` in their order."""
+        order = tuple(values)
+        self = super().__new__(cls, order)
+        self._order = order
+        return self
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(self._order)
+
 
 Base: TypeAlias = "Class | str | Unknown"
 """An entry of a linearised hierarchy: a class of the tree, a dotted name, or a gap."""

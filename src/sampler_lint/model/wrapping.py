@@ -26,7 +26,7 @@ from sampler_lint.model.facts import (
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Lit, Obj, Pack, Value, self_class
+from sampler_lint.model.flow import Lit, Obj, Pack, Value, Values, self_class
 from sampler_lint.model.linked import BATCH_SAMPLER, Model
 
 #: Calls that iterate what they are given.
@@ -157,14 +157,14 @@ def _followed(source: Expr, function: Function) -> Iterator[Expr]:
 
 def _flat(model: Model, values: frozenset[Value]) -> frozenset[Value]:
     """The values, with those of the elements for a list."""
-    out: set[Value] = set()
+    out: dict[Value, None] = {}
     for value in values:
         if isinstance(value, Pack):
             for item in value.items:
-                out |= model.flow.values(item)
+                out.update(dict.fromkeys(model.flow.values(item)))
         else:
-            out.add(value)
-    return frozenset(out)
+            out[value] = None
+    return Values(out)
 
 
 def _owner(model: Model, cls: Class, name: str) -> Class:

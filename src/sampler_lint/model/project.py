@@ -139,6 +139,7 @@ class Project:
         """Files read and folders listed besides the Python files, and what they held."""
         self.digests: dict[str, str] = {}
         """What each file held when it was first read, if ``digest`` was given."""
+        self._roots: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
         self._sort_in(digest)
 
     # -- loading
@@ -357,6 +358,13 @@ class Project:
 
         A package's own folder is none, except for a script that lies in it.
         """
+        # All files of a folder ask the same of it.
+        known = self._roots.get((name, importer.folder))
+        if known is None:
+            known = self._roots[name, importer.folder] = self._new_import_roots(name, importer)
+        return known
+
+    def _new_import_roots(self, name: str, importer: Importer) -> tuple[list[str], list[str]]:
         around: list[str] = []
         elsewhere: list[str] = []
         for parent in self._parents.get(name, ()):

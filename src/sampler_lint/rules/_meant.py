@@ -67,8 +67,8 @@ def _alike(name: str, *others: str) -> bool:
 def left_over(model: Model, cls: Class, name: str) -> str | None:
     """The one attribute that the class sets and nothing reads, if it says nearly the same.
 
-    Nearly: all words of the name but one, and two at least (``max_sample_length`` and
-    ``max_token_length``).
+    Nearly: all words of the name but one, and two at least (``rows_per_shard`` and
+    ``rows_per_part``).
     """
     words = name.strip("_").split("_")
     found = [
@@ -145,7 +145,7 @@ def keep_parameter(module: Module, cls: Class, init: Function, name: str) -> Fix
 
 
 def halves(model: Model, cls: Class, name: str) -> tuple[str, str] | None:
-    """The two attributes that the name became (``min_scale`` and ``max_scale`` for ``scale``)."""
+    """The two attributes that the name became (``low_edge`` and ``high_edge`` for ``edge``)."""
     bases = [base for base in reversed(model.flow.mro(cls)) if isinstance(base, Class)]
     names = dict.fromkeys(other for base in bases for other in _stored(base))
     for longer in (f"[a-z]+_{re.escape(name)}", f"{re.escape(name)}_[a-z]+"):

@@ -10,7 +10,7 @@ from test_codemods import mended
 
 CLASS = """
 class Samples(Sampler):
-    def __init__(self, data, max_batch_length, verbose=False):
+    def __init__(self, data, shard_rows, verbose=False):
 {init}
     def __iter__(self):
 {iterate}
@@ -24,7 +24,7 @@ def program(init: str, iterate: str) -> str:
     return CLASS.format(init=body(init), iterate=body(iterate))
 
 
-UNREAD = "self.data = data\nself.max_token_length = max_batch_length"
+UNREAD = "self.data = data\nself.rows_per_shard = shard_rows"
 
 
 @pytest.mark.parametrize(
@@ -32,19 +32,19 @@ UNREAD = "self.data = data\nself.max_token_length = max_batch_length"
     [
         pytest.param(
             UNREAD,
-            "return iter(i for i in self.data if i < self.max_sample_length)",
-            "return iter(i for i in self.data if i < self.max_token_length)",
+            "return iter(i for i in self.data if i < self.rows_per_machine)",
+            "return iter(i for i in self.data if i < self.rows_per_shard)",
             id="differs in one word, and nothing reads it",
         ),
         pytest.param(
             UNREAD,
-            "return iter(i for i in self.data if self.max_token_length > self.max_sample_length)",
+            "return iter(i for i in self.data if self.rows_per_shard > self.rows_per_machine)",
             None,
             id="is read",
         ),
         pytest.param(
-            UNREAD + "\nself.max_video_length = max_batch_length",
-            "return iter(i for i in self.data if i < self.max_sample_length)",
+            UNREAD + "\nself.rows_per_video = shard_rows",
+            "return iter(i for i in self.data if i < self.rows_per_machine)",
             None,
             id="one of two",
         ),
@@ -62,10 +62,10 @@ def test_the_attribute_that_nothing_reads(tmp_path, init, iterate, meant):
 
 
 def test_an_argument_that_was_not_kept(tmp_path):
-    iterate = "return iter(self.data[: self.max_batch_length])"
-    before = program("assert max_batch_length\nself.data = data", iterate)
+    iterate = "return iter(self.data[: self.shard_rows])"
+    before = program("assert shard_rows\nself.data = data", iterate)
     after = program(
-        "assert max_batch_length\nself.max_batch_length = max_batch_length\nself.data = data",
+        "assert shard_rows\nself.shard_rows = shard_rows\nself.data = data",
         iterate,
     )
     assert mended(tmp_path / "p", "SMP401", before) == after
@@ -73,34 +73,34 @@ def test_an_argument_that_was_not_kept(tmp_path):
 
 def test_an_argument_that_is_read_in_the_constructor(tmp_path):
     iterate = "return iter(self.data)"
-    before = program("self.data = data[: self.max_batch_length]", iterate)
-    after = program("self.data = data[: max_batch_length]", iterate)
+    before = program("self.data = data[: self.shard_rows]", iterate)
+    after = program("self.data = data[: shard_rows]", iterate)
     assert mended(tmp_path / "p", "SMP401", before) == after
 
 
 def test_an_argument_that_was_changed_is_not_kept(tmp_path):
     source = program(
-        "max_batch_length = max_batch_length or 8\nself.data = data",
-        "return iter(self.data[: self.max_batch_length])",
+        "shard_rows = shard_rows or 8\nself.data = data",
+        "return iter(self.data[: self.shard_rows])",
     )
     assert mended(tmp_path / "p", "SMP401", source) == source
 
 
-BOTH = "(self.min_scale, self.max_scale)"
+BOTH = "(self.low_edge, self.high_edge)"
 
 
 @pytest.mark.parametrize(
     ("shown", "becomes"),
     [
-        ('print("scale={}".format(self.scale))', f'print("scale={{}}".format({BOTH}))'),
-        ('print(f"scale={self.scale}")', f'print(f"scale={{{BOTH}}}")'),
-        ('print(f"scale={self.scale:.2f}")', None),
-        ('print("scale={:.2f}".format(self.scale))', None),
-        ("scale = self.scale * 2", None),
+        ('print("edge={}".format(self.edge))', f'print("edge={{}}".format({BOTH}))'),
+        ('print(f"edge={self.edge}")', f'print(f"edge={{{BOTH}}}")'),
+        ('print(f"edge={self.edge:.2f}")', None),
+        ('print("edge={:.2f}".format(self.edge))', None),
+        ("edge = self.edge * 2", None),
     ],
 )
 def test_an_attribute_that_became_two(tmp_path, shown, becomes):
-    init = "self.data = data\nself.min_scale = 1\nself.max_scale = 2"
+    init = "self.data = data\nself.low_edge = 1\nself.high_edge = 2"
     end = "\nreturn iter(self.data)"
     wanted = program(init, (shown if becomes is None else becomes) + end)
     assert mended(tmp_path / "p", "SMP401", program(init, shown + end)) == wanted

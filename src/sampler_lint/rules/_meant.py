@@ -68,7 +68,7 @@ def left_over(model: Model, cls: Class, name: str) -> str | None:
     """The one attribute that the class sets and nothing reads, if it says nearly the same.
 
     Nearly: all words of the name but one, and two at least (``rows_per_shard`` and
-    ``rows_per_part``).
+    ``rows_per_machine``).
     """
     words = name.strip("_").split("_")
     found = [

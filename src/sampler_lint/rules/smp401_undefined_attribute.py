@@ -77,7 +77,7 @@ class UndefinedAttribute(Rule):
         message that is raised before the attribute is set. Unsafe for everything else: a near
         name; the one attribute that nothing reads and that differs in one word; an argument of
         `__init__` that was not kept, which then is; two attributes that the one became
-        (`min_scale` and `max_scale` for `scale`), where it is only formatted as text; and for a
+        (`low_edge` and `high_edge` for `edge`), where it is only formatted as text; and for a
         message that can only raise, which is dropped. With `--verify`, all near names are tried
         by running the class, and the best one is taken.
 

@@ -1,11 +1,11 @@
 """What the table of fixture proofs costs, against running each program through torchrun.
 
-The whole table is proved as `sampler-lint verify fixtures --jobs 2` does it, which runs the right
-twins, too. Then every n-th
-fixture is run before and after its fix through a torchrun of its own, two at a time as well,
-each judged alike; then the table is proved again, which keeps the comparison fair while the
-load changes. CPU time is what a busy machine disturbs least. The total for torchrun is the
-sample's, times the number of runs that all fixtures ask for.
+The whole table is proved as `sampler-lint verify fixtures` does it, which runs the right twins,
+too. Then the fixtures are run before and after their fix through a torchrun of their own, two at a
+time, which keeps both cores busy, each judged alike; then the table is proved again, which keeps
+the comparison fair while the load changes. CPU time is what a busy machine disturbs least. With
+--sample only every n-th fixture is run so; the total for torchrun is then the sample's, times the
+number of runs that all fixtures ask for.
 
     python benchmarks/proofs.py [--sample 8]
 """
@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF
 
+from sampler_lint.cli.verify import programs_at_a_time
 from sampler_lint.harness import verify
 from sampler_lint.harness.world import run_command
 
@@ -44,7 +45,7 @@ class Clock:
 
 def table() -> tuple[float, float, dict[str, verify.Proof]]:
     clock = Clock()
-    proofs = verify.verify_fixtures([FIXTURES], jobs=2)
+    proofs = verify.verify_fixtures([FIXTURES], jobs=programs_at_a_time())
     return *clock.read(), {proof.fixture: proof for proof in proofs}
 
 
@@ -70,7 +71,7 @@ def through_torchrun(fixture: verify.Fixture) -> tuple[int, list]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sample", type=int, default=8, help="fixtures to run (0: all)")
+    parser.add_argument("--sample", type=int, default=0, help="fixtures to run (default: all)")
     arguments = parser.parse_args()
     fixtures = verify.find_fixtures([FIXTURES])
     size = arguments.sample or len(fixtures)

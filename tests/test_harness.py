@@ -638,6 +638,24 @@ def test_ranks_see_what_torchrun_sets(program):
     ]
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/net/snmp"), reason="counts datagrams on Linux")
+def test_ranks_ask_no_name_server(program):
+    # What torch's store asks about each rank that connects.
+    run = program(
+        """
+        def sent():
+            with open("/proc/net/snmp") as file:
+                names, values = [line.split() for line in file if line.startswith("Udp:")]
+            return int(values[names.index("OutDatagrams")])
+        import socket
+        before = sent()
+        name = socket.getnameinfo(("::ffff:127.0.0.1", 1), socket.NI_NUMERICSERV)[0]
+        print(sent() - before, socket.gethostbyname("localhost"))
+        """
+    )
+    assert [rank.stdout for rank in run.ranks] == ["0 127.0.0.1\n"] * 2
+
+
 def test_ranks_share_no_unseeded_generator(program):
     first, second = (rank.stdout for rank in program("print(random.random())").ranks)
     assert first

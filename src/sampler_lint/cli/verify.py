@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -49,6 +50,11 @@ def main(argv: Sequence[str]) -> int:
     return CLEAN if all(proof.proved for proof in proofs) else FINDINGS
 
 
+def programs_at_a_time() -> int:
+    """How many programs keep this machine busy: half of its time a rank waits for another."""
+    return min(8, 2 * (os.cpu_count() or 1))
+
+
 def make_parser() -> Parser:
     """What the command takes."""
     parser = Parser(
@@ -59,7 +65,11 @@ def make_parser() -> Parser:
     )
     parser.add_argument("paths", metavar="DIR", nargs="+", help="fixtures, or folders of them")
     parser.add_argument(
-        "--jobs", metavar="N", type=positive, default=1, help="programs that run at a time"
+        "--jobs",
+        metavar="N",
+        type=positive,
+        default=programs_at_a_time(),
+        help="programs that run at a time (default: twice the cores, for ranks mostly wait)",
     )
     parser.add_argument(
         "--world-size", metavar="N", type=positive, help="ranks, instead of what fixtures ask for"

@@ -113,9 +113,24 @@ def seeds_or_draws(data: bytes) -> bool:
     )
 
 
+_RANK_OR_DATA = re.compile(
+    rb"\b(?:[gs]et_|is_|local_|global_|node_)*(?:rank|world_size|main_process|master)\b|Dataset"
+)
+
+
+def says_rank_or_data(data: bytes) -> bool:
+    """Whether ``data`` may say which rank a process is, or define data that a loader reads."""
+    return _RANK_OR_DATA.search(data) is not None
+
+
+_OWN_CODE = re.compile(rb"sampler-lint|smp[0-9]", re.IGNORECASE)
+
+
 def names_a_rule(data: bytes) -> bool:
     """Whether ``data`` may hold a comment that speaks to this linter by a code."""
-    return b"SMP" in data or b"smp" in data or b"sampler-lint" in data
+    return (b"SMP" in data or b"smp" in data or b"sampler-lint" in data) and (
+        _OWN_CODE.search(data) is not None
+    )
 
 
 def read_bytes(path: str) -> bytes:

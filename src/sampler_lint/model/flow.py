@@ -306,7 +306,7 @@ class Flow:
         module = self.project.module_of(facts)
         for target, level in reversed(facts.star_imports):
             path = self.project.find(target, module, level)
-            other = self.project.module_at(path) if path is not None else None
+            other = self.project.module_telling(path) if path is not None else None
             if other is None or other.facts in seen:
                 continue
             if not _is_exported(other.facts, name):
@@ -358,7 +358,7 @@ class Flow:
 
     def _member(self, path: str, name: str, var: _Var) -> None:
         """``name`` of the module (or package) at ``path``: a variable, else a submodule."""
-        module = self.project.module_at(path)
+        module = self.project.module_telling(path)
         if module is not None and name in module.facts.bindings:
             self._flow(self._variable(module.facts, name), var)
             return

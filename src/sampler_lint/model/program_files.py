@@ -15,6 +15,11 @@ from sampler_lint.source import NOTEBOOK, SourceError
 
 _TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[^/]*_test\.py$)")
 
+_SEEDS = re.compile(rb"seed|enable_full_determinism")
+_SEEDS_FROM = re.compile(
+    rb"(?:seed\w*|enable_full_determinism)[ \t]*\((?![ \t]*(?:-?[0-9][0-9_]*[ \t]*)?\))"
+)
+
 
 class _File(NamedTuple):
     """A file that may not have been parsed."""
@@ -35,6 +40,8 @@ class ProgramFiles:
         self._leading: dict[str, set[str]] = {}
         self._contents: dict[str, bytes] = {}
         self._saying: dict[tuple[str, ...], list[tuple[str, Module]]] = {}
+        self._storing: dict[str, list[tuple[str, Module]]] = {}
+        self._seeding: list[tuple[str, Module]] | None = None
         self._files = [(program, path) for program, path in self._find() if not self._is_test(path)]
         """Each file with its program; a script may start several."""
         self._paths = {path for _, path in self._files}
@@ -100,9 +107,12 @@ class ProgramFiles:
 
     def _says(self, path: str, *words: str) -> bool:
         """Whether the text of a file has one of some words, or a longer one around it."""
-        module = self.model.project.parsed_at(path)
-        data = module.source.data if module is not None else self._content(path)
+        data = self._data(path)
         return any(word.encode() in data for word in words)
+
+    def _data(self, path: str) -> bytes:
+        module = self.model.project.parsed_at(path)
+        return module.source.data if module is not None else self._content(path)
 
     def saying(self, *words: str) -> list[tuple[str, Module]]:
         """The files that have one of some words, each with its program.
@@ -115,6 +125,37 @@ class ProgramFiles:
             modules = [(program, self.model.project.module_at(path)) for program, path in found]
             known = [(program, module) for program, module in modules if module is not None]
             self._saying[words] = known
+        return known
+
+    def seeding(self) -> list[tuple[str, Module]]:
+        """The files that may seed a generator, each with its program.
+
+        A file of no other interest is parsed only if it may seed from more than a number.
+        """
+        if self._seeding is None:
+            self._seeding = [
+                (program, module)
+                for program, path in self._files
+                if _SEEDS.search(self._data(path))
+                and (self.model.project.is_parsed(path) or _SEEDS_FROM.search(self._data(path)))
+                and (module := self.model.project.module_at(path)) is not None
+            ]
+        return self._seeding
+
+    def storing(self, name: str) -> list[tuple[str, Module]]:
+        """The files that may assign to an attribute of that name, each with its program."""
+        known = self._storing.get(name)
+        if known is None:
+            # ``x.name = …``, ``x.name += …``, ``(a, x.name) = …``, ``for x.name in …``, …
+            stored = re.compile(
+                rb"\.\s*%b\s*(?:=(?!=)|[-+*/%%&|^@<>]+=|[],:)]|in\b)" % name.encode()
+            )
+            known = self._storing[name] = [
+                (program, module)
+                for program, path in self._files
+                if stored.search(self._data(path))
+                and (module := self.model.project.module_at(path)) is not None
+            ]
         return known
 
     def programs_of(self, path: str) -> set[str]:
@@ -169,11 +210,11 @@ def program_files(model: Model) -> ProgramFiles:
     return known
 
 
-def files_around(model: Model, module: Module, word: str) -> list[Module]:
-    """The files of the programs that a file belongs to, those with the word."""
+def files_storing(model: Model, module: Module, name: str) -> list[Module]:
+    """The files, of the programs that a file belongs to, that may assign to such an attribute."""
     files = program_files(model)
     programs = files.programs_of(module.path)
-    return [found for program, found in files.saying(word) if program in programs] or [module]
+    return [found for program, found in files.storing(name) if program in programs] or [module]
 
 
 def is_script(module: Module) -> bool:

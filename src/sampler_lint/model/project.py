@@ -39,6 +39,7 @@ from sampler_lint.source import (
     is_candidate,
     names_a_rule,
     read_bytes,
+    says_rank_or_data,
     seeds_or_draws,
     setting_names,
 )
@@ -190,7 +191,8 @@ class Project:
                 spoken[path] = data
             else:
                 self._set_aside(path, data)
-        if size > NARROWED_ABOVE:
+        self.is_narrowed = size > NARROWED_ABOVE
+        if self.is_narrowed:
             from sampler_lint.model.narrowing import that_matter
 
             for path in spoken.keys() - that_matter(self, spoken):
@@ -394,6 +396,23 @@ class Project:
         if path not in self.files:
             return None
         return self._load(path)
+
+    def module_telling(self, path: str) -> Module | None:
+        """As :meth:`module_at`, but in a very big tree None for a file that can tell little.
+
+        There most of what files import is models and their settings. What an import brings counts
+        if it may say which rank this is, seed, or be a kind of data.
+        """
+        if not self.is_narrowed or path in self._modules or path not in self.files:
+            return self.module_at(path)
+        if not (path.endswith("__init__.py") or path in self.seeding):
+            try:
+                told = says_rank_or_data(self._read(path))
+            except SourceError:
+                told = False
+            if not told:
+                return None
+        return self.module_at(path)
 
     # -- calls by name
 

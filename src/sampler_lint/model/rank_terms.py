@@ -27,7 +27,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import MISSING, passed, self_class
 from sampler_lint.model.linked import Model
-from sampler_lint.model.program_files import files_around
+from sampler_lint.model.program_files import files_storing
 
 #: ``rank`` and what is put before it; the ranks of tensor, pipeline or expert parallelism share
 #: their data, so they are not meant here.
@@ -182,7 +182,7 @@ class _Slice:
         here = self.model.module_of(scope)
         return self._first(
             self._store(store, hops)
-            for module in files_around(self.model, here, name)
+            for module in files_storing(self.model, here, name)
             for found in module.facts.scopes
             for store in found.stores
             if isinstance(store.target, Attr)

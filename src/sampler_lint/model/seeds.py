@@ -62,8 +62,6 @@ _SEEDERS = frozenset(
         "seed",
     }
 )
-#: A file without any of these words seeds nothing.
-SEED_WORDS = ("seed", *(name for name in sorted(_SEEDERS) if "seed" not in name))
 _LIBRARY = re.compile(r"^(?:torch|numpy\.random|random|cupy\.random)\.")
 _LOADER_WORKER = re.compile(r"worker_?(?:init|seed)|(?:init|seed)_?worker|init_fn")
 _DEEPEST = 6
@@ -117,7 +115,7 @@ def seedings(model: Model) -> dict[str, list[Seeding]]:
     known: dict[str, list[Seeding]] | None = model.memo.get(seedings)
     if known is None:
         known = model.memo[seedings] = {}
-        for program, module in program_files(model).saying(*SEED_WORDS):
+        for program, module in program_files(model).seeding():
             for call in module.facts.all_calls:
                 given = seed_given(model, call)
                 if given is not None:

@@ -27,7 +27,7 @@ from sampler_lint.model.linked import Model, scopes_inside
 from sampler_lint.model.program_files import program_files
 from sampler_lint.model.project import Module
 from sampler_lint.model.rank_terms import RankTerm, differs, rank_in
-from sampler_lint.model.seeds import SEED_WORDS, seed_given
+from sampler_lint.model.seeds import seed_given
 
 #: Draws that order or divide the data; draws with replacement overlap between ranks anyway.
 _ORDERS = frozenset({"randperm", "shuffle", "permutation", "permuted", "sample"})
@@ -169,7 +169,7 @@ def rank_seedings(model: Model) -> list[RankSeeding]:
     """Every seeding of a global generator that differs between ranks, and is the only one."""
     same: list[tuple[Module, str | None]] = []
     found: list[RankSeeding] = []
-    for program, module in program_files(model).saying(*SEED_WORDS):
+    for program, module in program_files(model).seeding():
         for call in module.facts.all_calls:
             given = seed_given(model, call)
             if given is None or any(isinstance(v, FuncRef) for v in model.flow.values(call.func)):

@@ -27,7 +27,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "timings": set(),
     "parallel": set(),
     "memory": {"cache", "roots", "source", "findings"},
-    "model": {"roots", "source", "findings"},
+    "model": {"parallel", "roots", "source", "findings"},
     "options": {"gitignore"},
     # It knows which words its values may be: codes, formats, frameworks.
     "config": {"options", "rules", "reporters", "model", "roots", "source"},

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from sampler_lint.engine import check
+from sampler_lint.model import first_look
 from sampler_lint.model import project as model_project
 from sampler_lint.model.import_scan import without_prose
+from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Project
 from sampler_lint.source import is_about_sampling
 
@@ -86,3 +88,67 @@ def test_what_code_is_about_sampling(code: bytes, expected: bool) -> None:
 def test_prose_is_comments_and_triple_quoted_text() -> None:
     code = b'a = "#x"  # c\nb = """d\n"""\nc = \'e\'\n'
     assert without_prose(code) == b"a = \"#x\"  \nb = \nc = 'e'\n"
+
+
+def test_an_import_leads_only_to_what_tells_of_ranks_or_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        "main.py": "from torch.utils.data import DataLoader\nfrom blocks import Block\n"
+        "from ranks import here\nfrom pairs import Pairs\n"
+        "DataLoader(Pairs(), shuffle=here() == 0, collate_fn=Block())\n",
+        "blocks.py": "class Block: ...\n",
+        "ranks.py": "import torch.distributed as dist\ndef here():\n    return dist.get_rank()\n",
+        "pairs.py": "from torch.utils.data import Dataset\nclass Pairs(Dataset): ...\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    shown = {str(tmp_path / name): name for name in files}
+
+    def parsed() -> set[str]:
+        model = Model(Project(str(tmp_path), shown))
+        for module in model.modules:
+            for call in module.facts.all_calls:
+                model.flow.values(call)
+        return {name for path, name in shown.items() if model.project.is_parsed(path)}
+
+    assert parsed() == set(files)
+    monkeypatch.setattr(model_project, "NARROWED_ABOVE", 0)
+    assert parsed() == set(files) - {"blocks.py"}
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_two_processes_see_what_one_sees(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    monkeypatch.setattr(first_look, "MANY_FILES", 2)
+    contents = {
+        "a.py": b"x = 1\n",
+        "b.py": b"DataLoader(data)\n",
+        "c.py": b"random.seed(1)\n",
+        "d.py": b"x = 1  # noqa: SMP101\n",
+        "e.py": None,
+        "f.py": b"sampler = None\n",
+    }
+    read = []
+
+    def content(path: str) -> bytes | None:
+        read.append(path)
+        return contents[path]
+
+    digest = bytes.hex
+    looks = list(first_look.first_looks(list(contents), content, digest, jobs))
+    found = {path: (look, data) for path, look, data in looks}
+    assert found.keys() == contents.keys()
+    assert [path for path, (look, _) in found.items() if not look.is_readable] == ["e.py"]
+    assert {path: data for path, (look, data) in found.items() if look.is_candidate} == {
+        path: contents[path] for path in ("b.py", "f.py")
+    }
+    assert [path for path, (look, _) in found.items() if look.is_seeding] == ["c.py"]
+    assert [path for path, (look, _) in found.items() if look.speaks_to_us] == ["d.py"]
+    for path, data in contents.items():
+        assert found[path][0][:2] == ((len(data), data.hex()) if data else (0, None))
+    # The other process has read the other half; what is needed of it is read again.
+    assert sorted(read) == (
+        sorted(contents) if jobs == 1 else ["a.py", "b.py", "c.py", "e.py", "f.py"]
+    )

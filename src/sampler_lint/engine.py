@@ -252,6 +252,7 @@ class _Examination:
                 self._files,
                 self._contents,
                 digest if memory is not None else None,
+                jobs,
             )
         project = tree.project
         unparsed = [path for path in self._asked if not project.is_parsed(path)]

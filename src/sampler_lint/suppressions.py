@@ -20,7 +20,7 @@ from sampler_lint.findings import Edit, Finding
 from sampler_lint.source import SourceFile
 
 _MENTION = re.compile(r"noqa|sampler-lint", re.IGNORECASE)
-_TO_US = re.compile(r"sampler-lint|smp[0-9]", re.IGNORECASE)
+_TO_US = re.compile(r"sampler-lint|smp[0-9]")
 _CODES = r"(?:\s*:\s*(?P<codes>(?:[A-Z]+[0-9]+[,\s]*)+))?"
 _NOQA = re.compile(rf"#\s*noqa\b{_CODES}", re.IGNORECASE)
 _FILE_NOQA = re.compile(rf"#\s*(?:flake8|ruff)[:=]\s*noqa\b{_CODES}", re.IGNORECASE)
@@ -111,7 +111,8 @@ class Suppressions:
     @cached_property
     def speak_to_us(self) -> bool:
         """Whether a comment may name us or one of our rules; cheap."""
-        return _TO_US.search(self.source.text) is not None
+        text = self.source.text.lower()
+        return ("sampler-lint" in text or "smp" in text) and _TO_US.search(text) is not None
 
     @cached_property
     def directives(self) -> list[Directive]:

@@ -87,16 +87,17 @@ class Tree:
         files: Mapping[str, str],
         overlay: Mapping[str, bytes],
         digest: Callable[[bytes], str] | None = None,
+        jobs: int = 1,
     ) -> None:
         """Read the ``files`` (absolute path to shown path).
 
-        ``overlay`` and ``digest`` are as for :class:`~.model.project.Project`.
+        ``overlay``, ``digest`` and ``jobs`` are as for :class:`~.model.project.Project`.
         """
         from sampler_lint.model.project import Project
 
         self._overlay = dict(overlay)
         self.options = options
-        self.project: Project = Project(root, files, overlay, digest)
+        self.project: Project = Project(root, files, overlay, digest, jobs)
         self.seconds: dict[str, float] = {}
         """How long each rule took; the first that needs a part of the model pays for it."""
         self.failures: dict[str, FileError] = {}

@@ -92,7 +92,7 @@ class Injection:
                         found.add(framework)
                     else:
                         whole[name] = framework
-        for scope in module.facts.scopes:
+        for scope in module.facts.scopes if whole else ():
             for read in scope.reads:
                 root = read.value
                 while isinstance(root, Attr):

@@ -6,6 +6,7 @@ speaks on a certain answer only, so what is not known is never guessed here.
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Iterator
@@ -46,6 +47,11 @@ DISTRIBUTED_SAMPLER = TORCH_DATA + "DistributedSampler"
 DATA_LOADER = TORCH_DATA + "DataLoader"
 
 _CONSTRUCTION_WORDS = re.compile(r"[Ll]oader|[Ss]ampler")
+
+
+@functools.lru_cache(1 << 14)  # a tree calls the same few thousand names again and again
+def _speaks_of_construction(name: str) -> bool:
+    return _CONSTRUCTION_WORDS.search(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +296,7 @@ class Model:
         partials = {
             alias
             for name, aliases in self.project.aliased
-            if name in known or _CONSTRUCTION_WORDS.search(name)
+            if name in known or _speaks_of_construction(name)
             for alias in aliases
         }
         seen: set[Obj] = set()
@@ -302,11 +308,11 @@ class Model:
                     name
                     for scope in module.facts.scopes
                     for name, bindings in scope.bindings.items()
-                    if _CONSTRUCTION_WORDS.search(name)
+                    if _speaks_of_construction(name)
                     or any(
                         b.how == "import"
                         and b.payload[1]
-                        and (b.payload[1] in known or _CONSTRUCTION_WORDS.search(b.payload[1]))
+                        and (b.payload[1] in known or _speaks_of_construction(b.payload[1]))
                         for b in bindings
                     )
                 }
@@ -315,7 +321,7 @@ class Model:
                 name = last_name(call.func)
                 if not (
                     any(
-                        each in names or _CONSTRUCTION_WORDS.search(each)
+                        each in names or _speaks_of_construction(each)
                         for each in ((name,) if name else names_meant(call.func))
                     )
                     or call.keyword("sampler") is not None
@@ -495,6 +501,7 @@ class Model:
         return [
             call
             for module in self.modules
+            if module.says("set_epoch")
             for call in module.facts.all_calls
             if isinstance(call.func, Attr) and "set_epoch" in call.func.name
         ]
@@ -509,6 +516,8 @@ class Model:
         called = {id(call.func) for call in self.epoch_setters}
         kept: list[tuple[Scope, Expr, Expr]] = []
         for module in self.modules:
+            if not module.says("set_epoch"):
+                continue
             for scope in module.facts.scopes:
                 kept += [
                     (scope, read, read.value)

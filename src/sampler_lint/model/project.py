@@ -31,16 +31,13 @@ from sampler_lint.model.facts import (
     Store,
     last_name,
 )
-from sampler_lint.model.import_scan import without_prose
+from sampler_lint.model.first_look import first_looks, kinds
 from sampler_lint.roots import leads_outside
 from sampler_lint.source import (
     SourceError,
     SourceFile,
-    is_candidate,
-    names_a_rule,
     read_bytes,
     says_rank_or_data,
-    seeds_or_draws,
     setting_names,
 )
 
@@ -99,6 +96,10 @@ class Module:
             current = current.outer
         return True
 
+    def says(self, word: str) -> bool:
+        """Whether a word is somewhere in the file's text."""
+        return word in self.source.text
+
     @property
     def display(self) -> str:
         """The path as findings show it."""
@@ -112,7 +113,7 @@ class Project:
     """Every Python file of one tree.
 
     ``files`` maps absolute paths to the paths shown to the user. ``overlay`` (by absolute path)
-    replaces what is on disk.
+    replaces what is on disk. ``jobs`` is how many processes may read.
     """
 
     def __init__(
@@ -121,6 +122,7 @@ class Project:
         files: Mapping[str, str],
         overlay: Mapping[str, bytes] | None = None,
         digest: Callable[[bytes], str] | None = None,
+        jobs: int = 1,
     ) -> None:
         self.root = root
         self.files = dict(files)
@@ -141,7 +143,7 @@ class Project:
         self.digests: dict[str, str] = {}
         """What each file held when it was first read, if ``digest`` was given."""
         self._roots: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
-        self._sort_in(digest)
+        self._sort_in(digest, jobs)
 
     # -- loading
 
@@ -173,40 +175,42 @@ class Project:
         data = self.overlay.get(path)
         return data if data is not None else read_bytes(path)
 
-    def _sort_in(self, digest: Callable[[bytes], str] | None) -> None:
+    def _sort_in(self, digest: Callable[[bytes], str] | None, jobs: int) -> None:
         """Read every file for the first time, and parse those that say a sampler word."""
         spoken: dict[str, bytes] = {}
         size = 0
-        for path in sorted(self.files):
-            try:
-                data = self._read(path)
-            except SourceError as error:
-                self.errors[path] = error.error
-                self._modules[path] = None
-                continue
-            size += len(data)
-            if digest is not None:
-                self.digests[path] = digest(data)
-            if is_candidate(data):
+        for path, look, data in first_looks(sorted(self.files), self._try_to_read, digest, jobs):
+            size += look.size
+            if look.digest is not None:
+                self.digests[path] = look.digest
+            if look.is_candidate:
                 spoken[path] = data
             else:
-                self._set_aside(path, data)
+                self._set_aside(path, look.is_seeding, look.speaks_to_us)
         self.is_narrowed = size > NARROWED_ABOVE
         if self.is_narrowed:
             from sampler_lint.model.narrowing import that_matter
 
             for path in spoken.keys() - that_matter(self, spoken):
-                self._set_aside(path, spoken.pop(path))
-        for path, data in spoken.items():
-            module = self._load(path, data)
+                self._set_aside(path, *kinds(spoken.pop(path)))
+        for path in sorted(spoken):
+            module = self._load(path, spoken[path])
             if module is not None:
                 self.candidates.append(module)
 
-    def _set_aside(self, path: str, data: bytes) -> None:
+    def _try_to_read(self, path: str) -> bytes | None:
+        try:
+            return self._read(path)
+        except SourceError as error:
+            self.errors[path] = error.error
+            self._modules[path] = None
+            return None
+
+    def _set_aside(self, path: str, is_seeding: bool, speaks_to_us: bool) -> None:
         """Note what there is to know about a file that is not parsed up front."""
-        if seeds_or_draws(data) and seeds_or_draws(without_prose(data)):
+        if is_seeding:
             self.seeding.add(path)
-        if names_a_rule(data):
+        if speaks_to_us:
             self._to_us.add(path)
 
     def _load(self, path: str, data: bytes | None = None) -> Module | None:

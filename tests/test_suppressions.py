@@ -6,7 +6,7 @@ import pytest
 
 from sampler_lint.findings import Finding, Position
 from sampler_lint.source import SourceFile
-from sampler_lint.suppressions import Suppressions
+from sampler_lint.suppressions import UNUSED, Suppressions
 
 
 def silenced(text: str, code: str = "SMP101") -> list[int]:
@@ -134,3 +134,60 @@ def test_a_file_without_a_word_of_it_is_not_tokenized(monkeypatch: pytest.Monkey
     assert calls == []
     assert silenced("x  # noqa\n") == []
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize(
+    ("comment", "rows"),
+    [
+        ("# noqa", [2]),
+        ("# noqa: SMP001", [2]),
+        ("# noqa: SMP0", [2]),
+        ("# sampler-lint: ignore", []),
+        ("# sampler-lint: ignore[SMP001]", [2]),
+        ("# sampler-lint: ignore[SMP]", []),
+    ],
+)
+def test_what_is_said_of_comments_must_be_named_to_be_silenced(
+    comment: str, rows: list[int]
+) -> None:
+    assert silenced(f"x\ny  {comment}\nz\n", UNUSED) == rows
+
+
+def test_every_linter_can_be_asked_to_say_nothing_of_a_file() -> None:
+    assert silenced("# flake8: noqa\nx", UNUSED) == [1, 2]
+    assert silenced("# sampler-lint: ignore-file\nx\n", UNUSED) == []
+    assert silenced("call(\n  # flake8: noqa\n)\nx") == [1, 2, 3, 4]
+    assert silenced("call(  # flake8: noqa\n)\nx\n") == []
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (
+            ["x  # noqa X", "# noqa  ", "f(  # noqa", "  # noqa", ")"],
+            [
+                (1, 1, "# noqa X", False),
+                (2, 2, "# noqa  ", True),
+                (3, 5, "# noqa", False),
+                (3, 5, "# noqa", True),
+            ],
+        ),
+        # From where there are no tokens, each line speaks for itself.
+        (
+            ["f(  # noqa # why", "# noqa X", "  # noqa  ", "y"],
+            [(1, 1, "# noqa # why", False), (2, 2, "# noqa X", True), (3, 3, "# noqa  ", True)],
+        ),
+        (
+            ["# noqa", "x  # noqa", "f(", "  # noqa"],
+            [(1, 1, "# noqa", True), (2, 2, "# noqa", False), (4, 4, "# noqa", True)],
+        ),
+    ],
+)
+def test_each_comment_is_read_once_and_where_it_stands(
+    lines: list[str], expected: list[tuple[int, int, str, bool]], newline: str
+) -> None:
+    text = newline.join(lines) + newline
+    comments = [each.comment for each in Suppressions(SourceFile("a.py", text.encode())).directives]
+    assert [(c.first, c.last, c.text, c.alone) for c in comments] == expected
+    assert [text[c.start : c.end] for c in comments] == [c.text for c in comments]

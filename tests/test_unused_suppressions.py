@@ -196,6 +196,13 @@ def test_a_bug_that_is_mended_takes_its_comment_with_it(project: Path) -> None:
         (["f('''", "''',", "  1)"], 1, ["f('''", "''',  # noqa: SMP101", "  1)"]),
         (["for a in b:", "    c"], 1, ["for a in b:  # noqa: SMP101", "    c"]),
         (["a", "b"], 2, ["a", "b  # noqa: SMP101"]),
+        (["X", "b"], 1, ["X  # noqa: SMP101", "b"]),
+        (["a  ", "b"], 1, ["a    # noqa: SMP101", "b"]),
+        (
+            ["a  # sampler-lint: ignore[SMP2]"],
+            1,
+            ["a  # sampler-lint: ignore[SMP2]  # noqa: SMP101"],
+        ),
     ],
 )
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
@@ -205,6 +212,7 @@ def test_where_a_comment_goes(
     source = SourceFile("a.py", newline.join(lines).encode())
     finding = Finding("SMP101", "m", "a.py", Position(row, 1), Position(row, 2))
     (edit,) = silence(source, [finding])
+    assert edit.path == "a.py"
     text = source.text[: edit.start] + edit.content + source.text[edit.end :]
     assert text == newline.join(expected)
     assert Suppressions(SourceFile("a.py", text.encode())).covers(finding)
@@ -216,6 +224,22 @@ def test_two_findings_share_a_comment() -> None:
     codes = ("SMP202", "SMP101", "SMP101")
     (edit,) = silence(source, [Finding(code, "m", "a.py", place, place) for code in codes])
     assert edit.content == "  # noqa: SMP101, SMP202"
+
+
+def test_two_codes_are_added_to_a_comment() -> None:
+    place = Position(1, 1)
+    codes = ("SMP202", "SMP101")
+    source = SourceFile("a.py", b"a  # noqa: E501\n")
+    (edit,) = silence(source, [Finding(code, "m", "a.py", place, place) for code in codes])
+    assert (edit.start, edit.content) == (15, ", SMP101, SMP202")
+
+
+@pytest.mark.parametrize("broken", ["'''", "if a:\n    b\n  c"])
+def test_no_comment_goes_where_there_are_no_tokens(broken: str) -> None:
+    source = SourceFile("a.py", f"a\n{broken}\n".encode())
+    places = (Position(1, 1), Position(source.text.count("\n"), 1))
+    edits = silence(source, [Finding("SMP101", "m", "a.py", place, place) for place in places])
+    assert [(edit.start, edit.content) for edit in edits] == [(1, "  # noqa: SMP101")]
 
 
 def test_add_noqa_silences_every_fixture(

@@ -89,7 +89,7 @@ def _overlap(
         others = taken[edit.path]
         # The edits taken do not touch each other, so only neighbours can touch this one.
         place = bisect_left(others, edit)
-        for other in others[max(place - 2, 0) : place + 2]:
+        for other in others[max(place - 1, 0) : place + 1]:
             if _touch(edit, other) or _abut(edit, other):
                 first = owner[other]
                 return f"overlaps the fix of {first.code} at {first.path}:{first.start.row}"

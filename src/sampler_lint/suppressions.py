@@ -191,7 +191,7 @@ def _tokens(source: SourceFile) -> Iterator[tokenize.TokenInfo]:
     """
     rows = range(1, len(source.line_starts) + 1)
     lines = (source.line(row).rstrip("\r\n") + "\n" for row in rows)
-    return tokenize.generate_tokens(lambda: next(lines, ""))
+    return tokenize.generate_tokens(lines.__next__)
 
 
 def silence(source: SourceFile, findings: Sequence[Finding]) -> list[Edit]:

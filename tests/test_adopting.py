@@ -125,6 +125,26 @@ def test_a_baseline_that_cannot_be_written(
     assert "missing/known.json: cannot be written" in capsys.readouterr().err
 
 
+def test_it_is_said_how_much_is_left_out(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def last(*arguments: str) -> str:
+        capsys.readouterr()
+        main(["--baseline", "known.json", *arguments])
+        return capsys.readouterr().out.splitlines()[-1]
+
+    main(["--write-baseline", "known.json"])
+    assert last() == "All clear: 1 file checked; 1 finding in the baseline."
+    assert last("--output-format", "grouped") == last()
+    assert last("--statistics") == last()
+    assert last("--output-format", "json") == "[]"
+    (project / "other.py").write_text(BAD)
+    assert last() == (
+        "Found 1 finding (1 fixable with --fix) in 2 files; 1 finding in the baseline."
+    )
+    assert last("--fix") == ("Fixed 1 finding in 1 file; none left (1 finding in the baseline).")
+    (project / "train.py").unlink()
+    assert last() == "All clear: 1 file checked."
+
+
 def test_what_is_in_a_baseline_is_not_fixed(project: Path) -> None:
     main(["--write-baseline", "known.json"])
     (project / "other.py").write_text(BAD)

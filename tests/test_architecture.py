@@ -27,11 +27,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "timings": set(),
     "parallel": set(),
     "memory": {"cache", "roots", "source", "findings"},
-    "model": {"parallel", "roots", "source", "findings"},
+    "model": {"parallel", "timings", "roots", "source", "findings"},
     "options": {"gitignore"},
     # It knows which words its values may be: codes, formats, frameworks.
     "config": {"options", "rules", "reporters", "model", "roots", "source"},
-    "discovery": {"gitignore", "roots", "findings"},
+    "discovery": {"timings", "gitignore", "roots", "findings"},
     "suppressions": {"source", "findings"},
     "fixing": {"source", "findings"},
     "rounds": {"fixing", "source", "findings"},
@@ -42,7 +42,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "failures": {"model", "findings"},
     "rules": {"model", "suppressions", "options", "source", "findings"},
     "trees": {
-        "failures",
+        *("failures", "timings"),
         *("rules", "model", "suppressions", "discovery", "options", "roots", "findings"),
     },
     "engine": {

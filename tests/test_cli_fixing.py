@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import io
+import itertools
+import re
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from sampler_lint.cli import main
 from sampler_lint.cli._progress import Progress
+from sampler_lint.rules import Rule, every_rule
 
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "SMP101" / "torch-batch-sampler"
 BAD = (FIXTURE / "bad" / "train.py").read_bytes()
@@ -165,3 +170,94 @@ def test_no_progress_for_one_repository_or_without_a_terminal(total, stream):
     progress.step("first")
     progress.close()
     assert stream.getvalue() == ""
+
+
+def on_terminal(monkeypatch: pytest.MonkeyPatch, tick: float = 1.0) -> Terminal:
+    """Make standard error a terminal; between two looks at the clock pass ``tick`` seconds."""
+    looks = itertools.count()
+    monkeypatch.setattr(time, "monotonic", lambda: next(looks) * tick)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "500")
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    return terminal
+
+
+def drawn(terminal: Terminal) -> list[str]:
+    """What a terminal showed, one after the other; nothing may stay."""
+    *lines, last = terminal.getvalue().split("\x1b[K")
+    assert last == ""
+    assert lines[-1] == "\r"
+    return [line.removeprefix("\r") for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "last"),
+    [
+        ([], "Found 2 findings (2 fixable with --fix) in 3 files.\n"),
+        (["--fix"], "Fixed 2 findings in 2 files; none left.\n"),
+        (["--write-baseline", "known.json"], "Wrote 2 findings to known.json.\n"),
+        (["--add-noqa"], "Silenced 2 of 2 findings in 2 files.\n"),
+    ],
+)
+def test_how_far_a_check_is(repositories, tmp_path, monkeypatch, capsys, arguments, last):
+    terminal = on_terminal(monkeypatch)
+    monkeypatch.chdir("one/app")
+    (tmp_path / "one/app/other.py").write_text("x = 1\n")
+    assert main([*arguments, "--jobs", "1"]) == (not arguments)
+    assert capsys.readouterr().out.endswith(last)
+    lines = drawn(terminal)
+    shown = [re.sub(r"^\[[#.]{20}\] ", "", line) for line in lines]
+    assert f"{'[' + '.' * 20 + ']'} 0 finding files" in lines
+    assert {"0/3 reading", "2/3 reading", "1/2 parsing"} <= {*shown}
+    rules = sum(isinstance(rule, Rule) and rule.default for rule in every_rule())
+    assert f"{rules - 1}/{rules} rules" in shown
+    assert "0/1 syntax of other files" in shown
+    if not arguments:
+        kinds = [line.split(maxsplit=1)[1] for line in shown if line]
+        stages = ["finding files", "reading", "parsing", "rules", "syntax of other files"]
+        assert [kind for kind, _ in itertools.groupby(kinds)] == stages
+
+
+def test_the_bar_is_gone_before_a_note_comes(repositories, tmp_path, monkeypatch):
+    terminal = on_terminal(monkeypatch)
+    assert main(["--write-baseline", "known.json", "one/app", "two/app"]) == 0
+    (tmp_path / "two/app/train.py").write_bytes(FIXED)
+    for fixing in ([], ["--fix"]):
+        terminal.seek(0)
+        terminal.truncate()
+        assert main([*fixing, "--baseline", "known.json", "one/app", "two/app"]) == 0
+        before, note, after = terminal.getvalue().partition("note: 1 entry is no longer found")
+        assert note
+        assert "rules" in before
+        assert before.endswith("\r\x1b[K")
+        assert after.endswith("\r\x1b[K" if fixing and "rules" in after else "what is left\n")
+
+
+def test_how_far_it_is_with_several_repositories(repositories, monkeypatch):
+    terminal = on_terminal(monkeypatch)
+    assert main(["--fix", *repositories]) == 0
+    shown = [line[len("[] ") + 20 :] for line in drawn(terminal)]
+    assert any(re.fullmatch(r"0/3 rules \d+/\d+ in /\S+/one/app", line) for line in shown)
+    assert any(re.fullmatch(r"2/3 parsing 0/1 in /\S+/clean", line) for line in shown)
+
+
+def test_no_bar_for_what_is_soon_over(repositories, monkeypatch):
+    terminal = on_terminal(monkeypatch, tick=0.0)
+    assert main(["one/app"]) == 1
+    assert main(["--fix", "one/app"]) == 0
+    assert terminal.getvalue() == ""
+
+
+@pytest.mark.parametrize("arguments", [[], ["--fix"], ["--add-noqa"]])
+def test_no_bar_where_nobody_wants_one(repositories, monkeypatch, arguments):
+    terminal = on_terminal(monkeypatch)
+    main([*arguments, "--quiet", "one/app"])
+    assert terminal.getvalue() == ""
+    monkeypatch.setenv("TERM", "dumb")
+    main([*arguments, "two/app"])
+    assert terminal.getvalue() == ""
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setenv("TERM", "xterm")
+    main([*arguments, "."])
+    assert sys.stderr.getvalue() == ""

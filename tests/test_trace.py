@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -513,6 +514,32 @@ def test_picture_shows_repeated_orders_and_shares(observed):
     ]
     assert drawn == kinds
     assert {0, 1, 2} == set(kinds)
+
+
+def test_picture_shows_who_took_fewer_steps(observed, tmp_path):
+    pillow = pytest.importorskip("PIL.Image")
+    _, run = observed("read(DataLoader(data, sampler=range(61 - rank), batch_size=5), 1)")
+    order, _ = plot.draw(run)
+    assert [row.note for row in order.rows] == ["13 steps", "12 steps"]
+    assert [row.length for row in order.rows] == [1, 12 / 13]
+    *bars, end = [
+        (float(left) + float(width), top)
+        for left, top, width in re.findall(
+            r'<rect x="([\d.]+)" y="(\d+)" width="([\d.]+)"', plot.to_html([order], [], run)
+        )
+    ]
+    assert end == (pytest.approx(120 + 800 * 12 / 13, abs=0.1), "16")
+    assert max(bars) == (pytest.approx(920), "0")
+
+    plot.save(run, [], str(tmp_path / "order.png"))
+    with pillow.open(tmp_path / "order.png") as picture:
+
+        def bars_at(left: int) -> int:
+            pixels = [picture.getpixel((left, top)) for top in range(picture.height)]
+            colored = [len(set(pixel)) > 1 for pixel in pixels]
+            return sum(one for one, _ in itertools.groupby(colored))
+
+        assert (bars_at(140), bars_at(920)) == (3, 1), "ranks and shares; one rank"
 
 
 def test_missing_pillow_is_said_before_the_run(monkeypatch):

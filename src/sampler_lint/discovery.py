@@ -6,10 +6,14 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from sampler_lint.findings import FileError
 from sampler_lint.gitignore import Gitignore
 from sampler_lint.roots import leads_outside, upwards
+
+if TYPE_CHECKING:
+    from sampler_lint.timings import Watch
 
 #: Folders without a project's own code: ruff's defaults
 #: (https://docs.astral.sh/ruff/settings/#exclude) and Python's caches.
@@ -70,6 +74,7 @@ def find_files(
     exclude: Sequence[str] | ExclusionsOf = (),
     *,
     root: str | None = None,
+    watch: Watch | None = None,
 ) -> Discovery:
     """The Python files at and below ``paths``, spelled as the paths are.
 
@@ -85,9 +90,10 @@ def find_files(
             a configuration file in it.
         root: the folder ``exclude`` is relative to; by default the working directory. For
             a folder outside of it, the patterns are relative to that folder.
+        watch: told how many folders have been looked through.
     """
     here = root or os.curdir
-    walk = _Walk(exclude if callable(exclude) else lambda folder: ((here, exclude),))
+    walk = _Walk(exclude if callable(exclude) else lambda folder: ((here, exclude),), watch)
     for path in paths:
         walk.add(path)
     return walk.found
@@ -96,9 +102,11 @@ def find_files(
 class _Walk:
     """One call of :func:`find_files`."""
 
-    def __init__(self, exclude: ExclusionsOf) -> None:
+    def __init__(self, exclude: ExclusionsOf, watch: Watch | None) -> None:
         self.found = Discovery()
         self._exclude = exclude
+        self._watch = watch
+        self._folders = 0
         self._seen: set[str] = set()
 
     def add(self, path: str) -> None:
@@ -135,6 +143,9 @@ class _Walk:
         pending = [(shown, real, self._inherited(real), self._exclusions(real, real), False)]
         while pending:
             folder, real_folder, ignores, excluded, wanted = pending.pop()
+            if self._watch is not None:
+                self._watch("finding files", self._folders, 0)
+                self._folders += 1
             try:
                 with os.scandir(folder or os.curdir) as scan:
                     entries = list(scan)

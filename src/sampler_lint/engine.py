@@ -20,7 +20,7 @@ from sampler_lint.memory import Memory, TreeReport
 from sampler_lint.options import DEFAULTS, Options, OptionsOf, weight
 from sampler_lint.parallel import Aside
 from sampler_lint.roots import project_root
-from sampler_lint.timings import Timings
+from sampler_lint.timings import Timings, Watch, counted
 from sampler_lint.trees import Session, Tree, files_of, find
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ class Report:
     findings: list[Finding] = field(default_factory=list)
     """Sorted; suppressed ones are not among them."""
     suppressed: list[Finding] = field(default_factory=list)
+    left_out: dict[str, list[Finding]] = field(default_factory=dict)
+    """Those that somebody took out of ``findings`` (see :data:`Narrow`), by the reason."""
     errors: list[FileError] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     """Every file that was asked for (candidate or not)."""
@@ -75,6 +77,7 @@ def check(
     cache: Cache | None = None,
     jobs: int = 1,
     parse_all: bool = True,
+    watch: Watch | None = None,
 ) -> Report:
     """Check the Python files at and below ``paths``.
 
@@ -91,6 +94,7 @@ def check(
         jobs: how many processes may work.
         parse_all: whether to parse files that no finding can be in, to tell of syntax errors;
             not done in very big trees (:data:`MOST_PARSED`).
+        watch: told how far the check is.
 
     Never raises for what is in a file: that becomes a :class:`FileError`.
 
@@ -101,13 +105,13 @@ def check(
     contents = {os.path.abspath(path): data for path, data in (overlay or {}).items()}
     report = Report()
     with report.timings.stage("find files"):
-        roots = _asked(paths, options_of, contents, report)
+        roots = _asked(paths, options_of, contents, report, watch)
     for root, asked in roots.items():
         if session is not None:
             examined = _of_session(session, root, asked, options_of, contents)
         else:
             kept = cache if not contents else None
-            examination = _Examination(root, asked, options_of, contents, report.timings)
+            examination = _Examination(root, asked, options_of, contents, report.timings, watch)
             examined = examination.run(kept, jobs, parse_all=parse_all)
             report.unparsed += len(asked.keys() & examined.unparsed)
         _told(report, root, examined, asked, options_of)
@@ -118,7 +122,11 @@ def check(
 
 
 def _asked(
-    paths: Sequence[str], options_of: OptionsOf, contents: Mapping[str, bytes], report: Report
+    paths: Sequence[str],
+    options_of: OptionsOf,
+    contents: Mapping[str, bytes],
+    report: Report,
+    watch: Watch | None,
 ) -> dict[str, dict[str, str]]:
     """The files asked for, by the root of their tree: absolute path to path as spelled."""
     asked: dict[str, str] = {}
@@ -127,7 +135,7 @@ def _asked(
         if os.path.abspath(path) in contents and not os.path.exists(path):
             files = [path]
         else:
-            discovery = find([path], options_of)
+            discovery = find([path], options_of, watch)
             report.errors.extend(discovery.errors)
             files = discovery.files
         root = os.path.abspath(project_root(path))
@@ -164,6 +172,7 @@ def _of_session(
 #: in them hides no finding.
 MOST_PARSED = 16 * 2**20
 _PAYS_FOR_A_PROCESS = 2**19
+_SYNTAX = "syntax of other files"
 
 
 class _Examination:
@@ -176,14 +185,16 @@ class _Examination:
         options_of: OptionsOf,
         contents: Mapping[str, bytes],
         timings: Timings,
+        watch: Watch | None,
     ) -> None:
         self._root = root
         self._asked = asked
         self._options_of = options_of
         self._contents = contents
         self._timings = timings
+        self._watch = watch
         with timings.stage("find files"):
-            self._files = files_of(root, options_of, asked)
+            self._files = files_of(root, options_of, asked, watch)
         self._choices = _choices(self._files, options_of)
         self._parses_all = True
 
@@ -253,13 +264,16 @@ class _Examination:
                 self._contents,
                 digest if memory is not None else None,
                 jobs,
+                self._watch,
             )
         project = tree.project
         unparsed = [path for path in self._asked if not project.is_parsed(path)]
         with self._syntax(unparsed if self._parses_all else [], jobs) as syntax:
             with timings.stage("rules"):
                 found = _judged(tree, self._choices)
-            with timings.stage("syntax of other files"):
+            with timings.stage(_SYNTAX):
+                if self._watch is not None:
+                    self._watch(_SYNTAX, 0, 0)
                 self._add(found, syntax.result())
         timings.rules.update(tree.seconds)
         timings.files.update((project.files[path], s) for path, s in project.seconds.items())
@@ -274,13 +288,16 @@ class _Examination:
     def _syntax(self, paths: Sequence[str], jobs: int = 1) -> Aside:
         """The syntax of files: to each path the reason and the row of an error, or nothing."""
 
+        here = os.getpid()
+
         def check_all() -> dict[str, tuple[str, int | None] | None]:
             if not paths:
                 return {}  # nothing to load the model for
             from sampler_lint.model.project import syntax_error
 
             errors: dict[str, tuple[str, int | None] | None] = {}
-            for path in paths:
+            watch = self._watch if os.getpid() == here else None  # one process speaks
+            for path in counted(_SYNTAX, paths, len(paths), watch):
                 error = syntax_error(path, functools.partial(self._bytes, path))
                 errors[path] = (error.reason, error.row) if error is not None else None
             return errors
@@ -449,6 +466,7 @@ def fix(
     overlay: Mapping[str, bytes] | None = None,
     narrow: Narrow | None = None,
     decide: Decide | None = None,
+    watch: Watch | None = None,
 ) -> FixReport:
     """Fix what ``check`` finds in the Python files at and below ``paths``.
 
@@ -464,6 +482,7 @@ def fix(
         overlay: as for ``check``.
         narrow: takes findings that are to be left alone out of a report of the given contents.
         decide: asked before a fix is made, see :data:`sampler_lint.rounds.Decide`.
+        watch: told how far each check is.
 
     Never raises for what is in a file or for a file that cannot be written: that becomes
     a :class:`FileError`.
@@ -473,7 +492,7 @@ def fix(
     overlay = overlay or {}
 
     def checked(contents: Mapping[str, bytes]) -> Report:
-        report = check(paths, options, overlay=contents)
+        report = check(paths, options, overlay=contents, watch=watch)
         if narrow is not None:
             narrow(report, contents)
         return report

@@ -1,11 +1,28 @@
-"""Where the time of a run goes."""
+"""Where the time of a run goes, and how far the run is."""
 
 from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+_Item = TypeVar("_Item")
+
+#: Told how far a run is: what it does, how much of that is done, and of how much (0: unknown).
+Watch = Callable[[str, int, int], None]
+
+
+def counted(stage: str, items: Iterable[_Item], total: int, watch: Watch | None) -> Iterable[_Item]:
+    """The items; ``watch``, if there is one, hears of each before it is worked on."""
+    return items if watch is None else _counted(stage, items, total, watch)
+
+
+def _counted(stage: str, items: Iterable[_Item], total: int, watch: Watch) -> Iterator[_Item]:
+    for done, item in enumerate(items):
+        watch(stage, done, total)
+        yield item
 
 
 @dataclass(slots=True)

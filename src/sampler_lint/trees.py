@@ -13,6 +13,7 @@ from sampler_lint.discovery import CHECKED, Discovery, find_files
 from sampler_lint.findings import FileError, Finding, Fix
 from sampler_lint.options import Options, OptionsOf
 from sampler_lint.roots import project_root
+from sampler_lint.timings import Watch, counted
 
 if TYPE_CHECKING:
     from sampler_lint.model.linked import Model
@@ -21,9 +22,9 @@ if TYPE_CHECKING:
     from sampler_lint.suppressions import Suppressions
 
 
-def find(paths: Sequence[str], options_of: OptionsOf) -> Discovery:
+def find(paths: Sequence[str], options_of: OptionsOf, watch: Watch | None = None) -> Discovery:
     """The Python files at and below ``paths`` that no configuration excludes."""
-    return find_files(paths, lambda folder: options_of(folder).exclusions)
+    return find_files(paths, lambda folder: options_of(folder).exclusions, watch=watch)
 
 
 def not_excluded(paths: Sequence[str], options_of: OptionsOf) -> list[str]:
@@ -37,7 +38,9 @@ def not_excluded(paths: Sequence[str], options_of: OptionsOf) -> list[str]:
     ]
 
 
-def files_of(root: str, options_of: OptionsOf, shown: Mapping[str, str]) -> dict[str, str]:
+def files_of(
+    root: str, options_of: OptionsOf, shown: Mapping[str, str], watch: Watch | None = None
+) -> dict[str, str]:
     """The files of the tree below ``root``, by absolute path, each with the path to show.
 
     Args:
@@ -45,9 +48,10 @@ def files_of(root: str, options_of: OptionsOf, shown: Mapping[str, str]) -> dict
         options_of: says what is excluded.
         shown: files that somebody spelled, as they spelled them; they belong to the tree though
             they may be excluded.
+        watch: told how far it is.
     """
     here = os.path.join(os.getcwd(), "")
-    files = {path: path.removeprefix(here) for path in find([root], options_of).files}
+    files = {path: path.removeprefix(here) for path in find([root], options_of, watch).files}
     files.update(shown)
     return files
 
@@ -88,16 +92,19 @@ class Tree:
         overlay: Mapping[str, bytes],
         digest: Callable[[bytes], str] | None = None,
         jobs: int = 1,
+        watch: Watch | None = None,
     ) -> None:
         """Read the ``files`` (absolute path to shown path).
 
-        ``overlay``, ``digest`` and ``jobs`` are as for :class:`~.model.project.Project`.
+        ``overlay``, ``digest``, ``jobs`` and ``watch`` are as for
+        :class:`~.model.project.Project`.
         """
         from sampler_lint.model.project import Project
 
         self._overlay = dict(overlay)
+        self._watch = watch
         self.options = options
-        self.project: Project = Project(root, files, overlay, digest, jobs)
+        self.project: Project = Project(root, files, overlay, digest, jobs, watch)
         self.seconds: dict[str, float] = {}
         """How long each rule took; the first that needs a part of the model pays for it."""
         self.failures: dict[str, FileError] = {}
@@ -133,7 +140,7 @@ class Tree:
     def findings(self, rules: Sequence[Rule]) -> dict[str, list[Finding]]:
         """The findings of ``rules`` by absolute path."""
         by_path: dict[str, list[Finding]] = {}
-        for rule in rules:
+        for rule in counted("rules", rules, len(rules), self._watch):
             if rule.code not in self._found:
                 started = time.perf_counter()
                 self._found[rule.code] = list(self._run(rule, self.model))

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sampler_lint.cli._common import CLEAN, FAILED, FINDINGS, complain_of
+from sampler_lint.cli._performing import watching
 
 if TYPE_CHECKING:
     from sampler_lint.engine import OptionsOf
     from sampler_lint.findings import FileError, Finding
 
 
-def add_noqa(paths: Sequence[str], options: OptionsOf) -> int:
+def add_noqa(arguments: argparse.Namespace, paths: Sequence[str], options: OptionsOf) -> int:
     """Write a comment for each finding at and below ``paths`` and return the exit code."""
     from sampler_lint import engine
     from sampler_lint.suppressions import UNUSED
 
-    before = engine.check(paths, options)
+    with watching(arguments) as watch:
+        before = engine.check(paths, options, watch=watch)
     errors = list(before.errors)
     files = 0
     findings = [finding for finding in before.findings if finding.code != UNUSED]
@@ -26,11 +29,14 @@ def add_noqa(paths: Sequence[str], options: OptionsOf) -> int:
         error = _silence(path, list(found))
         files += error is None
         errors += [error] if error else []
-    after = [each for each in engine.check(paths, options).findings if each.code != UNUSED]
-    print(
-        f"Silenced {len(findings) - len(after)} of {len(findings)} findings "
-        f"in {files} {'file' if files == 1 else 'files'}."
-    )
+    with watching(arguments) as watch:
+        checked = engine.check(paths, options, watch=watch)
+    after = [each for each in checked.findings if each.code != UNUSED]
+    if not arguments.quiet:
+        print(
+            f"Silenced {len(findings) - len(after)} of {len(findings)} findings "
+            f"in {files} {'file' if files == 1 else 'files'}."
+        )
     complain_of(errors)
     if errors:
         return FAILED

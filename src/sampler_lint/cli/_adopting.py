@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sampler_lint.cli._common import CLEAN, FAILED, UsageError, complain_of
+from sampler_lint.cli._performing import watching
 
 if TYPE_CHECKING:
     from sampler_lint.baseline import Baseline
     from sampler_lint.changed_lines import ChangedLines
     from sampler_lint.engine import Narrow, OptionsOf, Report
+    from sampler_lint.findings import Finding
 
 
 def add_adopting(parser: argparse.ArgumentParser) -> None:
@@ -58,14 +60,17 @@ def narrowing(arguments: argparse.Namespace, paths: Sequence[str]) -> Narrow | N
         raise UsageError(str(error)) from error
     except GitError as error:
         raise UsageError(f"--diff-base {arguments.diff_base}: {error}") from error
-    return _Narrowing(baseline, changes)
+    return _Narrowing(baseline, changes, quiet=arguments.quiet)
 
 
 class _Narrowing:
-    def __init__(self, baseline: Baseline | None, changes: ChangedLines | None) -> None:
+    def __init__(
+        self, baseline: Baseline | None, changes: ChangedLines | None, *, quiet: bool
+    ) -> None:
         self._baseline = baseline
         self._changes = changes
-        self._first = True
+        self._quiet = quiet
+        self._noted: set[tuple[str, ...]] = set()
 
     def __call__(self, report: Report, contents: Mapping[str, bytes]) -> None:
         from sampler_lint.changed_lines import GitError
@@ -74,25 +79,30 @@ class _Narrowing:
         if self._baseline is not None:
             sources = Sources(contents)
             gone = self._baseline.gone(report.findings, sources, report.files)
-            if gone and self._first:
+            files = tuple(report.files)
+            if gone and not self._quiet and files not in self._noted:
                 entries = "entry is" if gone == 1 else "entries are"
                 print(
                     f"note: {gone} {entries} no longer found: --write-baseline "
                     f"{self._baseline.path} would list what is left",
                     file=sys.stderr,
                 )
-            self._first = False
-            report.findings = self._baseline.new(report.findings, sources)
+            self._noted.add(files)  # fixing checks them again and again
+            _keep(report, self._baseline.new(report.findings, sources), "in the baseline")
         if self._changes is not None:
             touch = self._changes.touch
             try:
-                report.findings = [
-                    finding
-                    for finding in report.findings
-                    if touch(finding, contents.get(finding.path))
-                ]
+                changed = [each for each in report.findings if touch(each, contents.get(each.path))]
             except GitError as error:
                 raise UsageError(f"--diff-base: {error}") from error
+            _keep(report, changed, "on unchanged lines")
+
+
+def _keep(report: Report, findings: list[Finding], reason: str) -> None:
+    """Leave only these in the report, and the reason for the others."""
+    kept = set(map(id, findings))
+    report.left_out[reason] = [each for each in report.findings if id(each) not in kept]
+    report.findings = findings
 
 
 def put_up_with(arguments: argparse.Namespace, paths: Sequence[str], options: OptionsOf) -> int:
@@ -104,25 +114,28 @@ def put_up_with(arguments: argparse.Namespace, paths: Sequence[str], options: Op
     if arguments.baseline is not None or arguments.diff_base is not None:
         raise UsageError("--add-noqa and --write-baseline take all that is found")
     if not arguments.add_noqa:
-        return _write_baseline(arguments.write_baseline, paths, options)
+        return _write_baseline(arguments, paths, options)
     if arguments.write_baseline is not None:
         raise UsageError("--add-noqa and --write-baseline exclude each other")
     from sampler_lint.cli._add_noqa import add_noqa
 
-    return add_noqa(paths, options)
+    return add_noqa(arguments, paths, options)
 
 
-def _write_baseline(file: str, paths: Sequence[str], options: OptionsOf) -> int:
+def _write_baseline(arguments: argparse.Namespace, paths: Sequence[str], options: OptionsOf) -> int:
     from sampler_lint import baseline, engine
     from sampler_lint.reporters import Sources
     from sampler_lint.reporters.text import visible
 
-    report = engine.check(paths, options)
+    file: str = arguments.write_baseline
+    with watching(arguments) as watch:
+        report = engine.check(paths, options, watch=watch)
     try:
         baseline.write(file, report.findings, Sources())
     except baseline.BaselineError as error:
         raise UsageError(str(error)) from error
     count = len(report.findings)
-    print(f"Wrote {count} {'finding' if count == 1 else 'findings'} to {visible(file)}.")
+    if not arguments.quiet:
+        print(f"Wrote {count} {'finding' if count == 1 else 'findings'} to {visible(file)}.")
     complain_of(report.errors)
     return FAILED if report.errors else CLEAN

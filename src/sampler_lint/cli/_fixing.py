@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from sampler_lint.cli._common import UsageError, complain_of, keyword, write_bytes
+from sampler_lint.cli._performing import progress
 from sampler_lint.cli._telling import Teller
 
 if TYPE_CHECKING:
-    from sampler_lint.engine import FixReport, Narrow, OptionsOf
+    from sampler_lint.engine import FixReport, Narrow, OptionsOf, Report
     from sampler_lint.findings import FileError
     from sampler_lint.harness.prove import Proof, Prover
 
@@ -84,7 +85,7 @@ def mend(
     """
     from sampler_lint.reporters import Mended, Sources
     from sampler_lint.reporters.diff import unified_diff
-    from sampler_lint.reporters.text import summary
+    from sampler_lint.reporters.text import closing
 
     told = not arguments.diff and not overlay
     in_place = told and arguments.patch_dir is None
@@ -108,7 +109,7 @@ def mend(
     if arguments.diff:
         patch = (unified_diff(path, *change) for path, change in sorted(result.changed.items()))
         write_bytes(b"".join(patch))
-        teller.say(summary(outcome) + "\n")
+        teller.say(closing(outcome))
     else:
         for path, source in overlay.items():
             write_bytes(after.get(path, source))
@@ -130,34 +131,41 @@ def _fixed(
 ) -> FixReport:
     """What came of all repositories together."""
     from sampler_lint import engine
-    from sampler_lint.cli._progress import Progress
 
     total = engine.FixReport(engine.Report())
     repositories = _repositories(paths)
     names = _patch_names(repositories)
-    progress = Progress(len(repositories), sys.stderr)
     patches = 0
     seen: set[str] = set()
-    for repository, own in repositories.items():
-        progress.step(repository)
-        prover = _prover(arguments, repository) if arguments.verify else None
-        result = engine.fix(
-            *(own, options),
-            unsafe=arguments.unsafe_fixes,
-            write=write,
-            overlay=overlay,
-            narrow=narrow,
-            decide=prover,
-        )
-        proofs += prover.proofs if prover else []
-        for path in [path for path in result.changed if os.path.abspath(path) in seen]:
-            del result.changed[path]
-        if arguments.patch_dir is not None:
-            path = os.path.join(arguments.patch_dir, names[repository])
-            patches += _write_patch(path, repository, result.changed)
-        _add(total, result, seen)
-    progress.close()
-    if arguments.patch_dir is not None:
+    with progress(arguments, len(repositories)) as bar:
+
+        def narrowed(report: Report, contents: Mapping[str, bytes]) -> None:
+            if bar is not None:
+                bar.close()  # there may be something to note
+            if narrow is not None:
+                narrow(report, contents)
+
+        for repository, own in repositories.items():
+            if bar is not None:
+                bar.step(repository)
+            prover = _prover(arguments, repository) if arguments.verify else None
+            result = engine.fix(
+                *(own, options),
+                unsafe=arguments.unsafe_fixes,
+                write=write,
+                overlay=overlay,
+                narrow=narrowed,
+                decide=prover,
+                watch=bar.watch if bar else None,
+            )
+            proofs += prover.proofs if prover else []
+            for path in [path for path in result.changed if os.path.abspath(path) in seen]:
+                del result.changed[path]
+            if arguments.patch_dir is not None:
+                path = os.path.join(arguments.patch_dir, names[repository])
+                patches += _write_patch(path, repository, result.changed)
+            _add(total, result, seen)
+    if arguments.patch_dir is not None and not arguments.quiet:
         print(f"{patches} of {len(repositories)} repositories: patch in {arguments.patch_dir}",
               file=sys.stderr)  # fmt: skip
     return total
@@ -238,6 +246,10 @@ def _add(total: FixReport, result: FixReport, seen: set[str]) -> None:
     total.report.files += sorted(new)
     total.report.findings += (each for each in result.report.findings if each.path not in old)
     total.report.suppressed += (each for each in result.report.suppressed if each.path not in old)
+    for why, findings in result.report.left_out.items():
+        total.report.left_out.setdefault(why, []).extend(
+            each for each in findings if each.path not in old
+        )
     total.report.errors += (each for each in result.report.errors if each.path not in old)
     total.fixed += (each for each in result.fixed if each.path not in old)
     total.left += (each for each in result.left if each[0].path not in old)

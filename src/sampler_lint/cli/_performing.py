@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sampler_lint.cli._common import UsageError, positive
 
 if TYPE_CHECKING:
     from sampler_lint.cache import Cache
-    from sampler_lint.timings import Timings
+    from sampler_lint.cli._progress import Progress
+    from sampler_lint.timings import Timings, Watch
 
 _SLOWEST = 10
+_SOON = 0.5
 
 
 def add_performing(parser: argparse.ArgumentParser) -> None:
@@ -55,6 +59,25 @@ def jobs_of(arguments: argparse.Namespace) -> int:
     """How many processes may work."""
     given: int | None = arguments.jobs
     return given or min(2, os.cpu_count() or 1)
+
+
+@contextlib.contextmanager
+def progress(arguments: argparse.Namespace, total: int = 1) -> Iterator[Progress | None]:
+    """A bar for what takes longer than a moment; None if nobody would see it, or wants to."""
+    if arguments.quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from sampler_lint.cli._progress import Progress
+
+    with Progress(total, sys.stderr, delay=_SOON) as bar:
+        yield bar
+
+
+@contextlib.contextmanager
+def watching(arguments: argparse.Namespace) -> Iterator[Watch | None]:
+    """The bar of a check."""
+    with progress(arguments) as bar:
+        yield bar.watch if bar is not None else None
 
 
 def clear_cache(arguments: argparse.Namespace) -> str:

@@ -25,6 +25,9 @@ def add_telling(parser: argparse.ArgumentParser) -> None:
         "junit or rdjson",
     )
     group.add_argument("--output-file", metavar="FILE", help="write the report there")
+    group.add_argument(
+        "-q", "--quiet", action="store_true", help="tell findings and errors and nothing else"
+    )
     group.add_argument("--color", choices=("auto", "always", "never"), default="auto")
     group.add_argument(
         "--statistics",
@@ -69,10 +72,12 @@ class Teller:
             report.findings,
             files=len(report.files),
             unparsed=report.unparsed,
+            quiet=arguments.quiet,
             unsafe=arguments.unsafe_fixes,
             color=color,
             hyperlinks=color and follows_links(listener, os.environ),
             suppressed=report.suppressed if arguments.show_suppressed else (),
+            left_out={why: len(findings) for why, findings in report.left_out.items() if findings},
             rules=_rule_texts,
             **more,
         )
@@ -158,10 +163,10 @@ def _statistics(outcome: Outcome, form: str) -> str:
             )
             + "\n"
         )
-    from sampler_lint.reporters.text import summary as sentence
+    from sampler_lint.reporters.text import closing
 
     lines = [
-        f"{count:>5}  {code}  [{'*' if fixable[code] else ' '}] {names[code]}"
+        f"{count:>5}  {code}  [{'*' if fixable[code] else ' '}] {names[code]}\n"
         for code, count in rows
     ]
-    return "\n".join([*lines, sentence(outcome)]) + "\n"
+    return "".join([*lines, closing(outcome)])

@@ -19,6 +19,7 @@ from sampler_lint.cli._performing import (
     clear_cache,
     jobs_of,
     tell_timings,
+    watching,
 )
 from sampler_lint.cli._settings import Settings, add_choosing, add_configuring
 from sampler_lint.cli._telling import Teller, add_telling
@@ -104,9 +105,14 @@ def main(argv: Sequence[str]) -> int:
     from sampler_lint import engine
     from sampler_lint.reporters import Sources
 
-    report = engine.check(
-        paths, options, overlay=overlay, cache=cache_of(arguments), jobs=jobs_of(arguments)
-    )
+    with watching(arguments) as watch:
+        report = engine.check(
+            *(paths, options),
+            overlay=overlay,
+            cache=cache_of(arguments),
+            jobs=jobs_of(arguments),
+            watch=watch,
+        )
     if narrow is not None:
         narrow(report, overlay)
     with report.timings.stage("report"):

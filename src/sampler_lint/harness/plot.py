@@ -1,7 +1,8 @@
 """Pictures of a recorded run: what every rank read, epoch by epoch.
 
 For each loader two panels. *Order*: a row for every rank and epoch, from the first sample read
-to the last, each coloured by its number; rows that look alike are one order. *Shares*: the
+to the last, each coloured by its number; rows that look alike are one order, and one that ends
+before the others took fewer steps. *Shares*: the
 samples of an epoch from first to last number, and which rank read each; red is read by several,
 white by none. The HTML page stands alone; PNG needs Pillow.
 """
@@ -31,6 +32,7 @@ LOADERS = 8
 Color = tuple[int, int, int]
 
 _WHITE: Color = (255, 255, 255)
+_BLACK: Color = (0, 0, 0)
 _SHARED: Color = (214, 39, 40)
 _RANKS: tuple[Color, ...] = ((31, 119, 180), (44, 160, 44), (148, 103, 189), (255, 127, 14))
 
@@ -41,6 +43,10 @@ class Row:
 
     label: str
     cells: tuple[Color, ...]
+    length: float = 1.0
+    """How much of the panel's width the cells take."""
+    note: str = ""
+    """What stands behind them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +92,25 @@ def draw(run: Run) -> Iterator[Panel]:
 
 def _order(run: Run, job: Sequence[Stream]) -> Panel:
     highest = max((_highest(stream) for stream in job), default=1)
+    epochs = [
+        (rank, number, one) for rank, stream in enumerate(job) for number, one in epochs_of(stream)
+    ]
+    steps = {len(one.batches) for _, _, one in epochs}
+    longest = max(steps, default=0) or 1
     rows = []
-    for rank, stream in enumerate(job):
-        for number, one in epochs_of(stream):
-            indices = _spread(_numbers(one.indices), WIDTH)
-            cells = tuple(hue(index / highest) for index in indices)
-            rows.append(Row(f"rank {rank} epoch {number}", cells))
+    for rank, number, one in epochs:
+        length = len(one.batches) / longest
+        indices = _spread(_numbers(one.indices), max(1, round(WIDTH * length)))
+        cells = tuple(hue(index / highest) for index in indices)
+        note = f"{len(one.batches)} steps" if len(steps) > 1 else ""
+        rows.append(Row(f"rank {rank} epoch {number}", cells, length, note))
     loader = job[0].loader
     chain = " over ".join(sampler["cls"] for sampler in loader.samplers)
     title = f"{run.place(loader)}: {loader.cls} of {loader.dataset_cls}, indices from {chain}"
     note = (
-        "Order: each row is one epoch on one rank, from its first sample to its last; the colour "
-        "is the sample's number. Rows of one rank that look alike are one order."
+        "Order: each row is one epoch on one rank, from its first step to its last; the colour "
+        "is the sample's number. Rows of one rank that look alike are one order; a row that ends "
+        "before the others took fewer steps."
     )
     return Panel(title, note, tuple(rows[:ROWS]), max(0, len(rows) - ROWS))
 
@@ -191,6 +204,8 @@ text {{ font: 11px ui-monospace, monospace; fill: #222; }}
 """
 
 _LABEL, _ROW, _BAR = 120, 16, 12
+_NOTE = 80
+_GAP = 6
 
 
 def to_html(panels: Sequence[Panel], messages: Sequence[str], run: Run) -> str:
@@ -208,7 +223,8 @@ def _svg(panel: Panel) -> str:
     parts = [f"<h2>{html.escape(panel.title)}</h2>"] if panel.title else []
     parts.append(f"<p>{html.escape(panel.note)}</p>")
     parts.append(
-        f'<svg width="{_LABEL + WIDTH}" height="{height}" role="img" shape-rendering="crispEdges">'
+        f'<svg width="{_LABEL + WIDTH + _NOTE}" height="{height}" role="img" '
+        'shape-rendering="crispEdges">'
     )
     for number, row in enumerate(panel.rows):
         top = number * _ROW
@@ -218,6 +234,9 @@ def _svg(panel: Panel) -> str:
                 f'<rect x="{_LABEL + left:g}" y="{top}" width="{width:g}" height="{_BAR}" '
                 f'fill="#{red:02x}{green:02x}{blue:02x}"/>'
             )
+        if row.note:
+            left = _LABEL + WIDTH * row.length + _GAP
+            parts.append(f'<text x="{left:g}" y="{top + _BAR - 2}">{html.escape(row.note)}</text>')
     parts.append("</svg>")
     if panel.left_out:
         parts.append(f"<p>{panel.left_out} more rows are left out.</p>")
@@ -228,7 +247,7 @@ def _runs(row: Row) -> Iterator[tuple[float, float, Color]]:
     """Left edge, width and colour of each stretch of one colour."""
     if not row.cells:
         return
-    cell = WIDTH / len(row.cells)
+    cell = WIDTH * row.length / len(row.cells)
     begin = 0
     for index in range(1, len(row.cells) + 1):
         if index == len(row.cells) or row.cells[index] != row.cells[begin]:
@@ -247,13 +266,13 @@ def _save_png(panels: Sequence[Panel], messages: Sequence[str], path: str) -> No
     texts += [_wrapped(filter(None, (panel.title, panel.note))) for panel in panels]
     rows = sum(len(lines) + 1 for lines in texts)
     rows += sum(len(panel.rows) + bool(panel.left_out) for panel in panels)
-    image = image_module.new("RGB", (_LABEL + WIDTH + 20, _ROW * rows + 10), _WHITE)
+    image = image_module.new("RGB", (10 + _LABEL + WIDTH + _NOTE, _ROW * rows + 10), _WHITE)
     pen = draw_module.Draw(image)
     top = 10
 
     def write(line: str) -> None:
         nonlocal top
-        pen.text((10, top), line, fill=(0, 0, 0))
+        pen.text((10, top), line, fill=_BLACK)
         top += _ROW
 
     for lines, panel in zip(texts, [None, *panels], strict=True):
@@ -263,6 +282,8 @@ def _save_png(panels: Sequence[Panel], messages: Sequence[str], path: str) -> No
             for left, width, color in _runs(row):
                 box = (10 + _LABEL + left, top, 10 + _LABEL + left + width - 1, top + _BAR)
                 pen.rectangle(box, fill=color)
+            end = 10 + _LABEL + WIDTH * row.length + _GAP
+            pen.text((end, top), row.note, fill=_BLACK)
             write(row.label)
         if panel and panel.left_out:
             write(f"{panel.left_out} more rows are left out.")

@@ -40,6 +40,7 @@ from sampler_lint.source import (
     says_rank_or_data,
     setting_names,
 )
+from sampler_lint.timings import Watch, counted
 
 #: In a tree whose files hold more than this together, a sampler word in a comment does not count,
 #: and few others do (see :mod:`.narrowing`).
@@ -113,7 +114,8 @@ class Project:
     """Every Python file of one tree.
 
     ``files`` maps absolute paths to the paths shown to the user. ``overlay`` (by absolute path)
-    replaces what is on disk. ``jobs`` is how many processes may read.
+    replaces what is on disk. ``jobs`` is how many processes may read, ``watch`` is told how far
+    reading is.
     """
 
     def __init__(
@@ -123,6 +125,7 @@ class Project:
         overlay: Mapping[str, bytes] | None = None,
         digest: Callable[[bytes], str] | None = None,
         jobs: int = 1,
+        watch: Watch | None = None,
     ) -> None:
         self.root = root
         self.files = dict(files)
@@ -143,7 +146,7 @@ class Project:
         self.digests: dict[str, str] = {}
         """What each file held when it was first read, if ``digest`` was given."""
         self._roots: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
-        self._sort_in(digest, jobs)
+        self._sort_in(digest, jobs, watch)
 
     # -- loading
 
@@ -175,11 +178,14 @@ class Project:
         data = self.overlay.get(path)
         return data if data is not None else read_bytes(path)
 
-    def _sort_in(self, digest: Callable[[bytes], str] | None, jobs: int) -> None:
+    def _sort_in(
+        self, digest: Callable[[bytes], str] | None, jobs: int, watch: Watch | None
+    ) -> None:
         """Read every file for the first time, and parse those that say a sampler word."""
         spoken: dict[str, bytes] = {}
         size = 0
-        for path, look, data in first_looks(sorted(self.files), self._try_to_read, digest, jobs):
+        looks = first_looks(sorted(self.files), self._try_to_read, digest, jobs)
+        for path, look, data in counted("reading", looks, len(self.files), watch):
             size += look.size
             if look.digest is not None:
                 self.digests[path] = look.digest
@@ -193,7 +199,7 @@ class Project:
 
             for path in spoken.keys() - that_matter(self, spoken):
                 self._set_aside(path, *kinds(spoken.pop(path)))
-        for path in sorted(spoken):
+        for path in counted("parsing", sorted(spoken), len(spoken), watch):
             module = self._load(path, spoken[path])
             if module is not None:
                 self.candidates.append(module)

@@ -85,6 +85,8 @@ class Outcome:
     errors: int = 0
     """How many files could not be checked; standard error says which."""
     sources: Callable[[str], SourceFile | None] = field(default_factory=Sources)
+    quiet: bool = False
+    """Whether only findings are told, and no summary."""
     unsafe: bool = False
     """Whether ``--unsafe-fixes`` was given."""
     color: bool = False
@@ -92,6 +94,8 @@ class Outcome:
     """Whether the terminal follows links (OSC 8)."""
     suppressed: Sequence[Finding] = ()
     """Those that a comment silences, where they are to be shown."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """How many others there are that nobody wants to hear of, by the reason."""
     rules: Callable[[], Mapping[str, RuleText]] = dict
     """What there is to read about each rule, by code."""
     mended: Mended | None = None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sampler_lint.reporters import Outcome
-from sampler_lint.reporters.text import Painter, heading, summary
+from sampler_lint.reporters.text import Painter, closing, heading
 
 
 def render(outcome: Outcome) -> str:
     """Every finding, then the summary."""
     paint = Painter(outcome)
-    lines = [heading(each, outcome, paint) for each in outcome.shown]
-    return "\n".join([*lines, summary(outcome)]) + "\n"
+    lines = [f"{heading(each, outcome, paint)}\n" for each in outcome.shown]
+    return "".join([*lines, closing(outcome)])

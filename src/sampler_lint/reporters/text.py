@@ -49,14 +49,18 @@ class Painter:
 
 def render(outcome: Outcome) -> str:
     """Every finding, then the summary."""
-    findings = render_findings(outcome)
-    return f"{findings}\n{summary(outcome)}\n" if findings else f"{summary(outcome)}\n"
+    return "\n".join(filter(None, (render_findings(outcome), closing(outcome))))
 
 
 def render_findings(outcome: Outcome) -> str:
     """Every finding with what belongs to it, a blank line between two."""
     paint = Painter(outcome)
     return "\n".join("\n".join(_finding(each, outcome, paint)) + "\n" for each in outcome.shown)
+
+
+def closing(outcome: Outcome) -> str:
+    """The summary as the last lines of a report; nothing where only findings are told."""
+    return "" if outcome.quiet else f"{summary(outcome)}\n"
 
 
 def summary(outcome: Outcome) -> str:
@@ -67,21 +71,21 @@ def summary(outcome: Outcome) -> str:
             f"{visible(each.place)}: {each.code} {verdict}: {visible(evidence)}\n"
             for each, verdict, evidence in mended.proofs
         ]
-        return "".join([*proofs, _mended(mended)])
+        return "".join([*proofs, _mended(mended, _left_out(outcome, " ({})"))])
     files = _count(outcome.files, "file")
+    left_out = _left_out(outcome, "; {}")
     if outcome.findings:
         fixable = _fixable(outcome)
-        return f"Found {_count(len(outcome.findings), 'finding')}{fixable} in {files}."
+        return f"Found {_count(len(outcome.findings), 'finding')}{fixable} in {files}{left_out}."
     if outcome.errors:
-        return (
-            f"No findings in {files}, but {_count(outcome.errors, 'error')}: not all was checked."
-        )
+        errors = _count(outcome.errors, "error")
+        return f"No findings in {files}, but {errors}: not all was checked{left_out}."
     if not outcome.files:
         return "No Python files found."
     if outcome.unparsed:
         searched = f"{outcome.unparsed} of them searched for sampler words only, not parsed"
-        return f"All clear: {files} checked, {searched}."
-    return f"All clear: {files} checked."
+        return f"All clear: {files} checked, {searched}{left_out}."
+    return f"All clear: {files} checked{left_out}."
 
 
 def visible(text: str) -> str:
@@ -101,6 +105,12 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def _left_out(outcome: Outcome, template: str) -> str:
+    """``3 findings in the baseline``, in a template; nothing if there are none."""
+    counts = [f"{_count(number, 'finding')} {why}" for why, number in outcome.left_out.items()]
+    return template.format(", ".join(counts)) if counts else ""
+
+
 def _fixable(outcome: Outcome) -> str:
     now = sum(map(outcome.applicable, outcome.findings))
     unsafe = 0
@@ -118,18 +128,18 @@ def _fixable(outcome: Outcome) -> str:
     return ""
 
 
-def _mended(mended: Mended) -> str:
+def _mended(mended: Mended, left_out: str) -> str:
     verb = "Fixed" if mended.written else "Would fix"
     fixed = _count(len(mended.fixed), "finding")
     head = f"{_by_file(mended.fixed, verb.lower())}{verb} {fixed} in {_count(mended.files, 'file')}"
     if not mended.left:
-        return f"{head}; none left."
+        return f"{head}; none left{left_out}."
     left = [f"{visible(each.place)}: {each.code} ({visible(why)})" for each, why in mended.left]
     if len(left) == 1:
-        return f"{head}; 1 left: {left[0]}"
+        return f"{head}; 1 left{left_out}: {left[0]}"
     if len(left) > _LEFT:
         left = _by_reason(mended.left)
-    return "\n  ".join([f"{head}; {len(mended.left)} left:", *left])
+    return "\n  ".join([f"{head}; {len(mended.left)} left{left_out}:", *left])
 
 
 def _by_file(fixed: Iterable[Finding], verb: str) -> str:

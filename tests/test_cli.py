@@ -75,6 +75,31 @@ def test_findings(buggy, capsys, arguments):
     assert (buggy / "train.py").read_bytes() == BAD
 
 
+@pytest.mark.parametrize("form", ["text", "concise", "grouped"])
+def test_quiet_leaves_the_findings(buggy, capsys, form):
+    assert main(["--output-format", form]) == 1
+    told = capsys.readouterr().out
+    assert main(["-q", "--output-format", form]) == 1
+    out, err = capsys.readouterr()
+    assert "Found 1 finding" in told.removeprefix(out)
+    assert told.startswith(out)
+    assert "SMP101" in out
+    assert err == ""
+
+
+def test_quiet_where_nothing_is_left(buggy, capsys):
+    assert main(["--quiet", "--statistics"]) == 1
+    assert capsys.readouterr().out == "    1  SMP101  [*] epoch-only-on-sampler\n"
+    assert main(["--quiet", "--diff"]) == 1
+    assert "Would fix" not in capsys.readouterr().err
+    assert main(["--quiet", "--patch-dir", "patches"]) == 1
+    assert main(["--quiet", "--write-baseline", "known.json"]) == 0
+    assert main(["--quiet", "--fix"]) == 0
+    assert main(["--quiet", "--baseline", "known.json"]) == 0
+    assert main(["--quiet", "--add-noqa"]) == 0
+    assert capsys.readouterr() == ("", "")
+
+
 def test_exit_zero(buggy):
     assert main(["--exit-zero"]) == 0
 
@@ -616,7 +641,7 @@ def test_a_misspelt_option_names_the_one_that_was_meant(arguments, meant, capsys
 
 
 def test_other_usage_errors_name_no_option(capsys):
-    for arguments in (["--jobs", "x"], ["--quux"], ["rule", "a", "b"]):
+    for arguments in (["--jobs", "x"], ["--xyzzy"], ["rule", "a", "b"]):
         with pytest.raises(SystemExit):
             main(arguments)
         assert "did you mean" not in capsys.readouterr().err

@@ -208,13 +208,13 @@ def test_how_far_a_check_is(repositories, tmp_path, monkeypatch, capsys, argumen
     assert capsys.readouterr().out.endswith(last)
     lines = drawn(terminal)
     shown = [re.sub(r"^\[[#.]{20}\] ", "", line) for line in lines]
-    assert f"{'[' + '.' * 20 + ']'} 0 finding files" in lines
+    assert "finding files" in shown
     assert {"0/3 reading", "2/3 reading", "1/2 parsing"} <= {*shown}
     rules = sum(isinstance(rule, Rule) and rule.default for rule in every_rule())
     assert f"{rules - 1}/{rules} rules" in shown
     assert "0/1 syntax of other files" in shown
     if not arguments:
-        kinds = [line.split(maxsplit=1)[1] for line in shown if line]
+        kinds = [line.lstrip("0123456789/ ") for line in shown if line]
         stages = ["finding files", "reading", "parsing", "rules", "syntax of other files"]
         assert [kind for kind, _ in itertools.groupby(kinds)] == stages
 
@@ -238,8 +238,8 @@ def test_how_far_it_is_with_several_repositories(repositories, monkeypatch):
     terminal = on_terminal(monkeypatch)
     assert main(["--fix", *repositories]) == 0
     shown = [line[len("[] ") + 20 :] for line in drawn(terminal)]
-    assert any(re.fullmatch(r"0/3 rules \d+/\d+ in /\S+/one/app", line) for line in shown)
-    assert any(re.fullmatch(r"2/3 parsing 0/1 in /\S+/clean", line) for line in shown)
+    assert any(re.fullmatch(r"0/3 \d+/\d+ rules in /\S+/one/app", line) for line in shown)
+    assert any(re.fullmatch(r"2/3 0/1 parsing in /\S+/clean", line) for line in shown)
 
 
 def test_no_bar_for_what_is_soon_over(repositories, monkeypatch):

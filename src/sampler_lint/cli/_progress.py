@@ -49,8 +49,8 @@ class Progress:
         if self._total == 1:
             self._show(stage, done, total)
         else:
-            part = f"{done}/{total}" if total else str(done)
-            self._show(f"{stage} {part} in {self._name}", self._done, self._total)
+            part = f"{_numbers(done, total)}{stage} in {self._name}"
+            self._show(part, self._done, self._total)
 
     def close(self) -> None:
         """Take the bar away; whatever is told afterwards brings it back."""
@@ -64,9 +64,14 @@ class Progress:
         if not self._listens or now < self._first:
             return
         full = _BAR * done // total if total else 0
-        numbers = f"{done}/{total}" if total else str(done)
-        line = f"[{'#' * full}{'.' * (_BAR - full)}] {numbers} {visible(text)}"
+        line = f"[{'#' * full}{'.' * (_BAR - full)}] {_numbers(done, total)}{visible(text)}"
         self._stream.write(f"\r{line[: shutil.get_terminal_size().columns - 1]}\x1b[K")
         self._stream.flush()
         self._drawn = True
         self._next = now + _PAUSE
+
+
+def _numbers(done: int, total: int) -> str:
+    if total:
+        return f"{done}/{total} "
+    return f"{done} " if done else ""

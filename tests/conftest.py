@@ -47,4 +47,5 @@ def bad(case: Case, tmp_path: Path) -> Path:
 @pytest.fixture
 def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes that the test starts open no file of their own for a measurement of coverage."""
-    monkeypatch.delenv("COVERAGE_PROCESS_START", raising=False)
+    for name in ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG"):
+        monkeypatch.delenv(name, raising=False)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sampler_lint import engine
-from sampler_lint.changed_lines import ChangedLines
+from sampler_lint.changed_lines import ChangedLines, GitError
 from sampler_lint.cli import main
 from sampler_lint.findings import Finding, Position
 
@@ -336,6 +336,41 @@ def test_only_what_changed_is_fixed(repository: Path) -> None:
     assert main(["--fix", "--diff-base", "HEAD"]) == 0
     assert (repository / "old.py").read_text() == old
     assert "batch_sampler.sampler.set_epoch" in (repository / "train.py").read_text()
+
+
+def test_a_repository_that_goes_away_is_said(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def touch(*_: object) -> bool:
+        raise GitError("it is gone")
+
+    monkeypatch.setattr(ChangedLines, "touch", touch)
+    assert main(["--diff-base", "HEAD"]) == 2
+    assert capsys.readouterr() == ("", "error: --diff-base: it is gone\n")
+
+
+def test_without_git_it_says_so(
+    repository: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", str(repository))
+    assert main(["--diff-base", "HEAD"]) == 2
+    assert "git cannot be run: No such file or directory" in capsys.readouterr().err
+
+
+def test_contents_of_a_file_that_the_revision_has_not(repository: Path) -> None:
+    (repository / "new.py").write_text(BAD)
+    git("add", ".")
+    finding = next(each for each in engine.check(["."]).findings if each.path == "new.py")
+    assert ChangedLines("HEAD", ["."]).touch(finding, BAD.encode())
+
+
+def test_comments_that_would_spoil_a_file_are_not_written(
+    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sampler_lint.fixing.parses", lambda text: False)
+    assert main(["--add-noqa"]) == 2
+    assert "train.py: would no longer parse with the comments" in capsys.readouterr().err
+    assert (project / "train.py").read_text() == BAD
 
 
 def test_the_rows_of_contents_that_are_not_on_disk(repository: Path) -> None:

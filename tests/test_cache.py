@@ -157,6 +157,18 @@ def test_a_record_that_says_nonsense_is_no_record(lines: list[object]) -> None:
     assert memory.Memory(Poisoned(""), "key", [__file__]).recall() is None
 
 
+@pytest.mark.parametrize(
+    ("place", "value"), [((0,), 5), ((1,), None), ((3,), "7"), ((3,), True), ((10,), 1)]
+)
+def test_a_finding_with_one_wrong_type_is_refused(place: tuple[int, ...], value: object) -> None:
+    finding = Finding("SMP101", "m", "a.py", Position(1, 2), Position(3, 4))
+    row = finding_as_json(finding)
+    assert finding_from(row) == finding
+    row[place[0]] = value
+    with pytest.raises(TypeError):
+        finding_from(row)
+
+
 # --------------------------------------------------------------------------- checks
 
 

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from sampler_lint import __version__, engine
+from sampler_lint.cache import Cache
 from sampler_lint.cli import COMMANDS, main
+from sampler_lint.cli._common import keyword
 from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
 from sampler_lint.harness import verify
 from sampler_lint.harness.invariants import Verdict
@@ -645,6 +647,56 @@ def test_other_usage_errors_name_no_option(capsys):
         with pytest.raises(SystemExit):
             main(arguments)
         assert "did you mean" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["explain", "train.py"], "train.py: give a file and a line, as in train.py:31"),
+        (["explain", "train.py:x"], "train.py:x: give a file and a line, as in train.py:31"),
+        (["contract", "a:B", "--kw", "3=4"], "'3=4' is not NAME=VALUE"),
+        (["contract", "a:B", "--kw", "size"], "'size' is not NAME=VALUE"),
+        (["contract", "a:B", "--sizes", "2,x"], "'2,x' is no list of numbers"),
+        (["trace", "--timeout", "soon", "true"], "'soon' is no positive number of seconds"),
+        (["trace", "--timeout", "inf", "true"], "'inf' is no positive number of seconds"),
+    ],
+)
+def test_values_that_are_none(arguments, said, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_value_on_the_command_line_is_a_literal_or_else_text():
+    texts = ("n=4", "names=['a']", "path=a b", "sign==")
+    assert [keyword(text)[1] for text in texts] == [4, ["a"], "a b", "="]
+
+
+def test_a_promise_that_is_none_is_named(capsys):
+    assert main(["contract", "a:B", "--allow", "covrage"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: no promise is called 'covrage'; known are ")
+    assert "coverage" in err
+
+
+def test_a_cache_that_cannot_be_deleted_is_named(monkeypatch, capsys):
+    def clear(cache):
+        raise PermissionError(13, "Permission denied", "/kept")
+
+    monkeypatch.setattr(Cache, "clear", clear)
+    assert main(["--clear-cache"]) == 2
+    assert capsys.readouterr().err == "error: /kept: cannot be deleted: Permission denied\n"
+
+
+def test_what_the_server_lacks_is_named_only_if_it_is_its_own(monkeypatch):
+    monkeypatch.setitem(sys.modules, "lsprotocol", None)
+    monkeypatch.delitem(sys.modules, "sampler_lint.language_server.server", raising=False)
+    monkeypatch.delitem(sys.modules, "sampler_lint.language_server.convert", raising=False)
+    assert main(["server"]) == 2
+    monkeypatch.setitem(sys.modules, "sampler_lint.language_server.server", None)
+    with pytest.raises(ModuleNotFoundError):
+        main(["server"])
 
 
 def test_explain_names_a_line_that_is_not_there(buggy, capsys):

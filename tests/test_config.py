@@ -149,6 +149,11 @@ def test_usual_folders_are_taken_back(project: Path) -> None:
         ("[tool.sampler-lint]\nframeworks = ['lightening']", "(did you mean 'lightning'?)"),
         ("[tool.sampler-lint]\nknown-samplers = ['a b']", "2: known-samplers must be a list of do"),
         ("[tool]\nsampler-lint.selct = 1", "2: has no key 'selct'"),
+        ("[tool.sampler-lint]\ncache-dir = 3", "2: cache-dir must be a path"),
+        (
+            "[tool.sampler-lint]\nframeworks = ['lightning>=x']",
+            "2: frameworks: '>=x' is no version",
+        ),
         ("[tool]\nsampler-lint = { selct = 1 }", "2: has no key 'selct'"),
         ("tool.sampler-lint.selct = 1", "1: has no key 'selct'"),
         ('[ tool . "sampler-lint" ]  # ours\nselct = 1', "2: has no key 'selct'"),
@@ -342,12 +347,14 @@ def test_a_key_on_the_command_line_holds_in_every_configuration(project: Path) -
 
 def test_show_settings(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "extend-select = ['SMP405']\nignore = ['SMP2']\nper-file-ignores = { 'a.py' = ['SMP1'] }"
+    text += "\ntorch-version = '2.4'\n"
     plant(project / "sampler-lint.toml", text)
     assert main(["--show-settings", "a.py", "--ignore", "SMP201", "--exclude", "x"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"# a.py: {project / 'sampler-lint.toml'}"
     assert 'ignore = ["SMP2", "SMP201"]' in lines
     assert 'per-file-ignores = { "a.py" = ["SMP1"] }' in lines
+    assert 'torch-version = "2.4"' in lines
     assert "# output-format is not set" in lines
     assert "# --exclude x" in lines
     states = {line.split()[1]: line.split(" ", 2)[2] for line in lines if line[:5] == "# SMP"}

@@ -27,8 +27,9 @@ from torch.utils.data.distributed import DistributedSampler
 
 import sampler_lint
 from sampler_lint.cli import main
+from sampler_lint.harness import contract as contract_module
 from sampler_lint.harness import supervise
-from sampler_lint.harness.construct import CannotGuessError
+from sampler_lint.harness.construct import CannotGuessError, builder
 from sampler_lint.harness.contract import (
     CannotBuildError,
     ContractError,
@@ -36,7 +37,8 @@ from sampler_lint.harness.contract import (
     check_sampler,
     examine,
 )
-from sampler_lint.harness.ranks import Setting, Simulator
+from sampler_lint.harness.ranks import Case, Setting, Simulator
+from sampler_lint.harness.zygote import TorchMissingError
 
 pytest_plugins = ["pytester"]
 
@@ -349,6 +351,237 @@ def test_what_surprises_is_noted() -> None:
     assert "same samples in every epoch" in examine(FixedShards, **sizes).notes[0]
 
 
+class LoadFails(Resumable):
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        raise KeyError("rng")
+
+
+class OnceForAll(Sharded):
+    """Its order follows how many of it were built."""
+
+    built = 0
+
+    def __init__(self, dataset: Any, num_replicas: int, rank: int, seed: int = 0) -> None:
+        super().__init__(dataset, num_replicas, rank, seed)
+        OnceForAll.built += 1
+        self.turn = OnceForAll.built // 2
+
+    def order(self) -> list[int]:
+        order = super().order()
+        turn = self.turn % max(1, len(order))
+        return order[turn:] + order[:turn]
+
+
+class OneRankFails(Sharded):
+    def __iter__(self) -> Iterator[int]:
+        if self.rank == 1:
+            raise OSError("no shard")
+        return super().__iter__()
+
+
+class EpochFails(Sharded):
+    def set_epoch(self, epoch: int) -> None:
+        raise RuntimeError("not prepared")
+
+
+class Records(Sharded):
+    def __iter__(self) -> Iterator[Any]:
+        return ({"index": index} for index in super().__iter__())
+
+
+class LengthFails(Sharded):
+    def __len__(self) -> int:
+        raise ValueError("not begun")
+
+
+class OneShot(Endless):
+    """A stream that was left is not there again."""
+
+    def __init__(self, dataset: Any, num_replicas: int, rank: int, seed: int = 0) -> None:
+        super().__init__(dataset, num_replicas, rank, seed)
+        self.left = 1
+
+    def __iter__(self) -> Iterator[int]:
+        self.left, left = 0, self.left
+        while left and len(self):
+            yield from Sharded.__iter__(self)
+
+
+@pytest.mark.parametrize(
+    ("factory", "promise", "reason"),
+    [
+        (LoadFails, "resumes", "resuming from state_dict() raises KeyError: 'rng'"),
+        (OnceForAll, "deterministic", "built twice alike, rank 0 reads "),
+        (OneRankFails, "equal-steps", "rank 1 alone raises OSError: no shard"),
+        (EpochFails, "coverage", "the sampler of rank 0 raises RuntimeError: not prepared"),
+        (LengthFails, "length-is-true", "len() raises ValueError: not begun"),
+        (OneShot, "coverage", "left early and iterated again, the endless sampler yields nothing"),
+    ],
+)
+def test_how_else_a_promise_breaks(factory: Any, promise: str, reason: str) -> None:
+    verdict = examine(factory, sizes=(40,), world_sizes=(2,)).judgements[promise]
+    assert (verdict.verdict, verdict.reason.partition(": ")[2].startswith(reason)) == (
+        "broken",
+        True,
+    ), verdict
+
+
+class Lengthless(Sharded):
+    __len__ = None  # type: ignore[assignment]
+
+
+class Drawn(Sharded):
+    """Each rank draws for itself, with replacement."""
+
+    def padded(self) -> list[int]:
+        size = len(self.dataset)  # type: ignore[arg-type]
+        return torch.randint(max(1, size), (size,)).tolist()
+
+
+class Half(Sharded):
+    """It takes what is even, by design."""
+
+    def order(self) -> list[int]:
+        return [index for index in super().order() if index % 2 == 0]
+
+    def __len__(self) -> int:
+        return len(self.padded()) // self.num_replicas
+
+
+@pytest.mark.parametrize(
+    ("factory", "promise", "reason"),
+    [
+        (Lengthless, "length-is-true", "has no len()"),
+        (Drawn, "ranks-agree", "draws with replacement, on each rank for itself"),
+        (Drawn, "disjoint", "draws with replacement, with one rank too"),
+        (Half, "coverage", "leaves out 20 of 40 samples with one rank too"),
+    ],
+)
+def test_a_promise_that_is_not_given_cannot_be_broken(
+    factory: Any, promise: str, reason: str
+) -> None:
+    verdict = examine(factory, sizes=(40,), world_sizes=(1, 2)).judgements[promise]
+    assert (verdict.verdict, verdict.reason) == ("n/a", reason)
+
+
+def test_a_declared_order_is_no_broken_shuffle() -> None:
+    def factory(dataset: Any, num_replicas: int, rank: int) -> Any:
+        return DistributedSampler(dataset, num_replicas, rank, shuffle=False)
+
+    verdict = examine(factory, sizes=(40,), world_sizes=(2,)).judgements["reshuffles"]
+    assert (verdict.verdict, verdict.reason) == ("n/a", "does not shuffle")
+
+
+def test_samples_that_are_no_indices_are_not_judged_as_such() -> None:
+    report = examine(Records, sizes=(7,), world_sizes=(2,))
+    assert report.judgements["coverage"].verdict == "kept"
+    report = examine(Records, sizes=(7,), world_sizes=(2,), index=lambda item: item["index"])
+    assert report.judgements["coverage"].verdict == "kept"
+    assert broken(report) == set()
+
+
+def test_batches_of_tensors_and_whatever_is_an_index_are_indices() -> None:
+    class Whole:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def __index__(self) -> int:
+            return self.number
+
+    class Odd(Batches):
+        def __iter__(self) -> Iterator[Any]:
+            return ([torch.tensor(batch[0]), *map(Whole, batch[1:])] for batch in self.inner)
+
+    report = examine(Odd, sizes=(7, 40), world_sizes=(1, 2))
+    assert report.judgements["coverage"].verdict == "kept"
+    assert broken(report) == {"batch-size"}
+
+
+def test_an_endless_stream_of_batches_is_cut_into_epochs() -> None:
+    class Forever(Batches):
+        def __iter__(self) -> Iterator[list[int]]:
+            while True:
+                yield from self.inner
+
+    (first, second) = (
+        Simulator(lambda case: Forever(SequentialSampler(range(8)), 4))
+        .world(Setting(8, 1), 2)[0]
+        .passes
+    )
+    assert (first.items, second.items) == ([[0, 1, 2, 3], [4, 5, 6, 7]],) * 2
+
+
+def test_a_constructor_may_take_all_time_or_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sampler_lint.harness.ranks.STUCK", 0.05)
+
+    def busy(dataset: Any) -> Any:
+        while True:
+            pass
+
+    def greedy(dataset: Any) -> Any:
+        raise MemoryError
+
+    for factory, reason in (
+        (busy, "is not built within 0.05 s of computing"),
+        (greedy, "takes all memory"),
+    ):
+        verdict = examine(factory, sizes=(7,), world_sizes=(1,)).judgements["coverage"]
+        assert verdict.reason.endswith(f"the sampler of rank 0 {reason}")
+
+
+def test_collectives_that_nobody_answers_are_noted() -> None:
+    def factory(dataset: Any, rank: int) -> Any:
+        sizes = [torch.zeros(1)] * dist.get_world_size()
+        dist.all_gather(sizes, torch.ones(1))
+        seed = [rank]
+        dist.broadcast_object_list(seed, src=0)
+        assert seed == [0]
+        if rank:
+            dist.broadcast(torch.ones(1), src=0)  # rank 0 sent nothing here
+        return Sharded(dataset, dist.get_world_size(), rank, seed[0])
+
+    report = examine(factory, sizes=(7,), world_sizes=(2,), promises=["coverage"])
+    assert report.judgements["coverage"].verdict == "kept"
+    assert report.notes == [
+        "it calls all_gather, which simulated ranks cannot answer; see gloo_world"
+    ]
+
+
+def test_inputs_for_which_time_was_short_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contract_module, "LARGE_WORLD", 2)
+    monkeypatch.setattr(contract_module, "TIME_LIMIT", 1e9)
+    report = examine(Sharded, sizes=(7,), world_sizes=(1, 10**6), time_limit=30)
+    assert report.notes[-1] == "time was up: 1 inputs were not tried (world sizes 1000000)"
+    with pytest.raises(CannotBuildError, match="there was no time"):
+        examine(Sharded, time_limit=0, **QUICK)
+
+
+def test_real_ranks_and_simulated_ones_do_not_mix() -> None:
+    dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
+    try:
+        with pytest.raises(RuntimeError, match="destroy the process group first"):
+            examine(Sharded, **QUICK)
+    finally:
+        dist.destroy_process_group()
+
+
+def test_the_environment_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "7")
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+
+    def factory(dataset: Any) -> Any:
+        return Sharded(dataset, int(os.environ["WORLD_SIZE"]), int(os.environ["RANK"]))
+
+    assert not broken(examine(factory, sizes=(7,), world_sizes=(2,), promises=["coverage"]))
+    assert (os.environ["RANK"], "WORLD_SIZE" in os.environ) == ("7", False)
+
+
+def test_without_torch_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(TorchMissingError, match=r"sampler-lint\[verify\]"):
+        examine(Sharded)
+
+
 # -- what frameworks make of it
 
 
@@ -454,6 +687,42 @@ def test_a_wrapper_gets_a_sampler_to_wrap() -> None:
             return list(self.sampler)
 
     assert broken(check_sampler(Wrapper, **QUICK)) == set()
+
+
+def test_values_follow_names_and_annotations() -> None:
+    def takes(
+        inner: "Sampler[int]",
+        order: "BatchSampler",
+        batch_sampler: Any,
+        sampler: "BatchSampler",
+        parts: "Dataset[int]",
+        noise: "torch.Generator",
+        generator: "np.random.Generator",
+        rng: "random.Random",
+        lengths: Any,
+        targets: Any,
+        indices: Any,
+        n: int,
+        kind: Any = len,
+    ) -> dict[str, Any]:
+        return locals()
+
+    case = Case(Setting(8, 2, seed=3, batch_size=4), 1)
+    made = builder(takes, {"kind": int})(case)
+    assert made.pop("kind") is int  # a class is no function of the case
+    for name in ("inner", "order", "batch_sampler", "sampler"):
+        made[name] = list(made[name])
+    assert len(made.pop("inner")) == 4  # its share, of two ranks
+    assert [type(made.pop(name)[0]) for name in ("order", "batch_sampler", "sampler")] == [list] * 3
+    assert [made["parts"][index] for index in (0, 7, -1)] == [0, 7, 7]
+    with pytest.raises(IndexError):
+        made["parts"][8]
+    assert made["parts"].targets == made["targets"] == [0, 1, 2, 0, 1, 2, 0, 1]
+    assert made["parts"].sizes == made["lengths"]
+    assert (made["n"], made["indices"], case.num_replicas) == (8, [*range(8)], 2)
+    assert made["noise"].initial_seed() == 3
+    assert made["generator"].integers(99) == np.random.default_rng(3).integers(99)
+    assert made["rng"].random() == random.Random(3).random()
 
 
 def test_a_sampler_that_cannot_be_built_at_all() -> None:

@@ -67,6 +67,14 @@ def fixed(applicability: Applicability, *edits: Edit) -> Finding:
     return finding(fix=Fix("Mend it", applicability, edits or (Edit("train.py", 11, 12, "z"),)))
 
 
+def test_a_fix_in_a_file_that_is_gone_is_left_out() -> None:
+    lost = fixed(Applicability.SAFE, Edit("train.py", 11, 12, "z"), Edit("gone.py", 0, 1, "z"))
+    (result,) = json.loads(told("sarif", lost))["runs"][0]["results"]
+    assert "fixes" not in result
+    (record,) = json.loads(told("json", lost))
+    assert record["fix"] is None
+
+
 def test_the_formats_are_those_that_help_names(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])

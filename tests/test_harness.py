@@ -145,7 +145,20 @@ CASES = [
         None,
         "two runs with --seed 0 gave different orders",
     ),
+    (
+        "seed-matters",
+        "read(DataLoader(TensorDataset(torch.arange(3)), shuffle=True))",
+        None,
+        "no shuffling training loader was read",
+    ),
     ("partitions", "read(DataLoader(data, sampler=shard(), batch_size=4))", True, "101 samples"),
+    # What draws some samples and leaves others shares nothing out.
+    (
+        "partitions",
+        "read(DataLoader(data, sampler=WeightedRandomSampler([1.0] * 101, 50)))",
+        None,
+        "no pass over a map-style dataset",
+    ),
     (
         "partitions",
         "read(DataLoader(data, sampler=shard(drop_last=True), batch_size=4, drop_last=True))",
@@ -200,6 +213,26 @@ CASES = [
         LENGTH.format(yielded=98, claimed=99).replace("batch_size=1", "batch_size=10"),
         False,
         "len() of Odd is 99, but 98 indices",
+    ),
+    # A rank that makes fewer passes leaves the others waiting.
+    ("equal-steps", "read(DataLoader(data), 3 - rank)", False, "passes made: rank 0 3, rank 1 2"),
+    # Passes that were left early say nothing of their end.
+    *(
+        (
+            name,
+            """
+            for epoch in range(2):
+                for step, batch in enumerate(DataLoader(data, sampler=shard())):
+                    if step == 9: break
+            """,
+            None,
+            words,
+        )
+        for name, words in (
+            ("partitions", "no pass over a map-style dataset came to its end"),
+            ("coverage", "no pass over a map-style dataset came to its end"),
+            ("length-is-true", "no loader with a length was read to its end"),
+        )
     ),
     ("runs", "read(DataLoader(data))", True, "all 2 ranks finished"),
     ("runs", "data.nothing", False, "every rank died at train.py:"),

@@ -14,9 +14,14 @@ pytest.importorskip("pygls", reason="the extra `server` is not installed")
 
 from lsprotocol import types
 from pygls.lsp.client import LanguageClient
+from pygls.workspace import Workspace
 
 from cases import FIXTURES
+from sampler_lint import engine
+from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
 from sampler_lint.language_server import convert
+from sampler_lint.language_server import server as server_module
+from sampler_lint.source import SourceFile
 
 FIXTURE = FIXTURES / "SMP101/torch-batch-sampler"
 
@@ -242,6 +247,166 @@ def test_a_file_that_is_being_typed_is_no_error(project):
         assert await editor.told_of(path.as_uri()) == []
 
     in_editor(project, play)
+
+
+class Desk:
+    """A server in this process, without a client: what it would send is kept."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.server = server_module.make_server()
+        self.server.protocol._workspace = Workspace(root.as_uri())
+        self.shown: list[types.PublishDiagnosticsParams] = []
+        self.said: list[str] = []
+        monkeypatch.setattr(self.server, "text_document_publish_diagnostics", self.shown.append)
+        monkeypatch.setattr(
+            self.server, "window_show_message", lambda params: self.said.append(params.message)
+        )
+
+    def open(self, path: Path, text: str | None = None, version: int = 1) -> str:
+        text = path.read_text() if text is None else text
+        item = types.TextDocumentItem(path.as_uri(), "python", version, text)
+        self.server.workspace.put_text_document(item)
+        return path.as_uri()
+
+    async def hear(self, *features: str) -> None:
+        """Handle notifications one right after the other, and do what they ask for."""
+        for feature in features:
+            await self.server.protocol.fm.features[feature](None)
+        due = self.server._due
+        assert due is not None
+        await due
+
+    def check(self, *features: str) -> dict[str, list[str]]:
+        """The codes that are then shown, by file name."""
+        asyncio.run(self.hear(*features or (types.TEXT_DOCUMENT_DID_SAVE,)))
+        return {
+            Path(each.uri).name: [str(shown.code) for shown in each.diagnostics]
+            for each in self.shown
+        }
+
+
+@pytest.fixture
+def desk(project, monkeypatch):
+    return Desk(project, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "feature", [types.TEXT_DOCUMENT_DID_SAVE, types.WORKSPACE_DID_CHANGE_WATCHED_FILES]
+)
+def test_what_is_written_to_disk_is_checked_again(desk, project, feature):
+    desk.open(project / "train.py")
+    assert desk.check(feature) == {"train.py": ["SMP101"]}
+
+
+def test_typing_on_puts_the_check_off(desk, project, monkeypatch):
+    checked = []
+    monkeypatch.setattr(desk.server, "_check", lambda paths, contents: checked.append(paths) or [])
+    desk.open(project / "train.py")
+    desk.check(*[types.TEXT_DOCUMENT_DID_CHANGE] * 3)
+    assert len(checked) == 1
+
+
+def test_only_python_files_are_checked(desk, project):
+    desk.open(project / "notes.txt", "import torch")
+    desk.open(project / "train.py")
+    assert desk.check() == {"train.py": ["SMP101"]}
+
+
+def test_what_is_typed_meanwhile_waits_for_its_own_check(desk, project, monkeypatch):
+    path = project / "train.py"
+    desk.open(path)
+    really = desk.server._check
+
+    def check(paths, contents):
+        desk.open(path, version=2)
+        return really(paths, contents)
+
+    monkeypatch.setattr(desk.server, "_check", check)
+    assert desk.check() == {}
+    assert desk.check() == {"train.py": ["SMP101"]}
+
+
+def test_a_configuration_that_cannot_be_used_is_said(desk, project):
+    uri = desk.open(project / "train.py")
+    (project / "pyproject.toml").write_text("[tool.sampler-lint]\nnonsense = 1\n")
+    assert desk.check() == {}
+    (said,) = desk.said
+    assert said.startswith("sampler-lint: ")
+    assert "has no key 'nonsense'" in said
+    whole = types.Range(types.Position(0, 0), types.Position(10_000, 0))
+    assert desk.server.actions(uri, whole, ["source.fixAll"]) == []
+
+
+def test_a_file_in_no_known_encoding_is_passed_over(desk, project, monkeypatch):
+    uri = desk.open(project / "odd.py", "# coding: no-such-encoding\n")
+    desk.open(project / "train.py")
+    assert desk.check() == {"train.py": ["SMP101"]}
+    whole = types.Range(types.Position(0, 0), types.Position(10_000, 0))
+    assert desk.server.actions(uri, whole, None) == []
+
+
+def test_nothing_is_offered_where_nothing_is_found(desk, project):
+    uri = desk.open(project / "train.py")
+    desk.check()
+    start = types.Range(types.Position(0, 0), types.Position(0, 0))
+    assert desk.server.actions(uri, start, None) == []
+    other = (project / "other.py").as_uri()
+    assert desk.server.actions(other, start, ["source.fixAll"]) == []  # it is not open
+    fine = desk.open(project / "fine.py", "x = 1\n")
+    assert desk.server.actions(fine, start, ["source.fixAll"]) == []
+
+
+def test_only_a_rules_code_has_a_page(desk, project):
+    uri = desk.open(project / "notes.py", "# SMP101, SMP999 and more\n")
+    assert "epoch-only-on-sampler" in desk.server.hover(uri, types.Position(0, 4)).contents.value
+    for column in (0, 12, 20):
+        assert desk.server.hover(uri, types.Position(0, column)) is None
+    assert desk.server.hover(uri, types.Position(7, 0)) is None
+    train = desk.open(project / "train.py")
+    desk.check()
+    assert desk.server.hover(train, types.Position(0, 0)) is None
+
+
+def found(fix=None, why=()):
+    return Finding("SMP101", "wrong", "a.py", Position(1, 1), Position(1, 2), fix, why)
+
+
+def files(path):
+    """One file that can be read."""
+    return SourceFile(path, b"x = 1\n") if Path(path).name == "a.py" else None
+
+
+def test_places_that_cannot_be_read_are_not_related():
+    why = ("a.py:1: made here", "gone.py:1: kept here", "no place at all")
+    shown = convert.diagnostic(found(why=why), files("a.py"), files, len)
+    assert [each.message for each in shown.related_information] == ["made here"]
+
+
+@pytest.mark.parametrize(
+    ("applicability", "path", "title"),
+    [
+        (Applicability.SAFE, "a.py", "SMP101: mend"),
+        (Applicability.UNSAFE, "a.py", "SMP101: mend (unsafe: read it first)"),
+        (Applicability.DISPLAY, "a.py", None),
+        (Applicability.SAFE, "gone.py", None),
+    ],
+)
+def test_a_fix_is_offered_if_it_may_be_applied(applicability, path, title):
+    finding = found(Fix("mend", applicability, (Edit(path, 0, 1, "y"),)))
+    shown = convert.diagnostic(finding, files("a.py"), files, len)
+    action = convert.quick_fix(finding, shown, files, len)
+    assert (action and action.title) == title
+    assert convert.quick_fix(found(), shown, files, len) is None
+
+
+def test_a_comment_is_offered_only_where_one_can_stand():
+    source = files("a.py")
+    shown = convert.diagnostic(found(), source, files, len)
+    action = convert.ignore(found(), shown, source, "file:///a.py", len)
+    assert action is not None
+    assert "SMP101" in action.edit.changes["file:///a.py"][0].new_text
+    below = Finding("SMP101", "wrong", "a.py", Position(9, 1), Position(9, 2))
+    assert convert.ignore(below, shown, source, "file:///a.py", len) is None
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import importlib
 import json
 import os
 import shlex
+import shutil
 import socket
 import sys
 from collections.abc import Callable, Mapping
@@ -16,7 +17,8 @@ import pytest
 from cases import FIXTURES, read_tree, write_tree
 from sampler_lint.cli import main
 from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
-from sampler_lint.harness import contained
+from sampler_lint.harness import contained, prove
+from sampler_lint.harness.invariants import Verdict
 from sampler_lint.harness.prove import OPEN, PROVED, REFUTED, Prover
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="proofs run on Linux only")
@@ -222,6 +224,102 @@ def test_the_candidate_that_breaks_least_wins(tmp_path: Path) -> None:
     number, verdict, evidence = decided(tmp_path, bad, right, right + b"# more\n")
     assert (number, verdict) == (None, OPEN)
     assert evidence.startswith("2 of 2 candidates keep as many promises")
+
+
+@quickly
+def test_candidates_that_are_all_wrong_are_refuted(tmp_path: Path) -> None:
+    worse = [
+        SHARDED.replace(old, new)
+        for old, new in ((b"self.epoch = epoch", b"pass"), (b"1000 * self.seed", b"1000"))
+    ]
+    number, verdict, evidence = decided(tmp_path, SHARDED, *worse)
+    assert (number, verdict) == (None, REFUTED)
+    assert evidence.startswith("none of 2 candidates: the fix makes Sharded break `reshuffles`")
+    gone = SHARDED.replace(b"class Sharded", b"class Other")
+    number, verdict, evidence = decided(tmp_path, SHARDED, gone)
+    assert (number, verdict) == (None, REFUTED)
+    assert evidence.startswith("after the fix: samplers:Sharded: samplers has no Sharded; it has")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("train.ipynb", SHARDED),
+        ("gone.py", None),
+        ("odd.py", b"# coding: nowhere\n" + SHARDED),
+        ("broken.py", b"class Sharded(:\n"),
+        ("above.py", b"class First:\n    pass\n\n\nx = 1\n"),
+    ],
+)
+def test_what_is_in_no_class_needs_a_command(
+    tmp_path: Path, name: str, content: bytes | None
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    finding = Finding("SMP102", "", str(path), Position(5, 1), Position(5, 2))
+    number, told = Prover(tmp_path)(finding, {}, [{str(path): b""}])
+    assert number is None
+    assert told == f"{OPEN}: the fix is not in a class; --verify-command can tell"
+
+
+HELD = Verdict(True, "kept")
+BROKEN = Verdict(False, "spoilt")
+UNSEEN = Verdict(False, "unseen", conclusive=False)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "verdict", "evidence"),
+    [
+        (BROKEN, HELD, PROVED, "before: spoilt; after: kept"),
+        (BROKEN, BROKEN, REFUTED, "after the fix the command still shows: spoilt"),
+        (BROKEN, UNSEEN, OPEN, "after the fix the command shows unseen"),
+        (HELD, HELD, OPEN, "the command does not show the bug: kept"),
+    ],
+)
+def test_what_a_command_shows_before_and_after(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    before: Verdict,
+    after: Verdict,
+    verdict: str,
+    evidence: str,
+) -> None:
+    path = str(tmp_path / "train.py")
+    Path(path).write_bytes(b"x = 1\n")
+    runs = []
+
+    def run(prover: Prover, name: str, contents: Mapping[str, bytes]) -> Verdict:
+        runs.append(contents)
+        return after if contents else before
+
+    monkeypatch.setattr(Prover, "_run", run)
+    prover = Prover(tmp_path, command=["train"])
+    finding = Finding("SMP102", "", path, Position(1, 1), Position(1, 2))
+    for _ in range(2):  # the second time it is known
+        number, told = prover(finding, {}, [{path: b"x = 2\n"}])
+        assert (number, verdict in told, told.endswith(evidence)) == (
+            0 if verdict == PROVED else None,
+            True,
+            True,
+        ), told
+    assert len(runs) == 2
+    wide = Finding("SMP201", "", path, Position(1, 1), Position(1, 2))
+    assert "one run of the command cannot show what SMP201 is about" in prover(wide, {}, [{}])[1]
+
+
+def test_a_copy_links_what_is_large_and_leaves_out_what_is_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prove, "LARGE", 10)
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "small").write_bytes(b"x" * 10)
+    (source / "large").write_bytes(b"x" * 11)
+    os.mkfifo(source / "pipe")
+    shutil.copytree(source, tmp_path / "target", copy_function=prove._copied)
+    copied = {path.name: path.is_symlink() for path in (tmp_path / "target").iterdir()}
+    assert copied == {"small": False, "large": True}
 
 
 @quickly

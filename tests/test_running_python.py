@@ -10,7 +10,14 @@ import pytest
 
 from sampler_lint.model.project import Project
 from sampler_lint.model.running.interpreter import Interpreter
-from sampler_lint.model.running.values import UNKNOWN, CannotTellError, RaisedError
+from sampler_lint.model.running.values import (
+    UNKNOWN,
+    CannotTellError,
+    Data,
+    EndlessError,
+    RaisedError,
+    Source,
+)
 
 HEAD = """\
 import bisect, collections, copy, itertools, math, operator, os, sys
@@ -19,12 +26,14 @@ import torch
 from collections import OrderedDict, defaultdict
 from numbers import Integral, Number
 from typing import Any, Sized
+import random
+from torch.utils.data import ConcatDataset, Dataset
 sampler = 0
 """
 
 
 def interpreted(folder: Path, source: str, name: str = "X", **more: str) -> Any:
-    """What the interpreter makes of a global name of a module."""
+    """What the interpreter makes of a global name of a module, where `dataset` has 5 samples."""
     for other, content in {"main": HEAD + source, **more}.items():
         path = folder / f"{other.replace('.', '/')}.py"
         path.parent.mkdir(exist_ok=True)
@@ -35,7 +44,9 @@ def interpreted(folder: Path, source: str, name: str = "X", **more: str) -> Any:
     run.restart(4, 1)
     module = project.module_at(str(folder / "main.py"))
     assert module is not None
-    return run.names_of(module).get(name)
+    names = run.names_of(module)
+    names.made["dataset"] = Source(5)
+    return names.get(name)
 
 
 def run_by_python(source: str) -> Any:
@@ -142,6 +153,8 @@ def run_by_python(source: str) -> Any:
         "int(np.searchsorted([1, 3, 3], 3)), int(np.searchsorted([1, 3], 3, side='right'))",
         "[len(part) for part in np.array_split(range(7), 3)]",
         "np.ceil(2.1), np.floor(np.array([1.5, 2.5])).tolist()",
+        "torch.arange(3).size(0), copy.deepcopy(np.arange(3)).tolist(), np.array(7) + 1",
+        "np.linspace(0, 4, 3, dtype=int).tolist(), [1 if np.array([0]) else 2]",
     ],
 )  # fmt: skip
 def test_expressions(tmp_path: Path, expression: str) -> None:
@@ -328,6 +341,22 @@ def test_expressions(tmp_path: Path, expression: str) -> None:
         return outer(3)(4), m.ceil(1.2), list(joined([1], [2]))
         """,
         """
+        out = []
+        with torch.no_grad() as nothing, torch.enable_grad():
+            out.append(1)
+        values = [1, 2, 3]
+        values[0:2] = np.array([8, 9])
+        array = np.arange(3)
+        array[0] = 5
+        return out, values, array.tolist()
+        """,
+        """
+        try:
+            raise copy.Error("no")
+        except copy.Error:
+            return 1
+        """,
+        """
         class_free = [lambda x=i: x for i in range(3)]
         "a text alone"
         ...
@@ -402,6 +431,7 @@ class Holder(Plain):
         "isinstance(Mine([], 0), Base), isinstance(Base(), Mine), isinstance(3, Base)",
         "getattr(Base(), 'size'), getattr(Base(), 'none', 7), hasattr(Base(), 'size')",
         "hasattr(Base(), 'none'), callable(Base), callable(Base().half)",
+        "1 if Base else 2, 1 if Base.half else 2, 1 if Base().half else 2",
         "[x.size for x in [Base()]], [Mine(data=[1], more=2).more], list(map(Base.half, [4]))",
     ],
 )
@@ -428,6 +458,10 @@ def test_classes(tmp_path: Path, expression: str) -> None:
         ("(lambda x: x)(1, x=2)", TypeError),
         ("(lambda x: x)(1, y=2)", TypeError),
         ("Base().none", AttributeError),
+        ("getattr(Base(), 'none')", AttributeError),
+        ("random.sample([1], 2)", ValueError),
+        ("random.choice([])", IndexError),
+        ("np.random.choice([1, 2], 3, replace=False)", ValueError),
         ("len(Plain())", TypeError),
         ("Mine([])", TypeError),
     ],
@@ -439,6 +473,75 @@ def test_errors(tmp_path: Path, expression: str, error: type[Exception]) -> None
     with pytest.raises(RaisedError) as raised:
         interpreted(tmp_path, source)
     assert raised.value.kind == error.__name__
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("np.random.permutation([3, 1, 2]).tolist()", [3, 1, 2]),
+        ("random.sample([3, 1, 2], 2), random.choice([4, 5])", ([3, 1], 4)),
+        ("random.choices([1, 2], k=3)", [1, 2, 1]),
+        ("np.random.choice(3, 4).tolist(), np.random.choice(3)", ([0, 1, 2, 0], 0)),
+        ("np.random.choice([5, 6], size=2, replace=False).tolist()", [5, 6]),
+        ("torch.randint(2, (3,)).tolist()", [0, 1, 0]),
+        ("torch.randint(low=4, high=6, size=(3,)).tolist()", [4, 5, 4]),
+        ("np.random.default_rng(0).integers(1, 3, size=4).tolist()", [1, 2, 1, 2]),
+        ("torch.multinomial(torch.ones(3), 2).tolist()", [0, 1]),
+        ("torch.multinomial(torch.ones(2), 3, True).tolist()", [0, 1, 0]),
+    ],
+)
+def test_random_functions_give_a_result_they_may_give(
+    tmp_path: Path, expression: str, value: object
+) -> None:
+    assert interpreted(tmp_path, f"X = {expression}\n") == value
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("len(dataset), [len(part) for part in dataset.datasets]", (5, [3, 2])),
+        ("dataset.cumulative_sizes, dataset.indices", ([3, 5], [0, 1, 2, 3, 4])),
+        ("len(dataset.remove_columns(['a'])), dataset.column_names", (5, ["text"])),
+        ("len(dataset['label']), len(dataset.labels)", (5, 5)),
+        ("list(dataset[0].keys()), [key for key, _ in dataset[0].items()]", (["text"], ["text"])),
+        ("len(dataset[0].values()), dataset[0].size + 1 > dataset[0].size", (1, True)),
+        ("dataset[0] + 1 - dataset[0], dataset[0] == dataset[0]", (1, True)),
+        ("isinstance(dataset, Dataset), isinstance(dataset, ConcatDataset)", (True, False)),
+        ("isinstance(dataset.labels, list), isinstance(dataset, int)", (True, False)),
+        ("(setattr_of(dataset), dataset.flag)", (None, 3)),
+    ],
+)
+def test_what_is_known_of_data(tmp_path: Path, expression: str, value: object) -> None:
+    source = f"def setattr_of(data): data.flag = 3\nX = {expression}\n"
+    assert interpreted(tmp_path, source) == value
+
+
+def test_what_is_set_on_something_unknown_is_forgotten(tmp_path: Path) -> None:
+    body = "there = os.environ.get('HOME')\n    there[0] = 1\n    there.x = 2\n    return there.x"
+    assert interpreted(tmp_path, f"def f():\n    {body}\nX = f()\n") is UNKNOWN
+    assert repr(UNKNOWN) == "UNKNOWN"
+
+
+@pytest.mark.parametrize(
+    "kept",
+    ["{1}", "[1, (2, 3)]", "{'a': [1]}", "np.arange(3)", "Plain()", "len", "dataset", "dataset[0]"],
+)
+def test_a_loop_that_changes_nothing_is_endless(tmp_path: Path, kept: str) -> None:
+    body = f"kept = {kept}\n    try:\n        while True: pass\n    except ValueError: pass"
+    with pytest.raises(EndlessError):
+        interpreted(tmp_path, f"class Plain: pass\ndef f():\n    {body}\nX = f()\n")
+
+
+@pytest.mark.parametrize("kept", ["iter([1])", "[[[[[[[[[[1]]]]]]]]]]"])
+def test_a_loop_whose_state_is_not_known_may_end(tmp_path: Path, kept: str) -> None:
+    with pytest.raises(CannotTellError, match="whether it ends"):
+        interpreted(tmp_path, f"def f():\n    kept = {kept}\n    while True: pass\nX = f()\n")
+
+
+def test_a_sample_is_a_number_that_stays_the_same(tmp_path: Path) -> None:
+    first = interpreted(tmp_path, "X = dataset[0]\n")
+    assert isinstance(first, Data)
+    assert first.number == interpreted(tmp_path, "X = dataset[0] + 0\n")
 
 
 def test_deleting_what_is_not_there(tmp_path: Path) -> None:
@@ -508,6 +611,29 @@ def test_values_that_are_not_known(tmp_path: Path, expression: str) -> None:
         ("2 ** 100", "a large number"),
         ("1 << 100", "a large number"),
         ("np.arange(2) + np.arange(3)", "arrays of different lengths"),
+        ("np.array([UNSET]) + 1", "what the array holds"),
+        ("np.array([[1], [2]])", "an array of arrays"),
+        ("np.arange(2.5)", r"arange\(\)"),
+        ("torch.zeros(2, 3)", "the shape of an array"),
+        ("np.zeros((2, 3))", "the shape of an array"),
+        ("np.zeros('x')", "the size of an array"),
+        ("np.where(np.arange(3), 1, 2)", r"where\(\)"),
+        ("np.where([1])", r"where\(\)"),
+        ("np.unique([1], return_counts=True)", r"unique\(\)"),
+        ("np.searchsorted([1, 3], [2])", r"searchsorted\(\)"),
+        ("np.array_split(range(4), [1, 2])", r"array_split\(\)"),
+        ("np.ceil('a')", "a number"),
+        ("torch.randperm(10 ** 6)", "a large list"),
+        ("random.shuffle(5)", r"shuffle\(\)"),
+        ("np.random.randint(3, 3, size=2)", r"randint\(\)"),
+        ("torch.multinomial(torch.ones(2), 3)", r"multinomial\(\)"),
+        ("dataset + 1", "a data set as a number"),
+        ("isinstance(dataset[0], list)", "the type of data"),
+        ("isinstance(dataset[0], np.ndarray)", "the type of data"),
+        ("isinstance(dataset[0], Dataset)", "the type of data"),
+        ("isinstance(dataset, Any)", "its type"),
+        ("list(dataset[0])", "how many there are"),
+        ("list(sent())", "Yield"),
         ("np.array([1, 0]) // np.array([0, 1])", "an operator of arrays"),
         ("Base() + 1", "an operator of an object"),
         ("Base() < Base()", "a comparison of objects"),
@@ -517,6 +643,7 @@ def test_values_that_are_not_known(tmp_path: Path, expression: str) -> None:
         ("[1] @ [2]", "an operator"),
         ("UNSET is None", "whether it is None"),
         ("UNSET == None", "whether it is None"),
+        ("None < 3", "a comparison"),
         ("1 in UNSET", "what is in it"),
         ("1 if UNSET else 2", "whether it is true"),
         ("1 if Holder() else 2", "whether it is true"),
@@ -617,6 +744,10 @@ def endless():
     n = 0
     while True: n += 1
 
+def sent():
+    got = yield 3
+    yield got
+
 def asked():
     global UNSET
     UNSET = 3
@@ -665,6 +796,9 @@ X = {expression}
         ("try:\n    from pack.inner import NUMBER\nexcept E:\n    NUMBER = 0\nX = NUMBER\n", 5),
         ("if True:\n    N = 1\nX = N\n", 1),
         ("X: int = 4\n", 4),
+        ("import pack.none as m, pack.inner as n\nX = n.NUMBER\n", 5),
+        ("from pack.inner import OTHER, NUMBER as n\nX = n\n", 5),
+        ("from pack.inner import get_rank\nX = get_rank()\n", 1),
     ],
 )  # fmt: skip
 def test_names_of_other_files(tmp_path: Path, source: str, value: int) -> None:

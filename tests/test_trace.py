@@ -366,6 +366,42 @@ BUGS = {
         "SMP103",
         "`set_epoch` left the value 0 for all of them",
     ),
+    "a sampler that shares out among too many": (
+        "s = shard(num_replicas=4); read(DataLoader(data, sampler=s, batch_size=9), 3, s)",
+        "SMP502",
+        "50 % of the samples are read by no rank: the sampler shares out among 4, but there are 2",
+    ),
+    "a sampler of its own that shares out among too many": (
+        """
+        class Mine(Sampler):
+            def __init__(self): self.num_replicas, self.epoch = 3, 0
+            def set_epoch(self, epoch): self.epoch = epoch
+            def __len__(self): return 101
+            def __iter__(self):
+                g = torch.Generator().manual_seed(9 * self.epoch + rank)
+                return iter(torch.randperm(101, generator=g).tolist())
+        s = Mine()
+        read(DataLoader(data, sampler=s, batch_size=9), 3, s)
+        """,
+        "SMP502",
+        "ranks 0 and 1 share 100 % of the indices: the sampler shares out among 3, but there are",
+    ),
+    "torch's own order, seeded anew before every epoch": (
+        """
+        mine, g = Subset(data, range(rank, 101, 2)), torch.Generator()
+        l = DataLoader(mine, sampler=RandomSampler(mine, generator=g), batch_size=2)
+        for epoch in range(3):
+            g.manual_seed(0)
+            read(l, 1)
+        """,
+        "SMP102",
+        "RandomSampler takes no epoch, and its generator is seeded alike before each",
+    ),
+    "too few samples to tell": (
+        "read(DataLoader(TensorDataset(torch.arange(5)), sampler=SequentialSampler(range(5))))",
+        None,
+        "",
+    ),
     "a length that is not true": (
         """
         class Mine(DistributedSampler):
@@ -389,6 +425,20 @@ def test_observed(observed, body, code, words):
         assert Path(found[0].path).name == "train.py"
         assert any("built here" in one for one in found[0].evidence)
         assert any("iterated here" in one for one in found[0].evidence)
+
+
+def test_ranks_that_are_concerned_are_named(observed):
+    body = """
+    s = shard(); l = DataLoader(data, sampler=s, batch_size=9)
+    for epoch in range(3):
+        if rank == 0: s.set_epoch(epoch)
+        read(l, 1)
+    """
+    (order,) = [one for one in observed(body)[0] if one.code == "SMP102"]
+    assert order.message.startswith("epochs 0-2 have one order on rank 1: no `set_epoch` call")
+    body = body.replace("rank == 0", "rank in (0, 3)")
+    (order,) = [one for one in observed(body, world_size=4)[0] if one.code == "SMP102"]
+    assert order.message.startswith("epochs 0-2 have one order on ranks 1 and 2: no `set_epoch`")
 
 
 def test_right_twins_of_all_fixtures_are_silent(gloo_session):

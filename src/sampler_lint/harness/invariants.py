@@ -416,7 +416,7 @@ def _equal_steps(runs: Sequence[Run]) -> Verdict:
             if len(set(map(len, steps))) > 1 and run.finished:
                 counts = ", ".join(f"rank {rank} {len(one)}" for rank, one in enumerate(steps))
                 broken.append(f"{place}: passes made: {counts}")
-            elif steps[0]:
+            else:
                 kept.append(
                     f"{place}: {len(steps[0])} epochs, {listed(sorted(set(steps[0])))} steps "
                     f"on every rank"

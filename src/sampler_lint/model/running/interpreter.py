@@ -128,23 +128,17 @@ class Names:
             return self.klass(node)
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             return self.imported(node, name)
-        value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign)) else None
-        if value is None:
-            raise CannotTellError(name)
-        return self.interpreter.value(value, Frame(self, {}))
+        assert isinstance(node, (ast.Assign, ast.AnnAssign))
+        assert node.value is not None
+        return self.interpreter.value(node.value, Frame(self, {}))
 
     def imported(self, node: ast.Import | ast.ImportFrom, name: str) -> Any:
         """What an import statement binds to ``name``."""
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                if (alias.asname or alias.name.split(".")[0]) == name:
-                    dotted = alias.name if alias.asname else name
-                    return self._module(dotted, 0) or External(dotted)
-        else:
-            for alias in node.names:
-                if (alias.asname or alias.name) == name:
-                    return self._from(node, alias.name)
-        raise CannotTellError(name)
+            alias = next(a for a in node.names if (a.asname or a.name.split(".")[0]) == name)
+            dotted = alias.name if alias.asname else name
+            return self._module(dotted, 0) or External(dotted)
+        return self._from(node, next(a.name for a in node.names if (a.asname or a.name) == name))
 
     def _from(self, node: ast.ImportFrom, attribute: str) -> Any:
         source = node.module or ""
@@ -366,8 +360,7 @@ class Interpreter:
         if self.depth > _DEPTH:
             raise CannotTellError("how deep it calls")
         try:
-            for _ in self._block(fn.node.body, frame):
-                pass
+            next(self._block(fn.node.body, frame), None)  # to its end, for it yields nothing
         except _Return as returned:
             return returned.value
         finally:
@@ -568,10 +561,9 @@ class Interpreter:
                 raise CannotTellError("how many values there are")
             for inner, item in zip(target.elts, values, strict=True):
                 self._assign(inner, item, frame)
-        elif isinstance(target, ast.Starred):
-            self._assign(target.value, value, frame)
         else:
-            raise CannotTellError("a target")
+            assert isinstance(target, ast.Starred)
+            self._assign(target.value, value, frame)
 
     def _set_attribute(self, owner: Any, name: str, value: Any) -> None:
         if isinstance(owner, Instance):
@@ -803,14 +795,12 @@ class Interpreter:
             raise CannotTellError("an operator") from error
 
     def _bool_op(self, node: ast.BoolOp, frame: Frame) -> Any:
-        value = None
-        for part in node.values:
+        *parts, last = node.values
+        for part in parts:
             value = self.value(part, frame)
-            if part is node.values[-1]:
-                break
             if self.true(value) == isinstance(node.op, ast.Or):
-                break
-        return value
+                return value
+        return self.value(last, frame)
 
     def _compare(self, node: ast.Compare, frame: Frame) -> Any:
         left = self.value(node.left, frame)

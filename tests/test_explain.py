@@ -1,0 +1,112 @@
+"""``sampler-lint explain``: what is known of every kind of value, and which rule spoke."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sampler_lint.explain import explain
+from sampler_lint.source import SourceError
+
+PROGRAM = """\
+import os
+import torch
+from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
+
+class Mine(DistributedSampler):
+    def again(self):
+        return self.length()
+
+def make(data):
+    return DataLoader(data, batch_sampler=BatchSampler(DistributedSampler(data), 4, False))
+
+def numbers():
+    yield 1
+
+def never(given):
+    return given
+
+def train(flag, path):
+    loader = make(path)
+    other = make(path)
+    kind = Mine if flag else make
+    size = 4
+    pair = (loader, size)
+    table = {"a": loader}
+    found = table.get
+    model = torch.nn.Linear(1, 1)
+    turns = numbers()
+    home = os.environ
+    print(loader, kind, size, pair, table, found, model, turns, home)
+    for epoch in range(3):
+        loader.sampler.set_epoch(epoch)
+        for batch in loader:
+            model(batch).backward()
+
+train(True, "x")
+"""
+
+
+@pytest.fixture
+def said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "main.py").write_text(PROGRAM)
+    monkeypatch.chdir(tmp_path)
+
+    def at(text: str) -> dict[str, str]:
+        row = PROGRAM[: PROGRAM.index(text)].count("\n") + 1
+        lines = explain("main.py", row)
+        assert lines[0] == f"main.py:{row}: {PROGRAM.splitlines()[row - 1].strip()}"
+        return {head: rest.strip() for head, _, rest in (x.strip().partition("  ") for x in lines)}
+
+    return at
+
+
+def test_every_kind_of_value_is_told_in_words(said):
+    told = said("print(loader")
+    built = "DataLoader built at main.py:10 with batch_sampler=BatchSampler built at main.py:10"
+    assert {name: told[name] for name in ("loader", "kind", "size", "pair", "table")} == {
+        "loader": f"{built}, returned to main.py:19",
+        "kind": "class Mine at main.py:5; or function make at main.py:9",
+        "size": "4",
+        "pair": "a tuple or list",
+        "table": "a dict",
+    }
+    assert {name: told[name] for name in ("found", "model", "turns", "home")} == {
+        "found": "the dict method get",
+        "model": "made by torch.nn.Linear, outside the tree",
+        "turns": "a generator",
+        "home": "os.environ, outside the tree",
+    }
+    assert "no rule has anything to say here" in told
+
+
+def test_an_object_in_its_own_method_and_what_it_lacks(said):
+    told = said("return self.length")
+    assert told["self"] == "Mine (or a subclass), the object itself"
+    assert told["self.length"] == "not known: `.length` is set nowhere in Mine"
+    assert any(line.startswith("SMP401 spoke: `Mine` reads `self.length`") for line in told)
+
+
+def test_the_loop_around_a_line_and_why_each_rule_spoke_or_not(said):
+    told = said("loader.sampler.set_epoch")
+    loop = "epoch loop at main.py:30: each turn iterates the DataLoader of main.py:10 at main.py:32"
+    assert loop in told
+    assert any(line.startswith("SMP101 spoke: `loader.sampler.set_epoch()` do") for line in told)
+    assert "because of main.py:10: loader built here with `batch_sampler=`" in told
+    silent = "SMP102 is silent: main.py:31 sets (or may set) the epoch of the DistributedSampler"
+    assert f"{silent} of main.py:10" in told
+    assert loop in said("for batch")
+    assert loop not in said("size = 4")
+    assert said("return given")["given"] == "not known: nothing in this tree calls `never`"
+
+
+def test_a_line_of_no_program(said, tmp_path):
+    (tmp_path / "broken.py").write_text("def f(:\n")
+    for name, reason in (
+        ("broken.py", "is no valid Python"),
+        ("gone.py", "cannot be read: No such file"),
+    ):
+        with pytest.raises(SourceError, match=reason):
+            explain(name, 1)

@@ -691,14 +691,14 @@ def test_a_wrapper_gets_a_sampler_to_wrap() -> None:
 
 def test_values_follow_names_and_annotations() -> None:
     def takes(
-        inner: "Sampler[int]",
-        order: "BatchSampler",
+        inner: Sampler[int],
+        order: BatchSampler,
         batch_sampler: Any,
-        sampler: "BatchSampler",
-        parts: "Dataset[int]",
-        noise: "torch.Generator",
-        generator: "np.random.Generator",
-        rng: "random.Random",
+        sampler: BatchSampler,
+        parts: Dataset[int],
+        noise: torch.Generator,
+        generator: np.random.Generator,
+        rng: random.Random,
         lengths: Any,
         targets: Any,
         indices: Any,

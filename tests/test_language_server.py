@@ -17,7 +17,6 @@ from pygls.lsp.client import LanguageClient
 from pygls.workspace import Workspace
 
 from cases import FIXTURES
-from sampler_lint import engine
 from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
 from sampler_lint.language_server import convert
 from sampler_lint.language_server import server as server_module

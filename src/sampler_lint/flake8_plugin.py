@@ -171,10 +171,15 @@ class Plugin:
 
                     raise ExecutionError(f"{cls.name}-{error.about(key)}") from error
         cls.options = replace(DEFAULTS, **values)
-        cls.whole = any(map(os.path.isdir, getattr(options, "filenames", None) or [os.curdir]))
-        if cls.whole:
-            # Loaded before flake8 forks, or each of its processes would load it.
-            from sampler_lint import cache, engine  # noqa: F401
+        folders = [
+            path
+            for path in getattr(options, "filenames", None) or [os.curdir]
+            if os.path.isdir(path)
+        ]
+        cls.whole = bool(folders)
+        # Found out before flake8 forks, or each of its processes would have to.
+        for root in dict.fromkeys(map(project_root, folders)):
+            _told_of_tree(root, cls.options)
 
     def run(self) -> Iterator[tuple[int, int, str, type[Plugin]]]:
         """Yield row, 0-based column and text of each finding in the file."""
@@ -220,7 +225,10 @@ class Plugin:
         if not os.path.isfile(self._filename):
             return False
         try:
-            text = SourceFile.read(self._filename).text
+            data = read_bytes(self._filename)
+            if data == self._text.encode("utf-8", "surrogatepass"):
+                return True
+            text = SourceFile(self._filename, data).text
         except SourceError:
             return True  # flake8 guesses an encoding; the engine will say what is wrong
         return text.replace("\r\n", "\n").replace("\r", "\n") == self._text

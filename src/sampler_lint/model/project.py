@@ -417,7 +417,7 @@ class Project:
             return self.module_at(path)
         if not (path.endswith("__init__.py") or path in self.seeding):
             try:
-                told = says_rank_or_data(self._read(path))
+                told = says_rank_or_data(self.bytes_of(path))
             except SourceError:
                 told = False
             if not told:

@@ -10,9 +10,9 @@ from cases import FIXTURES
 from sampler_lint import engine
 from sampler_lint.cli import main
 from sampler_lint.engine import Options
-from sampler_lint.rules import all_rules
+from sampler_lint.rules import every_rule
 
-RULES = {rule.code: rule for rule in all_rules()}
+RULES = {rule.code: rule for rule in every_rule()}
 
 
 @pytest.fixture
@@ -83,3 +83,18 @@ def test_a_fix_that_cannot_be_made_is_a_failure_of_its_rule(project, monkeypatch
     assert [finding.code for finding in report.findings] == ["SMP501"]
     (error,) = report.errors
     assert "RecursionError" in error.reason
+
+
+def test_a_rule_about_comments_that_fails_names_the_file(project, monkeypatch, capsys):
+    (project / "other.py").write_text("x = 1  # noqa: SMP101\n")
+
+    def check(self, file):
+        raise ZeroDivisionError(len(file.silenced))
+        yield
+
+    monkeypatch.setattr(type(RULES["SMP001"]), "check", check)
+    assert main(["--no-cache", "--select", "ALL"]) == 2
+    told = capsys.readouterr()
+    assert "train.py:39:13: SMP101" in told.out
+    (error,) = told.err.splitlines()
+    assert error.startswith("error: other.py: SMP000 the rule SMP001 failed here")

@@ -2,41 +2,72 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import random
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
-FUZZER = Path(__file__).parent.parent / "benchmarks" / "fuzz.py"
+BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
 pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGALRM"), reason="counts its seconds so")
 
+STAGES = (
+    *("mend", "explain", "remember", "notebook", "silence", "command", "run-classes"),
+    *("run-as-python", "flake8", "line-ends"),
+)
+
 
 @pytest.fixture(scope="module")
-def fuzz() -> ModuleType:
+def fuzz() -> Iterator[ModuleType]:
     pytest.importorskip("resource")
-    spec = importlib.util.spec_from_file_location("fuzz", FUZZER)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["fuzz"] = module
-    spec.loader.exec_module(module)
-    return module
+    sys.path.insert(0, str(BENCHMARKS))
+    try:
+        yield importlib.import_module("fuzz")
+    finally:
+        sys.path.remove(str(BENCHMARKS))
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_a_mutant_is_checked_and_mended(fuzz: ModuleType, seed: int) -> None:
-    tree = fuzz.mutant(fuzz.programs(packages=False), random.Random(seed))
-    assert fuzz.problem(tree) == ""
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_mutant_is_well_at_each_stage(fuzz: ModuleType, stage: str) -> None:
+    trees = fuzz.own()
+    for seed in range(3):
+        assert fuzz.case(trees, random.Random(seed), stage).problem() == ""
+
+
+def test_each_stage_is_tried(fuzz: ModuleType) -> None:
+    assert fuzz.STAGES.keys() == set(STAGES)
 
 
 def test_the_fuzzer_sees_what_goes_wrong(fuzz: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     def breaks(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(fuzz.engine, "fix", breaks)
-    assert "ZeroDivisionError" in fuzz.problem({"a.py": b"x = 1\n"})
+    monkeypatch.setattr("sampler_lint.engine.fix", breaks)
+    case = fuzz.Case("mend", {"a.py": b"x = 1\n", "b.py": b"y = 1\n"}, 0)
+    said = case.problem()
+    assert "ZeroDivisionError" in said
+    assert sum(map(len, fuzz.smaller(case, said).tree.values())) < 6
+
+
+@pytest.mark.parametrize(
+    ("stage", "broken", "said"),
+    [
+        ("remember", "memory.Memory._changed", "the cache tells otherwise"),
+        ("run-as-python", "model.running.interpreter.Interpreter._augment", "computes otherwise"),
+        ("silence", "suppressions.silence", "findings are left"),
+        ("flake8", "flake8_plugin.Plugin._told", "flake8 says"),
+    ],
+)
+def test_a_stage_sees_what_goes_wrong(
+    fuzz: ModuleType, monkeypatch: pytest.MonkeyPatch, stage: str, broken: str, said: str
+) -> None:
+    """A stage that could not fail would prove nothing."""
+    monkeypatch.setattr(f"sampler_lint.{broken}", lambda *_: [])
+    trees = fuzz.own()
+    problems = (fuzz.case(trees, random.Random(seed), stage).problem() for seed in range(60))
+    assert any(said in problem for problem in problems)

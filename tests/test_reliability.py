@@ -63,7 +63,7 @@ INPUTS = {
     "calls": (b"x = f" + b"(1)" * 20_000, ".*"),
     "blocks": (nested(99), ".*"),
     "one line": (b"x = [" + b"DataLoader(y), " * 4_000 + b"]\n", ""),
-    "one line of 300 kB": (b"x = [" + b"1, " * 100_000 + b"]\n", ""),
+    "one line of a megabyte": (b"x = [" + b"1, " * 350_000 + b"]\n", ""),
     "branches": (b"if x:\n  pass\n" + b"elif x:\n  pass\n" * 2000, ".*"),
     "null byte": (b"x = 1\0\n", "is no valid Python|.*null"),
     "surrogates as bytes": (b"x = '\xed\xa0\x80'\n", "cannot be decoded"),
@@ -130,6 +130,27 @@ def test_a_deep_hierarchy(tree: Path) -> None:
     assert [finding.path for finding in report.findings if finding.code == "SMP501"] == ["b.py"]
     assert not report.errors
     assert time.perf_counter() - started < 60
+
+
+def test_a_wide_hierarchy(tree: Path) -> None:
+    rest = b"".join(b"class C%d(C0):\n  def m(self): return self.x\n" % i for i in range(1, 10_000))
+    (tree / "a.py").write_bytes(HEAD + b"class C0(Sampler):\n  pass\n" + rest)
+    started = time.process_time()
+    report = engine.check(["."], engine.Options(select=("SMP4", "SMP501")))
+    assert "SMP501" in {finding.code for finding in report.findings}
+    assert not report.errors
+    assert time.process_time() - started < 60
+
+
+def test_modules_that_import_each_other(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for number in range(30):
+        others = f"from ring{(number + 1) % 30} import *\nimport ring{(number + 7) % 30} as r\n"
+        bases = f"r.S{(number + 7) % 30}, S{(number + 1) % 30}"
+        body = f"class S{number}({bases}, Sampler): pass\nx = DataLoader(S{number}(y))\n"
+        (tree / f"ring{number}.py").write_text(others + HEAD.decode() + body)
+    code, out, err = told(capsys, "--no-cache")
+    assert (code, err) == (1, "")
+    assert "SMP501" in out
 
 
 def test_a_file_of_50_megabytes_is_not_read(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:

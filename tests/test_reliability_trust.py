@@ -275,11 +275,24 @@ def test_no_text_keeps_a_regular_expression_busy(tmp_path: Path, text: str) -> N
     assert time.perf_counter() - started < 2 * A_SECOND
 
 
-@pytest.mark.parametrize("pattern", ["*a*a*a*a*a*a*a*a*a*a*b", "a*/" * 200, "**/a/" * 30 + "b"])
-@pytest.mark.parametrize("path", ["a" * 255, "a/" * 2000 + "a"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["*a*a*a*a*a*a*a*a*a*a*b", "a*/" * 200, "**/a/" * 30 + "b", "**/**/**/b", "a/**/a/**/a/**/b",
+     "**/*a*a/**/b", "*a*a*b"],
+)  # fmt: skip
+@pytest.mark.parametrize("path", ["a" * 255, "a/" * 2000 + "a", f"{'a' * 255}/" * 15])
 def test_no_pattern_keeps_the_walk_busy(pattern: str, path: str) -> None:
     started = time.perf_counter()
     assert not Gitignore([pattern]).decide(path, folder=False)
+    assert time.perf_counter() - started < A_SECOND
+
+
+def test_no_line_of_patterns_keeps_the_walk_busy() -> None:
+    started = time.perf_counter()
+    for line in ("a\\" * 500_000, "a" + " " * 1_000_000 + "b", "[" * 4_000, "\\ " * 500_000):
+        Gitignore([line]).decide("a", folder=False)
+    assert Gitignore(["a\\   "]).decide("a ", folder=False)
+    assert Gitignore(["a\\\\   "]).decide("a\\", folder=False)
     assert time.perf_counter() - started < A_SECOND
 
 

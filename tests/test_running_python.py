@@ -246,6 +246,41 @@ def test_expressions(tmp_path: Path, expression: str) -> None:
             return 2
         """,
         """
+        out = []
+        def left(how):
+            for number in range(3):
+                try:
+                    if number == 1 and how == "break":
+                        break
+                    if how == "continue":
+                        continue
+                    if how == "raise":
+                        raise KeyError
+                    if number == 2:
+                        return how
+                except KeyError:
+                    return [][0]
+                finally:
+                    out.append((how, number))
+        def generated():
+            try:
+                yield 1
+                return
+            finally:
+                out.append("generated")
+        def instead():
+            try:
+                return 1 // 0
+            finally:
+                return 7
+        for how in ("break", "continue", "return", "raise"):
+            try:
+                out.append(left(how))
+            except IndexError:
+                out.append("index")
+        return [*out, *generated(), instead(), out]
+        """,
+        """
         def keywords(a, b=2, *rest, c, d=4, **others):
             return [a, b, rest, c, d, others]
         return [
@@ -822,3 +857,11 @@ def test_names_that_nobody_can_tell(tmp_path: Path, source: str, what: str) -> N
     more = {"pack.__init__": "sampler = 0\n", "pack.inner": "sampler = 0\nNUMBER = 5\n"}
     with pytest.raises(CannotTellError, match=what):
         interpreted(tmp_path, source, **more)
+
+
+@pytest.mark.parametrize(
+    "body", ["continue", "for _ in ():\n  pass\n else:\n  break", "yield\n break"]
+)
+def test_a_jump_out_of_a_function_is_not_followed(tmp_path: Path, body: str) -> None:
+    with pytest.raises(CannotTellError):
+        interpreted(tmp_path, f"def run():\n {body}\nX = list(run() or [])")

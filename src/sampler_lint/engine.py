@@ -405,7 +405,7 @@ def _of_file(
         judged = Judged(suppressions, silenced, asked, known)
         for rule in rules:
             if isinstance(rule, FileRule):
-                for finding in rule.check(judged):
+                for finding in tree.guarded(rule.code, rule.check(judged), path):
                     put(finding)
     return told
 

@@ -16,13 +16,16 @@ if TYPE_CHECKING:
 CODE = "SMP000"
 
 
-def failure(code: str, error: BaseException, project: Project) -> FileError:
+def failure(
+    code: str, error: BaseException, project: Project, path: str | None = None
+) -> FileError:
     """What is told when the rule ``code`` has raised ``error``: where it looked, and why it failed.
 
     The place in the user's code is what the rule was looking at when it failed, as far as the
-    variables of its functions show it.
+    variables of its functions show it; else the file ``path``, if it was known to look at one.
     """
-    path, row = _looked_at(error.__traceback__, project) or (project.root, None)
+    asked = project.files[path] if path is not None else project.root
+    place, row = _looked_at(error.__traceback__, project) or (asked, None)
     frame = traceback.extract_tb(error.__traceback__)[-1]
     said = " ".join(str(error).split())
     reason = (
@@ -30,7 +33,7 @@ def failure(code: str, error: BaseException, project: Project) -> FileError:
         f"({type(error).__name__}{f': {said[:200]}' if said else ''}, at "
         f"{os.path.basename(frame.filename)}:{frame.lineno}); --show-traceback shows more"
     )
-    return FileError(path, reason, row, "".join(traceback.format_exception(error)))
+    return FileError(place, reason, row, "".join(traceback.format_exception(error)))
 
 
 def _looked_at(raised: TracebackType | None, project: Project) -> tuple[str, int | None] | None:

@@ -31,6 +31,8 @@ _CLASSES = {
 #: A pattern with more wildcards than this is matched without backtracking, which would take
 #: longer than anybody waits for ``*a*a*a*a*a*a*b``.
 _MOST_WILDCARDS = 3
+#: The same of wildcards that match across folders: a name is short, a path is not.
+_MOST_ACROSS = 2
 _LONGEST = 4096
 
 #: Where the plain text at the front of a pattern ends.
@@ -72,7 +74,9 @@ def _runs(patterns: Iterable[tuple[bool, list[str]]]) -> list[tuple[bool, _Match
 
     def kind(pattern: tuple[bool, list[str]]) -> tuple[bool, bool]:
         negated, pieces = pattern
-        return negated, sum(piece in _WILDCARDS for piece in pieces) > _MOST_WILDCARDS
+        wildcards = [piece for piece in pieces if piece in _WILDCARDS]
+        across = len(wildcards) - wildcards.count(_IN_NAME)
+        return negated, len(wildcards) > _MOST_WILDCARDS or across > _MOST_ACROSS
 
     runs: list[tuple[bool, _Matcher]] = []
     for (negated, wild), run in groupby(patterns, key=kind):
@@ -118,7 +122,9 @@ def _parse(line: str) -> tuple[bool, bool, list[str]] | None:
     line = line.rstrip("\r\n")
     if line.startswith("#"):
         return None
-    glob = re.sub(r"(?<!\\)((?:\\\\)*) +$", r"\1", line)
+    glob = line.rstrip(" ")
+    if glob != line and (len(glob) - len(glob.rstrip("\\"))) % 2:
+        glob += " "  # a backslash keeps the first
     negated = glob.startswith("!")
     glob = glob[negated:]
     folders_only = glob.endswith("/")

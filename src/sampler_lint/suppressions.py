@@ -26,7 +26,7 @@ _NOQA = re.compile(rf"#\s*noqa\b{_CODES}", re.IGNORECASE)
 _FILE_NOQA = re.compile(rf"#\s*(?:flake8|ruff)[:=]\s*noqa\b{_CODES}", re.IGNORECASE)
 #: A bracket that is not closed, or another word after ``ignore``, is a slip: it silences nothing.
 _OWN = re.compile(
-    r"#\s*sampler-lint\s*:\s*ignore(?P<file>-file)?(?:\s*\[(?P<codes>[^\]]*)\]|(?=\s*(?:\#|$)|\s+[^\s\[]))",
+    r"#\s*sampler-lint\s*:\s*ignore(?P<file>-file)?(?:\s*\[(?P<codes>[^\[\]#]*)\]|(?=\s*(?:\#|$)|\s+[^\s\[]))",
     re.IGNORECASE,
 )
 _CODE = re.compile(r"[A-Z]+[0-9]*", re.IGNORECASE)

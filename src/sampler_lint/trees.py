@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sampler_lint.discovery import CHECKED, Discovery, find_files
 from sampler_lint.findings import FileError, Finding, Fix
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from sampler_lint.model.project import Project
     from sampler_lint.rules import Rule, Suspect
     from sampler_lint.suppressions import Suppressions
+
+T = TypeVar("T")
 
 
 def find(paths: Sequence[str], options_of: OptionsOf, watch: Watch | None = None) -> Discovery:
@@ -143,7 +145,8 @@ class Tree:
         for rule in counted("rules", rules, len(rules), self._watch):
             if rule.code not in self._found:
                 started = time.perf_counter()
-                self._found[rule.code] = list(self._run(rule, self.model))
+                said = self.guarded(rule.code, self._run(rule, self.model))
+                self._found[rule.code] = list(said)
                 self.seconds[rule.code] = time.perf_counter() - started
             for path, finding in self._found[rule.code]:
                 by_path.setdefault(path, []).append(finding)
@@ -167,17 +170,24 @@ class Tree:
 
     def _run(self, rule: Rule, model: Model) -> Iterator[tuple[str, Finding]]:
         seen = set()
+        for suspect in rule.check(model):
+            finding = _finding(rule, suspect)
+            key = (suspect.module.path, finding.start, finding.end)
+            if key not in seen:
+                seen.add(key)
+                yield suspect.module.path, finding
+
+    def guarded(self, code: str, said: Iterator[T], path: str | None = None) -> Iterator[T]:
+        """What a rule says, up to where it fails: its own bug costs its findings, not the run.
+
+        ``path`` is the file that it looks at, if it looks at one at a time.
+        """
         try:
-            for suspect in rule.check(model):
-                finding = _finding(rule, suspect)
-                key = (suspect.module.path, finding.start, finding.end)
-                if key not in seen:
-                    seen.add(key)
-                    yield suspect.module.path, finding
-        except Exception as error:  # a rule's own bug costs its findings, not the run
+            yield from said
+        except Exception as error:
             from sampler_lint.failures import failure
 
-            self.failures[rule.code] = failure(rule.code, error, self.project)
+            self.failures[code] = failure(code, error, self.project, path)
 
 
 def _finding(rule: Rule, suspect: Suspect) -> Finding:

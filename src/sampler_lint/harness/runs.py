@@ -19,7 +19,7 @@ from sampler_lint.harness.record import FIRST
 #: An index as the log can say it.
 Index = int | str | bool | None
 
-_FRAME = re.compile(r'  File "(?P<path>.*)", line (?P<line>\d+) in ')
+_FRAME = re.compile(r'^  File "(?P<path>.*)", line (?P<line>\d+) in ', re.MULTILINE)
 
 
 @dataclass(slots=True)

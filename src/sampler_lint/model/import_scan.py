@@ -16,8 +16,8 @@ _PROSE = (b"#", b'"""', b"'''")
 _IMPORT = re.compile(
     r"(?:^|[;:])[ \t\f]*(?:"
     r"import[ \t]+(?P<modules>[^\n;]+)"
-    r"|from(?=[ \t.])[ \t]*(?P<dots>[. \t]*)(?P<module>[\w.]*)[ \t]*import\b[ \t]*"
-    r"(?:\((?P<listed>[^)]*)\)|(?P<names>[^\n;]+)))",
+    r"|from(?P<dots>[ \t.]+)(?:(?P<module>\w[\w.]*)[ \t]+)?import\b[ \t]*"
+    r"(?:\((?P<listed>[^()]*)\)|(?P<names>[^\n;]+)))",
     re.MULTILINE,
 )
 
@@ -58,5 +58,5 @@ def _imported(match: re.Match[str]) -> list[tuple[str, str | None, int]]:
             found.append((name if alias else name.partition(".")[0], None, 0))
         else:
             level = match["dots"].count(".")
-            found.append((match["module"], None if name == "*" else name, level))
+            found.append((match["module"] or "", None if name == "*" else name, level))
     return found

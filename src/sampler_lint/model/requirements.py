@@ -310,7 +310,7 @@ def _of_poetry(text: str) -> str:
     if "||" in text or text.strip() == "*":
         return ""
     parts = []
-    for part in re.split(r"\s*,\s*|\s+(?=[<>=!~^])", text.strip()):
+    for part in re.split(r" ?, ?| (?=[<>=!~^])", " ".join(text.split())):
         match = re.fullmatch(r"([~^]?)=?\s*(\d+(?:\.\d+)*)(?:\.\*)?", part)
         if match is None:
             parts.append(part)

@@ -363,6 +363,8 @@ class Interpreter:
             next(self._block(fn.node.body, frame), None)  # to its end, for it yields nothing
         except _Return as returned:
             return returned.value
+        except (_Break, _Continue) as error:  # no Python, though it can be parsed
+            raise CannotTellError("a jump out of a function") from error
         finally:
             self.depth -= 1
         return None
@@ -372,6 +374,8 @@ class Interpreter:
             yield from self._block(node.body, frame)
         except _Return:
             return
+        except (_Break, _Continue) as error:
+            raise CannotTellError("a jump out of a function") from error
         except RaisedError as error:
             if error.kind == "StopIteration":  # PEP 479
                 raise RaisedError("RuntimeError", error.node, error.names) from error
@@ -520,6 +524,17 @@ class Interpreter:
 
     def _try(self, stmt: ast.Try, frame: Frame) -> Iterator[Any]:
         try:
+            yield from self._tried(stmt, frame)
+        except EndlessError:
+            raise
+        except (RaisedError, _Return, _Break, _Continue):
+            yield from self._block(stmt.finalbody, frame)
+            raise
+        yield from self._block(stmt.finalbody, frame)
+
+    def _tried(self, stmt: ast.Try, frame: Frame) -> Iterator[Any]:
+        """All of the statement but what is done finally."""
+        try:
             yield from self._block(stmt.body, frame)
         except EndlessError:
             raise
@@ -534,7 +549,6 @@ class Interpreter:
                 raise
         else:
             yield from self._block(stmt.orelse, frame)
-        yield from self._block(stmt.finalbody, frame)
 
     # -- targets
 

@@ -266,14 +266,11 @@ def silence(root: Path, tree: Tree, rng: random.Random) -> str:
     parts = Counter(map(_place, [*report.findings, *report.suppressed]))
     if _counted(parts) != _counted(Counter(map(_place, [*loud.findings, *loud.suppressed]))):
         return "comments make findings come or go"
-    said = io.StringIO()
-    from sampler_lint.cli._add_noqa import add_noqa
-
     before = {name: compiles(name, data) for name, data in tree.items()}
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        add_noqa([str(root)], lambda folder: ALL)
-        once = {name: (root / name).read_bytes() for name in tree}
-        add_noqa([str(root)], lambda folder: ALL)
+    arguments = ["--no-cache", "--select", "ALL", "--add-noqa", str(root)]
+    _run(arguments)
+    once = {name: (root / name).read_bytes() for name in tree}
+    _run(arguments)
     for name, data in once.items():
         if before[name] and not compiles(name, data):
             return f"{name} no longer compiles with the comments"

@@ -458,7 +458,8 @@ def _by_python(text: str) -> object:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             exec(text, names)
-    except SyntaxError:  # a ``continue`` outside a loop: there is nothing to agree on
+    except (SyntaxError, NameError):
+        # A ``continue`` outside a loop, a name of a branch not taken: no program that runs.
         return object()
     except Exception:
         return UNKNOWN

@@ -17,7 +17,7 @@ _TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[
 
 _SEEDS = re.compile(rb"seed|enable_full_determinism")
 _SEEDS_FROM = re.compile(
-    rb"(?:seed\w*|enable_full_determinism)[ \t]*\((?![ \t]*(?:-?[0-9][0-9_]*[ \t]*)?\))"
+    rb"(?:seed\w{0,40}|enable_full_determinism)[ \t]*\((?![ \t]*(?:-?[0-9][0-9_]*[ \t]*)?\))"
 )
 
 

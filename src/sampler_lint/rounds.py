@@ -284,7 +284,7 @@ class Rounds(Generic[CheckedT]):
             source = SourceFile(path, data)
         except SourceError as error:
             return error.error.reason
-        if path not in self._overlay and stamp(path) != self._stamps.get(path, stamp(path)):
+        if path not in self._overlay and stamp(path) != self._stamps.get(path):
             return "the file was changed while it was checked"
         try:
             faithful = source.encode(source.text) == data

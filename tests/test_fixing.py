@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from made import DISPLAY, UNSAFE, finding, names
-from sampler_lint.findings import Edit, Finding, Position
+from sampler_lint.findings import Edit, FileError, Finding, Position
 from sampler_lint.fixing import (
     apply_edits,
     choose,
@@ -191,6 +191,28 @@ def test_a_character_outside_the_edits_is_found_again(
 
 
 @pytest.mark.parametrize(
+    ("place", "edits", "now"),
+    [
+        ((5, 5), [(0, 2, "abc")], (6, 6)),
+        ((5, 5), [(3, 5, "x")], (4, 4)),
+        ((5, 5), [(7, 9, "x")], (5, 5)),
+        ((5, 5), [(5, 7, "")], (5, 5)),
+        ((5, 5), [(5, 7, "abc")], (5, 8)),
+        ((5, 5), [(3, 8, "abc")], (3, 6)),
+        ((5, 5), [(5, 5, "abc")], (5, 8)),
+        ((5, 5), [(0, 1, "abc"), (3, 8, "x")], (5, 6)),
+        ((4, 8), [(5, 6, "abc")], (4, 10)),
+        ((4, 8), [(6, 8, "")], (4, 6)),
+        ((4, 8), [(0, 2, ""), (3, 5, ""), (6, 9, "ab")], (1, 4)),
+    ],
+)
+def test_where_a_place_moves_to(
+    place: tuple[int, int], edits: list[tuple[int, int, str]], now: tuple[int, int]
+) -> None:
+    assert moved(*place, [Edit("a.py", *edit) for edit in edits]) == now
+
+
+@pytest.mark.parametrize(
     "edits", [[(0, 2, ""), (1, 3, "")], [(2, 9, "")], [(3, 1, "")], [(-1, 1, "")]]
 )
 def test_edits_that_cannot_be_made_are_refused(edits: list[tuple[int, int, str]]) -> None:
@@ -203,6 +225,7 @@ def test_parses_compiles_quietly_and_runs_nothing() -> None:
         warnings.simplefilter("error")
         assert parses("x = 1 is 1\ny = '\\d'\n")
         assert parses("raise SystemExit\r\n")
+        assert parses("x: (a := 1)\n"), "this module's own __future__ is not the file's"
         for broken in ("x = ", "return 1\n", "def f():\nx", "\0", "(" * 5000):
             assert not parses(broken)
 
@@ -242,45 +265,70 @@ def test_writes_keep_the_owner(tmp_path: Path) -> None:
 def test_refuses_what_it_must_not_write(tmp_path: Path) -> None:
     target = tmp_path / "a.py"
     target.write_bytes(b"old")
-    target.chmod(0o444)
-    for path, expect, reason in [
-        (target, b"old", "read-only"),
-        (tmp_path, None, "no regular file"),
-        (tmp_path / "none.py", None, "No such file"),
+    fixed, folder, none = (str(tmp_path / name) for name in ("a.py", ".", "none.py"))
+    for mode, path, expect, reason in [
+        (0o444, fixed, b"old", "cannot be written: the file is read-only"),
+        (0o555, fixed, b"old", "cannot be written: the file is read-only"),
+        (0o644, fixed, b"other", "not written: changed by somebody else meanwhile"),
+        (0o644, folder, None, "cannot be written: is no regular file"),
+        (0o644, none, None, "cannot be written: No such file or directory"),
     ]:
-        with pytest.raises(SourceError, match=reason) as caught:
-            write_whole(str(path), b"new", expect=expect)
-        assert caught.value.error.path == str(path)
-    target.chmod(0o644)
-    with pytest.raises(SourceError, match="changed by somebody else"):
-        write_whole(str(target), b"new", expect=b"other")
+        target.chmod(mode)
+        with pytest.raises(SourceError) as caught:
+            write_whole(path, b"new", expect=expect)
+        assert caught.value.error == FileError(path, reason)
     assert target.read_bytes() == b"old"
     assert names(tmp_path) == ["a.py"]
+
+
+def test_whoever_may_not_give_a_file_away_may_write_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(*args: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    target = tmp_path / "a.py"
+    target.write_bytes(b"old")
+    monkeypatch.setattr(os, "chown", forbidden, raising=False)
+    write_whole(str(target), b"new", expect=b"old")
+    assert target.read_bytes() == b"new"
 
 
 def test_refuses_what_the_system_forbids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = tmp_path / "a.py"
     target.write_bytes(b"old")
-    for forbidden, reason in [(target, "the file is read-only"), (tmp_path, "its folder")]:
+    for forbidden, reason in [
+        (target, "cannot be written: the file is read-only"),
+        (tmp_path, "cannot be written: its folder is read-only"),
+    ]:
         # Root may write everywhere, so the answer of the system is replaced.
         monkeypatch.setattr(os, "access", lambda path, mode, no=forbidden: Path(path) != no)
-        with pytest.raises(SourceError, match=reason):
+        with pytest.raises(SourceError) as caught:
             write_whole(str(target), b"new", expect=b"old")
+        assert caught.value.error == FileError(str(target), reason)
     assert target.read_bytes() == b"old"
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace", "chmod"])
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (TimeoutError(), "TimeoutError"),
+    ],
+)
 def test_a_failed_write_leaves_the_old_file_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, error: OSError, reason: str
 ) -> None:
     def full(*args: object) -> None:
-        raise OSError(28, "No space left on device")
+        raise error
 
     target = tmp_path / "a.py"
     target.write_bytes(b"old")
     monkeypatch.setattr(os, call, full)
-    with pytest.raises(SourceError, match="cannot be written: No space left on device"):
+    with pytest.raises(SourceError) as caught:
         write_whole(str(target), b"new", expect=b"old")
+    assert caught.value.error == FileError(str(target), f"cannot be written: {reason}")
     assert target.read_bytes() == b"old"
     assert names(tmp_path) == ["a.py"]
 

@@ -670,12 +670,14 @@ class Flow:
             return self._get(
                 ("known-field", obj, name), lambda var: self._start_known_field(obj, name, var)
             )
-        if obj.site is not None and not self._finds_init(obj.cls) and name in self.fields(obj.cls):
-            return self._get(
-                ("data-field", obj, name), lambda var: self._start_data_field(obj, name, var)
-            )
-        key = ("field", obj.cls, obj.site is None, name)
         cls = obj.cls
+        key: tuple[object, ...] = ("field", cls, obj.site is None, name)
+        if obj.site is not None and not self._finds_init(cls):
+            if name in self.fields(cls):
+                return self._get(
+                    ("data-field", obj, name), lambda var: self._start_data_field(obj, name, var)
+                )
+            key = ("field", obj, name)  # a known base sets what this very object was given
         return self._get(key, lambda var: self._start_field(cls, obj, name, var))
 
     def ask_field(self, obj: Obj, name: str) -> frozenset[Value]:

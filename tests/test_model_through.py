@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trees import Tree
+from trees import TORCH, Tree
 
 
 def constants(folder: Path, source: str, label: str = "x") -> set[object] | None:
@@ -188,9 +188,63 @@ def test_a_call_of_another_function_says_nothing(tmp_path: Path) -> None:
             """,
             {"x": {"DataLoader(a)"}},
         ),
+        (
+            """
+            def inner(loader):
+                return loader, 1
+            def outer(loader):
+                return inner(loader)
+            one, _ = outer(DataLoader(a))
+            two, _ = outer(DataLoader(b))
+            probe_loader("x", one)
+            probe_loader("y", two)
+            """,
+            {"x": {"DataLoader(a)"}, "y": {"DataLoader(b)"}},
+        ),
+        (
+            """
+            class Base:
+                def fit(self, loader, other=None):
+                    probe_loader("x", loader)
+                    probe_loader("y", other)
+            class Mine(Base):
+                def fit(self, loader):
+                    super().fit(loader, DataLoader(b))
+            Mine().fit(DataLoader(a))
+            """,
+            {"x": {"DataLoader(a)"}, "y": {"DataLoader(b)"}},
+        ),
     ],
-    ids=["method", "static", "slots", "known-base", "getattr", "super"],
+    ids=["method", "static", "slots", "known-base", "getattr", "super", "tuple", "super-call"],
 )
 def test_each_gets_its_own(tmp_path: Path, source: str, expected: dict[str, set[str]]) -> None:
     tree = Tree(tmp_path, source)
     assert {label: tree.values(label) for label in expected} == expected
+
+
+def test_what_is_built_in_a_call_remembers_it_in_containers_too(tmp_path: Path) -> None:
+    source = """
+        def build():
+            return DataLoader(a), {"test": DataLoader(b)}
+        def same(pair):
+            kept = pair
+            return kept
+        train, tests = build()
+        probe_loader("x", train)
+        probe_loader("y", tests["test"])
+        outside, _ = same((DataLoader(c), 1))
+        probe_loader("z", outside)
+    """
+    tree = Tree(tmp_path, source)
+    assert tree.obj("x").through is tree.obj("y").through is tree.call("build")
+    assert tree.obj("z").through is None
+
+
+def test_names_of_a_module_that_hands_on_all_of_another(tmp_path: Path) -> None:
+    files = {
+        "main.py": "import lib\nprobe_loader('x', lib.one)\nprobe_loader('y', lib.two)\n",
+        "lib.py": "from deep import *\n",
+        "deep.py": f"{TORCH}one = DataLoader(a)\ntwo = DataLoader(b)\n",
+    }
+    tree = Tree(tmp_path, files)
+    assert (tree.values("x"), tree.values("y")) == ({"DataLoader(a)"}, {"DataLoader(b)"})

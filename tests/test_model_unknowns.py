@@ -95,11 +95,17 @@ def test_why_it_is_not_known_who_defines_a_method(
     assert tree.model.flow.method(tree.cls("C"), method) == Unknown(reason)
 
 
-def test_a_base_that_nothing_reaches_is_not_known(tmp_path: Path) -> None:
-    source = "def f():\n    return C\nclass C(f()):\n    pass\nprobe_loader('x', C())\n"
-    tree = Tree(tmp_path, {"main.py": source})
+def test_bases_and_classes_that_are_not_found(tmp_path: Path) -> None:
+    source = """
+        class Holder:
+            base: type
+        class C(Holder().base):
+            pass
+        probe_loader("x", C())
+    """
+    tree = Tree(tmp_path, source)
     flow = tree.model.flow
-    assert flow.mro(tree.cls("C"))[0] is tree.cls("C")
+    assert flow.mro(tree.cls("C"))[1:] == (Unknown("a base class that is not found"),)
     assert flow.method("no.such.Class", "f") == Unknown("no.such.Class is not known")
     assert flow.method("torch.utils.data.RandomSampler", "set_epoch") is None
 

@@ -64,6 +64,7 @@ class Bench:
         options: Options,
         *,
         overlay: Mapping[str, bytes] | None = None,
+        watch: object = None,
     ) -> Report:
         self.checks += 1
         report = Report(files=find_files(paths, options.exclude).files)
@@ -553,11 +554,9 @@ def test_what_does_not_compile_is_left_alone(bench: Bench) -> None:
 def test_a_file_that_the_check_can_no_longer_read_is_put_back(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def check(
-        paths: Sequence[str], options: Options, *, overlay: Mapping[str, bytes] | None = None
-    ) -> Report:
-        report = bench.check(paths, options, overlay=overlay)
-        if overlay and b"bar" in overlay.get("a.py", b""):
+    def check(paths: Sequence[str], options: Options, **more: Any) -> Report:
+        report = bench.check(paths, options, **more)
+        if b"bar" in more["overlay"].get("a.py", b""):
             report.findings = [found for found in report.findings if found.path != "a.py"]
             report.errors.append(FileError("a.py", "too odd for the parser"))
         return report
@@ -574,10 +573,8 @@ def test_a_file_that_the_check_can_no_longer_read_is_put_back(
 def test_another_file_that_can_no_longer_be_read_takes_nothing_back(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def check(
-        paths: Sequence[str], options: Options, *, overlay: Mapping[str, bytes] | None = None
-    ) -> Report:
-        report = bench.check(paths, options, overlay=overlay)
+    def check(paths: Sequence[str], options: Options, **more: Any) -> Report:
+        report = bench.check(paths, options, **more)
         if bench.checks > 1:
             report.errors.append(FileError("b.py", "too odd for the parser"))
         return report
@@ -591,11 +588,9 @@ def test_another_file_that_can_no_longer_be_read_takes_nothing_back(
 
 
 def test_a_file_that_appears_meanwhile_is_left_to_the_next_run(bench: Bench) -> None:
-    def check(
-        paths: Sequence[str], options: Options, *, overlay: Mapping[str, bytes] | None = None
-    ) -> Report:
+    def check(paths: Sequence[str], options: Options, **more: Any) -> Report:
         bench.put(b="foo\n")
-        return bench.check(paths, options, overlay=overlay)
+        return bench.check(paths, options, **more)
 
     bench.rules = [replacing("foo", "bar")]
     bench.put(a="foo\n")

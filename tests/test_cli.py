@@ -699,6 +699,14 @@ def test_what_the_server_lacks_is_named_only_if_it_is_its_own(monkeypatch):
         main(["server"])
 
 
+def test_explain_takes_a_place_with_its_column(buggy, capsys):
+    assert main(["explain", "train.py:39"]) == 0
+    told = capsys.readouterr().out
+    assert main(["explain", "train.py:39:13"]) == 0
+    assert capsys.readouterr().out == told
+    assert "SMP101 spoke" in told
+
+
 def test_explain_names_a_line_that_is_not_there(buggy, capsys):
     assert main(["explain", "train.py:9999"]) == 2
     err = capsys.readouterr().err

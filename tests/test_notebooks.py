@@ -167,3 +167,26 @@ def test_await_at_the_top_of_a_cell_is_right(tmp_path, capsys):
     cell = ["import torch.utils.data as data\n", "await data.get()\n", "loader = 1"]
     (tmp_path / "a.ipynb").write_text(notebook([cell]))
     assert main([str(tmp_path)]) == 0
+
+
+def test_explain_takes_the_place_that_a_finding_names(project, capsys):
+    main(["--output-format", "concise"])
+    place = capsys.readouterr().out.partition(": SMP101")[0]
+    assert main(["explain", place]) == 0
+    first, *more = capsys.readouterr().out.splitlines()
+    assert first == f"{place.rpartition(':')[0]}: train_loader.sampler.set_epoch(epoch)"
+    assert any(line.startswith("  SMP101 spoke: ") for line in more)
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("train.ipynb:3", "is a notebook: name the cell, as in 'train.ipynb:cell 1:3'"),
+        ("train.ipynb:cell 99:1", "there is no line 1 of code in cell 99"),
+        ("other.py:cell 1:1", "there is no cell"),
+    ],
+)
+def test_explain_names_a_place_that_is_not_there(project, capsys, place, said):
+    (project / "other.py").write_text("x = 1\n")
+    assert main(["explain", place]) == 2
+    assert capsys.readouterr().err == f"error: {place.partition(':')[0]}: {said}\n"

@@ -408,7 +408,7 @@ import os
 for name in ("fork", "waitid", "killpg", "mkfifo", "setsid", "chown", "geteuid"):
     if hasattr(os, name):
         delattr(os, name)
-import pkgutil, importlib, sampler_lint
+import pkgutil, importlib, tempfile, sampler_lint  # tempfile: of the real platform
 here, sys.platform = sys.platform, "win32"
 import sampler_lint.fixing
 sys.platform = here

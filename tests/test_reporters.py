@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 import unicodedata
 
 import pytest
@@ -124,6 +126,33 @@ def test_summary_of_fixes():
     assert text(mended=one) == (
         "Would fix 2 findings in 2 files; 1 left: train.py:1:1: SMP101 (no fix)\n"
     )
+
+
+@pytest.mark.parametrize("color", [False, True])
+@pytest.mark.parametrize("width", [50, 80])
+def test_a_terminal_gets_whole_words(width, color):
+    told = {
+        "why": (f"data.py:4: {'loader built here and ' * 9}kept",),
+        "applicability": Applicability.SAFE,
+    }
+    one = dataclasses.replace(finding((1, 150), (1, 152), **told), message="It is wrong, " * 20)
+    source = f"{'x' * 149}foo{'y' * 99}\n"
+    wide = text(one, source=source, color=color)
+    narrow = text(one, source=source, color=color, width=width)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", narrow).splitlines()
+    assert max(map(len, lines)) <= width
+    assert sum(line.startswith("    ") and "wrong" in line for line in lines) >= 2
+    assert lines[-1] == wide.splitlines()[-1]
+    shown, carets = next(
+        (lines[number - 1], line) for number, line in enumerate(lines) if "^" in line
+    )
+    assert shown[carets.index("^") : carets.rindex("^") + 1] == "fo"
+    assert "..." in shown
+    without_source = [
+        " ".join(each.split())
+        for each in (text(one, source=b"\xff"), text(one, source=b"\xff", width=width))
+    ]
+    assert without_source[0] == without_source[1]
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,11 @@ def explain(
     row: int,
     overlay: Mapping[str, bytes] | None = None,
     options: Options | OptionsOf = DEFAULTS,
+    cell: int | None = None,
 ) -> list[str]:
     """Lines of text that say what is known at ``path:row`` and what each rule made of it.
+
+    In a notebook, ``row`` is that of the ``cell`` with the given number.
 
     Raises:
         SourceError: the file cannot be read or parsed, or has no such line.
@@ -50,15 +53,14 @@ def explain(
     if module is None:
         errors = tree.project.problems({absolute: path})
         raise SourceError(errors[0] if errors else FileError(path, "no such file or directory"))
-    lines = len(module.source.line_starts)
-    if not 1 <= row <= lines:
-        raise SourceError(FileError(path, f"there is no line {row}; the last is {lines}"))
+    shown = f"{path}:{row}" if cell is None else f"{path}:cell {cell}:{row}"
+    row = module.source.row_in(cell, row)
     model = tree.model
     model.silences = []
     from sampler_lint.rules import all_rules
 
     found = tree.findings(all_rules()).get(absolute, [])
-    out = [f"{path}:{row}: {module.source.line(row).strip()}"]
+    out = [f"{shown}: {module.source.line(row).strip()}"]
     here = list(_statements_at(module, row))
     out += _names(model, here, row)
     out += _loops(model, here)

@@ -88,13 +88,29 @@ class Notebook:
         Raises:
             LookupError: no cell has that row.
         """
+        for cell, rows in self._rows():
+            if row in rows:
+                return cell.number, row - rows.start + 1
+        raise LookupError(row)
+
+    def row(self, number: int, inner: int) -> int:
+        """The row of :attr:`source` that :meth:`place` says is ``inner`` of the cell ``number``.
+
+        Raises:
+            LookupError: there is no such cell, or it has no such row.
+        """
+        for cell, rows in self._rows():
+            if cell.number == number and 1 <= inner <= len(rows):
+                return rows[inner - 1]
+        raise LookupError(number, inner)
+
+    def _rows(self) -> Iterator[tuple[Cell, range]]:
+        """Each cell and its rows in :attr:`source`."""
         start = 2
         for cell in self.cells:
-            count = cell.python.count("\n") + 1
-            if start <= row < start + count:
-                return cell.number, row - start + 1
-            start += count + 1
-        raise LookupError(row)
+            end = start + cell.python.count("\n") + 1
+            yield cell, range(start, end)
+            start = end + 1
 
     def file_row(self, row: int) -> int:
         """The row of the notebook's JSON that holds a row of :attr:`source`, from 1.

@@ -251,6 +251,31 @@ class SourceFile:
         number, inner = self._notebook.place(row)
         return Cell(number, row - inner + 1, self._notebook.file_row(row))
 
+    def row_in(self, cell: int | None, row: int) -> int:
+        """The row of the text that is ``row`` of the cell with that number, if it is a notebook.
+
+        Raises:
+            SourceError: there is none, or only one of file and place is a notebook's.
+        """
+        if self._notebook is None:
+            if cell is None and row <= len(self.line_starts):
+                return row
+            last = f"line {row}; the last is {len(self.line_starts)}"
+            raise SourceError(
+                FileError(self.path, f"there is no {last if cell is None else 'cell'}")
+            )
+        if cell is None:
+            shown = f"{self.path}:cell 1:{row}"
+            raise SourceError(
+                FileError(self.path, f"is a notebook: name the cell, as in {shown!r}")
+            )
+        try:
+            return self._notebook.row(cell, row)
+        except LookupError:
+            raise SourceError(
+                FileError(self.path, f"there is no line {row} of code in cell {cell}")
+            ) from None
+
     @cached_property
     def line_starts(self) -> list[int]:
         """Offset of the first character of each line (lines end in LF, CRLF or CR)."""

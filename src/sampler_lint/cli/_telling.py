@@ -68,6 +68,8 @@ class Teller:
         listener = None if arguments.output_file else self._stream
         color = wants_color(arguments.color, listener)
         more.setdefault("errors", len(report.errors))
+        suppressed = report.suppressed if arguments.show_suppressed else []
+        left_out = {**report.left_out, "suppressed": suppressed}
         return Outcome(
             report.findings,
             files=len(report.files),
@@ -75,9 +77,10 @@ class Teller:
             quiet=arguments.quiet,
             unsafe=arguments.unsafe_fixes,
             color=color,
+            width=_width(listener),
             hyperlinks=color and follows_links(listener, os.environ),
-            suppressed=report.suppressed if arguments.show_suppressed else (),
-            left_out={why: len(findings) for why, findings in report.left_out.items() if findings},
+            suppressed=suppressed,
+            left_out={why: len(findings) for why, findings in left_out.items() if findings},
             rules=_rule_texts,
             **more,
         )
@@ -111,6 +114,15 @@ class Teller:
                 file.write(text)
         except OSError as error:
             raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
+
+
+def _width(stream: object) -> int | None:
+    """The columns of the terminal behind ``stream``; None if there is none."""
+    if not getattr(stream, "isatty", bool)():
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns
 
 
 def follows_links(stream: object, environment: Mapping[str, str]) -> bool:

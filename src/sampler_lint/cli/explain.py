@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from sampler_lint.cli._common import CLEAN, FAILED, Parser, complain
 from sampler_lint.cli._settings import Settings, add_configuring
+
+#: A place as findings name it; the column is not looked at.
+_PLACE = re.compile(
+    r"(?P<path>.+?)(:cell (?P<cell>[0-9]+))?:(?P<row>[1-9][0-9]*)(:[0-9]+)?:?", re.DOTALL
+)
 
 
 def main(argv: Sequence[str]) -> int:
     """Print what is known about the line asked for and return the exit code."""
     parser = make_parser()
     arguments = parser.parse_args(argv)
-    path, _, row = arguments.place.rpartition(":")
-    if not path or not row.isdecimal():
+    place = _PLACE.fullmatch(arguments.place)
+    if place is None:
         parser.error(f"{arguments.place}: give a file and a line, as in train.py:31")
+    cell = None if place["cell"] is None else int(place["cell"])
     from sampler_lint.explain import explain
     from sampler_lint.reporters.text import visible
     from sampler_lint.source import SourceError
 
     try:
-        lines = explain(path, int(row), options=Settings(arguments).options)
+        lines = explain(
+            *(place["path"], int(place["row"])), options=Settings(arguments).options, cell=cell
+        )
     except SourceError as error:
         complain(str(error.error))
         return FAILED
@@ -34,6 +43,11 @@ def make_parser() -> Parser:
         prog="sampler-lint explain",
         description="Say what is known about a line, and why each rule spoke or kept silent.",
     )
-    parser.add_argument("place", metavar="PATH:LINE")
+    parser.add_argument(
+        "place",
+        metavar="PATH:LINE",
+        help="as a finding names it: train.py:31 or train.py:31:9; 'eda.ipynb:cell 3:12' in "
+        "a notebook",
+    )
     add_configuring(parser)
     return parser

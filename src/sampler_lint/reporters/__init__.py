@@ -90,6 +90,8 @@ class Outcome:
     unsafe: bool = False
     """Whether ``--unsafe-fixes`` was given."""
     color: bool = False
+    width: int | None = None
+    """The columns of the terminal; None if there is none, and lines are as long as they are."""
     hyperlinks: bool = False
     """Whether the terminal follows links (OSC 8)."""
     suppressed: Sequence[Finding] = ()

@@ -6,6 +6,7 @@ escaped, so that no file can send a command to the terminal that shows it.
 
 from __future__ import annotations
 
+import textwrap
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -16,9 +17,13 @@ from sampler_lint.source import SourceFile
 
 _TAB = 4
 _WIDTH = 110
-"""Terminal cells of one source line that are shown."""
+"""Terminal cells of one source line that are shown at most."""
 _ROWS = 5
 """Rows of one finding that are shown."""
+_LEAST = 40
+"""The same in a very narrow terminal."""
+_INDENT = 4
+"""Spaces before the further rows of a text that is too long for one."""
 _CUT = "..."
 _LEFT = 20
 """When more is left, the summary counts by reason; where it is, is told above."""
@@ -187,24 +192,45 @@ def marked(finding: Finding, outcome: Outcome, paint: Painter) -> str:
 
 
 def _finding(finding: Finding, outcome: Outcome, paint: Painter) -> Iterator[str]:
-    yield heading(finding, outcome, paint)
+    width = outcome.width
+    message = visible(finding.message)
+    place = len(heading(finding, outcome)) - len(message)
+    yield _folded(heading(finding, outcome, paint).removesuffix(message), place, message, width)
     source = outcome.sources(finding.path)
     if source is not None:
-        yield from _snippet(finding, source, paint)
+        yield from _snippet(finding, source, paint, width)
     for why in finding.why:
-        yield f"    {paint('blue', 'note:')} {visible(why)}"
+        yield _folded(f"    {paint('blue', 'note:')} ", len("    note: "), visible(why), width)
     if finding.fix is not None:
         fix = _HELP[finding.fix.applicability].format(visible(finding.fix.message))
-        yield f"    {paint('cyan', 'help:')} {fix}"
+        yield _folded(f"    {paint('cyan', 'help:')} ", len("    help: "), fix, width)
 
 
-def _snippet(finding: Finding, source: SourceFile, paint: Painter) -> Iterator[str]:
+def _folded(head: str, cells: int, text: str, width: int | None) -> str:
+    """``text`` behind ``head``, which takes so many cells, in rows of at most ``width`` cells."""
+    if width is None:
+        return f"{head}{text}"
+    rows = textwrap.wrap(
+        text,
+        width,
+        initial_indent=" " * cells,
+        subsequent_indent=" " * _INDENT,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return head + "\n".join(rows).removeprefix(" " * cells)
+
+
+def _snippet(
+    finding: Finding, source: SourceFile, paint: Painter, width: int | None
+) -> Iterator[str]:
     """The finding's rows with a numbered margin, each underlined where the finding is."""
     first, last = finding.start.row, finding.end.row
     rows = list(range(first, min(last, len(source.line_starts)) + 1))
     above = first - finding.shown[0].row
     margin = len(str(last - above))
     bar = paint("blue", "|")
+    room = _WIDTH if width is None else max(_LEAST, min(_WIDTH, width - margin - len(" | ......")))
     if rows:
         yield f"{'':{margin}} {bar}"
     for row in rows:
@@ -216,14 +242,16 @@ def _snippet(finding: Finding, source: SourceFile, paint: Painter) -> Iterator[s
         body = len(line) - len(line.lstrip())
         start = finding.start.column - 1 if row == first else body
         end = finding.end.column - 1 if row == last else len(line.rstrip())
-        shown, mark = _underlined(line, start, end)
+        shown, mark = _underlined(line, start, end, room)
         number = paint("blue", f"{row - above:{margin}}")
         yield f"{number} {bar} {shown}".rstrip()
         yield f"{'':{margin}} {bar} {mark[0]}{paint('red', mark[1])}"
 
 
-def _underlined(line: str, start: int, end: int) -> tuple[str, tuple[str, str]]:
-    """``line`` as shown, and the padding and carets that go beneath characters start to end."""
+def _underlined(line: str, start: int, end: int, room: int) -> tuple[str, tuple[str, str]]:
+    """``line`` as shown in ``room`` cells, and the padding and carets that go beneath characters
+    start to end.
+    """
     shown: list[str] = []
     edges = [0]
     for character in line:
@@ -236,11 +264,11 @@ def _underlined(line: str, start: int, end: int) -> tuple[str, tuple[str, str]]:
     end = max(start, min(end, len(line)))
 
     low, high = 0, len(line)
-    if edges[-1] > _WIDTH:
+    if edges[-1] > room:
         # Keep some of what stands before the finding, and the finding's beginning.
-        left = min(max(0, edges[start] - _WIDTH // 3), edges[-1] - _WIDTH)
+        left = min(max(0, edges[start] - room // 3), edges[-1] - room)
         low = next(index for index, edge in enumerate(edges) if edge >= left)
-        high = max(index for index, edge in enumerate(edges) if edge <= left + _WIDTH)
+        high = max(index for index, edge in enumerate(edges) if edge <= left + room)
     before, after = _CUT if low else "", _CUT if high < len(line) else ""
     end = max(start, min(end, high))
     padding = len(before) + edges[start] - edges[low]

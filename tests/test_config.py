@@ -345,6 +345,23 @@ def test_a_key_on_the_command_line_holds_in_every_configuration(project: Path) -
     assert main(["--config", "select=['SMP2']", "--extend-select", "SMP101"]) == 1
 
 
+def test_show_files(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("b.py", "a.ipynb", "notes.txt", "third/c.py"):
+        (project / name).parent.mkdir(exist_ok=True)
+        (project / name).write_text("no Python (")
+    assert main(["--show-files", "--exclude", "third/"]) == 0
+    listed = capsys.readouterr().out.splitlines()
+    assert {"a.ipynb", "b.py"} <= {*listed}
+    assert listed == sorted(listed)
+    assert not {"notes.txt", "third/c.py"} & {*listed}
+    assert main(["--show-files", "third/c.py", "missing.py"]) == 2
+    out, err = capsys.readouterr()
+    assert out == "third/c.py\n"
+    assert err.startswith("error: missing.py: ")
+    assert main(["--show-files", "--force-exclude", "--exclude", "third/", "third/c.py"]) == 0
+    assert capsys.readouterr().out == ""
+
+
 def test_show_settings(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "extend-select = ['SMP405']\nignore = ['SMP2']\nper-file-ignores = { 'a.py' = ['SMP1'] }"
     text += "\ntorch-version = '2.4'\n"

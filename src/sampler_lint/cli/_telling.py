@@ -43,6 +43,9 @@ def add_telling(parser: argparse.ArgumentParser) -> None:
         help="print what holds for each PATH and which rule is on, and why; check nothing",
     )
     group.add_argument(
+        "--show-files", action="store_true", help="print the files that would be checked"
+    )
+    group.add_argument(
         "--exit-zero",
         action="store_true",
         help="exit 0 even with findings or files that cannot be read",

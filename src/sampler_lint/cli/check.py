@@ -26,6 +26,7 @@ from sampler_lint.cli._telling import Teller, add_telling
 
 if TYPE_CHECKING:
     from sampler_lint.findings import FileError
+    from sampler_lint.options import OptionsOf
 
 _STDIN = "-"
 
@@ -93,6 +94,8 @@ def main(argv: Sequence[str]) -> int:
         from sampler_lint.trees import not_excluded
 
         paths = not_excluded(paths, options)
+    if arguments.show_files:
+        return _show_files(paths, options)
     if arguments.add_noqa or arguments.write_baseline is not None:
         if fixing or overlay:
             raise UsageError("--add-noqa and --write-baseline neither fix nor read standard input")
@@ -146,6 +149,17 @@ def _inputs(arguments: argparse.Namespace) -> tuple[list[str], dict[str, bytes]]
         raise UsageError("standard input (-) goes with no other path")
     name = arguments.stdin_filename or _STDIN
     return [name], {name: sys.stdin.buffer.read()}
+
+
+def _show_files(paths: Sequence[str], options: OptionsOf) -> int:
+    from sampler_lint.reporters.text import visible
+    from sampler_lint.trees import find
+
+    found = find(paths, options)
+    for path in sorted(found.files):
+        print(visible(path))
+    complain_of(found.errors)
+    return FAILED if found.errors else CLEAN
 
 
 def _exit_code(arguments: argparse.Namespace, errors: Sequence[FileError], *, found: bool) -> int:

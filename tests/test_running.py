@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Project
 from sampler_lint.model.running import prelude
 from sampler_lint.model.running.interpreter import Interpreter
-from sampler_lint.model.running.trials import Trials, World
+from sampler_lint.model.running.trials import Trial, Trials, World
 from sampler_lint.model.running.values import Data, RaisedError, Source
 
 HEAD = "import math, random\nimport torch\nfrom torch.utils.data import *\n"
@@ -316,3 +317,128 @@ def test_arguments_say_by_their_names_what_they_are(
         assert (trials.usual, bool(trials.unknown)) == ((), True)
     else:
         assert handed_out(trials, World(7, 2, 2))[0] == expected
+
+
+SHARE = """
+    def __iter__(self):
+        mine = [i for i in range(len(self.data)) if i % self.world == self.rank]
+        return iter(mine[: self.most] if self.most else mine)
+    def __len__(self):
+        return len(list(iter(self)))
+"""
+
+
+def test_limits_that_a_constructor_looks_for_in_its_keywords_are_tried(tmp_path: Path) -> None:
+    body = (
+        """
+    def __init__(self, data, world_size, rank, **more):
+        self.data, self.world, self.rank = data, world_size, rank
+        self.most = more.get("max_frames", None)
+        self.seed = more.get("seed_limit", None)
+        self.other = more.get("other", 3)
+"""
+        + SHARE
+    )
+    said = {trial.also for trial in tried(tmp_path, body).varied}
+    assert said == {"max_frames=3"}
+
+
+def test_an_option_that_is_not_understood_leaves_the_others(tmp_path: Path) -> None:
+    body = (
+        """
+    def __init__(self, data, world_size, rank, odd=False, cut=False):
+        self.data, self.world, self.rank = data, world_size, rank
+        self.most = open("limit").read() if odd else 3 if cut else None
+        if odd: open([1])
+"""
+        + SHARE
+    )
+    assert {trial.also for trial in tried(tmp_path, body).varied} == {"cut=True"}
+
+
+def test_a_class_without_constructor_or_base_is_tried_too(tmp_path: Path) -> None:
+    model = model_of(tmp_path, "# sampler\nclass S:\n    def __iter__(self): return iter([3, 4])\n")
+    trials = model.trials(class_of(model))
+    assert handed_out(trials, World(7, 2, 2)) == [(3, 4), (3, 4)]
+    assert trials.usual[0].story == "8 samples, 2 ranks"
+
+
+@pytest.mark.parametrize(
+    ("params", "resumed"),
+    [("", True), ("step, batch_size", True), ("iteration=0", True), ("how_far", False)],
+)
+def test_what_a_checkpoint_is_told(tmp_path: Path, params: str, resumed: bool) -> None:
+    body = (
+        f"""
+    def __init__(self, data, world_size, rank):
+        self.data, self.world, self.rank, self.most = data, world_size, rank, None
+    def state_dict(self{", " if params else ""}{params}):
+        return {{"at": 3 % 7}}
+    def load_state_dict(self, state):
+        pass
+"""
+        + SHARE
+    )
+    trials = tried(tmp_path, body)
+    assert bool(trials.resumed) is resumed
+    # More steps than an epoch has can only be told, not counted.
+    assert bool(trials.overrun) is ("step" in params)
+
+
+def test_a_world_is_told_in_words(tmp_path: Path) -> None:
+    body = """
+    def __init__(self, data, shuffle=False):
+        self.data, self.shuffle = data, shuffle
+    def __iter__(self):
+        left = list(range(len(self.data)))
+        while len(left) % 2 and not self.shuffle:
+            pass
+        return iter(left)
+"""
+    (stuck,) = {trial.story for trial in tried(tmp_path, body).stuck}
+    assert stuck == "13 samples, 2 ranks"
+    single = body.replace("len(left) % 2 and not self.shuffle", "len(left) == 7")
+    assert [trial.story for trial in tried(tmp_path, single).stuck] == [
+        "7 samples, 2 ranks, batches of one sample",
+        "7 samples, 2 ranks, shuffle=True, batches of one sample",
+    ]
+    alone = Trial(World(1, 1, 4), (), takes_batch_size=True, takes_drop_last=False)
+    assert alone.story == "1 sample, batch_size=4"
+
+
+@pytest.mark.parametrize(
+    ("head", "reason"),
+    [
+        ("@wrapped\nclass S(Sampler):", "a decorated class"),
+        ("class S(Sampler, strict=True):", "a class with keywords"),
+        ("def f():\n  class S(Sampler):", "a nested class"),
+    ],
+)
+def test_classes_that_are_not_tried(tmp_path: Path, head: str, reason: str) -> None:
+    text = (
+        f"from torch.utils.data import Sampler\n{head}\n    def __iter__(self): return iter([])\n"
+    )
+    model = model_of(tmp_path, text)
+    trials = model.trials(class_of(model))
+    assert trials.usual == ()
+    assert reason in trials.unknown
+
+
+def test_classes_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    text = "from torch.utils.data import Sampler\n"
+    text += "if 1:\n    class S(Sampler): pass\nelse:\n    class S(Sampler): pass\n"
+    model = model_of(tmp_path, text)
+    run = Interpreter(model.project)
+    assert [run.class_of(cls).node.lineno for _, cls in model.classes()] == [3, 5]
+
+
+def test_a_file_that_the_interpreter_cannot_parse_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = model_of(tmp_path, "from torch.utils.data import Sampler\nclass S(Sampler): pass\n")
+
+    def parse(text: str) -> ast.Module:
+        raise RecursionError
+
+    monkeypatch.setattr(ast, "parse", parse)
+    assert "the file" in model.trials(class_of(model)).unknown

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sampler_lint.findings import Position
-from sampler_lint.source import SourceError, SourceFile, is_candidate, read_bytes
+from sampler_lint.model.extract import FactsError, check_syntax, parse
+from sampler_lint.source import SourceError, SourceFile, as_declared, is_candidate, read_bytes
 
 
 @pytest.mark.parametrize(
@@ -139,3 +140,43 @@ def test_candidates_say_a_word_of_ours() -> None:
 )
 def test_what_makes_a_candidate(text: bytes, candidate: bool) -> None:
     assert is_candidate(text) is candidate
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "type Pair[T] = tuple[T, T]\nsampler = make(1)\n",
+        "type  Plain = int ; sampler = make(1)\n",
+        "def first[T](x: T) -> T: return x\nsampler = make(1)\n",
+        "class Box[T: int](Base): pass\nsampler = make(1)\n",
+        "x = f'{a['b']}'; sampler = make(1)\n",
+        'x = f"""{\n  a\n} {b["""c"""]}"""; sampler = make(1)\n',
+    ],
+)
+def test_syntax_of_a_newer_python_leaves_places_as_they_are(text: str) -> None:
+    check_syntax(text)
+    (call,) = (
+        node
+        for node in ast.walk(parse(text))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "make"
+    )
+    row = text[: text.index("make")].count("\n") + 1
+    assert (call.lineno, text.splitlines()[row - 1][call.col_offset :]) == (row, "make(1)")
+
+
+@pytest.mark.parametrize(
+    ("text", "row"),
+    [("type X = int\nb'\u00e9'\n", None), ("x\0 = 1\n", None), ("x = 1\nf() = 2\n", 2)],
+)
+def test_what_no_python_reads_is_said(text: str, row: int | None) -> None:
+    with pytest.raises(FactsError, match="is no valid Python") as caught:
+        parse(text)
+    assert row is None or caught.value.row == row
+    with pytest.raises(FactsError, match="is no valid Python"):
+        check_syntax(text)
+
+
+def test_text_that_its_own_cookie_cannot_encode_stays_utf_8() -> None:
+    for text in ("# coding: nowhere\nx = 1\n", "# coding: ascii\nx = '\u00e9'\n"):
+        assert as_declared(text) == text.encode()
+    assert as_declared("# coding: latin-1\n# \u00e9\n") == b"# coding: latin-1\n# \xe9\n"

@@ -41,6 +41,23 @@ def answer(source: str) -> set[str]:
             options = {**options, "seed": 1}
         probe_loader("x", options["loader"])
     """,
+    early_return="""
+        def build():
+            if a is None:
+                return
+            return DataLoader(a)  # is DataLoader(a)
+        loader = build()
+        probe_loader("x", loader)
+    """,
+    recursive_factory="""
+        def build(deeper):
+            if deeper is None:
+                return
+            if deeper:
+                return build(deeper - 1)
+            return DataLoader(a)  # is DataLoader(a)
+        probe_loader("x", build(3))
+    """,
     annotated="""
         loader: DataLoader = DataLoader(a)  # is DataLoader(a)
         probe_loader("x", loader)
@@ -824,6 +841,9 @@ def test_whether_a_sampler_shuffles_follows_the_call(
         ("flag", None),
         ("flag or 5", None),
         ("read()", None),
+        ("True and 1 and 2", {True, 1, 2}),
+        ("0 or SPLIT or 2", {0, "train", 2}),
+        ("3 < 4", None),
     ],
 )
 def test_constants(tmp_path: Path, expression: str, values: set[object] | None) -> None:
@@ -831,7 +851,82 @@ def test_constants(tmp_path: Path, expression: str, values: set[object] | None) 
     assert tree.model.flow.constants(tree.asked("x")) == values
 
 
+def test_constants_of_one_call(tmp_path: Path) -> None:
+    source = """
+        def build(data, shuffle, size=4, *more):
+            mine = size
+            other = shuffle
+            probe_loader("size", mine)
+            probe_loader("shuffle", other)
+            probe_loader("more", more)
+        build(d, True)
+        build(d, read(), 8)
+    """
+    tree = Tree(tmp_path, source)
+    first, second = tree.model.project.calls_named("build")
+    constants = tree.model.flow.constants
+    assert constants(None) is None
+    assert constants(tree.asked("size")) == {4, 8}
+    assert [constants(tree.asked("size"), call) for call in (first, second)] == [{4}, {8}]
+    assert [constants(tree.asked("shuffle"), call) for call in (first, second)] == [{True}, None]
+    assert constants(tree.asked("more"), first) is None
+
+
 # classes
+
+
+def test_what_a_constructor_takes(tmp_path: Path) -> None:
+    source = """
+        from elsewhere import Thing
+        class Plain: pass
+        class Named:
+            def __init__(self, data, *rest, size=3, **more): pass
+        class Inherits(Named): pass
+        class Torch(DistributedSampler): pass
+        class Far(Thing): pass
+        class Made(make_base()): pass
+    """
+    tree = Tree(tmp_path, source)
+    told = {name: tree.model.flow.params(tree.cls(name)) for name in ("Plain", "Named", "Inherits")}
+    assert told == {"Plain": (), "Named": ("data",), "Inherits": ("data",)}
+    torch = tree.model.flow.params(tree.cls("Torch"))
+    assert torch is not None
+    assert torch[:3] == ("dataset", "num_replicas", "rank")
+    assert tree.model.flow.params(tree.cls("Far")) is None
+    assert tree.model.flow.params(tree.cls("Made")) is None
+
+
+def test_a_hierarchy_may_be_too_deep(tmp_path: Path) -> None:
+    source = "".join(f"class C{n}(C{n - 1}): pass\n" for n in range(1, 300))
+    tree = Tree(tmp_path, "class C0(Sampler): pass\n" + source)
+    assert tree.model.is_a(tree.cls("C299"), "torch.utils.data.Sampler") is None
+    assert tree.model.is_a(tree.cls("C9"), "torch.utils.data.Sampler") is True
+
+
+def test_why_attributes_of_a_class_may_be_others(tmp_path: Path) -> None:
+    source = """
+        class Made(make_base()): pass
+        class Meta(Sampler, metaclass=Registry): pass
+        class Abstract(Sampler, metaclass=ABCMeta): pass
+        class Loads(Sampler):
+            def load(self, state):
+                self.__dict__ = state
+        class Wrapped(Sampler):
+            def __getattr__(self, name):
+                return getattr(self.inner, name)
+        @traced
+        class Decorated(Sampler): pass
+    """
+    tree = Tree(tmp_path, source)
+    reasons = {cls.name: tree.model.attributes(cls).open for _, cls in tree.model.classes()}
+    assert reasons.pop("Abstract") is None
+    assert reasons.pop("Made") is not None
+    assert {name: reason and reason.split(" ", 1)[1] for name, reason in reasons.items()} == {
+        "Meta": "has a metaclass",
+        "Loads": "uses __dict__",
+        "Wrapped": "defines __getattr__",
+        "Decorated": "is decorated",
+    }
 
 
 HIERARCHY = """

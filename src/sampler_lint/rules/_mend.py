@@ -305,20 +305,8 @@ def reads_within(scope: Scope, owner: Stmt, value: Expr, attribute: str) -> list
     ]
 
 
-def binds(body: Iterable[Stmt], name: str) -> bool:
-    """Whether a statement of the body (or inside it) assigns ``name``."""
-    for stmt in statements(body):
-        if isinstance(stmt, Import):
-            continue
-        for binding in stmt.scope.bindings.get(name, ()):
-            if binding.stmt is stmt:
-                return True
-    return False
-
-
 __all__ = [
     "add_keyword",
-    "binds",
     "define_helper",
     "drop_argument",
     "first_definition",

@@ -14,12 +14,10 @@ from sampler_lint.model.facts import (
     Define,
     Expr,
     Function,
-    Import,
     Name,
     Node,
     Scope,
     Stmt,
-    statements,
     walk,
 )
 from sampler_lint.model.project import Module

@@ -736,6 +736,26 @@ def test_rule_json(capsys):
     )
 
 
+@pytest.mark.parametrize("arguments", [["rule", "--all"], ["explain", "train.py:39"]])
+def test_what_is_explained_fits_a_terminal(buggy, monkeypatch, capsys, arguments):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    assert main(arguments) == 0
+    told = capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys, "stdout", Terminal())
+    assert main(arguments) == 0
+    shown = sys.stdout.getvalue()
+    assert shown.split() == told.split()
+    assert max(map(len, told.splitlines())) > 80
+    assert not [line for line in shown.splitlines() if len(line) > 80 and " " in line.strip()]
+    assert shown.count("\n\n") == told.count("\n\n")
+    items = [line for line in told.splitlines() if line.startswith("    - ")]
+    assert sum(line.startswith("    - ") for line in shown.splitlines()) == len(items)
+
+
 def test_unknown_rule(capsys):
     assert main(["rule", "SMP1"]) == 2
     assert capsys.readouterr().err == (

@@ -93,6 +93,15 @@ def wants_color(choice: str, stream: object) -> bool:
     return isatty()
 
 
+def columns_of(stream: object) -> int | None:
+    """The columns of the terminal behind ``stream``; None if there is none."""
+    if not getattr(stream, "isatty", bool)():
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns
+
+
 def write_bytes(data: bytes) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(data)

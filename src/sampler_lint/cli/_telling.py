@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sampler_lint.cli._common import UsageError, output_format, wants_color
+from sampler_lint.cli._common import UsageError, columns_of, output_format, wants_color
 
 if TYPE_CHECKING:
     from sampler_lint.engine import Report
@@ -80,7 +80,7 @@ class Teller:
             quiet=arguments.quiet,
             unsafe=arguments.unsafe_fixes,
             color=color,
-            width=_width(listener),
+            width=columns_of(listener),
             hyperlinks=color and follows_links(listener, os.environ),
             suppressed=suppressed,
             left_out={why: len(findings) for why, findings in left_out.items() if findings},
@@ -117,15 +117,6 @@ class Teller:
                 file.write(text)
         except OSError as error:
             raise UsageError(f"{path}: cannot be written: {error.strerror}") from error
-
-
-def _width(stream: object) -> int | None:
-    """The columns of the terminal behind ``stream``; None if there is none."""
-    if not getattr(stream, "isatty", bool)():
-        return None
-    import shutil
-
-    return shutil.get_terminal_size().columns
 
 
 def follows_links(stream: object, environment: Mapping[str, str]) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 
-from sampler_lint.cli._common import CLEAN, FAILED, Parser, complain
+from sampler_lint.cli._common import CLEAN, FAILED, Parser, columns_of, complain
 from sampler_lint.cli._settings import Settings, add_configuring
 
 #: A place as findings name it; the column is not looked at.
@@ -23,7 +24,7 @@ def main(argv: Sequence[str]) -> int:
         parser.error(f"{arguments.place}: give a file and a line, as in train.py:31")
     cell = None if place["cell"] is None else int(place["cell"])
     from sampler_lint.explain import explain
-    from sampler_lint.reporters.text import visible
+    from sampler_lint.reporters.text import folded, visible
     from sampler_lint.source import SourceError
 
     try:
@@ -33,7 +34,10 @@ def main(argv: Sequence[str]) -> int:
     except SourceError as error:
         complain(str(error.error))
         return FAILED
-    print("\n".join(map(visible, lines)))
+    width = columns_of(sys.stdout)
+    for line in map(visible, lines):
+        margin = len(line) - len(line.lstrip())
+        print(" " * margin + folded(line.lstrip(), width, before=margin, hanging=margin + 4))
     return CLEAN
 
 

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
-from sampler_lint.cli._common import CLEAN, Parser, UsageError, add_output_format
+from sampler_lint.cli._common import (
+    CLEAN,
+    Parser,
+    UsageError,
+    add_output_format,
+    columns_of,
+)
 
 if TYPE_CHECKING:
     from sampler_lint.rules import Described
+
+
+_ITEM = "- "
 
 
 def main(argv: Sequence[str]) -> int:
@@ -30,7 +41,9 @@ def main(argv: Sequence[str]) -> int:
         pages = [_rule_data(each) for each in rules]
         print(json.dumps(pages[0] if code else pages, indent=2))
     else:
-        print("\n\n".join(map(_rule_page, rules)))
+        text = "\n\n".join(map(_rule_page, rules))
+        width = columns_of(sys.stdout)
+        print(text if width is None else "\n".join(_rows(text.splitlines(), width)))
     return CLEAN
 
 
@@ -53,6 +66,33 @@ def _rule_data(rule: Described) -> dict[str, str | bool]:
 
 def _line(rule: Described) -> str:
     return f"{rule.code}  {rule.name}{'' if rule.default else '  (off by default)'}"
+
+
+def _rows(lines: Iterable[str], width: int) -> Iterator[str]:
+    """The lines of a page, in paragraphs that fit a terminal."""
+    from sampler_lint.reporters.text import folded
+
+    for (blank, _), paragraph in groupby(_placed(lines), key=lambda placed: placed[0]):
+        rows = [line for _, line in paragraph]
+        if blank:
+            yield from rows
+            continue
+        margin = len(rows[0]) - len(rows[0].lstrip())
+        hanging = margin + (2 if rows[0].lstrip().startswith(_ITEM) else 0)
+        text = " ".join(map(str.strip, rows))
+        yield " " * margin + folded(text, width, before=margin, hanging=hanging)
+
+
+def _placed(lines: Iterable[str]) -> Iterator[tuple[tuple[bool, int], str]]:
+    """Each line with whether it is blank, and the number of its paragraph or item of a list."""
+    number, margin = 0, 0
+    for line in lines:
+        here = len(line) - len(line.lstrip())
+        item = line.lstrip().startswith(_ITEM)
+        if item or here != margin:
+            number += 1
+        margin = here + 2 if item else here
+        yield (not line, number), line
 
 
 def _rule_page(rule: Described) -> str:

@@ -93,6 +93,24 @@ def summary(outcome: Outcome) -> str:
     return f"All clear: {files} checked{left_out}."
 
 
+def folded(text: str, width: int | None, *, before: int = 0, hanging: int = _INDENT) -> str:
+    """``text`` in rows of at most ``width`` characters, broken between words.
+
+    ``before`` characters stand before the first row already, ``hanging`` spaces go before others.
+    """
+    if width is None:
+        return text
+    rows = textwrap.wrap(
+        text,
+        width,
+        initial_indent=" " * before,
+        subsequent_indent=" " * hanging,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(rows).removeprefix(" " * before)
+
+
 def visible(text: str) -> str:
     """``text`` with every unprintable character as its escape."""
     if text.isprintable():
@@ -194,31 +212,19 @@ def marked(finding: Finding, outcome: Outcome, paint: Painter) -> str:
 def _finding(finding: Finding, outcome: Outcome, paint: Painter) -> Iterator[str]:
     width = outcome.width
     message = visible(finding.message)
-    place = len(heading(finding, outcome)) - len(message)
-    yield _folded(heading(finding, outcome, paint).removesuffix(message), place, message, width)
+    place = heading(finding, outcome, paint).removesuffix(message)
+    before = len(heading(finding, outcome)) - len(message)
+    yield place + folded(message, width, before=before)
     source = outcome.sources(finding.path)
     if source is not None:
         yield from _snippet(finding, source, paint, width)
     for why in finding.why:
-        yield _folded(f"    {paint('blue', 'note:')} ", len("    note: "), visible(why), width)
+        why = folded(visible(why), width, before=len("    note: "))
+        yield f"    {paint('blue', 'note:')} {why}"
     if finding.fix is not None:
         fix = _HELP[finding.fix.applicability].format(visible(finding.fix.message))
-        yield _folded(f"    {paint('cyan', 'help:')} ", len("    help: "), fix, width)
-
-
-def _folded(head: str, cells: int, text: str, width: int | None) -> str:
-    """``text`` behind ``head``, which takes so many cells, in rows of at most ``width`` cells."""
-    if width is None:
-        return f"{head}{text}"
-    rows = textwrap.wrap(
-        text,
-        width,
-        initial_indent=" " * cells,
-        subsequent_indent=" " * _INDENT,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return head + "\n".join(rows).removeprefix(" " * cells)
+        fix = folded(fix, width, before=len("    help: "))
+        yield f"    {paint('cyan', 'help:')} {fix}"
 
 
 def _snippet(

@@ -1,6 +1,7 @@
 """The test matrix: ``nox`` runs the suite on each Python that is installed (``nox -s tests-3.12``).
 
-What CI runs beside it stands in ``.ci/run``.
+What CI runs beside it stands in ``.ci/run``. Where pip would bring torch with CUDA (5 GB for each
+Python), ``PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu`` gets the smaller build.
 """
 
 from __future__ import annotations

@@ -27,6 +27,11 @@ BAD = (FIXTURE / "bad" / "train.py").read_bytes()
 FIXED = (FIXTURE / "fixed" / "train.py").read_bytes()
 
 
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """An empty project that is also the working directory."""
@@ -556,10 +561,6 @@ def test_color_without_a_terminal(buggy, monkeypatch, capsys, arguments, environ
     ("environment", "colored"), [({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False)]
 )
 def test_color_on_a_terminal(buggy, monkeypatch, environment, colored):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
     monkeypatch.setenv("TERM", "xterm")
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
@@ -738,10 +739,6 @@ def test_rule_json(capsys):
 
 @pytest.mark.parametrize("arguments", [["rule", "--all"], ["explain", "train.py:39"]])
 def test_what_is_explained_fits_a_terminal(buggy, monkeypatch, capsys, arguments):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
     assert main(arguments) == 0
     told = capsys.readouterr().out
     monkeypatch.setenv("COLUMNS", "80")
@@ -794,10 +791,6 @@ def test_verify(proofs, capsys):
 
 
 def test_verify_shows_how_far_it_is(proofs, monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr("sys.stderr", Terminal())
     assert main(["verify", "fixtures"]) == 0

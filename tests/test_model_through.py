@@ -214,8 +214,52 @@ def test_a_call_of_another_function_says_nothing(tmp_path: Path) -> None:
             """,
             {"x": {"DataLoader(a)"}, "y": {"DataLoader(b)"}},
         ),
+        (
+            """
+            import lib
+            loaders = {"train": DataLoader(a)}
+            probe_loader("x", lib.build().loader)
+            probe_loader("y", loaders.pop("train"))
+            class Base:
+                def __init_subclass__(cls):
+                    probe_loader("z", cls)
+            """,
+            {"x": {"lib.build().loader"}, "y": {"DataLoader(a)"}, "z": {"class Base"}},
+        ),
+        (
+            """
+            import torch.multiprocessing as mp
+            def run(loader):
+                probe_loader("x", loader)
+            class Other:
+                def run(self, loader):
+                    probe_loader("y", loader)
+            def main(loader):
+                probe_loader("z", loader)
+            mp.Process(name="nobody").start()
+            mp.Process(target=run, args=(DataLoader(a),)).start()
+            mp.Process(target=Other().run, args=(DataLoader(b),)).start()
+            launch(main, 8, args=(DataLoader(c),))
+            """,
+            {
+                "x": {"?", "DataLoader(a)"},
+                "y": {"?", "DataLoader(b)"},
+                "z": {"?", "DataLoader(c)"},
+            },
+        ),
     ],
-    ids=["method", "static", "slots", "known-base", "getattr", "super", "tuple", "super-call"],
+    ids=[
+        "method",
+        "static",
+        "slots",
+        "known-base",
+        "getattr",
+        "super",
+        "tuple",
+        "super-call",
+        "others",
+        "processes",
+    ],
 )
 def test_each_gets_its_own(tmp_path: Path, source: str, expected: dict[str, set[str]]) -> None:
     tree = Tree(tmp_path, source)

@@ -130,3 +130,11 @@ def test_limits_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     chain = "\n".join(f"x{n + 1} = x{n}" for n in range(30))
     source = f"{TORCH}x0 = RandomSampler(d)\n{chain}\nprobe_loader('x', x30)\n"
     assert "too much to follow" in asked(Tree(tmp_path, {"main.py": source}))
+
+
+def test_a_hierarchy_too_deep_is_said(tmp_path: Path) -> None:
+    classes = "".join(f"class C{n}(C{n - 1}):\n    pass\n" for n in range(1, 80))
+    tree = Tree(tmp_path, {"main.py": f"{TORCH}class C0(Sampler):\n    pass\n{classes}"})
+    flow = tree.model.flow
+    assert flow.method(tree.cls("C79"), "f") == Unknown("a hierarchy too deep to follow")
+    assert flow.method(tree.cls("C9"), "f") is None

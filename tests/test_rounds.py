@@ -469,6 +469,19 @@ def test_fixes_that_undo_each_other_are_not_made(bench: Bench) -> None:
         assert bench.quiet()
 
 
+def test_fixes_that_lead_back_in_three_rounds_are_not_made(bench: Bench) -> None:
+    bench.rules = [
+        replacing("foo", "bar"),
+        replacing("bar", "baz", code="SMP102"),
+        replacing("baz", "foo", code="SMP103"),
+    ]
+    for number, text in enumerate(("foo\n", "bar\n", "baz\n"), 1):
+        bench.put(a=text)
+        assert reasons(bench.fix()) == ["reverted: the fixes undo each other"]
+        assert bench.get() == text
+        assert bench.checks == 3 * number
+
+
 def test_a_fix_that_never_settles_ends(bench: Bench) -> None:
     bench.rules = [replacing(r"\bx(\d*)\b", r"x\g<1>0")]
     bench.put(a="x1\n")
@@ -600,7 +613,7 @@ def test_a_file_that_appears_meanwhile_is_left_to_the_next_run(bench: Bench) -> 
     assert (bench.get("a"), bench.get("b")) == ("bar\n", "foo\n")
 
 
-def test_what_a_killed_run_left_beside_the_target_of_a_link_goes(bench: Bench) -> None:
+def test_what_a_dead_run_left_beside_the_target_of_a_link_goes(bench: Bench) -> None:
     stray = ".sampler-lint-abc123_z.tmp"
     (bench.folder / "far").mkdir()
     (bench.folder / "far" / stray).touch()

@@ -178,6 +178,7 @@ def test_every_linter_can_be_asked_to_say_nothing_of_a_file() -> None:
             ["f(  # noqa # why", "# noqa X", "  # noqa  ", "y"],
             [(1, 1, "# noqa # why", False), (2, 2, "# noqa X", True), (3, 3, "# noqa  ", True)],
         ),
+        (["# noqa", "f(", "  # noqa"], [(1, 1, "# noqa", True), (3, 3, "# noqa", True)]),
         (
             ["# noqa", "x  # noqa", "f(", "  # noqa"],
             [(1, 1, "# noqa", True), (2, 2, "# noqa", False), (4, 4, "# noqa", True)],

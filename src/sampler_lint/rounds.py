@@ -126,7 +126,7 @@ class Rounds(Generic[CheckedT]):
         self._unsafe = unsafe
         self._write = write
         self._decide = decide
-        self._decided: dict[int, tuple[Finding, str | None]] = {}
+        self._decided: dict[int, Finding] = {}  # held, so that no other gets its id
         self._sources: dict[str, SourceFile] = {}
         self._originals: dict[str, bytes] = {}
         self._problems: dict[str, str | None] = {}
@@ -228,7 +228,7 @@ class Rounds(Generic[CheckedT]):
     ) -> tuple[Finding, str | None]:
         """The finding with the fix that is proved, or the reason why it has none."""
         if self._decide is None or id(finding) in self._decided:
-            return self._decided.get(id(finding), (finding, None))
+            return finding, None
         fixes = finding.candidates or ((finding.fix,) if finding.fix else ())
         options = [replace(finding, fix=fix) for fix in fixes]
         if finding.candidates:  # what a run decides is no guess any more
@@ -249,7 +249,7 @@ class Rounds(Generic[CheckedT]):
                 self._block(state, [finding], reason)
             else:
                 finding = states[number][0]
-        self._decided[id(finding)] = (finding, reason)
+        self._decided[id(finding)] = finding
         return finding, reason
 
     def _defer_chosen(self, state: _State[CheckedT], reason: str) -> None:

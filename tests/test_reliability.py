@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ntpath
 import os
 import random
 import re
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -63,7 +65,7 @@ INPUTS = {
     "calls": (b"x = f" + b"(1)" * 20_000, ".*"),
     "blocks": (nested(99), ".*"),
     "one line": (b"x = [" + b"DataLoader(y), " * 4_000 + b"]\n", ""),
-    "one line of a megabyte": (b"x = [" + b"1, " * 350_000 + b"]\n", ""),
+    "one line of a megabyte": (b"x = [" + (b"'%b', " % (b"a" * 200)) * 5_000 + b"]\n", ""),
     "branches": (b"if x:\n  pass\n" + b"elif x:\n  pass\n" * 2000, ".*"),
     "null byte": (b"x = 1\0\n", "is no valid Python|.*null"),
     "surrogates as bytes": (b"x = '\xed\xa0\x80'\n", "cannot be decoded"),
@@ -142,6 +144,32 @@ def test_a_wide_hierarchy(tree: Path) -> None:
     assert time.process_time() - started < 60
 
 
+@pytest.mark.parametrize(
+    "form",
+    [
+        (b"", b"x%d = DataLoader(d, sampler=s, shuffle=True)\n", b""),
+        (b"", b"x%d = DataLoader(d, sampler=s, shuffle=True)  # noqa: SMP101\n", b""),
+        (b"def f(d, s):\n", b"  s%d = DistributedSampler(d)\n", b""),
+        (b"x = [\n", b"  DataLoader(d%d, sampler=s, shuffle=True),\n", b"]\n"),
+    ],
+    ids=["wrong loaders", "comments", "samplers that are not used", "one list"],
+)
+def test_time_grows_with_the_number_of_constructions(
+    tree: Path, form: tuple[bytes, bytes, bytes]
+) -> None:
+    first, line, last = form
+
+    def seconds(count: int) -> float:
+        lines = b"".join(line % number for number in range(count))
+        (tree / "a.py").write_bytes(HEAD + first + lines + last)
+        started = time.process_time()
+        assert len(engine.check(["."], ALL).findings) > count
+        return time.process_time() - started
+
+    few, many = min(seconds(40), seconds(40)), seconds(320)
+    assert many < 24 * few + 1  # eight times, and never 64
+
+
 def test_modules_that_import_each_other(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number in range(30):
         others = f"from ring{(number + 1) % 30} import *\nimport ring{(number + 7) % 30} as r\n"
@@ -159,6 +187,23 @@ def test_a_file_of_50_megabytes_is_not_read(tree: Path, capsys: pytest.CaptureFi
     code, out, err = told(capsys)
     assert (code, "b.py" in out) == (2, True)
     assert err == "error: a.py: is too large to be checked (50 MB, more than 4)\n"
+
+
+def test_a_notebook_of_50_megabytes_is_read_if_its_code_is_small(
+    tree: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = b'{"cell_type": "code", "source": ["x = 1"], "outputs": ["%b"]}' % (b"A" * 6_000_000)
+    code = b'{"cell_type": "code", "source": ["%b"]}' % (b"# loader\\n" * 500_000)
+    (tree / "pictures.ipynb").write_bytes(b'{"cells": [%b], "nbformat": 4}' % picture)
+    (tree / "code.ipynb").write_bytes(b'{"cells": [%b], "nbformat": 4}' % code)
+    with open(tree / "whole.ipynb", "wb") as file:
+        file.truncate(51_000_000)
+    exit_code, out, err = told(capsys)
+    assert (exit_code, "b.py" in out) == (2, True)
+    assert err == (
+        "error: code.ipynb: is too large to be checked (its code has 5 MB, more than 4)\n"
+        "error: whole.ipynb: is too large to be checked (51 MB, more than 50)\n"
+    )
 
 
 def test_a_file_as_large_as_may_be_ends(tree: Path) -> None:
@@ -240,6 +285,8 @@ def test_what_is_no_file_is_passed_over(tree: Path, capsys: pytest.CaptureFixtur
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind("socket.py")
         (tree / "zero.py").symlink_to("/dev/zero")
+        with contextlib.suppress(OSError):  # only the superuser may
+            os.mknod(tree / "node.py", stat.S_IFCHR | 0o600, os.makedev(1, 5))  # endless zeros
         (tree / "folder.py").mkdir()
         (tree / "self.py").symlink_to("self.py")
         (tree / "up").symlink_to("..")
@@ -250,7 +297,7 @@ def test_what_is_no_file_is_passed_over(tree: Path, capsys: pytest.CaptureFixtur
         code, out, err = told(capsys)
         assert (code, err) == (1, "")
         assert out.count("SMP501") == 2
-        for name in ("pipe.py", "socket.py", "zero.py", "gone.py", "self.py"):
+        for name in ("pipe.py", "socket.py", "zero.py", "gone.py", "self.py", "node.py"):
             code, _, err = told(capsys, name)
             assert code == 2
             assert err.startswith(f"error: {name}: ")

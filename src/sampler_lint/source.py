@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from sampler_lint.notebook import Notebook
 
 #: Bytes of the largest file that is read: what people write stays far below it, and a tree of
-#: syntax takes hundreds of times the memory. Most of a notebook is pictures, so it may be larger.
+#: syntax takes hundreds of times the memory. Most of a notebook is pictures, so the whole of it
+#: may be larger; its code may not.
 LARGEST = 4_000_000
+LARGEST_NOTEBOOK = 50_000_000
 
 #: How the name of a Jupyter notebook ends.
 NOTEBOOK = ".ipynb"
@@ -138,21 +140,26 @@ def read_bytes(path: str) -> bytes:
 
     Raises:
         SourceError: the file cannot be opened or read, is no regular file, or is larger than
-            :data:`LARGEST`.
+            :data:`LARGEST`, or as a notebook than :data:`LARGEST_NOTEBOOK`.
     """
+    largest = LARGEST_NOTEBOOK if path.endswith(NOTEBOOK) else LARGEST
     try:
         # Opening a FIFO would wait for a writer.
         with open(path, "rb", opener=_open_at_once) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise SourceError(FileError(path, "is no regular file"))
-            if status.st_size > LARGEST and not path.endswith(NOTEBOOK):
-                size = f"{status.st_size / 1e6:.0f} MB, more than {LARGEST / 1e6:.0f}"
-                raise SourceError(FileError(path, f"is too large to be checked ({size})"))
+            if status.st_size > largest:
+                raise _too_large(path, "", status.st_size, largest)
             return file.read()
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise SourceError(FileError(path, f"cannot be read: {reason}")) from error
+
+
+def _too_large(path: str, what: str, size: int, largest: int) -> SourceError:
+    told = f"{what}{size / 1e6:.0f} MB, more than {largest / 1e6:.0f}"
+    return SourceError(FileError(path, f"is too large to be checked ({told})"))
 
 
 def setting_names(folder: str) -> list[str]:
@@ -329,6 +336,9 @@ def _notebook(path: str, data: bytes) -> Notebook:
     from sampler_lint.notebook import Notebook, NotebookError
 
     try:
-        return Notebook(data)
+        notebook = Notebook(data)
     except NotebookError as error:
         raise SourceError(FileError(path, str(error))) from error
+    if len(notebook.source) > LARGEST:
+        raise _too_large(path, "its code has ", len(notebook.source), LARGEST)
+    return notebook

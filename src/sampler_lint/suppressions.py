@@ -9,6 +9,7 @@ flake8, ``# noqa:`` followed by anything else than codes silences all.
 
 from __future__ import annotations
 
+import bisect
 import re
 import tokenize
 from collections.abc import Iterator, Sequence
@@ -106,7 +107,23 @@ class Suppressions:
 
     def covers(self, finding: Finding) -> bool:
         """Whether a comment silences ``finding``, which is in this file."""
-        return any(each.covering(finding) for each in self.directives)
+        return any(each.covering(finding) for each in self.speaking_for(finding.start.row))
+
+    def speaking_for(self, row: int) -> list[Directive]:
+        """The requests that hold in a row."""
+        whole, by_rows = self._by_rows
+        place = bisect.bisect_right(by_rows, row, key=lambda pair: pair[0].start) - 1
+        rows, there = by_rows[place] if place >= 0 else (range(0), [])
+        return [*whole, *there] if row in rows else whole
+
+    @cached_property
+    def _by_rows(self) -> tuple[list[Directive], list[tuple[range, list[Directive]]]]:
+        """The requests for the whole file, and the others by statement."""
+        whole: list[Directive] = []
+        by_rows: dict[range, list[Directive]] = {}
+        for each in self.directives:
+            (whole if each.rows is None else by_rows.setdefault(each.rows, [])).append(each)
+        return whole, sorted(by_rows.items(), key=lambda pair: pair[0].start)
 
     @cached_property
     def speak_to_us(self) -> bool:

@@ -11,7 +11,7 @@ are not followed, except that a function's parameters can be seeded by one of it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -42,7 +42,6 @@ from sampler_lint.model.facts import (
     Unary,
     While,
     With,
-    blocks,
     children,
     dotted,
     expressions,
@@ -168,7 +167,12 @@ class _Run:
         self.exprs = exprs
         self.scope: Scope = call.scope
         self.target = call.stmt if call.stmt is not None and call.stmt.scope is call.scope else None
-        self.relevant = _relevant(self.scope, exprs)
+        self.index = _index(model, self.scope)
+        self.relevant = self.index.relevant(exprs)
+        self.tracked = self.relevant | self.index.tested
+        """The names of which anything may be asked on the way."""
+        if self.target is not None:
+            self.tracked = self.tracked.union(*map(_names, expressions(self.target)))
         self.hits: list[State] = []
         self.left: list[State] = []
         """The states in which the innermost loop's body was left early."""
@@ -181,7 +185,7 @@ class _Run:
             if self.target is None:
                 self.hits.append(start)
             else:
-                for _ in self._block(self.scope.body, start):
+                for _ in self._block(self.index.steps(self.tracked, self.target), start):
                     pass
             out = []
             for state in self.hits:
@@ -204,7 +208,10 @@ class _Run:
     def _block(self, body: Sequence[Stmt], state: State) -> Iterator[State]:
         """The states in which the block is left at its end."""
         states = [state]
+        assert self.target is not None
         for stmt in body:
+            if stmt.order > self.target.last_order:
+                break  # nothing leads back
             following: list[State] = []
             for current in states:
                 following += self._statement(stmt, current)
@@ -274,11 +281,11 @@ class _Run:
 
     def _assign(self, stmt: Assign, state: State) -> Iterator[State]:
         pairs = _pairs(stmt)
-        if pairs and not _assigned(stmt).isdisjoint(self.relevant):
+        if pairs and not self.index.assigned[stmt].isdisjoint(self.relevant):
             for after, values in self._all([value for _, value in pairs], state):
                 new = after.fork()
                 for (bound, _), value in zip(pairs, values, strict=True):
-                    _drop(new, bound)
+                    self.index.drop(new, bound)
                     new.values[bound] = _kept(value, stmt)
                 yield new
             return
@@ -292,10 +299,10 @@ class _Run:
             kept = _kept(value, stmt)
             for name, target in zip(names, stmt.targets, strict=True):
                 if name is not None:
-                    _drop(new, name)
+                    self.index.drop(new, name)
                     new.values[name] = kept
                 else:
-                    _forget_target(target, stmt, new)
+                    self._forget_target(target, stmt, new)
             yield new
 
     def _if(self, stmt: If, state: State) -> Iterator[State]:
@@ -319,7 +326,7 @@ class _Run:
         for inner in statements([stmt]):
             if inner is self.target:
                 return True
-            if _assigned(inner) & self.relevant:
+            if not self.index.assigned[inner].isdisjoint(self.relevant):
                 return True
             leaves = isinstance(inner, (Return, Raise)) or (
                 isinstance(inner, Simple) and inner.kind in {"break", "continue"}
@@ -356,9 +363,16 @@ class _Run:
     def _forget(self, stmt: Stmt, state: State, *, inside: bool = True) -> None:
         """Whatever the statement assigns has an unknown value from here on."""
         for inner in statements([stmt]) if inside else [stmt]:
-            for name in _assigned(inner):
-                _drop(state, name)
+            for name in self.index.assigned[inner] & self.tracked:
+                self.index.drop(state, name)
                 state.values[name] = Sym(f"{name}@{inner.order}")
+
+    def _forget_target(self, target: Expr, stmt: Stmt, state: State) -> None:
+        for node in walk(target):
+            name = dotted(node)
+            if name is not None:
+                self.index.drop(state, name)
+                state.values[name] = Sym(f"{name}@{stmt.order}")
 
     # -- expressions
 
@@ -584,28 +598,90 @@ def _kept(value: Sym, stmt: Assign) -> Sym:
     return value
 
 
-def _drop(state: State, name: str) -> None:
-    """Forget ``name`` and what hangs on it."""
-    for known in [k for k in state.values if k == name or k.startswith(f"{name}.")]:
-        del state.values[known]
+class _Index:
+    """The statements of a scope by the names they bind, for all the calls in it."""
+
+    def __init__(self, scope: Scope) -> None:
+        by_stmt: dict[Stmt, set[str]] = {}
+        for name, bindings in scope.bindings.items():
+            for binding in bindings:
+                if binding.stmt is not None:
+                    by_stmt.setdefault(binding.stmt, set()).add(name)
+        self.assigned: dict[Stmt, frozenset[str]] = {}
+        """The names (dotted ones too) that each statement itself binds."""
+        self.tested: set[str] = set()
+        """The names in conditions."""
+        self._assigners: dict[str, list[Stmt]] = {}
+        self._below: dict[str, set[str]] = {}
+        self._always = [stmt for stmt in scope.body if not _is_plain(stmt)]
+        for stmt in statements(scope.body):
+            if isinstance(stmt, (Define, Import)):
+                assigned = frozenset(by_stmt.get(stmt, ()))
+            else:
+                assigned = frozenset(_assigned(stmt))
+            self.assigned[stmt] = assigned
+            for name in assigned:
+                self._assigners.setdefault(name, []).append(stmt)
+            names = set(assigned).union(*map(_names, expressions(stmt)))
+            if not _is_plain(stmt):
+                self.tested |= names
+            for name in names:
+                above = name.rpartition(".")[0]
+                while above:
+                    self._below.setdefault(above, set()).add(name)
+                    above = above.rpartition(".")[0]
+
+    def relevant(self, exprs: Iterable[Expr]) -> set[str]:
+        """The names whose values can change what the expressions are worth."""
+        out: set[str] = set()
+        pending = {name for expr in exprs for name in _names(expr)}
+        while pending:
+            out |= pending
+            found: set[str] = set()
+            for name in pending:
+                for stmt in self._assigners.get(name, ()):
+                    found.update(*map(_names, expressions(stmt)))
+                    for around in stmt.ancestors():
+                        if isinstance(around, If):
+                            found |= _names(around.test)
+            pending = found - out
+        return out
+
+    def steps(self, names: Iterable[str], target: Stmt) -> list[Stmt]:
+        """The scope's own statements without those that bind none of the names and lead nowhere."""
+        chosen = {*self._always, _outermost(target)}
+        for name in names:
+            chosen.update(map(_outermost, self._assigners.get(name, ())))
+        return sorted(chosen, key=lambda stmt: stmt.order)
+
+    def drop(self, state: State, name: str) -> None:
+        """Forget ``name`` and what hangs on it."""
+        state.values.pop(name, None)
+        for below in self._below.get(name, ()):
+            state.values.pop(below, None)
 
 
-def _forget_target(target: Expr, stmt: Stmt, state: State) -> None:
-    for node in walk(target):
-        name = dotted(node)
-        if name is not None:
-            _drop(state, name)
-            state.values[name] = Sym(f"{name}@{stmt.order}")
+def _index(model: Model, scope: Scope) -> _Index:
+    known: dict[Scope, _Index] = model.memo.setdefault(_Index, {})
+    if scope not in known:
+        known[scope] = _Index(scope)
+    return known[scope]
+
+
+def _outermost(stmt: Stmt) -> Stmt:
+    return next((around for around in [*stmt.ancestors()][::-1]), stmt)
+
+
+def _is_plain(stmt: Stmt) -> bool:
+    """Whether the statement can do no more than bind names."""
+    if isinstance(stmt, Simple):
+        return stmt.kind not in {"assert", "break", "continue"}
+    return not isinstance(stmt, (If, While, For, With, Try, Return, Raise))
 
 
 def _assigned(stmt: Stmt) -> set[str]:
-    """The names (dotted ones too) that the statement itself binds."""
+    """The names (dotted ones too) that the statement itself binds, if it is no definition."""
     out: set[str] = set()
-    if isinstance(stmt, (Define, Import)):
-        for name, bindings in stmt.scope.bindings.items():
-            if any(binding.stmt is stmt for binding in bindings):
-                out.add(name)
-        return out
     targets: list[Expr] = []
     if isinstance(stmt, Assign):
         targets = stmt.targets
@@ -622,30 +698,6 @@ def _assigned(stmt: Stmt) -> set[str]:
                 out.add(name_)
     if isinstance(stmt, Simple) and stmt.kind == "delete":
         out.update(deleted for part in stmt.parts if (deleted := dotted(part)) is not None)
-    return out
-
-
-def _relevant(scope: Scope, exprs: Sequence[Expr]) -> set[str]:
-    """The names whose values can change what the expressions are worth."""
-    out = {name for expr in exprs for name in _names(expr)}
-    assigns = [stmt for stmt in statements(scope.body) if blocks(stmt) or _assigned(stmt)]
-    grown = True
-    while grown:
-        grown = False
-        for stmt in assigns:
-            if not _assigned(stmt) & out:
-                continue
-            for expr in expressions(stmt):
-                found = _names(expr) - out
-                if found:
-                    out |= found
-                    grown = True
-            for around in stmt.ancestors():
-                if isinstance(around, If):
-                    found = _names(around.test) - out
-                    if found:
-                        out |= found
-                        grown = True
     return out
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from sampler_lint.model.facts import (
     Assign,
@@ -28,6 +28,7 @@ from sampler_lint.model.facts import (
     expressions,
     last_name,
     statements,
+    walk,
 )
 from sampler_lint.model.flow import Obj, Unknown, self_class
 from sampler_lint.model.linked import Model
@@ -92,25 +93,48 @@ def _name_is_handed_on(model: Model, obj: Obj, target: Name) -> bool:
         )
 
     return any(
-        _escapes_from(scope, is_it)
+        _escapes_from(scope, is_it, _mentions(model, scope).get(target.id, ()))
         for scope in owner.module.scopes
         if scope is owner or _sees(scope, owner, target.id)
     )
 
 
+def _mentions(model: Model, scope: Scope) -> dict[str, list[Stmt]]:
+    """The statements of the scope by the names in them."""
+    known: dict[Scope, dict[str, list[Stmt]]] = model.memo.setdefault(_mentions, {})
+    if scope in known:
+        return known[scope]
+    found = known[scope] = {}
+    for stmt in statements(scope.body):
+        parts = (node for expr in expressions(stmt) for node in walk(expr))
+        for name in {node.id for node in parts if isinstance(node, Name)}:
+            found.setdefault(name, []).append(stmt)
+    return found
+
+
 def _is_imported(model: Model, name: str) -> bool:
     """Whether a file imports the name (or everything) from another."""
-    return any(
-        module.facts.star_imports
-        or any(
-            binding.how == "import" and binding.payload[1] == name
-            for scope in module.facts.scopes
-            for bindings in scope.bindings.values()
-            for binding in bindings
-        )
-        or any(read.name == name for scope in module.facts.scopes for read in scope.reads)
-        for module in model.modules
-    )
+    known: frozenset[str] | None = model.memo.get(_imported)
+    if known is None:
+        known = model.memo[_imported] = _imported(model)
+    return known is _EVERYTHING or name in known
+
+
+#: What stands for all names.
+_EVERYTHING = frozenset({"*"})
+
+
+def _imported(model: Model) -> frozenset[str]:
+    """The names that files import, or read of another."""
+    names: set[str] = set()
+    for module in model.modules:
+        if module.facts.star_imports:
+            return _EVERYTHING
+        for scope in module.facts.scopes:
+            names.update(read.name for read in scope.reads)
+            for bindings in scope.bindings.values():
+                names.update(each.payload[1] for each in bindings if each.how == "import")
+    return frozenset(names)
 
 
 def _sees(scope: Scope, owner: Scope, name: str) -> bool:
@@ -144,7 +168,7 @@ def _attribute_is_handed_on(model: Model, target: Attr) -> bool:
     return any(
         spelled.search(module.source.text)
         or any(
-            _escapes_from(scope, is_it)
+            _escapes_from(scope, is_it, statements(scope.body))
             for scope in module.facts.scopes
             if any(read.name == target.name for read in scope.reads)
         )
@@ -160,7 +184,8 @@ _PASSIVE = ("torch.nn.", "pytorch_lightning.", "lightning.")
 # --------------------------------------------------------------------------- contexts
 
 
-def _escapes_from(scope: Scope, is_it: Callable[[Expr], bool]) -> bool:
+def _escapes_from(scope: Scope, is_it: Callable[[Expr], bool], stmts: Iterable[Stmt]) -> bool:
+    """Whether it escapes in a default of the scope's parameters, or in some of its statements."""
     defaults = (
         [param.default for param in scope.params if param.default is not None]
         if isinstance(scope, Function)
@@ -168,7 +193,7 @@ def _escapes_from(scope: Scope, is_it: Callable[[Expr], bool]) -> bool:
     )
     if any(_escapes(default, is_it) for default in defaults):
         return True
-    return any(_is_read(stmt, is_it) for stmt in statements(scope.body))
+    return any(_is_read(stmt, is_it) for stmt in stmts)
 
 
 def _is_read(stmt: Stmt, is_it: Callable[[Expr], bool]) -> bool:

@@ -6,7 +6,8 @@ Only the statement a rule asks about is parsed, verbatim: an indented one is put
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
 from sampler_lint.findings import Edit
@@ -15,6 +16,7 @@ from sampler_lint.source import SourceFile
 
 if TYPE_CHECKING:
     import libcst as cst
+    from libcst.metadata import CodeRange
 
     from sampler_lint.model.project import Module
 
@@ -34,9 +36,6 @@ class Region:
         Raises:
             RegionError: libcst cannot read any of them.
         """
-        import libcst as cst
-        from libcst.metadata import MetadataWrapper, PositionProvider
-
         self.module = module
         self.source: SourceFile = module.source
         for first, last in _stretches(around, len(self.source.line_starts)):
@@ -45,20 +44,18 @@ class Region:
             end = starts[last] if last < len(starts) else len(self.source.text)
             text = self.source.text[start:end]
             nested = text[:1] in {" ", "\t", "\f"}
-            try:
-                tree = cst.parse_module(f"if 1:{self.source.newline}{text}" if nested else text)
-            except cst.ParserSyntaxError:
+            stretch = _read(f"if 1:{self.source.newline}{text}" if nested else text)
+            if stretch is None:
                 continue
-            wrapper = MetadataWrapper(tree, unsafe_skip_copy=True)
-            self._positions = wrapper.resolve(PositionProvider)
+            self._stretch = stretch
             self._shift = first - (2 if nested else 1)
-            self.tree = tree
+            self.tree = stretch.tree
             return
         raise RegionError(f"{module.display}:{around.row}: libcst cannot read this statement")
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
         """The node's first and last (exclusive) character in the file."""
-        place = self._positions[node]
+        place = self._stretch.positions[node]
         starts = self.source.line_starts
         return (
             starts[place.start.line + self._shift - 1] + place.start.column,
@@ -72,8 +69,9 @@ class Region:
             RegionError: there is none.
         """
         wanted = offsets(self.source, node)
-        for candidate in self.nodes(kind):
-            if self.span(candidate) == wanted:
+        first = self.source.position(wanted[0]).row - self._shift
+        for candidate in self._stretch.beginning_in.get(first, ()):
+            if isinstance(candidate, kind) and self.span(candidate) == wanted:
                 return candidate
         raise RegionError(f"{self.module.display}:{node.row}: no {kind.__name__} here")
 
@@ -95,6 +93,40 @@ class Region:
         start, end = self.span(node)
         text = content if isinstance(content, str) else self.code(content)
         return Edit(self.source.path, start, end, text)
+
+
+class _Stretch:
+    """A text that libcst has read."""
+
+    def __init__(self, tree: cst.Module, positions: Mapping[cst.CSTNode, CodeRange]) -> None:
+        self.tree = tree
+        self.positions = positions
+
+    @functools.cached_property
+    def beginning_in(self) -> dict[int, list[cst.CSTNode]]:
+        """The nodes, parents first, by the row that they begin in."""
+        found: dict[int, list[cst.CSTNode]] = {}
+        stack: list[cst.CSTNode] = [self.tree]
+        while stack:
+            current = stack.pop()
+            place = self.positions.get(current)
+            if place is not None:
+                found.setdefault(place.start.line, []).append(current)
+            stack.extend(reversed(current.children))
+        return found
+
+
+@functools.lru_cache(maxsize=8)  # several findings in one class or dict are mended one by one
+def _read(text: str) -> _Stretch | None:
+    """The text as nodes, which nobody changes; None if libcst cannot read it."""
+    import libcst as cst
+    from libcst.metadata import MetadataWrapper, PositionProvider
+
+    try:
+        tree = cst.parse_module(text)
+    except cst.ParserSyntaxError:
+        return None
+    return _Stretch(tree, MetadataWrapper(tree, unsafe_skip_copy=True).resolve(PositionProvider))
 
 
 def offsets(source: SourceFile, node: Node) -> tuple[int, int]:

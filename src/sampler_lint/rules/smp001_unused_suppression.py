@@ -43,7 +43,7 @@ class UnusedSuppression(FileRule):
         """One finding for each comment that asks for too much."""
         used: set[tuple[int, int]] = set()
         for finding in file.silenced:
-            for directive in file.suppressions.directives:
+            for directive in file.suppressions.speaking_for(finding.start.row):
                 for code in directive.covering(finding) or ():
                     used.add((directive.start, code.start if code else -1))
         for directive in file.suppressions.directives:

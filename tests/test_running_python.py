@@ -865,3 +865,16 @@ def test_names_that_nobody_can_tell(tmp_path: Path, source: str, what: str) -> N
 def test_a_jump_out_of_a_function_is_not_followed(tmp_path: Path, body: str) -> None:
     with pytest.raises(CannotTellError):
         interpreted(tmp_path, f"def run():\n {body}\nX = list(run() or [])")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *("b += b", "b.extend(b)", "b = b * 2", "b = [*b, *b]", "b[:0] = b", "b = sum([b, b], [])"),
+        *("b = b + b", "b = list(map(abs, b + b))", "b = [x for y in (b, b) for x in y]"),
+    ],
+)
+def test_nothing_grows_without_end(tmp_path: Path, body: str) -> None:
+    code = f"def run():\n b = [1]\n for i in range(60):\n  {body}\n return len(b)\nX = run()"
+    with pytest.raises(CannotTellError):
+        interpreted(tmp_path, code)

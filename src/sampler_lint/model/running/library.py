@@ -144,6 +144,7 @@ def store(container: Any, key: Any, value: Any) -> None:
             value = value.items
         if not isinstance(value, (list, tuple, range)):
             raise CannotTellError("items that are set")
+        check_size("Add", container, list(value))
     if isinstance(container, (list, dict)):
         try:
             container[key] = value
@@ -498,6 +499,8 @@ def _sum(run: Interpreter, values: Any, start: Any = 0) -> Any:
     if any(isinstance(value, list) for value in listed):
         if not all(isinstance(value, list) for value in listed):
             raise CannotTellError("a sum")
+        if sum(map(len, listed)) > LARGEST:
+            raise CannotTellError("something large")
         return [item for value in listed for item in value]
     return UNKNOWN if UNKNOWN in listed else sum(plain(value) for value in listed)
 

@@ -292,3 +292,26 @@ def test_names_of_a_module_that_hands_on_all_of_another(tmp_path: Path) -> None:
     }
     tree = Tree(tmp_path, files)
     assert (tree.values("x"), tree.values("y")) == ({"DataLoader(a)"}, {"DataLoader(b)"})
+
+
+def test_what_a_constructor_takes(tmp_path: Path) -> None:
+    source = """
+        from elsewhere import Base
+        class Own(DataLoader):
+            def __init__(self, data, *rest, seed, **more): ...
+        class Inheriting(DataLoader): ...
+        class Plain: ...
+        class Outside(Base): ...
+        def run(loader=DataLoader(a)):
+            probe_loader("x", loader)
+        probe_loader("y", DistributedSampler(a, **{"seed": 1, **read()}))
+        probe_loader("z", DistributedSampler(a, **{"seed": 1}))
+    """
+    tree = Tree(tmp_path, source)
+    flow = tree.model.flow
+    names = {name: flow.params(tree.cls(name)) for name in ("Own", "Plain", "Outside")}
+    assert names == {"Own": ("data",), "Plain": (), "Outside": None}
+    assert (flow.params(tree.cls("Inheriting")) or ())[:2] == ("dataset", "batch_size")
+    assert tree.values("x") == {"?", "DataLoader(a)"}
+    assert flow.may_be_passed(tree.obj("y"), "shuffle")
+    assert not flow.may_be_passed(tree.obj("z"), "shuffle")

@@ -71,3 +71,39 @@ def test_a_stage_sees_what_goes_wrong(
     trees = fuzz.own()
     problems = (fuzz.case(trees, random.Random(seed), stage).problem() for seed in range(60))
     assert any(said in problem for problem in problems)
+
+
+#: What the fuzzer found, made smaller: the stage, the files.
+FOUND = {
+    "a comment before a lone CR": (
+        "line-ends",
+        {
+            "main.py": b"from torch.utils.data import DataLoader\n"
+            b"from torch.utils.data.distributed import DistributedSampler\n"
+            b"loader = DataLoader(d, sampler=DistributedSampler(d, shuffle=False))\n"
+            b"def validate():\n"
+            b"    for images, target in loader:\n"
+            b"        top5.update(images)  # measured\n"
+            b"    aux = Subset(d, range(len(loader.sampler) * world_size, len(d)))\n"
+        },
+    ),
+    "a jump out of a function": (
+        "run-classes",
+        {
+            "main.py": b"from torch.utils.data import Sampler\n"
+            b"class S(Sampler):\n"
+            b"    def __init__(self, dataset): self.n = len(dataset)\n"
+            b"    def __len__(self): continue\n"
+            b"    def __iter__(self):\n"
+            b"        yield from range(self.n)\n"
+            b"        break\n"
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_found_is_well(fuzz: ModuleType, name: str) -> None:
+    stage, tree = FOUND[name]
+    assert fuzz.Case(stage, tree, 0).problem() == ""
+    assert fuzz.Case("mend", tree, 0).problem() == ""

@@ -8,8 +8,8 @@ import re
 #: Comments and strings; what is between them is code. In an f-string quotes may be nested, which
 #: disturbs no more than its line.
 _NO_CODE = re.compile(
-    rb'#[^\n]*|"""(?:\\.|[^\\])*?"""|' + rb"'''(?:\\.|[^\\])*?'''"
-    rb'|"(?:\\.|[^"\\\n])*"|' + rb"'(?:\\.|[^'\\\n])*'",
+    rb'#[^\r\n]*|"""(?:\\.|[^\\])*?"""|' + rb"'''(?:\\.|[^\\])*?'''"
+    rb'|"(?:\\.|[^"\\\r\n])*"|' + rb"'(?:\\.|[^'\\\r\n])*'",
     re.DOTALL,
 )
 _PROSE = (b"#", b'"""', b"'''")

@@ -143,7 +143,7 @@ def _corrects(model: Model, scope: Scope) -> bool:
     """Whether code in the scope or around it has to do with repeated samples."""
     while isinstance(scope.outer, Function):
         scope = scope.outer
-    code = re.sub(r"#.*", "", text_of_scope(model, scope))
+    code = re.sub(r"#[^\r\n]*", "", text_of_scope(model, scope))
     return _CORRECTING.search(code) is not None
 
 

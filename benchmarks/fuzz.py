@@ -60,7 +60,7 @@ class Case:
             written(root, self.tree)
             # Its own seconds, however busy the machine is.
             signal.signal(signal.SIGPROF, _too_slow)
-            signal.setitimer(signal.ITIMER_PROF, SECONDS)
+            signal.setitimer(signal.ITIMER_PROF, SECONDS, 0.1)
             try:
                 said = STAGES[self.stage][0](root, dict(self.tree), random.Random(self.luck))
             except TooSlowError:

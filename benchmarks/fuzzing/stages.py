@@ -453,7 +453,7 @@ def _by_python(text: str) -> object:
         raise TimeoutError
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, 1)
+    signal.setitimer(signal.ITIMER_REAL, 1, 0.05)  # again, should a destructor swallow it
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

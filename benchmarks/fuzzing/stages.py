@@ -458,8 +458,9 @@ def _by_python(text: str) -> object:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             exec(text, names)
-    except (SyntaxError, NameError):
-        # A ``continue`` outside a loop, a name of a branch not taken: no program that runs.
+    except (SyntaxError, NameError, TypeError):
+        # A ``continue`` outside a loop, a name of a branch not taken, ``reverse="b"``: no program
+        # that runs, and the interpreter may be less strict.
         return object()
     except Exception:
         return UNKNOWN

@@ -52,8 +52,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "explain": {"engine", "rules", "model", "roots", "options", "source", "findings"},
     "language_server": {
-        *("engine", "config", "options", "rules", "reporters", "suppressions", "source"),
-        "findings",
+        *("engine", "config", "options", "rules", "reporters", "suppressions", "fixing"),
+        *("source", "findings"),
     },
     # The proof knows invariants, not rules; verify.py looks up which rule names which.
     "harness": set(),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 import shutil
 import sys
 from collections.abc import Awaitable, Callable
@@ -17,8 +19,9 @@ from pygls.lsp.client import LanguageClient
 from pygls.workspace import Workspace
 
 from cases import FIXTURES
+from sampler_lint import engine
 from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
-from sampler_lint.language_server import convert
+from sampler_lint.language_server import convert, notebooks
 from sampler_lint.language_server import server as server_module
 from sampler_lint.source import SourceFile
 
@@ -43,7 +46,11 @@ class Editor:
         await self.client.start_io(sys.executable, "-m", "sampler_lint", "server")
         answer = await self.client.initialize_async(
             types.InitializeParams(
-                capabilities=types.ClientCapabilities(),
+                capabilities=types.ClientCapabilities(
+                    notebook_document=types.NotebookDocumentClientCapabilities(
+                        types.NotebookDocumentSyncClientCapabilities()
+                    )
+                ),
                 root_uri=self.root.as_uri(),
             )
         )
@@ -80,11 +87,12 @@ class Editor:
         return await self.told_of(path.as_uri())
 
     async def actions(
-        self, path: Path, range_: types.Range, only: list[str] | None = None
+        self, document: Path | str, range_: types.Range, only: list[str] | None = None
     ) -> list[types.CodeAction]:
+        uri = document if isinstance(document, str) else document.as_uri()
         answer = await self.client.text_document_code_action_async(
             types.CodeActionParams(
-                types.TextDocumentIdentifier(path.as_uri()),
+                types.TextDocumentIdentifier(uri),
                 range_,
                 types.CodeActionContext(diagnostics=[], only=only),
             )
@@ -248,6 +256,114 @@ def test_a_file_that_is_being_typed_is_no_error(project):
     in_editor(project, play)
 
 
+def cell_uri(number: int) -> str:
+    """As VS Code writes them: some characters of the fragment are escaped."""
+    return f"vscode-notebook-cell:/work/train.ipynb#W{number}sZmlsZQ%3D%3D"
+
+
+def notebook_of(path: Path, *texts: str) -> types.DidOpenNotebookDocumentParams:
+    """A notebook: Markdown where the text begins with a heading, else code."""
+    kinds = types.NotebookCellKind
+    cells, documents = [], []
+    for number, text in enumerate(texts, 1):
+        is_code = not text.startswith("# ")
+        kind = kinds.Code if is_code else kinds.Markup
+        cells.append(types.NotebookCell(kind, cell_uri(number)))
+        language = "python" if is_code else "markdown"
+        documents.append(types.TextDocumentItem(cell_uri(number), language, 1, text))
+    notebook = types.NotebookDocument(path.as_uri(), "jupyter-notebook", 1, cells)
+    return types.DidOpenNotebookDocumentParams(notebook, documents)
+
+
+def cells_of(path: Path) -> list[str]:
+    """A script in cells, with lines that only IPython knows; the third is what is wrong."""
+    head, train, rest = re.split(r"\n+(?=def train\(|def main\()", path.read_text())
+    return ["# Training", f"%matplotlib inline\r\n{head}", f"!pip list\n\n{train}", rest]
+
+
+def test_a_notebook_is_checked_and_mended_cell_by_cell(project):
+    path = project / "train.ipynb"
+    texts = cells_of(project / "train.py")
+    (project / "train.py").unlink()
+    content = [
+        {"cell_type": "code" if number else "markdown", "source": text.replace("\r", "")}
+        for number, text in enumerate(texts)
+    ]
+    path.write_text(json.dumps({"cells": content}))
+    (finding,) = engine.check([str(path)]).findings
+    assert finding.cell is not None
+    assert finding.cell.number == 3
+    start, end = finding.shown
+    path.write_text("{}")  # what the editor holds is what counts
+
+    async def play(editor: Editor) -> None:
+        sync = editor.capabilities.notebook_document_sync
+        assert sync is not None
+        assert sync.save
+        uri = cell_uri(3)
+        editor.client.notebook_document_did_open(notebook_of(path, *texts))
+        (shown,) = await editor.told_of(uri)
+        assert shown.code == finding.code
+        assert shown.range == types.Range(
+            types.Position(start.row - 1, start.column - 1),
+            types.Position(end.row - 1, end.column - 1),
+        )
+        (related,) = shown.related_information or ()
+        assert related.location.uri == uri
+        assert "DataLoader(" in texts[2].splitlines()[related.location.range.start.line]
+
+        hover = await editor.client.text_document_hover_async(
+            types.HoverParams(types.TextDocumentIdentifier(uri), shown.range.start)
+        )
+        assert hover is not None
+        assert hover.range == shown.range
+
+        fix, silence = await editor.actions(uri, shown.range)
+        (all_fixed,) = await editor.actions(uri, shown.range, ["notebook.source.fixAll"])
+        assert await editor.actions(uri, shown.range, ["source.fixAll"]) == []
+        after = []
+        for action in (fix, silence, all_fixed):
+            assert action.edit is not None
+            assert action.edit.changes is not None
+            assert list(action.edit.changes) == [uri]
+            after.append(applied(texts[2], list(action.edit.changes[uri])))
+        mended, silenced, _ = after
+        assert after[2] == mended
+        assert mended.startswith("!pip list\n")
+        assert mended == cells_of(FIXTURE / "fixed/train.py")[2]
+        assert silenced == texts[2].replace("set_epoch(epoch)", "set_epoch(epoch)  # noqa: SMP101")
+
+        def type_(text: str, version: int) -> None:
+            edit = types.NotebookDocumentCellContentChanges(
+                types.VersionedTextDocumentIdentifier(version, uri),
+                [types.TextDocumentContentChangeWholeDocument(text)],
+            )
+            cells = types.NotebookDocumentCellChanges(text_content=[edit])
+            editor.client.notebook_document_did_change(
+                types.DidChangeNotebookDocumentParams(
+                    types.VersionedNotebookDocumentIdentifier(version, path.as_uri()),
+                    types.NotebookDocumentChangeEvent(cells=cells),
+                )
+            )
+
+        type_(mended, 2)
+        assert await editor.told_of(uri) == []
+        type_(silenced, 3)
+        assert await editor.told_of(uri) == []
+        type_(texts[2], 4)
+        assert len(await editor.told_of(uri)) == 1
+        assert [editor.diagnostics[cell_uri(n)] for n in (1, 2, 4)] == [[], [], []]
+        editor.client.notebook_document_did_close(
+            types.DidCloseNotebookDocumentParams(
+                types.NotebookDocumentIdentifier(path.as_uri()),
+                [types.TextDocumentIdentifier(cell_uri(n)) for n in (1, 2, 3, 4)],
+            )
+        )
+        assert await editor.told_of(uri) == []
+
+    in_editor(project, play)
+
+
 class Desk:
     """A server in this process, without a client: what it would send is kept."""
 
@@ -267,15 +383,16 @@ class Desk:
         self.server.workspace.put_text_document(item)
         return path.as_uri()
 
-    async def hear(self, *features: str) -> None:
+    async def hear(self, *features: str | tuple[str, object]) -> None:
         """Handle notifications one right after the other, and do what they ask for."""
-        for feature in features:
-            await self.server.protocol.fm.features[feature](None)
+        for each in features:
+            feature, params = each if isinstance(each, tuple) else (each, None)
+            await self.server.protocol.fm.features[feature](params)
         due = self.server._due
         assert due is not None
         await due
 
-    def check(self, *features: str) -> dict[str, list[str]]:
+    def check(self, *features: str | tuple[str, object]) -> dict[str, list[str]]:
         """The codes that are then shown, by file name."""
         asyncio.run(self.hear(*features or (types.TEXT_DOCUMENT_DID_SAVE,)))
         return {
@@ -344,6 +461,63 @@ def test_a_file_in_no_known_encoding_is_passed_over(desk, project, monkeypatch):
     assert desk.server.actions(uri, whole, None) == []
 
 
+def test_a_cell_that_goes_takes_its_findings_along(desk, project):
+    texts = cells_of(project / "train.py")
+    (project / "train.py").unlink()
+    path = project / "train.ipynb"
+    workspace = desk.server.workspace
+    workspace.put_notebook_document(notebook_of(path, *texts))
+    desk.check(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    assert {each.uri: len(each.diagnostics) for each in desk.shown} == {
+        cell_uri(1): 0,
+        cell_uri(2): 0,
+        cell_uri(3): 1,
+        cell_uri(4): 0,
+    }
+    desk.shown.clear()
+    gone = types.NotebookDocumentCellChangeStructure(
+        types.NotebookCellArrayChange(2, 1),
+        did_close=[types.TextDocumentIdentifier(cell_uri(3))],
+    )
+    change = types.DidChangeNotebookDocumentParams(
+        types.VersionedNotebookDocumentIdentifier(2, path.as_uri()),
+        types.NotebookDocumentChangeEvent(cells=types.NotebookDocumentCellChanges(structure=gone)),
+    )
+    workspace.update_notebook_document(change)
+    desk.check((types.NOTEBOOK_DOCUMENT_DID_CHANGE, change))
+    assert [(each.uri, len(each.diagnostics)) for each in desk.shown] == [
+        (cell_uri(number), 0) for number in (3, 1, 2, 4)
+    ]
+
+
+def test_a_fix_of_several_cells_and_a_module_is_one_action(project):
+    workspace = Workspace(project.as_uri())
+    path = project / "eda.ipynb"
+    workspace.put_notebook_document(notebook_of(path, "x = 1", "# Title", "%time\r\ny = x\r\n"))
+    (notebook,) = notebooks.opened(workspace).values()
+    opened = {str(path): notebook, str(project / "a.py"): SourceFile("a.py", b"z = 1\n")}
+    edits = (
+        Edit(str(path), notebook.text.index("1\n#"), notebook.text.index("\n#"), "2"),
+        Edit(str(path), notebook.text.index("y ="), notebook.text.index(" = x"), "long"),
+        Edit(str(project / "a.py"), 0, 1, "w"),
+    )
+    finding = found(Fix("mend", Applicability.SAFE, edits))
+    shown = convert.diagnostic(found(), notebook, opened.get, len)
+    action = convert.quick_fix(finding, shown, opened.get, len)
+    assert action is not None
+    changes = action.edit.changes
+    module = (project / "a.py").as_uri()
+    assert changes.keys() == {cell_uri(1), cell_uri(3), module}
+    assert applied("x = 1", changes[cell_uri(1)]) == "x = 2"
+    assert applied("%time\r\ny = x\r\n", changes[cell_uri(3)]) == "%time\r\nlong = x\r\n"
+    assert applied("z = 1\n", changes[module]) == "w = 1\n"
+
+    above = found(Fix("mend", Applicability.SAFE, (Edit(str(path), 0, 0, "import x\n"),)))
+    assert convert.quick_fix(above, shown, opened.get, len) is None
+    opened[str(path)] = SourceFile(str(path), notebook.data)  # on disk, and not open
+    assert convert.quick_fix(finding, shown, opened.get, len) is None
+
+
 def test_nothing_is_offered_where_nothing_is_found(desk, project):
     uri = desk.open(project / "train.py")
     desk.check()
@@ -353,6 +527,18 @@ def test_nothing_is_offered_where_nothing_is_found(desk, project):
     assert desk.server.actions(other, start, ["source.fixAll"]) == []  # it is not open
     fine = desk.open(project / "fine.py", "x = 1\n")
     assert desk.server.actions(fine, start, ["source.fixAll"]) == []
+
+
+def test_a_fix_is_not_offered_for_what_was_typed_since(desk, project):
+    path = project / "train.py"
+    uri = desk.open(path)
+    desk.check()
+    whole = types.Range(types.Position(0, 0), types.Position(10_000, 0))
+    assert len(desk.server.actions(uri, whole, None)) == 2
+    desk.open(path, f"import os\n{path.read_text()}", version=2)
+    assert desk.server.actions(uri, whole, None) == []
+    desk.check()
+    assert len(desk.server.actions(uri, whole, None)) == 2
 
 
 def test_only_a_rules_code_has_a_page(desk, project):

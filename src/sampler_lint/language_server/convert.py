@@ -10,8 +10,10 @@ from pathlib import Path
 from lsprotocol import types
 
 from sampler_lint.findings import Applicability, Edit, Finding, Position
+from sampler_lint.fixing import apply_edits
+from sampler_lint.language_server.notebooks import OpenNotebook
 from sampler_lint.reporters import rule_url
-from sampler_lint.source import SourceFile
+from sampler_lint.source import NOTEBOOK, SourceFile
 from sampler_lint.suppressions import silence
 
 SOURCE = "sampler-lint"
@@ -21,7 +23,9 @@ Units = Callable[[str], int]
 #: The file at an absolute path as the editor has it; None if it cannot be read.
 Files = Callable[[str], "SourceFile | None"]
 
-_PLACE = re.compile(r"(?P<path>.+?):(?P<row>\d+): (?P<text>.+)", re.DOTALL)
+_PLACE = re.compile(
+    r"(?P<path>.+?):(?: cell (?P<cell>\d+), line )?(?P<row>\d+): (?P<text>.+)", re.DOTALL
+)
 
 
 def place(source: SourceFile, position: Position, units: Units) -> types.Position:
@@ -31,11 +35,10 @@ def place(source: SourceFile, position: Position, units: Units) -> types.Positio
 
 
 def span(source: SourceFile, finding: Finding, units: Units) -> types.Range:
-    """Where a finding stands."""
-    return types.Range(
-        place(source, finding.start, units),
-        place(source, finding.end, units),
-    )
+    """Where a finding stands, in its cell if that is a notebook's."""
+    above = finding.cell.first_row - 1 if finding.cell else 0
+    ends = [place(source, each, units) for each in (finding.start, finding.end)]
+    return types.Range(*(types.Position(end.line - above, end.character) for end in ends))
 
 
 def diagnostic(
@@ -59,10 +62,14 @@ def _related(finding: Finding, files: Files) -> Iterator[types.DiagnosticRelated
         if found is None:
             continue
         path = str(Path(found["path"]).absolute())
-        if files(path) is not None:
-            start = types.Position(int(found["row"]) - 1, 0)
-            where = types.Location(Path(path).as_uri(), types.Range(start, start))
-            yield types.DiagnosticRelatedInformation(where, found["text"])
+        source, uri, cell = files(path), Path(path).as_uri(), int(found["cell"] or 0)
+        if isinstance(source, OpenNotebook) and 0 < cell <= len(source.cells):
+            uri = source.cells[cell - 1]
+        elif source is None or cell:
+            continue
+        start = types.Position(int(found["row"]) - 1, 0)
+        where = types.Location(uri, types.Range(start, start))
+        yield types.DiagnosticRelatedInformation(where, found["text"])
 
 
 def text_edits(source: SourceFile, edits: Iterable[Edit], units: Units) -> list[types.TextEdit]:
@@ -74,6 +81,27 @@ def text_edits(source: SourceFile, edits: Iterable[Edit], units: Units) -> list[
     return [
         types.TextEdit(types.Range(at(edit.start), at(edit.end)), edit.content) for edit in edits
     ]
+
+
+def cell_edits(
+    notebook: OpenNotebook, data: bytes, units: Units
+) -> dict[str, list[types.TextEdit]]:
+    """The edits, by cell, that make of a notebook the one with the bytes ``data``."""
+    return {uri: [replacement(old, new, units)] for uri, old, new in notebook.changed(data)}
+
+
+def _changes(
+    source: SourceFile, uri: str, edits: Iterable[Edit], units: Units
+) -> dict[str, list[types.TextEdit]] | None:
+    """The edits of one file by document; None if the editor cannot make them."""
+    if not isinstance(source, OpenNotebook):
+        closed = source.path.endswith(NOTEBOOK)
+        return None if closed else {uri: text_edits(source, edits, units)}
+    try:
+        data = source.encode(apply_edits(source.text, list(edits)))
+    except ValueError:  # NotebookError: it joins or parts cells
+        return None
+    return cell_edits(source, data, units)
 
 
 def quick_fix(
@@ -90,7 +118,10 @@ def quick_fix(
         if source is None:
             return None
         edits = [edit for edit in fix.edits if edit.path == name]
-        changes[Path(path).as_uri()] = text_edits(source, edits, units)
+        changed = _changes(source, Path(path).as_uri(), edits, units)
+        if changed is None:
+            return None
+        changes |= changed
     safe = fix.applicability is Applicability.SAFE
     return types.CodeAction(
         title=f"{finding.code}: {fix.message}{'' if safe else ' (unsafe: read it first)'}",
@@ -105,14 +136,15 @@ def ignore(
     finding: Finding, shown: types.Diagnostic, source: SourceFile, uri: str, units: Units
 ) -> types.CodeAction | None:
     """The action that silences a finding with a comment; None if no row can take one."""
-    edits = text_edits(source, silence(source, [finding]), units)
-    if not edits:
+    edits = silence(source, [finding])
+    changes = _changes(source, uri, edits, units) if edits else None
+    if changes is None:
         return None
     return types.CodeAction(
         title=f"{finding.code}: ignore it here",
         kind=types.CodeActionKind.QuickFix,
         diagnostics=[shown],
-        edit=types.WorkspaceEdit(changes={uri: edits}),
+        edit=types.WorkspaceEdit(changes=changes),
     )
 
 

@@ -14,15 +14,18 @@ from pygls.uris import from_fs_path, to_fs_path
 from sampler_lint import __version__, engine
 from sampler_lint.config import ConfigError, Lookup
 from sampler_lint.findings import Finding
-from sampler_lint.language_server import convert
+from sampler_lint.language_server import convert, notebooks
+from sampler_lint.language_server.notebooks import OpenNotebook
 from sampler_lint.reporters import rule_url
 from sampler_lint.rules import every_rule, page
-from sampler_lint.source import SourceError, SourceFile, as_declared
+from sampler_lint.source import NOTEBOOK, SourceError, SourceFile, as_declared
 
 #: Seconds without a keystroke before an open file is checked.
 QUIET = 0.25
 
 _FIX_ALL = "source.fixAll.samplerLint"
+#: An editor asks for the other once for each cell, and would make the edits as often.
+_FIX_NOTEBOOK = f"notebook.{_FIX_ALL}"
 _CODE = re.compile(r"\bSMP[0-9]{3}\b")
 
 
@@ -30,10 +33,12 @@ class Server(LanguageServer):
     """One editor's session: its open files, and what was last found in them."""
 
     def __init__(self) -> None:
-        super().__init__("sampler-lint", __version__)
+        super().__init__("sampler-lint", __version__, notebook_document_sync=notebooks.SYNC)
         self._session = engine.Session()
         self._shown: dict[str, list[tuple[Finding, types.Diagnostic]]] = {}
         """By document URI."""
+        self._checked: Mapping[str, bytes] = {}
+        """The contents that what is shown was found in."""
         self._due: asyncio.Task[None] | None = None
         self._checking = asyncio.Lock()
 
@@ -51,10 +56,13 @@ class Server(LanguageServer):
     def contents(self) -> dict[str, bytes]:
         """What the editor holds, saved or not, by absolute path."""
         documents = self.workspace.text_documents
-        return {path: as_declared(documents[uri].source) for path, uri in self.open_files().items()}
+        held = {path: as_declared(documents[uri].source) for path, uri in self.open_files().items()}
+        return held | {path: each.data for path, each in notebooks.opened(self.workspace).items()}
 
     def file(self, path: str) -> SourceFile | None:
         """The file at ``path`` as the editor has it, or as it is on disk."""
+        if path.endswith(NOTEBOOK) and (notebook := notebooks.opened(self.workspace).get(path)):
+            return notebook
         data = self.contents().get(path)
         try:
             return SourceFile.read(path) if data is None else SourceFile(path, data)
@@ -79,16 +87,19 @@ class Server(LanguageServer):
         # A check that has begun is not given up: its thread would go on anyway.
         async with self._checking:
             opened, contents = self.open_files(), self.contents()
+            sheets = notebooks.opened(self.workspace)
             documents = self.workspace.text_documents
             versions = {uri: documents[uri].version for uri in opened.values()}
             try:
-                report = await asyncio.to_thread(self._check, list(opened), contents)
+                report = await asyncio.to_thread(self._check, [*opened, *sheets], contents)
             except ConfigError as error:
                 self.window_show_message(
                     types.ShowMessageParams(types.MessageType.Error, f"sampler-lint: {error}")
                 )
                 return
+        self._checked = contents
         self._publish(opened, versions, contents, report)
+        self._publish_cells(sheets, report)
 
     def _check(self, paths: Sequence[str], contents: Mapping[str, bytes]) -> list[Finding]:
         """All findings in ``paths``, each under its own configuration; other paths are read."""
@@ -118,6 +129,25 @@ class Server(LanguageServer):
             ]
             self._tell(uri, document.version)
 
+    def _publish_cells(
+        self, checked: Mapping[str, OpenNotebook], findings: Sequence[Finding]
+    ) -> None:
+        sorted_out = convert.by_path(findings)
+        now = notebooks.opened(self.workspace)
+        for path, notebook in checked.items():
+            if path not in now or notebook.state != now[path].state:
+                continue  # closed, or typed in meanwhile: another check is due
+            shown: dict[str, list[tuple[Finding, types.Diagnostic]]]
+            shown = {uri: [] for uri in notebook.cells}
+            for finding in sorted_out.get(path, ()):
+                if finding.cell is not None:
+                    shown[notebook.cells[finding.cell.number - 1]].append(
+                        (finding, convert.diagnostic(finding, notebook, self.file, self.units))
+                    )
+            self._shown.update(shown)
+            for uri in shown:
+                self._tell(uri, self.workspace.get_text_document(uri).version)
+
     def _tell(self, uri: str, version: int | None = None) -> None:
         shown = [diagnostic for _, diagnostic in self._shown.get(uri, ())]
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, shown, version))
@@ -134,9 +164,13 @@ class Server(LanguageServer):
     ) -> list[types.CodeAction]:
         """What can be done about the findings in a range, or in the whole file."""
         actions: list[types.CodeAction] = []
-        path = to_fs_path(uri)
-        source = self.file(str(Path(path).absolute())) if path else None
-        if source is not None and _asked(types.CodeActionKind.QuickFix, only):
+        notebook = self.workspace.get_notebook_document(cell_uri=uri)
+        place = to_fs_path(uri if notebook is None else notebook.uri)
+        path = str(Path(place).absolute()) if place else ""
+        source = self.file(path) if path else None
+        # Fixes are offsets: after a keystroke, even in another cell, they wait for the next check.
+        current = self.contents() == self._checked
+        if source is not None and current and _asked(types.CodeActionKind.QuickFix, only):
             for finding, shown in self._shown.get(uri, ()):
                 if convert.touches(shown.range, range_):
                     offered = (
@@ -144,22 +178,26 @@ class Server(LanguageServer):
                         convert.ignore(finding, shown, source, uri, self.units),
                     )
                     actions += [action for action in offered if action is not None]
-        if only and _asked(_FIX_ALL, only):
-            actions += self._fix_all(uri)
+        fix_all = _FIX_ALL if notebook is None else _FIX_NOTEBOOK
+        if only and _asked(fix_all, only):
+            actions += self._fix_all(path, fix_all)
         return actions
 
-    def _fix_all(self, uri: str) -> list[types.CodeAction]:
-        """All safe fixes of a file, as ``--fix`` applies them."""
-        path = next((path for path, opened in self.open_files().items() if opened == uri), None)
-        if path is None:
-            return []
+    def _fix_all(self, path: str, kind: str) -> list[types.CodeAction]:
+        """All safe fixes of an open file or notebook, as ``--fix`` applies them."""
         contents = self.contents()
+        if path not in contents:
+            return []
         try:
             fixed = engine.fix([path], _configured(), write=False, overlay=contents)
         except ConfigError:
             return []
-        changes = {}
+        changes: dict[str, list[types.TextEdit]] = {}
         for name, (old, new) in fixed.changed.items():
+            file = self.file(str(Path(name).absolute()))
+            if isinstance(file, OpenNotebook):
+                changes |= convert.cell_edits(file, new, self.units)
+                continue
             texts = [SourceFile(name, data).text for data in (old, new)]
             edit = convert.replacement(texts[0], texts[1], self.units)
             changes[self._uri(name)] = [edit]
@@ -168,7 +206,7 @@ class Server(LanguageServer):
         return [
             types.CodeAction(
                 title="sampler-lint: fix all that is safe to fix",
-                kind=_FIX_ALL,
+                kind=kind,
                 edit=types.WorkspaceEdit(changes=changes),
             )
         ]
@@ -234,13 +272,39 @@ def make_server() -> Server:
         server.forget(params.text_document.uri)
         server.check_soon()
 
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_OPEN)
+    async def notebook_opened(server: Server, params: types.DidOpenNotebookDocumentParams) -> None:
+        server.check_soon(0)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CHANGE)
+    async def notebook_changed(
+        server: Server, params: types.DidChangeNotebookDocumentParams
+    ) -> None:
+        cells = params.change.cells
+        if cells is not None and cells.structure is not None:
+            for cell in cells.structure.did_close or ():
+                server.forget(cell.uri)
+        server.check_soon()
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_SAVE)
+    async def notebook_saved(server: Server, params: types.DidSaveNotebookDocumentParams) -> None:
+        server.check_soon(0)
+
+    @server.feature(types.NOTEBOOK_DOCUMENT_DID_CLOSE)
+    async def notebook_closed(server: Server, params: types.DidCloseNotebookDocumentParams) -> None:
+        for cell in params.cell_text_documents:
+            server.forget(cell.uri)
+        server.check_soon()
+
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     async def written(server: Server, params: types.DidChangeWatchedFilesParams) -> None:
         server.check_soon()
 
     @server.feature(
         types.TEXT_DOCUMENT_CODE_ACTION,
-        types.CodeActionOptions(code_action_kinds=[types.CodeActionKind.QuickFix, _FIX_ALL]),
+        types.CodeActionOptions(
+            code_action_kinds=[types.CodeActionKind.QuickFix, _FIX_ALL, _FIX_NOTEBOOK]
+        ),
     )
     def actions(server: Server, params: types.CodeActionParams) -> list[types.CodeAction]:
         return server.actions(params.text_document.uri, params.range, params.context.only)

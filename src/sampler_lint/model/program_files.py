@@ -7,7 +7,6 @@ import re
 from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
-from sampler_lint.model.facts import If, Name, last_name, walk
 from sampler_lint.model.import_scan import imports_in
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Importer, Module, Project
@@ -164,7 +163,7 @@ class ProgramFiles:
 
     def run_together(self, one: Module, other: Module) -> bool:
         """Whether some file leads to both by its imports, or they are in one library."""
-        library = not (is_script(one) or is_script(other))
+        library = not (one.is_script or other.is_script)
         if library and "." in one.name and one.name.split(".")[0] == other.name.split(".")[0]:
             return True
         return self.share_importer(one, other)
@@ -186,7 +185,7 @@ class ProgramFiles:
         if not self._says(path, "__name__", "print"):
             return False
         module = self.model.project.module_at(path)
-        return module is not None and is_script(module)
+        return module is not None and module.is_script
 
     def leading_to(self, path: str) -> set[str]:
         """The file itself, and those whose imports lead to it."""
@@ -215,15 +214,6 @@ def files_storing(model: Model, module: Module, name: str) -> list[Module]:
     files = program_files(model)
     programs = files.programs_of(module.path)
     return [found for program, found in files.storing(name) if program in programs] or [module]
-
-
-def is_script(module: Module) -> bool:
-    """Whether the file is made to be started: it has a main guard, or prints on its own."""
-    return any(
-        isinstance(stmt, If)
-        and any(isinstance(node, Name) and node.id == "__name__" for node in walk(stmt.test))
-        for stmt in module.facts.body
-    ) or any(last_name(call.func) == "print" for call in module.facts.calls)
 
 
 def is_test(module: Module) -> bool:

@@ -23,6 +23,7 @@ from sampler_lint.model.facts import (
     Class,
     Expr,
     Function,
+    If,
     Index,
     Map,
     ModuleFacts,
@@ -30,6 +31,7 @@ from sampler_lint.model.facts import (
     Scope,
     Store,
     last_name,
+    walk,
 )
 from sampler_lint.model.first_look import first_looks, kinds
 from sampler_lint.roots import leads_outside
@@ -96,6 +98,15 @@ class Module:
                 return False
             current = current.outer
         return True
+
+    @cached_property
+    def is_script(self) -> bool:
+        """Whether the file is made to be started: it has a main guard, or prints on its own."""
+        return any(
+            isinstance(stmt, If)
+            and any(isinstance(node, Name) and node.id == "__name__" for node in walk(stmt.test))
+            for stmt in self.facts.body
+        ) or any(last_name(call.func) == "print" for call in self.facts.calls)
 
     def says(self, word: str) -> bool:
         """Whether a word is somewhere in the file's text."""

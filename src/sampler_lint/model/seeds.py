@@ -29,7 +29,7 @@ from sampler_lint.model.facts import (
 from sampler_lint.model.flow import Ext, FuncRef, ModRef, Obj, passed, self_class
 from sampler_lint.model.launches import launches
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
-from sampler_lint.model.program_files import is_script, is_test, program_files
+from sampler_lint.model.program_files import is_test, program_files
 from sampler_lint.model.project import Module
 
 #: A setting by one of these names is the program's seed; ``split_seed`` and the like are not.
@@ -80,7 +80,7 @@ class Seeding:
 
 def seeding(model: Model, module: Module, user: Call | Scope) -> Seeding | None:
     """Where the program that runs ``user`` seeds its generators with a value that can be set."""
-    script = is_script(module)
+    script = module.is_script
     found = [
         item
         for item in seedings(model).get(model.project.program_of(module), ())

@@ -28,7 +28,7 @@ from sampler_lint.model.facts import (
 from sampler_lint.model.flow import Obj
 from sampler_lint.model.launches import launches
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
-from sampler_lint.model.program_files import is_script, is_test
+from sampler_lint.model.program_files import is_test
 from sampler_lint.model.project import Module
 from sampler_lint.model.seed_names import KeptSeed, Seed, in_scope, seed_to_keep
 from sampler_lint.model.seeds import (
@@ -355,7 +355,7 @@ def _evaluates(model: Model, sampler: Obj, module: Module) -> bool:
     """Whether the order matters to nobody: the sampler of a validation or inference pass."""
     site = sampler.site
     assert site is not None
-    if is_script(module) and _NO_TRAINING.search(module.name.rpartition(".")[2]):
+    if module.is_script and _NO_TRAINING.search(module.name.rpartition(".")[2]):
         return True
     if _is_named_evaluation(site) or _is_seen_to_evaluate(model, sampler):
         return True
@@ -367,17 +367,22 @@ def _evaluates(model: Model, sampler: Obj, module: Module) -> bool:
 
 def _is_seen_to_evaluate(model: Model, sampler: Obj) -> bool:
     """Whether the loaders of the sampler are iterated in sight, and every pass evaluates."""
-    own = [
-        found
-        for found in passes(model)
-        if any(
-            isinstance(value, Obj) and value.site is sampler.site
-            for value in model.passed_to(found.loader, "sampler")
-        )
-    ]
+    own = _passes_by_site(model).get(id(sampler.site), {}).values()
     return bool(own) and all(
         _is_without_gradients(found) and not pass_trains(model, found) for found in own
     )
+
+
+def _passes_by_site(model: Model) -> dict[int, dict[int, Pass]]:
+    """By the call that builds a sampler, the passes over loaders with it; found once."""
+    by_site: dict[int, dict[int, Pass]] | None = model.memo.get(_passes_by_site)
+    if by_site is None:
+        by_site = model.memo[_passes_by_site] = {}
+        for found in passes(model):
+            for value in model.passed_to(found.loader, "sampler"):
+                if isinstance(value, Obj):
+                    by_site.setdefault(id(value.site), {})[id(found)] = found
+    return by_site
 
 
 def _is_without_gradients(found: Pass) -> bool:

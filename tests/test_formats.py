@@ -395,7 +395,7 @@ def test_show_suppressed(project: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert main(["--show-suppressed", "--output-format", "concise"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("train.py:40:13: SMP101 (suppressed) ")
-    assert out.endswith("All clear: 1 file checked.\n")
+    assert out.endswith("All clear: 1 file checked; 1 finding suppressed.\n")
 
 
 class Terminal:

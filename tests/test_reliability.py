@@ -22,6 +22,7 @@ from cases import all_cases, write_tree
 from sampler_lint import engine
 from sampler_lint.cache import Cache
 from sampler_lint.cli import main
+from sampler_lint.model import first_look
 from sampler_lint.model import project as model_project
 from sampler_lint.source import LARGEST
 
@@ -261,7 +262,7 @@ def check_all(folder: Path, paths: list[Path]) -> None:
 
 def test_what_python_tests_itself_with(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A sample; ``pytest -m slow`` takes all."""
-    monkeypatch.setattr(model_project, "is_candidate", lambda data: True)
+    monkeypatch.setattr(first_look, "is_candidate", lambda data: True)
     paths = [path for folder in installed() for path in python_files(folder)]
     known = [path for path in paths if path.name.startswith(("bad", "test_syntax", "test_grammar"))]
     check_all(tree, [*known[:12], *random.Random(0).sample(paths, min(len(paths), 24))])
@@ -269,7 +270,7 @@ def test_what_python_tests_itself_with(tree: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.slow
 def test_all_that_is_installed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_project, "is_candidate", lambda data: True)
+    monkeypatch.setattr(first_look, "is_candidate", lambda data: True)
     check_all(tree, [path for folder in installed() for path in python_files(folder)])
 
 

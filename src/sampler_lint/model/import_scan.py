@@ -6,9 +6,9 @@ import codecs
 import re
 
 #: Comments and strings; what is between them is code. In an f-string quotes may be nested, which
-#: disturbs no more than its line.
+#: disturbs no more than its line. A text may be cut within a string of several lines.
 _NO_CODE = re.compile(
-    rb'#[^\r\n]*|"""(?:\\.|[^\\])*?"""|' + rb"'''(?:\\.|[^\\])*?'''"
+    rb'#[^\r\n]*|"""(?:\\.|[^\\])*?(?:"""|\Z)|' + rb"'''(?:\\.|[^\\])*?(?:'''|\Z)"
     rb'|"(?:\\.|[^"\\\r\n])*"|' + rb"'(?:\\.|[^'\\\r\n])*'",
     re.DOTALL,
 )
@@ -20,6 +20,8 @@ _IMPORT = re.compile(
     r"(?:\((?P<listed>[^()]*)\)|(?P<names>[^\n;]+)))",
     re.MULTILINE,
 )
+
+_QUOTE = re.compile(rb"['\"]")
 
 
 def without_prose(data: bytes) -> bytes:
@@ -37,14 +39,40 @@ def imports_in(data: bytes) -> list[tuple[str, str | None, int]] | None:
     data = data.removeprefix(codecs.BOM_UTF8)
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    code = _NO_CODE.sub(lambda match: b"" if match[0][:1] == b"#" else b"''", data)
     try:
-        text = code.decode("utf-8")
+        text = _NO_CODE.sub(b"", data[: _end_of_imports(data)]).decode("utf-8")
     except UnicodeDecodeError:
         return None
     return [
         found for match in _IMPORT.finditer(text.replace("\\\n", " ")) for found in _imported(match)
     ]
+
+
+def _end_of_imports(data: bytes) -> int:
+    """Where the last line ends that may be, or belong to, an import; most are at a file's top."""
+    at = data.rfind(b"import")
+    while at >= 0:
+        start = data.rfind(b"\n", 0, at) + 1
+        before = data[start:at].strip()
+        if not before or before.startswith(b"from"):
+            break
+        # A comment may say the word, unless what looks like one is in a string.
+        is_told = b"#" in before and not _QUOTE.search(before)
+        if not is_told and (b";" in before or b":" in before):
+            break
+        at = data.rfind(b"import", 0, at)
+    else:
+        return 0
+    is_open = False
+    while True:
+        end = data.find(b"\n", start)
+        if end < 0:
+            return len(data)
+        line = data[start:end].partition(b"#")[0]
+        is_open = (is_open or b"(" in line) and b")" not in line
+        if not is_open and not line.endswith(b"\\"):
+            return end
+        start = end + 1
 
 
 def _imported(match: re.Match[str]) -> list[tuple[str, str | None, int]]:

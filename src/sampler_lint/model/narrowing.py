@@ -11,9 +11,9 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from sampler_lint.model.import_scan import imports_in, without_prose
+from sampler_lint.model.import_scan import without_prose
 from sampler_lint.model.project import Project
-from sampler_lint.source import SourceError, is_about_sampling, says_loader, seeds_or_draws
+from sampler_lint.source import is_about_sampling, says_loader, seeds_or_draws
 
 
 class _Place(NamedTuple):
@@ -63,7 +63,6 @@ class _Links:
     def __init__(self, project: Project, contents: Mapping[str, bytes]) -> None:
         self._project = project
         self._contents = contents
-        self._imports: dict[str, list[tuple[str, str | None, int]]] = {}
 
     def of(self, path: str) -> set[str]:
         """The files asked about that ``path`` imports something from."""
@@ -108,12 +107,4 @@ class _Links:
             yield target, attribute
 
     def _imports_of(self, path: str) -> list[tuple[str, str | None, int]]:
-        known = self._imports.get(path)
-        if known is None:
-            try:
-                contents = self._contents.get(path)
-                known = imports_in(self._project.bytes_of(path) if contents is None else contents)
-            except SourceError:
-                known = None
-            known = self._imports[path] = known or []
-        return known
+        return self._project.imports_told(path, self._contents.get(path)) or []

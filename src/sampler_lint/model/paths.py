@@ -172,7 +172,7 @@ class _Run:
         self.tracked = self.relevant | self.index.tested
         """The names of which anything may be asked on the way."""
         if self.target is not None:
-            self.tracked = self.tracked.union(*map(_names, expressions(self.target)))
+            self.tracked = self.tracked.union(*map(self.index.named, expressions(self.target)))
         self.hits: list[State] = []
         self.left: list[State] = []
         """The states in which the innermost loop's body was left early."""
@@ -249,7 +249,7 @@ class _Run:
 
     def _hit(self, stmt: Stmt, state: State) -> None:
         for expr in expressions(stmt):
-            if any(node is self.call for node in walk(expr)):
+            if _holds(expr, self.call):
                 self.hits += self._reach(expr, state)
                 return
 
@@ -259,7 +259,7 @@ class _Run:
             yield state
             return
         for position, child in enumerate(_parts(expr)):
-            if not any(node is self.call for node in walk(child)):
+            if not _holds(child, self.call):
                 continue
             if isinstance(expr, Choice) and expr.kind == "if" and child is not expr.test:
                 assert expr.test is not None
@@ -598,10 +598,20 @@ def _kept(value: Sym, stmt: Assign) -> Sym:
     return value
 
 
+def _holds(expr: Expr, call: Call) -> bool:
+    """Whether the call is the expression or a part of it."""
+    if (expr.end_row, expr.end_col) <= (call.row, call.col):
+        return False  # seen from the places: long lists are walked once, not for each item
+    if (call.end_row, call.end_col) <= (expr.row, expr.col):
+        return False
+    return any(node is call for node in walk(expr))
+
+
 class _Index:
     """The statements of a scope by the names they bind, for all the calls in it."""
 
     def __init__(self, scope: Scope) -> None:
+        self._names: dict[Expr, set[str]] = {}
         by_stmt: dict[Stmt, set[str]] = {}
         for name, bindings in scope.bindings.items():
             for binding in bindings:
@@ -622,7 +632,7 @@ class _Index:
             self.assigned[stmt] = assigned
             for name in assigned:
                 self._assigners.setdefault(name, []).append(stmt)
-            names = set(assigned).union(*map(_names, expressions(stmt)))
+            names = set(assigned).union(*map(self.named, expressions(stmt)))
             if not _is_plain(stmt):
                 self.tested |= names
             for name in names:
@@ -631,19 +641,27 @@ class _Index:
                     self._below.setdefault(above, set()).add(name)
                     above = above.rpartition(".")[0]
 
+    def named(self, expr: Expr) -> set[str]:
+        """The names (dotted ones too) in an expression."""
+        known = self._names.get(expr)
+        if known is None:
+            names = {name for node in walk(expr) if (name := dotted(node)) is not None}
+            known = self._names[expr] = names
+        return known
+
     def relevant(self, exprs: Iterable[Expr]) -> set[str]:
         """The names whose values can change what the expressions are worth."""
         out: set[str] = set()
-        pending = {name for expr in exprs for name in _names(expr)}
+        pending = {name for expr in exprs for name in self.named(expr)}
         while pending:
             out |= pending
             found: set[str] = set()
             for name in pending:
                 for stmt in self._assigners.get(name, ()):
-                    found.update(*map(_names, expressions(stmt)))
+                    found.update(*map(self.named, expressions(stmt)))
                     for around in stmt.ancestors():
                         if isinstance(around, If):
-                            found |= _names(around.test)
+                            found |= self.named(around.test)
             pending = found - out
         return out
 
@@ -699,7 +717,3 @@ def _assigned(stmt: Stmt) -> set[str]:
     if isinstance(stmt, Simple) and stmt.kind == "delete":
         out.update(deleted for part in stmt.parts if (deleted := dotted(part)) is not None)
     return out
-
-
-def _names(expr: Expr) -> set[str]:
-    return {name for node in walk(expr) if (name := dotted(node)) is not None}

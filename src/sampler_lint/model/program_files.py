@@ -7,7 +7,6 @@ import re
 from collections.abc import Container, Iterable, Iterator
 from typing import NamedTuple
 
-from sampler_lint.model.import_scan import imports_in
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Importer, Module, Project
 from sampler_lint.source import NOTEBOOK, SourceError
@@ -73,7 +72,7 @@ class ProgramFiles:
         """The files of the tree that a file imports; it is parsed only where it must be."""
         project = self.model.project
         if not project.is_parsed(path):
-            imports = None if path.endswith(NOTEBOOK) else imports_in(self._content(path))
+            imports = None if path.endswith(NOTEBOOK) else project.imports_told(path)
             if imports is not None:
                 yield from (found for found, _ in _resolved(project, _File(path), imports))
                 return

@@ -34,6 +34,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.first_look import first_looks, kinds
+from sampler_lint.model.import_scan import imports_in
 from sampler_lint.roots import leads_outside
 from sampler_lint.source import (
     SourceError,
@@ -156,6 +157,7 @@ class Project:
         """Files read and folders listed besides the Python files, and what they held."""
         self.digests: dict[str, str] = {}
         """What each file held when it was first read, if ``digest`` was given."""
+        self._told_imports: dict[str, list[tuple[str, str | None, int]] | None] = {}
         self._roots: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
         self._sort_in(digest, jobs, watch)
 
@@ -175,6 +177,22 @@ class Project:
             raise SourceError(FileError(path, "leads out of the repository"))
         data = self.consulted[path] = self._read(path)
         return data
+
+    def imports_told(
+        self, path: str, data: bytes | None = None
+    ) -> list[tuple[str, str | None, int]] | None:
+        """What a file imports, told from its text, or from ``data`` that was read from it.
+
+        As :func:`.import_scan.imports_in` says it; nothing of a file that cannot be read.
+        """
+        if path not in self._told_imports:
+            try:
+                self._told_imports[path] = imports_in(self.bytes_of(path) if data is None else data)
+            except SourceError:
+                self._told_imports[path] = []
+        if data is None:
+            self.looked_into.add(path)
+        return self._told_imports[path]
 
     def names_in(self, folder: str) -> list[str]:
         """The names in a folder that files with settings and requirements may have, sorted.

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
 
 from sampler_lint.model.epoch_state import uses_epoch
 from sampler_lint.model.epochs import EpochLoop
-from sampler_lint.model.facts import Attr, Call, Class, Function, If, Scope, last_name
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Class,
+    Expr,
+    Function,
+    If,
+    ModuleFacts,
+    Node,
+    Scope,
+    last_name,
+)
 from sampler_lint.model.flow import Lit, Obj, Unknown
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
 
@@ -59,6 +71,59 @@ def _shuffles(model: Model, sampler: Obj, through: Call | None) -> bool:
     return model.shuffles(sampler, through) is not False
 
 
+#: An object, however it was reached: its class, and the call that builds it.
+Built: TypeAlias = "tuple[Class | str, Call | None]"
+
+
+class EpochSet(NamedTuple):
+    """A place that sets an epoch."""
+
+    scope: Scope
+    node: Node
+    receiver: Expr
+    """What it is set of."""
+
+
+class EpochSets:
+    """Places that set an epoch, by what they may set it of and by file.
+
+    A tree may hold many programs, and each asks for its own.
+    """
+
+    def __init__(self, model: Model, places: Iterable[EpochSet]) -> None:
+        self._places = list(places)
+        self._of: dict[Built, list[int]] = {}
+        self._in: dict[ModuleFacts, list[int]] = {}
+        for number, place in enumerate(self._places):
+            self._in.setdefault(place.scope.module, []).append(number)
+            values = model.flow.values(place.receiver)
+            for built in {(v.cls, v.site) for v in values if isinstance(v, Obj)}:
+                self._of.setdefault(built, []).append(number)
+
+    def concerning(
+        self, objects: Iterable[Built], files: Iterable[ModuleFacts]
+    ) -> Iterator[EpochSet]:
+        """Those that may set the epoch of one of the objects, and those in the files, in order."""
+        numbers = {number for built in objects for number in self._of.get(built, ())}
+        numbers.update(number for file in files for number in self._in.get(file, ()))
+        return (self._places[number] for number in sorted(numbers))
+
+
+def epoch_calls(model: Model) -> EpochSets:
+    """The ``set_epoch`` calls of the candidate files."""
+    known: EpochSets | None = model.memo.get(epoch_calls)
+    if known is None:
+        known = model.memo[epoch_calls] = EpochSets(model, called_epoch_sets(model))
+    return known
+
+
+def called_epoch_sets(model: Model) -> Iterator[EpochSet]:
+    """As :func:`epoch_calls`, one by one."""
+    for call in model.epoch_setters:
+        assert isinstance(call.func, Attr)
+        yield EpochSet(call.scope, call, call.func.value)
+
+
 @dataclass(slots=True)
 class Calls:
     """The ``set_epoch`` calls that concern an epoch loop."""
@@ -75,9 +140,10 @@ def calls_for(model: Model, found: EpochLoop, wanted: list[Carrier]) -> Calls:
     unclear = False
     near = {scope.module for scope in found.scopes}
     near.update(c.sampler.site.scope.module for c in wanted if c.sampler.site is not None)
-    for call in model.epoch_setters:
-        assert isinstance(call.func, Attr)
-        values = model.flow.values(call.func.value)
+    objects = [(carrier.sampler.cls, carrier.sampler.site) for carrier in wanted]
+    for _, call, receiver in epoch_calls(model).concerning(objects, near):
+        assert isinstance(call, Call)
+        values = model.flow.values(receiver)
         if any(carrier.is_one_of(frozenset(values)) for carrier in wanted):
             hits.append(call)
         elif call.scope.module in near and not _forwards(call):

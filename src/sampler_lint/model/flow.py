@@ -60,7 +60,7 @@ from sampler_lint.model.facts import (
     Unary,
     last_name,
 )
-from sampler_lint.model.hierarchy import NEUTRAL_BASES, merge, self_class, self_store_class
+from sampler_lint.model.hierarchy import NEUTRAL_BASES, merge, self_class
 from sampler_lint.model.project import Project
 from sampler_lint.model.reaching import reaching
 from sampler_lint.model.values import (
@@ -750,9 +750,7 @@ class Flow:
                 found |= self._own_attribute(base, name, obj, var, hidden=hidden)
                 overridden |= name in base.bindings
         relatives = {base for base in hierarchy if isinstance(base, Class)}
-        for store in self.project.stores_near(name, cls):
-            if self_store_class(store.target, store.scope) is not None:
-                continue
+        for store in self.project.outer_stores_near(name, cls):
             if store.value is not None and store.how == "assign":
                 self._store_from_outside(store, store.value, relatives, var)
         if not found:
@@ -823,8 +821,8 @@ class Flow:
                     self._add(var, FuncRef(method, obj))
             elif binding.how != "opaque":
                 self._flow(self._binding(binding, cls), var)
-        for store in self.project.stores_of(name):
-            if store.value is not None and self_store_class(store.target, store.scope) is cls:
+        for store in self.project.own_stores(name, cls):
+            if store.value is not None:
                 found = True
                 if store.how == "assign":
                     self._flow(self._part(self._expr(store.value), store.path), var)

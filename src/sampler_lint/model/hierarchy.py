@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.model.facts import Attr, Class, Expr, Function, Name, Scope
+from sampler_lint.model.facts import Class, Expr, Function, Name, Scope
 from sampler_lint.model.values import Base
 
 #: Bases that give a class nothing to do with samplers.
@@ -37,20 +37,6 @@ def merge(orders: list[list[Base]]) -> list[Base]:
         rest = ([base for base in order if base != head] for order in orders)
         orders = [order for order in rest if order]
     return out
-
-
-def self_store_class(target: Expr, scope: Scope) -> Class | None:
-    """The class C for ``self.x = …`` in a method of C (or in a function inside it)."""
-    if not isinstance(target, Attr) or not isinstance(target.value, Name):
-        return None
-    owner: Scope | None = scope
-    while owner is not None:
-        if isinstance(owner, Function) and owner.self_name == target.value.id:
-            return owner.cls
-        if target.value.id in owner.bindings:
-            return None
-        owner = owner.outer
-    return None
 
 
 def self_class(expr: Expr) -> Class | None:

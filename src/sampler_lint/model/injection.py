@@ -46,10 +46,6 @@ class Injection:
         """The program of a file."""
         return self.model.project.program_of(module)
 
-    def _modules(self, program: str) -> list[Module]:
-        project = self.model.project
-        return [module for module in self.model.modules if project.program_of(module) == program]
-
     def _trainers(self, module: Module) -> frozenset[str]:
         """The frameworks that may train with what the file holds.
 
@@ -71,7 +67,7 @@ class Injection:
         tree itself holds is no framework that it uses, but the framework's own code.
         """
         found: dict[str, list[Module]] = {}
-        for module in self._modules(program):
+        for module in self.model.project.modules_in(program):
             for framework in self._used_in(module):
                 found.setdefault(framework, []).append(module)
         return found
@@ -110,7 +106,7 @@ class Injection:
     def _switch(self, program: str) -> str:
         """What the program's Trainers let Lightning do: see :class:`Switch`."""
         trainers: list[Call] = []
-        for module in self._modules(program):
+        for module in self.model.project.modules_in(program):
             if any(_forbids(table) for table in _tables(module)):
                 return Switch.FORBIDDEN
             for call in module.facts.all_calls:
@@ -161,7 +157,7 @@ class Injection:
         if "accelerate" not in self.trainers(module):
             return None
         found: list[tuple[Scope, Node, Expr | None]] = []
-        for other in self._modules(self.program(module)):
+        for other in self.model.project.modules_in(self.program(module)):
             for call in other.facts.all_calls:
                 given = call.keyword("even_batches")
                 if given is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from typing import NamedTuple
 
 from sampler_lint.model.linked import Model
@@ -37,12 +37,14 @@ class ProgramFiles:
         self._importers: dict[str, set[str]] = {}
         self._leading: dict[str, set[str]] = {}
         self._contents: dict[str, bytes] = {}
-        self._saying: dict[tuple[str, ...], list[tuple[str, Module]]] = {}
-        self._storing: dict[str, list[tuple[str, Module]]] = {}
+        self._saying: dict[tuple[str, ...], dict[str, list[Module]]] = {}
+        self._storing: dict[str, dict[str, list[Module]]] = {}
         self._seeding: list[tuple[str, Module]] | None = None
         self._files = [(program, path) for program, path in self._find() if not self._is_test(path)]
         """Each file with its program; a script may start several."""
-        self._paths = {path for _, path in self._files}
+        self._programs: dict[str, set[str]] = {}
+        for program, path in self._files:
+            self._programs.setdefault(path, set()).add(program)
 
     def _find(self) -> Iterator[tuple[str, str]]:
         project = self.model.project
@@ -99,7 +101,7 @@ class ProgramFiles:
 
     def module(self, path: str, word: str = "") -> Module | None:
         """One of the files; None if it is not among them, lacks the word or cannot be parsed."""
-        if path not in self._paths or not self._says(path, word):
+        if path not in self._programs or not self._says(path, word):
             return None
         return self.model.project.module_at(path)
 
@@ -112,18 +114,24 @@ class ProgramFiles:
         module = self.model.project.parsed_at(path)
         return module.source.data if module is not None else self._content(path)
 
-    def saying(self, *words: str) -> list[tuple[str, Module]]:
-        """The files that have one of some words, each with its program.
+    def saying(self, program: str, *words: str) -> list[Module]:
+        """The files of a program that have one of some words.
 
         Most of the others are the ``__init__.py`` of a package, and not parsed at all.
         """
         known = self._saying.get(words)
         if known is None:
-            found = [(program, path) for program, path in self._files if self._says(path, *words)]
-            modules = [(program, self.model.project.module_at(path)) for program, path in found]
-            known = [(program, module) for program, module in modules if module is not None]
-            self._saying[words] = known
-        return known
+            known = self._saying[words] = self._parsed(lambda path: self._says(path, *words))
+        return known.get(program, [])
+
+    def _parsed(self, is_wanted: Callable[[str], object]) -> dict[str, list[Module]]:
+        """By program, the files that are wanted and can be parsed."""
+        found: dict[str, list[Module]] = {}
+        for program, path in self._files:
+            module = self.model.project.module_at(path) if is_wanted(path) else None
+            if module is not None:
+                found.setdefault(program, []).append(module)
+        return found
 
     def seeding(self) -> list[tuple[str, Module]]:
         """The files that may seed a generator, each with its program.
@@ -140,25 +148,20 @@ class ProgramFiles:
             ]
         return self._seeding
 
-    def storing(self, name: str) -> list[tuple[str, Module]]:
-        """The files that may assign to an attribute of that name, each with its program."""
+    def storing(self, program: str, name: str) -> list[Module]:
+        """The files of a program that may assign to an attribute of that name."""
         known = self._storing.get(name)
         if known is None:
             # ``x.name = …``, ``x.name += …``, ``(a, x.name) = …``, ``for x.name in …``, …
             stored = re.compile(
                 rb"\.\s*%b\s*(?:=(?!=)|[-+*/%%&|^@<>]+=|[],:)]|in\b)" % name.encode()
             )
-            known = self._storing[name] = [
-                (program, module)
-                for program, path in self._files
-                if stored.search(self._data(path))
-                and (module := self.model.project.module_at(path)) is not None
-            ]
-        return known
+            known = self._storing[name] = self._parsed(lambda path: stored.search(self._data(path)))
+        return known.get(program, [])
 
     def programs_of(self, path: str) -> set[str]:
         """The programs that a file belongs to."""
-        return {program for program, found in self._files if found == path}
+        return self._programs.get(path, set())
 
     def run_together(self, one: Module, other: Module) -> bool:
         """Whether some file leads to both by its imports, or they are in one library."""
@@ -212,7 +215,9 @@ def files_storing(model: Model, module: Module, name: str) -> list[Module]:
     """The files, of the programs that a file belongs to, that may assign to such an attribute."""
     files = program_files(model)
     programs = files.programs_of(module.path)
-    return [found for program, found in files.storing(name) if program in programs] or [module]
+    return [found for program in sorted(programs) for found in files.storing(program, name)] or [
+        module
+    ]
 
 
 def is_test(module: Module) -> bool:

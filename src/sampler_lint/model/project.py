@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from sampler_lint.findings import FileError
 from sampler_lint.model.extract import FactsError, check_syntax, extract, parse
@@ -34,6 +34,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.first_look import first_looks, kinds
+from sampler_lint.model.hierarchy import self_class
 from sampler_lint.model.import_scan import imports_in
 from sampler_lint.roots import leads_outside
 from sampler_lint.source import (
@@ -56,6 +57,9 @@ _ALWAYS_EXTERNAL = frozenset({"torch"})
 
 #: A function with more names is called by hooks and registries that nobody can follow.
 _MOST_ALIASES = 8
+
+
+PlacedT = TypeVar("PlacedT", Call, Store)
 
 
 class Importer(Protocol):
@@ -159,6 +163,9 @@ class Project:
         """What each file held when it was first read, if ``digest`` was given."""
         self._told_imports: dict[str, list[tuple[str, str | None, int]] | None] = {}
         self._roots: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+        self._calls_by_program: dict[str, dict[str, list[Call]]] = {}
+        self._outer_by_program: dict[str, dict[str, list[Store]]] = {}
+        self._stores_by_owner: dict[str, dict[Class | None, list[Store]]] = {}
         self._sort_in(digest, jobs, watch)
 
     # -- loading
@@ -496,10 +503,14 @@ class Project:
 
         Given as it is, as a ``partial``, or as one of several in a display or choice.
         """
-        functions: dict[str, list[Function]] = {}
+        # By a function's name and an argument's position: what the parameter may be called.
+        functions: dict[str, dict[int, set[str]]] = {}
         for module in self.candidates:
             for function in module.facts.functions:
-                functions.setdefault(function.name, []).append(function)
+                taken = functions.setdefault(function.name, {})
+                bound = function.cls is not None and not function.is_static
+                for position, param in enumerate(function.params[bound:]):
+                    taken.setdefault(position, set()).add(param.name)
         aliases: dict[str, set[str]] = {}
 
         def note(value: Expr | None, name: str) -> None:
@@ -521,10 +532,8 @@ class Project:
                     if arg.keyword is not None:
                         note(arg.value, arg.keyword)
                     elif isinstance(arg.value, (Name, Attr, Call)):
-                        for callee in functions.get(last_name(call.func) or "", ()):
-                            shift = callee.cls is not None and not callee.is_static
-                            for param in callee.params[index + shift :][:1]:
-                                note(arg.value, param.name)
+                        for taker in functions.get(last_name(call.func) or "", {}).get(index, ()):
+                            note(arg.value, taker)
         return aliases
 
     @property
@@ -544,23 +553,55 @@ class Project:
         return list(found)[1:_MOST_ALIASES]
 
     def calls_near(self, name: str, scope: Scope) -> list[Call]:
-        """:meth:`calls_named`, in the program that ``scope`` belongs to."""
-        return [call for call in self.calls_named(name) if self._together(call.scope, scope)]
+        """:meth:`calls_named`, in the program that ``scope`` belongs to.
 
-    def stores_near(self, attribute: str, scope: Scope) -> list[Store]:
-        """:meth:`stores_of`, in the program that ``scope`` belongs to."""
-        return [s for s in self.stores_of(attribute) if self._together(s.scope, scope)]
+        A file that says no sampler word belongs to no program: it may be anybody's helper.
+        """
+        program = self.program_of(self.module_of(scope))
+        return self.calls_in(program, name) if program else self.calls_named(name)
 
-    def _together(self, one: Scope, other: Scope) -> bool:
-        if one.module is other.module:
-            return True
-        programs = {self.program_of(self.module_of(scope)) for scope in (one, other)}
-        # A file that says no sampler word belongs to no program: it may be anybody's helper.
-        return len(programs) == 1 or "" in programs
+    def outer_stores_near(self, attribute: str, scope: Scope) -> list[Store]:
+        """:meth:`outer_stores`, in the program that ``scope`` belongs to, as for calls."""
+        program = self.program_of(self.module_of(scope))
+        if not program:
+            return self.outer_stores(attribute)
+        if attribute not in self._outer_by_program:
+            self._outer_by_program[attribute] = self._by_program(self.outer_stores(attribute))
+        return self._outer_by_program[attribute].get(program, [])
+
+    def calls_in(self, program: str, name: str) -> list[Call]:
+        """:meth:`calls_named`, in one program."""
+        if name not in self._calls_by_program:
+            self._calls_by_program[name] = self._by_program(self.calls_named(name))
+        return self._calls_by_program[name].get(program, [])
+
+    def _by_program(self, items: Iterable[PlacedT]) -> dict[str, list[PlacedT]]:
+        sorted_in: dict[str, list[PlacedT]] = {}
+        for item in items:
+            program = self.program_of(self.module_of(item.scope))
+            sorted_in.setdefault(program, []).append(item)
+        return sorted_in
 
     def stores_of(self, attribute: str) -> list[Store]:
         """Every assignment to ``….attribute`` in the candidate files."""
         return self._stores.get(attribute, [])
+
+    def own_stores(self, attribute: str, cls: Class) -> list[Store]:
+        """Those of :meth:`stores_of` to the ``self`` of the methods of ``cls``."""
+        return self._by_owner(attribute).get(cls, [])
+
+    def outer_stores(self, attribute: str) -> list[Store]:
+        """Those of :meth:`stores_of` to what is no method's ``self``."""
+        return self._by_owner(attribute).get(None, [])
+
+    def _by_owner(self, attribute: str) -> dict[Class | None, list[Store]]:
+        known = self._stores_by_owner.get(attribute)
+        if known is None:
+            known = self._stores_by_owner[attribute] = {}
+            for store in self.stores_of(attribute):
+                assert isinstance(store.target, Attr)
+                known.setdefault(self_class(store.target.value), []).append(store)
+        return known
 
     def classes_deriving(self, base: str) -> list[Class]:
         """Every class in the candidate files with a base spelled ``base`` or ``….base``."""
@@ -605,6 +646,17 @@ class Project:
         hold several (examples, recipes, projects) that share nothing.
         """
         return self._programs.get(module.path, "")
+
+    def modules_in(self, program: str) -> list[Module]:
+        """The candidate files of a program."""
+        return self._modules_by_program.get(program, [])
+
+    @cached_property
+    def _modules_by_program(self) -> dict[str, list[Module]]:
+        sorted_in: dict[str, list[Module]] = {}
+        for module in self.candidates:
+            sorted_in.setdefault(self.program_of(module), []).append(module)
+        return sorted_in
 
     @cached_property
     def _imports(self) -> dict[str, set[str]]:

@@ -101,8 +101,7 @@ def _is_launcher_option(model: Model, expr: Attr) -> bool:
     program = model.project.program_of(model.module_of(expr.scope))
     declared = any(
         isinstance(flag, Const) and flag.value in {"--local_rank", "--local-rank"}
-        for call in model.project.calls_named("add_argument")
-        if model.project.program_of(model.module_of(call.scope)) == program
+        for call in model.project.calls_in(program, "add_argument")
         for flag in call.positional
     )
     return declared and all(
@@ -114,10 +113,7 @@ def _is_launcher_option(model: Model, expr: Attr) -> bool:
 
 def starts(model: Model, module: Module) -> Iterator[Call]:
     """The ``init_process_group`` calls of the program of ``module``."""
-    program = model.project.program_of(module)
-    for call in model.project.calls_named("init_process_group"):
-        if model.project.program_of(model.module_of(call.scope)) == program:
-            yield call
+    yield from model.project.calls_in(model.project.program_of(module), "init_process_group")
 
 
 # --------------------------------------------------------------------------- reaching

@@ -386,9 +386,7 @@ def _field_is_int(cls: Class, name: str) -> bool | None:
 def _argparse_default(model: Model, module: Module, name: str) -> bool | None:
     """Whether ``add_argument("--seed", …)`` gives an int; False for a default of None."""
     program = model.project.program_of(module)
-    for call in model.project.calls_named("add_argument"):
-        if model.project.program_of(model.module_of(call.scope)) != program:
-            continue
+    for call in model.project.calls_in(program, "add_argument"):
         flags = [
             a.value for a in call.positional if isinstance(a, Const) and isinstance(a.value, str)
         ]

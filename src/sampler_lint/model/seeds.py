@@ -164,8 +164,7 @@ def epoch_carries_seed(model: Model, module: Module) -> bool:
     program = model.project.program_of(module)
     return any(
         is_mentioned(arg.value)
-        for call in model.project.calls_named("set_epoch")
-        if model.project.program_of(model.module_of(call.scope)) == program
+        for call in model.project.calls_in(program, "set_epoch")
         for arg in call.args
     )
 

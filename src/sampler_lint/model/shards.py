@@ -195,10 +195,8 @@ def global_draws(model: Model, seeding: RankSeeding) -> Iterator[GlobalDraw]:
     """The draws of the program that divide or order its data with that generator."""
     files = program_files(model)
     origin = model.module_of(seeding.term.scope)
-    for program, module in files.saying(*_SPLIT_NAMES, *_ORDERS):
-        if program != seeding.program or not all(
-            files.share_importer(module, other) for other in (seeding.module, origin)
-        ):
+    for module in files.saying(seeding.program, *_SPLIT_NAMES, *_ORDERS):
+        if not all(files.share_importer(module, other) for other in (seeding.module, origin)):
             continue
         for call, split in _splits(model, module):
             if seeding.library in {split, None}:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.model.epoch_state import EpochState, epoch_state, in_stop, reach, same_program
+from sampler_lint.model.epoch_state import EpochState, epoch_state, in_stop, reach
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -96,15 +96,11 @@ def made_ahead(model: Model, cls: Class) -> EpochState | None:
                 return None
     # A method of another name may make the order again when it is asked to.
     makers = {f.name for f in read_in if isinstance(f, Function)} | {"reset"}
+    program = model.project.program_of(model.module_of(cls))
     for name in makers:
-        for call in model.project.calls_named(name):
+        for call in model.project.calls_in(program, name):
             owner = call.func.value if isinstance(call.func, Attr) else None
-            if (
-                owner is not None
-                and self_class(owner) is None
-                and _is_sampler(owner)
-                and same_program(model, call.scope, cls)
-            ):
+            if owner is not None and self_class(owner) is None and _is_sampler(owner):
                 return None
     return state
 
@@ -132,12 +128,10 @@ def _is_sampler(expr: Expr) -> bool:
 def stores_on(model: Model, cls: Class, names: frozenset[str]) -> Iterator[Store]:
     """Every ``obj.name = value`` from outside, for instances of the class."""
     for name in sorted(names):
-        for store in model.project.stores_of(name):
+        for store in model.project.outer_stores(name):
             target = store.target
             assert isinstance(target, Attr)
             if store.value is None or isinstance(store.value, Const):
-                continue
-            if self_class(target.value) is not None:
                 continue
             if any(isinstance(v, Obj) and v.cls is cls for v in model.flow.values(target.value)):
                 yield store

@@ -172,8 +172,7 @@ def _attribute_is_handed_on(model: Model, target: Attr) -> bool:
             for scope in module.facts.scopes
             if any(read.name == target.name for read in scope.reads)
         )
-        for module in model.modules
-        if model.project.program_of(module) == program
+        for module in model.project.modules_in(program)
     )
 
 

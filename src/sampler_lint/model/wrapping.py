@@ -96,10 +96,7 @@ def inners(model: Model, state: EpochState) -> Iterator[Inner]:
 
 def _held(model: Model, cls: Class, name: str) -> frozenset[Value]:
     """What ``self.name`` may be: what is assigned, or what a torch base was built with."""
-    if any(
-        isinstance(store.target, Attr) and self_class(store.target.value) in own_classes(model, cls)
-        for store in model.project.stores_of(name)
-    ):
+    if any(model.project.own_stores(name, owner) for owner in own_classes(model, cls)):
         return model.flow.ask_field(Obj(cls), name)
     for base in model.flow.mro(cls):
         entry = catalog.known(base) if isinstance(base, str) else None
@@ -171,17 +168,15 @@ def _owner(model: Model, cls: Class, name: str) -> Class:
     """The class whose code sets ``self.name``; else the one that calls the torch base's init."""
     classes = own_classes(model, cls)
     for base in classes:
-        for store in model.project.stores_of(name):
-            if isinstance(store.target, Attr) and self_class(store.target.value) is base:
-                return base
+        if model.project.own_stores(name, base):
+            return base
     return next((base for base in classes if base.method("__init__") is not None), cls)
 
 
 def _param(model: Model, cls: Class, name: str) -> Param | None:
     for base in own_classes(model, cls):
-        for store in model.project.stores_of(name):
-            if isinstance(store.target, Attr) and self_class(store.target.value) is base:
-                return _from_parameter(_part(store))
+        for store in model.project.own_stores(name, base):
+            return _from_parameter(_part(store))
     return None
 
 

@@ -154,11 +154,10 @@ def _is_by_use(model: Model, receiver: Expr, at: Call | Store, state: EpochState
 
 def _by_use(model: Model, state: EpochState) -> Iterator[Store]:
     for name in sorted(state.stored):
-        for store in model.project.stores_of(name):
+        for store in model.project.outer_stores(name):
             target = store.target
             if (
                 isinstance(target, Attr)
-                and self_class(target.value) is None
                 and isinstance(target.value, Attr)
                 and _is_by_use(model, target.value, store, state)
             ):

@@ -44,11 +44,8 @@ def seed_not_read(model: Model, module: Module, cls: Class) -> Iterator[Suspect]
         for call in scope.calls
     ):
         return
-    for found in model.modules:
-        for scope in found.facts.scopes:
-            for read in scope.reads:
-                if read.name == "seed" and "sampler" in (last_name(read.value) or "").lower():
-                    return
+    if _reads_seed_of_a_sampler(model):
+        return
     drawn = next(
         (
             call
@@ -76,6 +73,19 @@ def seed_not_read(model: Model, module: Module, cls: Class) -> Iterator[Suspect]
     )
     why = (f"{model.place(drawn.scope, drawn)}: drawn here",)
     yield Suspect(module, store.target if store is not None else param.node, message, why=why)
+
+
+def _reads_seed_of_a_sampler(model: Model) -> bool:
+    """Whether some code of the tree reads ``x_sampler.seed``."""
+    known: bool | None = model.memo.get(_reads_seed_of_a_sampler)
+    if known is None:
+        known = model.memo[_reads_seed_of_a_sampler] = any(
+            read.name == "seed" and "sampler" in (last_name(read.value) or "").lower()
+            for module in model.modules
+            for scope in module.facts.scopes
+            for read in scope.reads
+        )
+    return known
 
 
 def _is_only_kept(model: Model, cls: Class, init: Function) -> bool:

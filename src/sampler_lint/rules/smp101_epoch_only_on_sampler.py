@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.model.epoch_calls import EpochSet, epoch_calls
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -129,11 +130,11 @@ class EpochOnlyOnSampler(Rule):
         library = "." in module.name and not any(
             obj.site is not None and obj.site.scope.module is call.scope.module for obj in loaders
         )
-        for other in model.epoch_setters:
-            if other is not call and _reaches_batch_sampler(model, other, call, loader):
-                place = model.place(other.scope, other)
-                model.silent(self.code, call.scope, call, f"{place} sets the batch sampler's epoch")
-                return None
+        other = _set_on_batch_sampler(model, call, loader)
+        if other is not None:
+            place = model.place(other.scope, other.node)
+            model.silent(self.code, call.scope, call, f"{place} sets the batch sampler's epoch")
+            return None
         for value in values:
             if (
                 isinstance(value, Obj)
@@ -360,13 +361,8 @@ def _missed(model: Model, loader: Obj) -> tuple[str, ...] | None:
     return paths.pop() if len(paths) == 1 else None
 
 
-def _reaches_batch_sampler(model: Model, other: Call, call: Call, loader: Expr) -> bool:
-    """Whether another ``set_epoch`` call sets the epoch of the loader's batch sampler."""
-    assert isinstance(other.func, Attr)
-    target = other.func.value
-    mentions = [n for n in walk(target) if isinstance(n, Attr) and n.name == "batch_sampler"]
-    if other.scope is call.scope and any(same(n.value, loader) for n in mentions):
-        return True
+def _set_on_batch_sampler(model: Model, call: Call, loader: Expr) -> EpochSet | None:
+    """Another ``set_epoch`` call that sets the epoch of the loader's batch sampler."""
     batch_samplers = {
         value
         for obj in model.flow.values(loader)
@@ -374,19 +370,27 @@ def _reaches_batch_sampler(model: Model, other: Call, call: Call, loader: Expr) 
         for value in model.passed_to(obj, "batch_sampler")
         if isinstance(value, Obj)
     }
-    if not batch_samplers:
-        return bool(mentions) and other.scope.module is call.scope.module
-    sites = {(value.cls, value.site) for value in batch_samplers}
     inner = {
-        (value.cls, value.site)
+        value
         for batch_sampler in batch_samplers
         for value in model.flow.ask_field(batch_sampler, "sampler")
         if isinstance(value, Obj)
     }
-    return any(
-        isinstance(value, Obj) and (value.cls, value.site) in sites | inner
-        for value in model.flow.values(target)
-    )
+    objects = {(value.cls, value.site) for value in batch_samplers | inner}
+    for other in epoch_calls(model).concerning(objects, [call.scope.module]):
+        if other.node is call:
+            continue
+        target = other.receiver
+        mentions = [n for n in walk(target) if isinstance(n, Attr) and n.name == "batch_sampler"]
+        if other.scope is call.scope and any(same(n.value, loader) for n in mentions):
+            return other
+        if batch_samplers:
+            values = model.flow.values(target)
+            if any(isinstance(v, Obj) and (v.cls, v.site) in objects for v in values):
+                return other
+        elif mentions:
+            return other
+    return None
 
 
 def _guards(call: Call) -> list[If]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model.arguments import passed
+from sampler_lint.model.epoch_calls import EpochSet, EpochSets, called_epoch_sets
 from sampler_lint.model.epochs import EpochLoop, epoch_expression, epoch_loops, trains
 from sampler_lint.model.facts import (
     Attr,
@@ -18,7 +19,6 @@ from sampler_lint.model.facts import (
     If,
     Loop,
     Name,
-    Node,
     Scope,
     Simple,
     While,
@@ -26,7 +26,7 @@ from sampler_lint.model.facts import (
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Lit, Obj, Unknown, Value, self_class
+from sampler_lint.model.flow import Lit, Obj, Unknown, Value
 from sampler_lint.model.linked import BATCH_SAMPLER, Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
@@ -177,7 +177,7 @@ def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> str | None
             return f"{cls.name} itself"
     near = {scope.module for scope in found.scopes}
     near.update(site.scope.module for _, site in ours if site is not None)
-    for scope, node, receiver in _epoch_sets(model):
+    for scope, node, receiver in _epoch_sets(model).concerning(ours, near):
         values = model.flow.values(receiver)
         place = model.place(scope, node)
         if any(isinstance(v, Obj) and (v.cls, v.site) in ours for v in values):
@@ -202,16 +202,18 @@ def _forwards(model: Model, value: Obj) -> bool:
     )
 
 
-def _epoch_sets(model: Model) -> Iterator[tuple[Scope, Node, Expr]]:
-    """Every ``x.set_epoch`` and every ``x.sampler.epoch = …`` from outside, with its ``x``."""
-    for call in model.epoch_setters:
-        assert isinstance(call.func, Attr)
-        yield call.scope, call, call.func.value
-    yield from model.epoch_setters_kept
-    for store in model.project.stores_of("epoch"):
-        owner = store.target.value
-        if "sampler" in unparse(owner).lower() and self_class(owner) is None:
-            yield store.scope, store.stmt, owner
+def _epoch_sets(model: Model) -> EpochSets:
+    """Every ``x.set_epoch`` and every ``x.sampler.epoch = …`` from outside."""
+    known: EpochSets | None = model.memo.get(_epoch_sets)
+    if known is None:
+        places = list(called_epoch_sets(model))
+        places += (EpochSet(*kept) for kept in model.epoch_setters_kept)
+        for store in model.project.outer_stores("epoch"):
+            assert isinstance(store.target, Attr)
+            if "sampler" in unparse(store.target.value).lower():
+                places.append(EpochSet(store.scope, store.stmt, store.target.value))
+        known = model.memo[_epoch_sets] = EpochSets(model, places)
+    return known
 
 
 def _sets_epoch_itself(cls: Class) -> bool:

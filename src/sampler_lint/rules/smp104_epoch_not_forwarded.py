@@ -692,12 +692,13 @@ def _seed_with_epoch(model: Model, state: EpochState, found: list[Call]) -> Fix 
 def _starts_constant_or_param(model: Model, state: EpochState, name: str) -> bool:
     """Whether the attribute exists before the first ``set_epoch``."""
     return any(
-        self_class(store.target.value) in own_classes(model, state.cls)
-        and isinstance(store.scope, Function)
-        and store.scope.name == "__init__"
-        for store in model.project.stores_of(name)
-        if isinstance(store.target, Attr)
-    ) or any(name in cls.bindings for cls in own_classes(model, state.cls))
+        name in cls.bindings
+        or any(
+            isinstance(store.scope, Function) and store.scope.name == "__init__"
+            for store in model.project.own_stores(name, cls)
+        )
+        for cls in own_classes(model, state.cls)
+    )
 
 
 def _self_name(scope: Scope | None) -> str | None:

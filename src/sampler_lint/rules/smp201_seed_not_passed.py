@@ -430,9 +430,7 @@ def _seeded_later(model: Model, module: Module, sampler: Obj) -> bool:
         if named and is_ours(target.value):
             return True
     for name in ("set_seed", "set_epoch"):
-        for call in model.project.calls_named(name):
-            if model.project.program_of(model.module_of(call.scope)) != program:
-                continue
+        for call in model.project.calls_in(program, name):
             if not isinstance(call.func, Attr):
                 continue
             mentions = any(

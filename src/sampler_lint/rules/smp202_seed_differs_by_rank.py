@@ -215,15 +215,9 @@ def _global_draws(model: Model) -> Iterator[Suspect]:
 
 def _is_distributed(model: Model, seeding: RankSeeding) -> bool:
     """Whether the program divides its data among ranks."""
-    project = model.project
-    files = (each for each in model.modules if project.program_of(each) == seeding.program)
-    if any(model.frameworks(module) & {"accelerate", "lightning"} for module in files):
-        return True
-    return any(
-        sampler.site is not None
-        and model.is_distributed_sampler(sampler)
-        and model.project.program_of(model.module_of(sampler.site.scope)) == seeding.program
-        for sampler in model.constructions()
+    files = model.project.modules_in(seeding.program)
+    return seeding.program in model.sharding_programs or any(
+        model.frameworks(module) & {"accelerate", "lightning"} for module in files
     )
 
 

@@ -259,10 +259,7 @@ def _stored_in(scope: Scope, cls: Class) -> set[str]:
 
 
 def _set_from_outside(model: Model, name: str) -> bool:
-    return any(
-        isinstance(store.target, Attr) and self_class(store.target.value) is None
-        for store in model.project.stores_of(name)
-    )
+    return bool(model.project.outer_stores(name))
 
 
 def _missing_call(

@@ -229,9 +229,7 @@ def _joins(model: Model, module: Module) -> bool:
     """Whether the program trains in torch's ``join`` context, which waits for the last rank."""
     program = model.project.program_of(module)
     return any(
-        model.project.program_of(model.module_of(call.scope)) == program
-        and isinstance(call.stmt, With)
-        and any(item is call for item, _ in call.stmt.items)
+        isinstance(call.stmt, With) and any(item is call for item, _ in call.stmt.items)
         for name in ("join", "Join")
-        for call in model.project.calls_named(name)
+        for call in model.project.calls_in(program, name)
     )

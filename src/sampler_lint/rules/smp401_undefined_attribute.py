@@ -26,7 +26,6 @@ from sampler_lint.model.facts import (
     Scope,
     Simple,
     Stmt,
-    Store,
     Try,
     While,
     last_name,
@@ -317,10 +316,7 @@ def _too_early(model: Model, module: Module, cls: Class, asked: set[object]) -> 
     for read in init.reads:
         if self_class(read.value) is not cls or read.stmt is None or read.name in ready:
             continue
-        stores = {
-            owner: [s for s in model.project.stores_of(read.name) if _stores_on(s) is owner]
-            for owner in (cls, *derived)
-        }
+        stores = {owner: model.project.own_stores(read.name, owner) for owner in (cls, *derived)}
         own = [s for s in stores.pop(cls) if s.scope is init]
         if (
             not own
@@ -332,10 +328,6 @@ def _too_early(model: Model, module: Module, cls: Class, asked: set[object]) -> 
         ):
             continue
         yield _early_read(module, cls, init, read)
-
-
-def _stores_on(store: Store) -> Class | None:
-    return self_class(store.target.value) if isinstance(store.target, Attr) else None
 
 
 def _ready(model: Model, cls: Class) -> set[str]:
@@ -392,9 +384,4 @@ def _is_declared(read: Attr) -> bool:
 
 def _set_from_outside(model: Model, read: Attr) -> bool:
     """Whether some ``obj.name = …`` that is no method's ``self`` may set it."""
-    return any(
-        isinstance(store.target, Attr)
-        and self_class(store.target.value) is None
-        and store.how != "aug"
-        for store in model.project.stores_of(read.name)
-    )
+    return any(store.how != "aug" for store in model.project.outer_stores(read.name))

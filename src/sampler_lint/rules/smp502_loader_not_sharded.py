@@ -136,9 +136,7 @@ def _tells(call: Call) -> bool:
 def _spawns(model: Model, module: Module) -> bool:
     program = model.project.program_of(module)
     return any(
-        model.project.program_of(model.module_of(call.scope)) == program
-        for name in ("spawn", "start_processes", "Process")
-        for call in model.project.calls_named(name)
+        model.project.calls_in(program, name) for name in ("spawn", "start_processes", "Process")
     )
 
 

@@ -109,6 +109,7 @@ class Names:
     def get(self, name: str) -> Any:
         """The value of a global name or builtin."""
         if name not in self.made:
+            self.interpreter.touched.add(self)
             self.made[name] = UNKNOWN  # while it is made
             self.made[name] = self._make(name)
         return self.made[name]
@@ -225,6 +226,8 @@ class Interpreter:
         self.depth = 0
         self.outside = 0
         """How often anything was asked that may answer otherwise the next time."""
+        self.touched: set[Names] = set()
+        """Those of which something has been made in this process."""
         self._names: dict[int, Names] = {}
 
     def restart(self, world: int, rank: int) -> None:
@@ -232,8 +235,9 @@ class Interpreter:
         self.world, self.rank = world, rank
         self.steps = 0
         self.depth = 0
-        for names in self._names.values():
+        for names in self.touched:
             names.made.clear()
+        self.touched.clear()
 
     # -- names and classes
 

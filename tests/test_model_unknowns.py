@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sampler_lint.model import flow as flow_module
+from sampler_lint.model import solver
 from sampler_lint.model.flow import Unknown
 from sampler_lint.model.values import Values
 from trees import TORCH, Tree
@@ -126,7 +126,7 @@ def test_a_partial_in_another_file_or_of_itself(tmp_path: Path) -> None:
 def test_limits_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many = "x = " + " or ".join(f"f({n})" for n in range(30)) + "\nprobe_loader('x', x)\n"
     assert asked(Tree(tmp_path, {"main.py": many})) == ["too many values"]
-    monkeypatch.setattr(flow_module, "_MOST_STEPS", 5)
+    monkeypatch.setattr(solver, "_MOST_STEPS", 5)
     chain = "\n".join(f"x{n + 1} = x{n}" for n in range(30))
     source = f"{TORCH}x0 = RandomSampler(d)\n{chain}\nprobe_loader('x', x30)\n"
     assert "too much to follow" in asked(Tree(tmp_path, {"main.py": source}))

@@ -15,10 +15,9 @@ Two refinements keep real code apart:
 from __future__ import annotations
 
 import builtins
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
+from functools import partial
 from typing import Any, TypeGuard
 
 from sampler_lint.model import catalog
@@ -63,6 +62,7 @@ from sampler_lint.model.facts import (
 from sampler_lint.model.hierarchy import NEUTRAL_BASES, merge, self_class
 from sampler_lint.model.project import Project
 from sampler_lint.model.reaching import reaching
+from sampler_lint.model.solver import Solver, Var
 from sampler_lint.model.values import (
     Base,
     ClassRef,
@@ -106,117 +106,35 @@ _SPAWNERS = {
 _DEEPEST_CALLS = 3
 _MOST_CALLERS = 150
 """A name that is called in more places than this (``forward``, ``view``) is not followed back."""
-_MOST_VALUES = 24
 _MOST_PARTIALS = 4
-_MOST_STEPS = 30_000
 #: A class with more classes above it is as if its bases were not known.
 _DEEPEST_HIERARCHY = 64
 _TOO_DEEP = Unknown("a hierarchy too deep to follow")
 
 
-class _Var:
-    """A growing set of values and what depends on it."""
-
-    __slots__ = ("sinks", "values")
-
-    def __init__(self) -> None:
-        self.values: dict[Value, None] = {}
-        self.sinks: list[Callable[[Value], None]] = []
-
-
-class Flow:
+class Flow(Solver):
     """Answers where the values of an expression come from."""
 
     def __init__(self, project: Project, declared: Declared | None = None) -> None:
+        super().__init__()
         self.project = project
         self.declared = declared or Declared(project)
-        self._vars: dict[object, _Var] = {}
-        self._queue: deque[tuple[_Var, Value]] = deque()
-        self._starts: deque[Callable[[], None]] = deque()
-        self._late: deque[Callable[[], None]] = deque()
-        """What is asked once nothing else is left to do: has anybody called this function?"""
-        self._steps = 0
-        self._before = 0
-        """How many variables earlier questions had made."""
-        self._solving = False
-        self._nested = 0
         self._mros: dict[Class, tuple[Base, ...]] = {}
         self._resolving: list[Class] = []
         self._completions: dict[tuple[Partial, Call], Call] = {}
         self._partials_within: dict[Call, int] = {}
         self._callers: dict[Function, dict[tuple[Call, Value | None, Function], None]] = {}
 
-    # -- the solver
-
     def values(self, expr: Expr) -> frozenset[Value]:
         """Every value ``expr`` may have; contains :class:`Unknown` where some are not known."""
         return self._solve(self._expr(expr))
 
-    def _solve(self, var: _Var) -> frozenset[Value]:
-        if not self._solving:
-            self._solving = True
-            self._steps = 0
-            self._before = len(self._vars) - 1
-            try:
-                self._run()
-            finally:
-                self._solving = False
-        return Values(var.values)
-
-    def _run(self) -> None:
-        while self._starts or self._queue or (self._late and not self._nested):
-            if not self._starts and not self._queue:
-                self._late.popleft()()
-            elif self._queue:
-                var, value = self._queue.popleft()
-                self._steps += 1
-                for sink in list(var.sinks):
-                    sink(value)
-            else:
-                self._starts.popleft()()
-            if self._steps > _MOST_STEPS:
-                # Give up on this question: what it was still finding out is not all there is.
-                self._starts.clear()
-                self._queue.clear()
-                self._late.clear()
-                for open_var in islice(self._vars.values(), self._before, None):
-                    open_var.values.setdefault(Unknown("too much to follow"))
-                return
-
-    def _get(self, key: object, start: Callable[[_Var], None]) -> _Var:
-        var = self._vars.get(key)
-        if var is None:
-            var = self._vars[key] = _Var()
-            fresh = var
-            self._starts.append(lambda: start(fresh))
-        return var
-
-    def _add(self, var: _Var, value: Value) -> None:
-        if value in var.values:
-            return
-        if len(var.values) >= _MOST_VALUES:
-            value = Unknown("too many values")
-            if value in var.values:
-                return
-        var.values[value] = None
-        if var.sinks:
-            self._queue.append((var, value))
-
-    def _on(self, var: _Var, sink: Callable[[Value], None]) -> None:
-        var.sinks.append(sink)
-        for value in list(var.values):
-            sink(value)
-
-    def _flow(self, source: _Var, target: _Var) -> None:
-        if source is not target:
-            self._on(source, lambda value: self._add(target, value))
-
     # -- expressions
 
-    def _expr(self, expr: Expr) -> _Var:
-        return self._get(expr, lambda var: self._start_expr(expr, var))
+    def _expr(self, expr: Expr) -> Var:
+        return self._vars.get(expr) or self._get(expr, partial(self._start_expr, expr))
 
-    def _start_expr(self, expr: Expr, var: _Var) -> None:
+    def _start_expr(self, expr: Expr, var: Var) -> None:
         if isinstance(expr, Name):
             self._flow(self._read(expr), var)
         elif isinstance(expr, Const):
@@ -246,20 +164,20 @@ class Flow:
 
     # -- names
 
-    def _read(self, name: Name) -> _Var:
+    def _read(self, name: Name) -> Var:
         scope = name.scope
         bindings = reaching(name)
         if bindings is None:
             return self._variable(scope, name.id)
         key = ("read", scope, name.id, tuple(id(binding) for binding in bindings))
 
-        def start(var: _Var) -> None:
+        def start(var: Var) -> None:
             for binding in bindings:
                 self._flow(self._binding(binding, scope), var)
 
         return self._get(key, start)
 
-    def _variable(self, scope: Scope, name: str) -> _Var:
+    def _variable(self, scope: Scope, name: str) -> Var:
         """The variable ``name`` as seen from ``scope``, whatever the order of statements."""
         owner: Scope | None = scope
         while owner is not None:
@@ -271,16 +189,16 @@ class Flow:
             ("global", module, name), lambda var: self._start_global(module, name, var)
         )
 
-    def _own_variable(self, scope: Scope, name: str) -> _Var:
+    def _own_variable(self, scope: Scope, name: str) -> Var:
         return self._get(
             ("variable", scope, name), lambda var: self._start_variable(scope, name, var)
         )
 
-    def _start_variable(self, scope: Scope, name: str, var: _Var) -> None:
+    def _start_variable(self, scope: Scope, name: str, var: Var) -> None:
         for binding in scope.bindings[name]:
             self._flow(self._binding(binding, scope), var)
 
-    def _start_global(self, facts: Scope, name: str, var: _Var) -> None:
+    def _start_global(self, facts: Scope, name: str, var: Var) -> None:
         """A name bound nowhere in its file: from a star import, or a builtin."""
         owner = self._star_source(facts.module, name, set())
         if owner is not None:
@@ -318,10 +236,10 @@ class Flow:
                 return deeper
         return None
 
-    def _binding(self, binding: Binding, scope: Scope) -> _Var:
-        return self._get(binding, lambda var: self._start_binding(binding, scope, var))
+    def _binding(self, binding: Binding, scope: Scope) -> Var:
+        return self._get(binding, partial(self._start_binding, binding, scope))
 
-    def _start_binding(self, binding: Binding, scope: Scope, var: _Var) -> None:
+    def _start_binding(self, binding: Binding, scope: Scope, var: Var) -> None:
         how = binding.how
         if how == "assign" and binding.value is not None:
             self._flow(self._part(self._expr(binding.value), binding.path), var)
@@ -341,7 +259,7 @@ class Flow:
         else:
             self._add(var, Unknown(f"`{binding.name}` is changed in place"))
 
-    def _start_import(self, binding: Binding, scope: Scope, var: _Var) -> None:
+    def _start_import(self, binding: Binding, scope: Scope, var: Var) -> None:
         name, attribute, level = binding.payload
         module = self.project.module_of(scope)
         path = self.project.find(name, module, level)
@@ -356,7 +274,7 @@ class Flow:
         else:
             self._member(path, attribute, var)
 
-    def _member(self, path: str, name: str, var: _Var) -> None:
+    def _member(self, path: str, name: str, var: Var) -> None:
         """``name`` of the module (or package) at ``path``: a variable, else a submodule."""
         module = self.project.module_telling(path)
         if module is not None and name in module.facts.bindings:
@@ -382,19 +300,19 @@ class Flow:
 
     # -- parts of values
 
-    def _part(self, source: _Var, path: tuple[int, ...]) -> _Var:
+    def _part(self, source: Var, path: tuple[int, ...]) -> Var:
         """The part of a value that ``a, (b, c) = value`` gives by its path."""
         for index in path:
             source = self._component(source, index)
         return source
 
-    def _component(self, source: _Var, index: int) -> _Var:
-        def start(var: _Var) -> None:
+    def _component(self, source: Var, index: int) -> Var:
+        def start(var: Var) -> None:
             self._on(source, lambda value: self._pick(value, index, var))
 
         return self._get(("part", source, index), start)
 
-    def _pick(self, value: Value, index: int, var: _Var) -> None:
+    def _pick(self, value: Value, index: int, var: Var) -> None:
         if isinstance(value, Pack) and isinstance(value.node, Seq):
             if -len(value.node.items) <= index < len(value.node.items):
                 self._flow_inside(value, value.node.items[index], var)
@@ -418,18 +336,18 @@ class Flow:
         elif not isinstance(value, Lit):
             self._add(var, value if isinstance(value, Unknown) else Unknown("unpacked"))
 
-    def _elements(self, source: _Var) -> _Var:
+    def _elements(self, source: Var) -> Var:
         """What iterating over a value gives."""
 
-        def start(var: _Var) -> None:
+        def start(var: Var) -> None:
             self._on(source, lambda value: self._iterate(value, var))
 
         return self._get(("elements", source), start)
 
-    def _entered(self, source: _Var) -> _Var:
+    def _entered(self, source: Var) -> Var:
         """What ``with value as name`` binds: what ``__enter__`` returns, or a generator yields."""
 
-        def sink(value: Value, var: _Var) -> None:
+        def sink(value: Value, var: Var) -> None:
             if isinstance(value, Gen):
                 self._iterate(value, var)
                 return
@@ -445,7 +363,7 @@ class Flow:
             ("entered", source), lambda var: self._on(source, lambda value: sink(value, var))
         )
 
-    def _iterate(self, value: Value, var: _Var) -> None:
+    def _iterate(self, value: Value, var: Var) -> None:
         if isinstance(value, Pack):
             for item in value.items:
                 self._flow_inside(value, item, var)
@@ -466,7 +384,7 @@ class Flow:
         else:
             self._add(var, value if isinstance(value, Unknown) else Unknown("an element"))
 
-    def _appended(self, pack: Pack, var: _Var) -> None:
+    def _appended(self, pack: Pack, var: Var) -> None:
         """What ``list.append`` in the same file adds to a list built there."""
         node = pack.node
         if isinstance(node, Comp) or node.kind != "list":
@@ -477,7 +395,7 @@ class Flow:
                 self._flow_if(self._expr(func.value), pack, call.positional[0], (), var)
 
     def _flow_if(
-        self, receiver: _Var, wanted: Pack | Table, source: Expr, path: tuple[int, ...], var: _Var
+        self, receiver: Var, wanted: Pack | Table, source: Expr, path: tuple[int, ...], var: Var
     ) -> None:
         """Let ``source`` flow into ``var`` once ``receiver`` is seen to hold the container."""
 
@@ -490,7 +408,7 @@ class Flow:
 
         self._on(receiver, sink)
 
-    def _flow_inside(self, container: Pack | Table, item: Expr, var: _Var) -> None:
+    def _flow_inside(self, container: Pack | Table, item: Expr, var: Var) -> None:
         """An item of a container, as seen by the call that returned the container."""
         if container.frames:
             (function, call), *outer = container.frames
@@ -499,7 +417,7 @@ class Flow:
             self._flow(self._expr(item), var)
 
     def _flow_in_call(
-        self, expr: Expr, function: Function, call: Call, var: _Var, *outer: Frame
+        self, expr: Expr, function: Function, call: Call, var: Var, *outer: Frame
     ) -> None:
         """Let flow the values of an expression of ``function``, as one call of it sees them.
 
@@ -513,7 +431,7 @@ class Flow:
             var,
         )
 
-    def _start_in_call(self, expr: Expr, frames: tuple[Frame, ...], var: _Var) -> None:
+    def _start_in_call(self, expr: Expr, frames: tuple[Frame, ...], var: Var) -> None:
         (function, call), *outer = frames
         if isinstance(expr, Choice):
             for option in expr.options:
@@ -535,7 +453,7 @@ class Flow:
         else:
             self._flow_out(self._expr(expr), frames, var)
 
-    def _flow_out(self, source: _Var, frames: tuple[Frame, ...], var: _Var) -> None:
+    def _flow_out(self, source: Var, frames: tuple[Frame, ...], var: Var) -> None:
         """Let values leave a function: what was built in it remembers by which call."""
         function, call = frames[0]
 
@@ -549,7 +467,7 @@ class Flow:
 
         self._on(source, sink)
 
-    def _call_in_call(self, value: Value, call: Call, frames: tuple[Frame, ...], var: _Var) -> None:
+    def _call_in_call(self, value: Value, call: Call, frames: tuple[Frame, ...], var: Var) -> None:
         if not self._is_plain_call(value) or self.declared.built_by(value):
             applied = self._get(("applied", value, call), lambda v: self._apply(value, call, v))
             self._flow_out(applied, frames, var)
@@ -584,7 +502,7 @@ class Flow:
             given = param.default
         return given if isinstance(given, Expr) else None
 
-    def _item(self, value: Value, expr: Index, var: _Var) -> None:
+    def _item(self, value: Value, expr: Index, var: Var) -> None:
         key = expr.key.value if isinstance(expr.key, Const) else None
         if isinstance(value, (Ext, ClassRef)):
             self._add(var, value)  # Generic[int]
@@ -601,7 +519,7 @@ class Flow:
         else:
             self._add(var, Unknown("an item of a container that is not followed"))
 
-    def _merged(self, value: Value, key: str | None, var: _Var) -> None:
+    def _merged(self, value: Value, key: str | None, var: Var) -> None:
         """What ``{**value}`` gives; a dict may be merged into itself, turn by turn of a loop."""
         if isinstance(value, Table):
             own = self._get(("merged", value, key), lambda v: self._table_values(value, key, v))
@@ -609,12 +527,12 @@ class Flow:
         else:
             self._add(var, Unknown("merged from another dict"))
 
-    def _table_values(self, table: Table, key: str | None, var: _Var) -> None:
+    def _table_values(self, table: Table, key: str | None, var: Var) -> None:
         """What a table holds for a key, or for any; it may be merged from itself."""
         found = self._get(("held", table, key), lambda v: self._start_held(table, key, v))
         self._flow(found, var)
 
-    def _start_held(self, table: Table, key: str | None, var: _Var) -> None:
+    def _start_held(self, table: Table, key: str | None, var: Var) -> None:
         node = table.node
         if isinstance(node, Map):
             for item_key, item in node.items:
@@ -639,7 +557,7 @@ class Flow:
 
     # -- attributes
 
-    def _attribute(self, value: Value, name: str, var: _Var) -> None:
+    def _attribute(self, value: Value, name: str, var: Var) -> None:
         if isinstance(value, ModRef):
             self._member(value.path, name, var)
         elif isinstance(value, Ext):
@@ -664,7 +582,7 @@ class Flow:
         elif not isinstance(value, Lit):
             self._add(var, Unknown(f"`.{name}` of something that is not followed"))
 
-    def field(self, obj: Obj, name: str) -> _Var:
+    def field(self, obj: Obj, name: str) -> Var:
         """The attribute ``name`` of an object."""
         if isinstance(obj.cls, str):
             return self._get(
@@ -684,7 +602,7 @@ class Flow:
         """What the attribute ``name`` of an object may hold."""
         return self._solve(self.field(obj, name))
 
-    def _start_known_field(self, obj: Obj, name: str, var: _Var) -> None:
+    def _start_known_field(self, obj: Obj, name: str, var: Var) -> None:
         """An attribute of a torch sampler or loader: the argument it was built with."""
         assert isinstance(obj.cls, str)
         entries = catalog.known_mro(obj.cls)
@@ -699,7 +617,7 @@ class Flow:
         else:
             self._add(var, Unknown(f"`.{name}` of {obj.name}"))
 
-    def _start_data_field(self, obj: Obj, name: str, var: _Var) -> None:
+    def _start_data_field(self, obj: Obj, name: str, var: Var) -> None:
         assert isinstance(obj.cls, Class)
         assert obj.site is not None
         names = self.fields(obj.cls)
@@ -736,7 +654,7 @@ class Flow:
             for base in self.mro(cls)
         )
 
-    def _start_field(self, cls: Class, obj: Obj, name: str, var: _Var) -> None:
+    def _start_field(self, cls: Class, obj: Obj, name: str, var: Var) -> None:
         found = False
         unset = Unknown(f"`.{name}` is set nowhere in {cls.name}")
         hierarchy: list[Base] = list(self.mro(cls))
@@ -763,9 +681,7 @@ class Flow:
             # Nothing in the class sets it; somebody outside may.
             self._late.append(lambda: None if var.values else self._add(var, unset))
 
-    def _store_from_outside(
-        self, store: Store, value: Expr, classes: set[Class], var: _Var
-    ) -> None:
+    def _store_from_outside(self, store: Store, value: Expr, classes: set[Class], var: Var) -> None:
         """``obj.name = value`` outside a method: for objects of the given classes."""
         assert isinstance(store.target, Attr)
         source = self._part(self._expr(value), store.path)
@@ -776,7 +692,7 @@ class Flow:
             ),
         )
 
-    def _inherited_known(self, cls: Class, base: str, obj: Obj, name: str, var: _Var) -> None:
+    def _inherited_known(self, cls: Class, base: str, obj: Obj, name: str, var: Var) -> None:
         """An attribute that a torch base sets: what the subclass passed to ``super().__init__``."""
         entry = next((e for e in catalog.known_mro(base) if e.params), None)
         if entry is not None and name in entry.params:
@@ -803,7 +719,7 @@ class Flow:
             if isinstance(call.func, Attr) and call.func.name == "__init__"
         ]
 
-    def _own_attribute(self, cls: Class, name: str, obj: Value, var: _Var, *, hidden: bool) -> bool:
+    def _own_attribute(self, cls: Class, name: str, obj: Value, var: Var, *, hidden: bool) -> bool:
         """What the class body and its methods' ``self.name = …`` give; whether there was any.
 
         ``hidden`` leaves out the class body: a class before it in the order defines the name.
@@ -832,8 +748,8 @@ class Flow:
                     self._add(var, Unknown(f"`{name}` is changed in place"))
         return found
 
-    def _class_attribute(self, cls: Class, name: str, receiver: Value) -> _Var:
-        def start(var: _Var) -> None:
+    def _class_attribute(self, cls: Class, name: str, receiver: Value) -> Var:
+        def start(var: Var) -> None:
             for base in self.mro(cls):
                 if isinstance(base, Class) and base.bindings.get(name):
                     for binding in base.bindings[name]:
@@ -851,7 +767,7 @@ class Flow:
 
         return self._get(("class-attribute", cls, name), start)
 
-    def _super_attribute(self, value: Super, name: str, var: _Var) -> None:
+    def _super_attribute(self, value: Super, name: str, var: Var) -> None:
         for base in self.mro(value.cls)[1:]:
             if isinstance(base, Class):
                 method = base.method(name)
@@ -912,22 +828,7 @@ class Flow:
 
     def ask(self, expr: Expr) -> frozenset[Value]:
         """:meth:`values`, also from inside the solver (what it needs is solved first)."""
-        if not self._solving:
-            return self.values(expr)
-        # A nested question: run the work it adds, leaving the outer queue as it is.
-        outer = self._starts, self._queue
-        self._starts, self._queue = deque(), deque()
-        self._nested += 1
-        try:
-            var = self._expr(expr)
-            self._run()
-            return Values(var.values)
-        finally:
-            self._nested -= 1
-            inner = self._starts, self._queue
-            self._starts, self._queue = outer
-            self._starts.extend(inner[0])
-            self._queue.extend(inner[1])
+        return self._solve_within(lambda: self._expr(expr))
 
     def subclasses(self, cls: Class) -> list[Class]:
         """The classes of the candidate files that derive from ``cls``, at any depth."""
@@ -973,14 +874,14 @@ class Flow:
 
     # -- calls
 
-    def _start_call(self, call: Call, var: _Var) -> None:
+    def _start_call(self, call: Call, var: Var) -> None:
         func = call.func
         if isinstance(func, Name) and func.id == "super":
             self._start_super(call, var)
             return
         self._on(self._expr(func), lambda value: self._apply(value, call, var))
 
-    def _start_super(self, call: Call, var: _Var) -> None:
+    def _start_super(self, call: Call, var: Var) -> None:
         scope: Scope | None = call.scope
         while scope is not None and not (isinstance(scope, Function) and scope.cls is not None):
             scope = scope.outer
@@ -989,7 +890,7 @@ class Flow:
         else:
             self._add(var, Unknown("super() outside a method"))
 
-    def _apply(self, value: Value, call: Call, var: _Var) -> None:
+    def _apply(self, value: Value, call: Call, var: Var) -> None:
         built = self.declared.built_by(value)
         if built is not None:
             self._add(var, Obj(built, call))
@@ -1016,7 +917,7 @@ class Flow:
         else:
             self._add(var, value if isinstance(value, Unknown) else Unknown("a call"))
 
-    def _instantiate(self, cls: Class, call: Call, var: _Var) -> None:
+    def _instantiate(self, cls: Class, call: Call, var: Var) -> None:
         obj = Obj(cls, call)
         self._add(var, obj)
         for base in self.mro(cls):
@@ -1026,7 +927,7 @@ class Flow:
                     self._register(init, call, obj, init)
                     return
 
-    def _apply_external(self, value: Ext, call: Call, var: _Var) -> None:
+    def _apply_external(self, value: Ext, call: Call, var: Var) -> None:
         dotted = value.dotted
         if catalog.known(dotted) is not None:
             self._add(var, Obj(dotted, call))
@@ -1048,7 +949,7 @@ class Flow:
         else:
             self._add(var, ExtObj(dotted, call))
 
-    def _apply_getattr(self, call: Call, var: _Var) -> None:
+    def _apply_getattr(self, call: Call, var: Var) -> None:
         name = call.positional[1]
         if isinstance(name, Const) and isinstance(name.value, str):
             attribute = name.value
@@ -1061,7 +962,7 @@ class Flow:
         else:
             self._add(var, Unknown("getattr with a computed name"))
 
-    def _apply_partial(self, inner: Value, partial: Partial, call: Call, var: _Var) -> None:
+    def _apply_partial(self, inner: Value, partial: Partial, call: Call, var: Var) -> None:
         if self._partials_within.get(call, 0) == _MOST_PARTIALS:
             self._add(var, Unknown("a partial of itself"))
         elif isinstance(inner, (FuncRef, Partial)):
@@ -1098,7 +999,7 @@ class Flow:
             return call
         return self.as_made(self._completed(partials[0], call))
 
-    def _apply_function(self, value: FuncRef, call: Call, var: _Var) -> None:
+    def _apply_function(self, value: FuncRef, call: Call, var: Var) -> None:
         function = value.function
         table_method = _TABLE_METHOD_NAMES.get(id(function))
         if table_method is not None:
@@ -1115,7 +1016,7 @@ class Flow:
         if not any(stmt.value is not None for stmt in function.returns):
             self._add(var, Lit(None, "NoneType"))
 
-    def _apply_table_method(self, table: Table, name: str, call: Call, var: _Var) -> None:
+    def _apply_table_method(self, table: Table, name: str, call: Call, var: Var) -> None:
         if name in {"items", "values"}:
             self._add(var, View(table, name == "items"))
             return
@@ -1125,8 +1026,8 @@ class Flow:
         for default in call.positional[1:2]:
             self._flow(self._expr(default), var)
 
-    def _returned(self, function: Function) -> _Var:
-        def start(var: _Var) -> None:
+    def _returned(self, function: Function) -> Var:
+        def start(var: Var) -> None:
             for stmt in function.returns:
                 if stmt.value is not None:
                     self._flow(self._expr(stmt.value), var)
@@ -1151,13 +1052,13 @@ class Flow:
             if var is not None:
                 self._pass(function, param, call, bound, var)
 
-    def _parameter(self, function: Function, param: Param) -> _Var:
+    def _parameter(self, function: Function, param: Param) -> Var:
         return self._get(
             ("parameter", function, param.name),
             lambda var: self._start_parameter(function, param, var),
         )
 
-    def _start_parameter(self, function: Function, param: Param, var: _Var) -> None:
+    def _start_parameter(self, function: Function, param: Param, var: Var) -> None:
         cls = function.cls
         if cls is not None and function.params and param is function.params[0]:
             if function.is_classmethod or function.name in {"__new__", "__init_subclass__"}:
@@ -1183,7 +1084,7 @@ class Flow:
 
         self._late.append(nobody)
 
-    def _start_spawned(self, function: Function, param: Param, var: _Var) -> None:
+    def _start_spawned(self, function: Function, param: Param, var: Var) -> None:
         """What ``mp.spawn(function, args=(…))`` and ``Process(target=function, …)`` pass."""
         for name, (keyword, shift) in _SPAWNERS.items():
             for call in self.project.calls_named(name):
@@ -1246,7 +1147,7 @@ class Flow:
         return list(out)
 
     def _pass(
-        self, function: Function, param: Param, call: Call, bound: Value | None, var: _Var
+        self, function: Function, param: Param, call: Call, bound: Value | None, var: Var
     ) -> None:
         given = passed(function, param, call, is_bound=bound is not None)
         if given is MISSING and function.self_name == param.name:

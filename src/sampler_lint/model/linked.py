@@ -247,10 +247,16 @@ class Model:
         return names
 
     @cached_property
-    def _interpreter(self) -> Interpreter:
+    def _runner(self) -> Interpreter:
         from sampler_lint.model.running.interpreter import Interpreter
 
         return Interpreter(self.project)
+
+    @property
+    def _interpreter(self) -> Interpreter:
+        """The interpreter, before anything is asked of a class."""
+        self._runner.forget_files()
+        return self._runner
 
     def trials(self, cls: Class, *, around_shard: bool = False) -> Trials:
         """What a sampler class does in a few small worlds (see :mod:`.running`).

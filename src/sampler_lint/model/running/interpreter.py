@@ -6,6 +6,7 @@ It never hands code to Python. Whatever it does not know raises :class:`CannotTe
 from __future__ import annotations
 
 import ast
+import gc
 import operator
 import re
 from collections.abc import Callable, Iterator
@@ -42,6 +43,8 @@ from sampler_lint.model.running.values import (
 #: Nodes visited in one run before it counts as endless.
 _STEPS = 60_000
 _DEPTH = 40
+#: Trees of so many files are kept from one class to the next.
+_MOST_FILES = 32
 #: Turns of a ``while`` loop before anyone looks whether it gets on.
 _PATIENCE = 40
 
@@ -238,6 +241,15 @@ class Interpreter:
         for names in self.touched:
             names.made.clear()
         self.touched.clear()
+
+    def forget_files(self) -> None:
+        """Make room, before anything is asked of another class: what was read is read again."""
+        if len(self._names) > _MOST_FILES:
+            self._names.clear()
+            self.touched.clear()
+            # Collection is off while checking, and what has run refers to itself. The youngest:
+            # what has been here the last time is not looked at again.
+            gc.collect(0)
 
     # -- names and classes
 

@@ -241,7 +241,7 @@ def _trial(
         try:
             instance = spec.build(world, rank, option)
         except RaisedError as error:
-            refused = error
+            refused = error.bare()
             break
         turns.append(_turn(interpreter, instance, rank, asked))
     also = [f"{option[0]}={option[1]}"] if option is not None else []
@@ -357,7 +357,7 @@ def _turn(interpreter: Interpreter, instance: Instance, rank: int, asked: int) -
             if len(yielded) > _ENDLESS:
                 raise CannotTellError("whether it ends")
     except RaisedError as error:
-        raised = error
+        raised = error.bare()
     later, _ = _length(interpreter, instance)
     outcome = None if raised else tuple(yielded)
     return Turn(rank, outcome, length, later, raised, Data.asked > asked)
@@ -369,4 +369,4 @@ def _length(interpreter: Interpreter, instance: Instance) -> tuple[int | None, R
     try:
         return interpreter.length(instance), None
     except RaisedError as error:
-        return None, error
+        return None, error.bare()

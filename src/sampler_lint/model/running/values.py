@@ -28,6 +28,10 @@ class RaisedError(Exception):
         self.node = node
         self.names = names
 
+    def bare(self) -> RaisedError:
+        """The same to keep, without the frames that it came through."""
+        return type(self)(self.kind, self.node, self.names)
+
 
 class EndlessError(RaisedError):
     """The program runs for ever: a turn of the loop ``node`` leaves everything as it was."""

@@ -558,13 +558,14 @@ class Class(Scope):
 class ModuleFacts(Scope):
     """The facts of one file."""
 
-    __slots__ = ("_inside", "all_calls", "classes", "functions", "star_imports")
+    __slots__ = ("_imports", "_inside", "all_calls", "classes", "functions", "star_imports")
     kind = "module"
     functions: list[Function]
     """Every function and method, nested ones too, in reading order."""
     classes: list[Class]
     all_calls: list[Call]
     _inside: dict[Scope, list[Function]]
+    _imports: list[tuple[str, Binding]]
     star_imports: list[tuple[str, int]]
     """``from X import *``: dotted name and level."""
 
@@ -574,6 +575,21 @@ class ModuleFacts(Scope):
         yield self
         yield from self.functions
         yield from self.classes
+
+    @property
+    def imports(self) -> list[tuple[str, Binding]]:
+        """What is imported by name in any scope, and the name that it has there."""
+        known: list[tuple[str, Binding]] | None = getattr(self, "_imports", None)
+        if known is None:
+            # Several questions are asked of them, and few of a file's names are imported.
+            known = self._imports = [
+                (name, binding)
+                for scope in self.scopes
+                for name, bindings in scope.bindings.items()
+                for binding in bindings
+                if binding.how == "import"
+            ]
+        return known
 
     def inside(self, cls: Class) -> list[Function]:
         """The functions in a class of this file, nested ones too, in reading order."""

@@ -75,19 +75,17 @@ class Injection:
     def _used_in(self, module: Module) -> set[str]:
         found = set()
         whole: dict[str, str] = {}
-        for scope in module.facts.scopes:
-            for name, bindings in scope.bindings.items():
-                for binding in bindings:
-                    if binding.how != "import" or binding.payload[2]:
-                        continue
-                    package = binding.payload[0].split(".")[0]
-                    framework = catalog.FRAMEWORK_PACKAGES.get(package)
-                    if framework is None or self._is_own(binding.payload[0], module):
-                        continue
-                    if binding.payload[1] in catalog.framework(framework).trainers:
-                        found.add(framework)
-                    else:
-                        whole[name] = framework
+        for name, binding in module.facts.imports:
+            if binding.payload[2]:
+                continue
+            package = binding.payload[0].split(".")[0]
+            framework = catalog.FRAMEWORK_PACKAGES.get(package)
+            if framework is None or self._is_own(binding.payload[0], module):
+                continue
+            if binding.payload[1] in catalog.framework(framework).trainers:
+                found.add(framework)
+            else:
+                whole[name] = framework
         for scope in module.facts.scopes if whole else ():
             for read in scope.reads:
                 root = read.value

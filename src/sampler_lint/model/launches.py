@@ -210,14 +210,11 @@ class Launches:
                 target = found(name or "", module, level)
                 if target is not None:
                     known.append((target, "*", "*"))
-            for scope in module.facts.scopes:
-                for local, bindings in scope.bindings.items():
-                    for binding in bindings:
-                        if binding.how == "import":
-                            name, attribute, level = binding.payload
-                            target = found(name or "", module, level)
-                            if target is not None and attribute is not None:
-                                known.append((target, attribute, local))
+            for local, binding in module.facts.imports:
+                name, attribute, level = binding.payload
+                target = found(name or "", module, level)
+                if target is not None and attribute is not None:
+                    known.append((target, attribute, local))
         return known
 
     def _mentioned(self, module: Module) -> dict[str, set[str]]:

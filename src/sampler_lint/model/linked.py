@@ -312,15 +312,9 @@ class Model:
                 | partials
                 | {
                     name
-                    for scope in module.facts.scopes
-                    for name, bindings in scope.bindings.items()
-                    if _speaks_of_construction(name)
-                    or any(
-                        b.how == "import"
-                        and b.payload[1]
-                        and (b.payload[1] in known or _speaks_of_construction(b.payload[1]))
-                        for b in bindings
-                    )
+                    for name, binding in module.facts.imports
+                    if binding.payload[1] in known
+                    or _speaks_of_construction(binding.payload[1] or "")
                 }
             )
             for call in module.facts.all_calls:

@@ -245,9 +245,7 @@ def _imports(model: Model, module: Module) -> Iterator[tuple[str, str | None]]:
     imports: list[tuple[str, str | None, int]] = [
         (name, None, level) for name, level in module.facts.star_imports
     ]
-    for scope in module.facts.scopes:
-        for bindings in scope.bindings.values():
-            imports += [binding.payload for binding in bindings if binding.how == "import"]
+    imports += [binding.payload for _, binding in module.facts.imports]
     yield from _resolved(model.project, module, imports)
 
 

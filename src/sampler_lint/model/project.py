@@ -162,6 +162,7 @@ class Project:
         self.digests: dict[str, str] = {}
         """What each file held when it was first read, if ``digest`` was given."""
         self._told_imports: dict[str, list[tuple[str, str | None, int]] | None] = {}
+        self._found: dict[tuple[str, int, str], str | None] = {}
         self._roots: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
         self._calls_by_program: dict[str, dict[str, list[Call]]] = {}
         self._outer_by_program: dict[str, dict[str, list[Store]]] = {}
@@ -363,8 +364,8 @@ class Project:
 
     def _file_below(self, folder: str, parts: list[str]) -> str | None:
         """The file of dotted ``parts`` below ``folder``; a folder path for a namespace package."""
-        base = os.path.join(folder, *parts)
-        package = os.path.join(base, "__init__.py")
+        base = os.path.join(folder, os.sep.join(parts))
+        package = f"{base}{os.sep}__init__.py"
         if package in self.files:
             return package
         if base + ".py" in self.files:
@@ -378,6 +379,12 @@ class Project:
         are guessed: the nearest folder around the importer that holds the name, else the only
         one in the tree.
         """
+        key = name, level, importer.path
+        if key not in self._found:
+            self._found[key] = self._find(name, importer, level)
+        return self._found[key]
+
+    def _find(self, name: str, importer: Importer, level: int) -> str | None:
         parts = name.split(".") if name else []
         if level:
             folder = importer.folder
@@ -514,7 +521,8 @@ class Project:
         aliases: dict[str, set[str]] = {}
 
         def note(value: Expr | None, name: str) -> None:
-            for meant in names_meant(value):
+            # Mostly a plain name, or none at all.
+            for meant in (value.id,) if isinstance(value, Name) else names_meant(value):
                 if meant != name and (meant in functions or meant.lstrip("_")[:1].isupper()):
                     aliases.setdefault(meant, set()).add(name)
 
@@ -528,11 +536,12 @@ class Project:
                     if isinstance(store.target, Attr) and not store.path:
                         note(store.value, store.target.name)
             for call in module.facts.all_calls:
+                takers = functions.get(last_name(call.func) or "") if call.args else None
                 for index, arg in enumerate(call.args):
                     if arg.keyword is not None:
                         note(arg.value, arg.keyword)
-                    elif isinstance(arg.value, (Name, Attr, Call)):
-                        for taker in functions.get(last_name(call.func) or "", {}).get(index, ()):
+                    elif takers is not None and isinstance(arg.value, (Name, Attr, Call)):
+                        for taker in takers.get(index, ()):
                             note(arg.value, taker)
         return aliases
 
@@ -620,14 +629,11 @@ class Project:
 
         for module in self.candidates:
             own = find(self._unit(module.path))
-            for scope in module.facts.scopes:
-                for bindings in scope.bindings.values():
-                    for binding in bindings:
-                        if binding.how == "import":
-                            name, _, level = binding.payload
-                            target = self.find(name, module, level)
-                            if target is not None and self._is_certain(name, module, level):
-                                parent[find(self._unit(target))] = own = find(own)
+            for _, binding in module.facts.imports:
+                name, _, level = binding.payload
+                target = self.find(name, module, level)
+                if target is not None and self._is_certain(name, module, level):
+                    parent[find(self._unit(target))] = own = find(own)
         return {module.path: find(self._unit(module.path)) for module in self.candidates}
 
     def _unit(self, path: str) -> str:
@@ -663,11 +669,9 @@ class Project:
         names: dict[str, set[str]] = {}
         for module in self.candidates:
             found = names.setdefault(self.program_of(module), set())
-            for scope in module.facts.scopes:
-                for bindings in scope.bindings.values():
-                    for binding in bindings:
-                        if binding.how == "import" and not binding.payload[2]:
-                            found.add(binding.payload[0].split(".")[0])
+            for _, binding in module.facts.imports:
+                if not binding.payload[2]:
+                    found.add(binding.payload[0].split(".")[0])
         return names
 
     def imports_of(self, module: Module) -> frozenset[str]:

@@ -212,11 +212,7 @@ def _splits(model: Model, module: Module) -> list[tuple[Call, str]]:
     known = by_path.get(module.path)
     if known is None:
         names = _SPLIT_NAMES | {
-            name
-            for scope in module.facts.scopes
-            for name, bindings in scope.bindings.items()
-            for binding in bindings
-            if binding.how == "import" and binding.payload[1] in _SPLIT_NAMES
+            name for name, binding in module.facts.imports if binding.payload[1] in _SPLIT_NAMES
         }
         judged = ((call, _split(model, call, names)) for call in module.facts.all_calls)
         known = [(call, library) for call, library in judged if library is not None]

@@ -132,8 +132,7 @@ def _imported(model: Model) -> frozenset[str]:
             return _EVERYTHING
         for scope in module.facts.scopes:
             names.update(read.name for read in scope.reads)
-            for bindings in scope.bindings.values():
-                names.update(each.payload[1] for each in bindings if each.how == "import")
+        names.update(binding.payload[1] for _, binding in module.facts.imports)
     return frozenset(names)
 
 

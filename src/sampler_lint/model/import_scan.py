@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections.abc import Iterator
 
 #: Comments and strings; what is between them is code. In an f-string quotes may be nested, which
 #: disturbs no more than its line. A text may be cut within a string of several lines.
 _NO_CODE = re.compile(
-    rb'#[^\r\n]*|"""(?:\\.|[^\\])*?(?:"""|\Z)|' + rb"'''(?:\\.|[^\\])*?(?:'''|\Z)"
-    rb'|"(?:\\.|[^"\\\r\n])*"|' + rb"'(?:\\.|[^'\\\r\n])*'",
+    rb'#[^\r\n]*|"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*(?:"""|\\?\Z)|'
+    + rb"'''[^'\\]*(?:(?:\\.|'(?!''))[^'\\]*)*(?:'''|\\?\Z)|"
+    + rb'"[^"\\\r\n]*(?:\\.[^"\\\r\n]*)*"|'
+    + rb"'[^'\\\r\n]*(?:\\.[^'\\\r\n]*)*'",
     re.DOTALL,
 )
 _PROSE = (b"#", b'"""', b"'''")
@@ -43,9 +46,20 @@ def imports_in(data: bytes) -> list[tuple[str, str | None, int]] | None:
         text = _NO_CODE.sub(b"", data[: _end_of_imports(data)]).decode("utf-8")
     except UnicodeDecodeError:
         return None
-    return [
-        found for match in _IMPORT.finditer(text.replace("\\\n", " ")) for found in _imported(match)
-    ]
+    statements = _import_statements(text.replace("\\\n", " "))
+    return [found for match in statements for found in _imported(match)]
+
+
+def _import_statements(text: str) -> Iterator[re.Match[str]]:
+    # A search for fixed letters is ten times as fast as one for a pattern.
+    end, at = 0, text.find("import")
+    while at >= 0:
+        match = _IMPORT.search(text, max(end, text.rfind("\n", 0, at) + 1))
+        if match is None:
+            return
+        yield match
+        end = match.end()
+        at = text.find("import", end)
 
 
 def _end_of_imports(data: bytes) -> int:

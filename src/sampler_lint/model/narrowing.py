@@ -7,21 +7,12 @@ without such a word in its code matters only beside one that has some.
 
 from __future__ import annotations
 
-import os
+import functools
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from sampler_lint.model.import_scan import without_prose
-from sampler_lint.model.project import Project
+from sampler_lint.model.project import Place, Project
 from sampler_lint.source import is_about_sampling, says_loader, seeds_or_draws
-
-
-class _Place(NamedTuple):
-    path: str
-
-    @property
-    def folder(self) -> str:
-        return os.path.dirname(self.path)
 
 
 def that_matter(project: Project, contents: Mapping[str, bytes]) -> set[str]:
@@ -32,15 +23,19 @@ def that_matter(project: Project, contents: Mapping[str, bytes]) -> set[str]:
     either direction and over several files; and those that an import joins to one of the first
     directly.
     """
-    code = {path: without_prose(data) for path, data in contents.items()}
-    sure = {path for path, text in code.items() if is_about_sampling(text)}
-    sure |= {path for path, data in contents.items() if seeds_or_draws(data)}
+    code = functools.cache(lambda path: without_prose(contents[path]))
+    sure = {
+        path
+        for path, data in contents.items()
+        # Most of those that speak of it do so in their prose; most others do not at all.
+        if seeds_or_draws(data) or (is_about_sampling(data) and is_about_sampling(code(path)))
+    }
     beside = _neighbours(project, contents)
     kept, todo = set(sure), list(sure)
     while todo:
         path = todo.pop()
         for other in beside.get(path, set()) - kept:
-            if path in sure or says_loader(code[other]):
+            if path in sure or says_loader(code(other)):
                 kept.add(other)
                 todo.append(other)
     return kept
@@ -63,6 +58,7 @@ class _Links:
     def __init__(self, project: Project, contents: Mapping[str, bytes]) -> None:
         self._project = project
         self._contents = contents
+        self._place = functools.cache(Place.of)
 
     def of(self, path: str) -> set[str]:
         """The files asked about that ``path`` imports something from."""
@@ -96,7 +92,7 @@ class _Links:
     ) -> Iterator[tuple[str, str | None]]:
         """The files that an import leads to, and the name that is asked of each."""
         name, attribute, level = imported
-        project, place = self._project, _Place(path)
+        project, place = self._project, self._place(path)
         if attribute is not None:
             whole = project.find(f"{name}.{attribute}".lstrip("."), place, level)
             if whole is not None and whole in project.files:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
-from typing import NamedTuple
 
 from sampler_lint.model.linked import Model
-from sampler_lint.model.project import Importer, Module, Project
+from sampler_lint.model.project import Importer, Module, Place, Project
 from sampler_lint.source import NOTEBOOK, SourceError
 
 _TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[^/]*_test\.py$)")
@@ -17,16 +15,6 @@ _SEEDS = re.compile(rb"seed|enable_full_determinism")
 _SEEDS_FROM = re.compile(
     rb"(?:seed\w{0,40}|enable_full_determinism)[ \t]*\((?![ \t]*(?:-?[0-9][0-9_]*[ \t]*)?\))"
 )
-
-
-class _File(NamedTuple):
-    """A file that may not have been parsed."""
-
-    path: str
-
-    @property
-    def folder(self) -> str:
-        return os.path.dirname(self.path)
 
 
 class ProgramFiles:
@@ -76,7 +64,7 @@ class ProgramFiles:
         if not project.is_parsed(path):
             imports = None if path.endswith(NOTEBOOK) else project.imports_told(path)
             if imports is not None:
-                yield from (found for found, _ in _resolved(project, _File(path), imports))
+                yield from (found for found, _ in _resolved(project, Place.of(path), imports))
                 return
         module = project.module_at(path)
         if module is not None:

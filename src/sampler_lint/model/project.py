@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from sampler_lint.findings import FileError
 from sampler_lint.model.extract import FactsError, check_syntax, extract, parse
@@ -72,6 +72,18 @@ class Importer(Protocol):
     @property
     def folder(self) -> str:
         """The folder that it is in."""
+
+
+class Place(NamedTuple):
+    """Where a file is that may not have been parsed."""
+
+    path: str
+    folder: str
+
+    @classmethod
+    def of(cls, path: str) -> Place:
+        """The place of a file."""
+        return cls(path, os.path.dirname(path))
 
 
 class Module:

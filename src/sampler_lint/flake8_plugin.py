@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -129,6 +129,8 @@ class Plugin:
     """How many files flake8 has asked this process about."""
     whole = False
     """Whether flake8 was given a folder: then it will get to a file that matters."""
+    told: Mapping[str, Sequence[FileError | Finding]] = {}
+    """What there is to say of each file in those folders, as flake8 reads it from disk."""
 
     def __init__(self, tree: ast.AST, filename: str, lines: Sequence[str]) -> None:
         """Keep what is needed; ``tree`` only says that flake8 could parse the file."""
@@ -171,15 +173,14 @@ class Plugin:
 
                     raise ExecutionError(f"{cls.name}-{error.about(key)}") from error
         cls.options = replace(DEFAULTS, **values)
-        folders = [
-            path
-            for path in getattr(options, "filenames", None) or [os.curdir]
-            if os.path.isdir(path)
-        ]
+        paths = getattr(options, "filenames", None) or [os.curdir]
+        folders = [path for path in paths if os.path.isdir(path)]
         cls.whole = bool(folders)
         # Found out before flake8 forks, or each of its processes would have to.
+        told: dict[str, Sequence[FileError | Finding]] = {}
         for root in dict.fromkeys(map(project_root, folders)):
-            _told_of_tree(root, cls.options)
+            told.update(_told_of_tree(root, cls.options))
+        cls.told = {} if "-" in paths else told
 
     def run(self) -> Iterator[tuple[int, int, str, type[Plugin]]]:
         """Yield row, 0-based column and text of each finding in the file."""
@@ -199,6 +200,9 @@ class Plugin:
     def _told(self) -> Sequence[FileError | Finding]:
         """What there is to say about the file."""
         Plugin.asked += 1
+        known = self.told.get(os.path.abspath(self._filename))
+        if known is not None:
+            return known
         data = self._text.encode("utf-8", "replace")
         speaks = is_candidate(data) or names_a_rule(data)
         # An editor asks about one file; whoever asks about several will get to one that matters.

@@ -91,6 +91,20 @@ def test_same_findings_in_every_fixture(tmp_path):
     assert flake8(fixtures.name, "--jobs", "2", cwd=REPOSITORY) == expected
 
 
+def test_a_project_inside_the_folder_is_part_of_it(tmp_path):
+    """As for the command line: the folder that was given is one tree."""
+    bad = REPOSITORY / "fixtures/SMP102/factory-tuple/bad"
+    inner = tmp_path / "runs"
+    inner.mkdir()
+    for folder in (tmp_path, inner):
+        (folder / "pyproject.toml").write_text("[project]\nname = 'p'\n")
+    (tmp_path / "data.py").write_bytes((bad / "data.py").read_bytes())
+    (inner / "train.py").write_bytes((bad / "train.py").read_bytes())
+    found = flake8(".", cwd=tmp_path)
+    assert [each[3] for each in found] == ["SMP102"]
+    assert found == command_line(".", cwd=tmp_path)
+
+
 @pytest.mark.parametrize(
     "change",
     [

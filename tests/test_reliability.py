@@ -7,6 +7,7 @@ import ntpath
 import os
 import random
 import re
+import shutil
 import socket
 import stat
 import subprocess
@@ -18,7 +19,7 @@ from pathlib import Path, PureWindowsPath
 
 import pytest
 
-from cases import all_cases, write_tree
+from cases import FIXTURES, all_cases, write_tree
 from sampler_lint import engine
 from sampler_lint.cache import Cache
 from sampler_lint.cli import main
@@ -169,6 +170,32 @@ def test_time_grows_with_the_number_of_constructions(
 
     few, many = min(seconds(40), seconds(40)), seconds(320)
     assert many < 24 * few + 1  # eight times, and never 64
+
+
+def test_work_grows_with_the_number_of_programs(tree: Path) -> None:
+    """Programs that share nothing but names: what one asks for is not looked for in all."""
+    program = FIXTURES / "SMP102/factory-tuple/bad"
+
+    def calls(count: int) -> int:
+        for number in range(len(list(tree.glob("program*"))), count):
+            shutil.copytree(program, tree / f"program{number}")
+        total = 0
+
+        def note(*_: object) -> None:
+            nonlocal total
+            total += 1
+
+        sys.setprofile(note)
+        try:
+            found = engine.check(["."], ALL).findings
+        finally:
+            sys.setprofile(None)
+        assert sum(finding.code == "SMP102" for finding in found) == count
+        return total
+
+    calls(1)  # what is made once
+    few, many = calls(15), calls(60)
+    assert many < 4.2 * few
 
 
 def test_modules_that_import_each_other(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:

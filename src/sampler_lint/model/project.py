@@ -36,7 +36,7 @@ from sampler_lint.model.facts import (
 from sampler_lint.model.first_look import first_looks, kinds
 from sampler_lint.model.hierarchy import self_class
 from sampler_lint.model.import_scan import imports_in
-from sampler_lint.roots import leads_outside
+from sampler_lint.roots import leads_outside, upwards
 from sampler_lint.source import (
     SourceError,
     SourceFile,
@@ -175,7 +175,8 @@ class Project:
         """What each file held when it was first read, if ``digest`` was given."""
         self._told_imports: dict[str, list[tuple[str, str | None, int]] | None] = {}
         self._found: dict[tuple[str, int, str], str | None] = {}
-        self._roots: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+        self._everywhere: dict[str, list[tuple[str, str]]] = {}
+        self._roots: dict[tuple[str, str], list[str]] = {}
         self._calls_by_program: dict[str, dict[str, list[Call]]] = {}
         self._outer_by_program: dict[str, dict[str, list[Store]]] = {}
         self._stores_by_owner: dict[str, dict[Class | None, list[Store]]] = {}
@@ -349,7 +350,7 @@ class Project:
         return ".".join(reversed(parts))
 
     @cached_property
-    def _parents(self) -> dict[str, list[str]]:
+    def _parents(self) -> dict[str, dict[str, None]]:
         """Top-level import name → folders that hold it as a module or package."""
         places: dict[str, dict[str, None]] = {}
         for path in self.files:
@@ -362,7 +363,7 @@ class Project:
                 if folder in known:
                     break
                 known[folder] = None
-        return {name: list(folders) for name, folders in places.items()}
+        return places
 
     @cached_property
     def _folders(self) -> frozenset[str]:
@@ -408,53 +409,70 @@ class Project:
             return self._file_below(folder, parts)
         if not parts or parts[0] in _ALWAYS_EXTERNAL:
             return None
-        around, elsewhere = self._import_roots(parts[0], importer)
-        for parent in around:
+        for parent in self._roots_around(parts[0], importer):
             found = self._file_below(parent, parts)
             if found is not None and found != importer.path:
                 return found
-        hits = [hit for parent in elsewhere if (hit := self._file_below(parent, parts))]
+        hits = self._elsewhere(name, importer)
         if len(hits) > 1:
             shared = [len(os.path.commonpath([hit, importer.path])) for hit in hits]
             best = max(shared)
             hits = [hit for hit, length in zip(hits, shared, strict=True) if length == best]
         return hits[0] if len(hits) == 1 else None
 
-    def _import_roots(self, name: str, importer: Importer) -> tuple[list[str], list[str]]:
-        """The folders from which ``import name`` may start: around the importer, and elsewhere.
+    def _roots_around(self, name: str, importer: Importer) -> list[str]:
+        """The folders around the importer from which ``import name`` may start, nearest first.
 
         A package's own folder is none, except for a script that lies in it.
         """
         # All files of a folder ask the same of it.
         known = self._roots.get((name, importer.folder))
         if known is None:
-            known = self._roots[name, importer.folder] = self._new_import_roots(name, importer)
+            known = self._roots[name, importer.folder] = self._new_roots_around(name, importer)
         return known
 
-    def _new_import_roots(self, name: str, importer: Importer) -> tuple[list[str], list[str]]:
-        around: list[str] = []
-        elsewhere: list[str] = []
-        for parent in self._parents.get(name, ()):
-            own = importer.folder == parent
-            if not own and os.path.join(parent, "__init__.py") in self.files:
-                continue
-            inside = own or importer.folder.startswith(parent + os.sep)
-            (around if inside else elsewhere).append(parent)
-        around.sort(key=len, reverse=True)
-        in_package = os.path.join(importer.folder, "__init__.py") in self.files
-        if in_package and around and around[0] == importer.folder:
+    def _new_roots_around(self, name: str, importer: Importer) -> list[str]:
+        places = self._parents.get(name)
+        if not places:
+            return []
+        own = importer.folder
+        around = [own] if own in places else []
+        around += [
+            folder
+            for folder in upwards(os.path.dirname(own))
+            if folder in places and not self._is_package(folder)
+        ]
+        if self._is_package(own) and around and around[0] == own:
             # Inside a package, "import x" means the top-level x unless only a sibling has it.
             around.append(around.pop(0))
         if name in sys.stdlib_module_names:
-            around, elsewhere = [p for p in around if p == importer.folder and not in_package], []
-        return around, elsewhere
+            around = [own] if own in places and not self._is_package(own) else []
+        return around
+
+    def _elsewhere(self, name: str, importer: Importer) -> list[str]:
+        """What a dotted name means below the tree's other folders; nothing for Python's own."""
+        top, *_ = parts = name.split(".")
+        if top in sys.stdlib_module_names:
+            return []
+        known = self._everywhere.get(name)
+        if known is None:
+            known = self._everywhere[name] = [
+                (folder, hit)
+                for folder in self._parents.get(top, ())
+                if not self._is_package(folder) and (hit := self._file_below(folder, parts))
+            ]
+        own = os.path.join(importer.folder, "")
+        return [hit for folder, hit in known if not own.startswith(os.path.join(folder, ""))]
+
+    def _is_package(self, folder: str) -> bool:
+        return os.path.join(folder, "__init__.py") in self.files
 
     def _is_certain(self, name: str, importer: Module, level: int) -> bool:
         """Whether an import's target lies around the importer, or is the only one of its name."""
         if level:
             return True
-        around, elsewhere = self._import_roots(name.partition(".")[0], importer)
-        return bool(around) or len(elsewhere) == 1
+        top = name.partition(".")[0]
+        return bool(self._roots_around(top, importer)) or len(self._elsewhere(top, importer)) == 1
 
     def module_at(self, path: str) -> Module | None:
         """The module of a file of the tree, parsed now if need be; None for a folder."""

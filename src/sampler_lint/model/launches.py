@@ -94,7 +94,11 @@ class Launches:
         using = {path for path, _ in users}
         others = (path for path in self._project.files if path not in using)
         return (
-            any(self._is_started(self._parts(path)) for path in leading - {part.path})
+            any(
+                self._is_started(self._parts(path))
+                for path in leading - {part.path}
+                if self._files.leading_to(path) == {path} or self._files.says(path, "__name__")
+            )
             and not any(self._looks_up_names(path) for path in leading)
             and all(self._is_dead(user, above | {part}) for user in users)
             and not any(self._names(path, part) for path in others)

@@ -25,9 +25,8 @@ class ProgramFiles:
         self._importers: dict[str, set[str]] = {}
         self._leading: dict[str, set[str]] = {}
         self._contents: dict[str, bytes] = {}
-        self._saying: dict[tuple[str, ...], dict[str, list[Module]]] = {}
-        self._storing: dict[str, dict[str, list[Module]]] = {}
-        self._seeding: list[tuple[str, Module]] | None = None
+        self._holding: dict[Callable[[bytes], object], dict[str, list[Module]]] = {}
+        self._seeding: dict[str, list[str]] | None = None
         self._files = [(program, path) for program, path in self._find() if not self._is_test(path)]
         """Each file with its program; a script may start several."""
         self._programs: dict[str, set[str]] = {}
@@ -89,63 +88,60 @@ class ProgramFiles:
 
     def module(self, path: str, word: str = "") -> Module | None:
         """One of the files; None if it is not among them, lacks the word or cannot be parsed."""
-        if path not in self._programs or not self._says(path, word):
+        if path not in self._programs or not self.says(path, word):
             return None
         return self.model.project.module_at(path)
 
-    def _says(self, path: str, *words: str) -> bool:
+    def says(self, path: str, *words: str) -> bool:
         """Whether the text of a file has one of some words, or a longer one around it."""
         data = self._data(path)
         return any(word.encode() in data for word in words)
+
+    def matches(self, path: str, pattern: re.Pattern[bytes]) -> bool:
+        """Whether a pattern is found in the text of a file."""
+        return pattern.search(self._data(path)) is not None
 
     def _data(self, path: str) -> bytes:
         module = self.model.project.parsed_at(path)
         return module.source.data if module is not None else self._content(path)
 
-    def saying(self, program: str, *words: str) -> list[Module]:
-        """The files of a program that have one of some words.
-
-        Most of the others are the ``__init__.py`` of a package, and not parsed at all.
-        """
-        known = self._saying.get(words)
+    def holding(self, program: str, is_wanted: Callable[[bytes], object]) -> list[Module]:
+        """The files of a program whose text is wanted; the others are not parsed for it."""
+        known = self._holding.get(is_wanted)
         if known is None:
-            known = self._saying[words] = self._parsed(lambda path: self._says(path, *words))
+            known = self._holding[is_wanted] = {}
+            for each, path in self._files:
+                data = self._data(path)
+                module = self.model.project.module_at(path) if is_wanted(data) else None
+                if module is not None:
+                    known.setdefault(each, []).append(module)
         return known.get(program, [])
 
-    def _parsed(self, is_wanted: Callable[[str], object]) -> dict[str, list[Module]]:
-        """By program, the files that are wanted and can be parsed."""
-        found: dict[str, list[Module]] = {}
-        for program, path in self._files:
-            module = self.model.project.module_at(path) if is_wanted(path) else None
-            if module is not None:
-                found.setdefault(program, []).append(module)
-        return found
+    def seeding(self, program: str) -> list[str]:
+        """The files of a program that may seed a generator; most are not parsed for it yet.
 
-    def seeding(self) -> list[tuple[str, Module]]:
-        """The files that may seed a generator, each with its program.
-
-        A file of no other interest is parsed only if it may seed from more than a number.
+        A file of no other interest is one only if it may seed from more than a number.
         """
         if self._seeding is None:
-            self._seeding = [
-                (program, module)
-                for program, path in self._files
-                if _SEEDS.search(self._data(path))
-                and (self.model.project.is_parsed(path) or _SEEDS_FROM.search(self._data(path)))
-                and (module := self.model.project.module_at(path)) is not None
-            ]
-        return self._seeding
+            self._seeding = {}
+            for each, path in self._files:
+                data = self._data(path)
+                if _SEEDS.search(data) and (
+                    self.model.project.is_parsed(path) or _SEEDS_FROM.search(data)
+                ):
+                    self._seeding.setdefault(each, []).append(path)
+        return self._seeding.get(program, [])
 
     def storing(self, program: str, name: str) -> list[Module]:
         """The files of a program that may assign to an attribute of that name."""
-        known = self._storing.get(name)
-        if known is None:
-            # ``x.name = …``, ``x.name += …``, ``(a, x.name) = …``, ``for x.name in …``, …
-            stored = re.compile(
-                rb"\.\s*%b\s*(?:=(?!=)|[-+*/%%&|^@<>]+=|[],:)]|in\b)" % name.encode()
-            )
-            known = self._storing[name] = self._parsed(lambda path: stored.search(self._data(path)))
-        return known.get(program, [])
+        # ``x.name = …``, ``x.name += …``, ``(a, x.name) = …``, ``for x.name in …``, …
+        stored = re.compile(rb"\.\s*%b\s*(?:=(?!=)|[-+*/%%&|^@<>]+=|[],:)]|in\b)" % name.encode())
+        return self.holding(program, stored.search)
+
+    @property
+    def programs(self) -> list[str]:
+        """The tree's programs."""
+        return list(dict.fromkeys(program for program, _ in self._files))
 
     def programs_of(self, path: str) -> set[str]:
         """The programs that a file belongs to."""
@@ -172,7 +168,7 @@ class ProgramFiles:
         )
 
     def _is_script(self, path: str) -> bool:
-        if not self._says(path, "__name__", "print"):
+        if not self.says(path, "__name__", "print"):
             return False
         module = self.model.project.module_at(path)
         return module is not None and module.is_script

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from sampler_lint.model.draws import is_drawn
@@ -36,7 +37,7 @@ from sampler_lint.model.linked import Model
 from sampler_lint.model.program_files import is_test
 from sampler_lint.model.project import Module
 from sampler_lint.model.rank_terms import parameter_differs
-from sampler_lint.model.seeds import is_module, is_seed_name, seedings
+from sampler_lint.model.seeds import is_module, is_seed_name, spelled_seedings
 
 _RANK = re.compile(r"rank|worker|process_index|gpu|device_id", re.IGNORECASE)
 
@@ -139,23 +140,22 @@ def _spellings(model: Model, module: Module) -> Iterator[tuple[str, Attr | Index
     """``args.seed`` and the like, as the program reads them; those that seed it first."""
     program = model.project.program_of(module)
     seen = set()
-    found = seedings(model).get(program, ())
-    seeding_exprs = [
+    seeding_exprs = (
         node
-        for item in found
+        for item in spelled_seedings(model, program)
         for arg in item.call.args
         for node in walk(arg.value)
         if isinstance(node, Attr)
-    ]
-    own_reads = [read for scope in module.facts.scopes for read in scope.reads]
-    for node in [*own_reads, *seeding_exprs]:
+    )
+    own_reads = (read for scope in module.facts.scopes for read in scope.reads)
+    for node in chain(own_reads, seeding_exprs):
         code = dotted(node)
         if code is None or code in seen or not is_seed_name(node.name) or _is_called(node):
             continue
         if isinstance(node.value, (Name, Attr)) and not is_module(model, node):
             seen.add(code)
             yield code, node
-    for item in found:
+    for item in spelled_seedings(model, program):
         entry = item.setting.entry
         root = _root(entry) if entry is not None else None
         if entry is None or root is None or entry.row != entry.end_row:
@@ -420,18 +420,19 @@ class _Held(NamedTuple):
 def _handed_over(model: Model, module: Module, scope: Scope) -> Iterator[Seed]:
     """The seed in a configuration that the scope was given under a name of its own."""
     program = model.project.program_of(module)
+    holders = list(_held(scope))
+    if not holders:
+        return
     read = [
         node
-        for item in seedings(model).get(program, ())
+        for item in spelled_seedings(model, program)
         for arg in item.call.args
         for origin in _origins(arg.value)
         for node in walk(origin)
         if isinstance(node, Attr) and is_seed_name(node.name) and dotted(node) is not None
     ]
     read = [node for node in read if not _is_tainted(model, module, node)]
-    if not read:
-        return
-    for held in _held(scope):
+    for held in holders if read else ():
         found: dict[str, set[bool | None]] = {}
         for node in read:
             tail = _declared_tail(model, held.param, node)

@@ -33,9 +33,11 @@ from sampler_lint.model.program_files import is_test, program_files
 from sampler_lint.model.project import Module
 
 #: A setting by one of these names is the program's seed; ``split_seed`` and the like are not.
-_SEED_NAME = re.compile(
-    r"^(?:(?:rand(?:om)?|rnd|manual|rng|global|base|init|train|training|data|torch|np)_?)*seed$",
-    re.IGNORECASE,
+_SEED = r"(?:(?:rand(?:om)?|rnd|manual|rng|global|base|init|train|training|data|torch|np)_?)*seed"
+_SEED_NAME = re.compile(f"^{_SEED}$", re.IGNORECASE)
+#: A file that reads an attribute or an entry of such a name says it so.
+_SPELLED = re.compile(
+    rf"\.\s*{_SEED}\b(?!\s*\()|(?<=[\"'./]){_SEED}[\"']\s*\]".encode(), re.IGNORECASE
 )
 _SEEDERS = frozenset(
     {
@@ -81,20 +83,29 @@ class Seeding:
 def seeding(model: Model, module: Module, user: Call | Scope) -> Seeding | None:
     """Where the program that runs ``user`` seeds its generators with a value that can be set."""
     script = module.is_script
-    found = [
-        item
-        for item in seedings(model).get(model.project.program_of(module), ())
-        if program_files(model).run_together(item.module, module)
-        and not (item.setting.by_caller and (script or _package(item.module) != _package(module)))
-        and (
-            item.module is module
-            or (not _is_numbers_only(item) and _runs_with(model, item.setting, user))
+
+    def is_heard(item: Seeding) -> bool:
+        return (
+            program_files(model).run_together(item.module, module)
+            and not (
+                item.setting.by_caller and (script or _package(item.module) != _package(module))
+            )
+            and (
+                item.module is module
+                or (not _is_numbers_only(item) and _runs_with(model, item.setting, user))
+            )
         )
-    ]
-    near = [item for item in found if item.module is module]
-    # torch's own generator is the one a reader thinks of.
-    torch_first = sorted(near or found, key=lambda item: last_name(item.call.func) != "manual_seed")
-    return next(iter(torch_first), None)
+
+    program = model.project.program_of(module)
+    own = module.path in program_files(model).seeding(program)
+    near = [item for item in _seedings_in(model, module.path) if own and is_heard(item)]
+    found = near or (item for item in seedings(model, program) if is_heard(item))
+    first = None
+    for item in found:
+        if last_name(item.call.func) == "manual_seed":
+            return item  # torch's own generator is the one a reader thinks of
+        first = first or item
+    return first
 
 
 def _runs_with(model: Model, setting: Setting, user: Call | Scope) -> bool:
@@ -110,23 +121,39 @@ def _is_numbers_only(item: Seeding) -> bool:
     )
 
 
-def seedings(model: Model) -> dict[str, list[Seeding]]:
-    """By program, every call that seeds a global generator from a setting."""
-    known: dict[str, list[Seeding]] | None = model.memo.get(seedings)
+def seedings(model: Model, program: str) -> Iterator[Seeding]:
+    """Every call of a program that seeds a global generator from a setting.
+
+    A file is parsed when its turn comes.
+    """
+    for path in program_files(model).seeding(program):
+        yield from _seedings_in(model, path)
+
+
+def spelled_seedings(model: Model, program: str) -> Iterator[Seeding]:
+    """Those in files that read an attribute or an entry by the name of a seed."""
+    files = program_files(model)
+    for path in files.seeding(program):
+        if files.matches(path, _SPELLED):
+            yield from _seedings_in(model, path)
+
+
+def _seedings_in(model: Model, path: str) -> list[Seeding]:
+    by_path: dict[str, list[Seeding]] = model.memo.setdefault(seedings, {})
+    known = by_path.get(path)
     if known is None:
-        known = model.memo[seedings] = {}
-        for program, module in program_files(model).seeding():
-            for call in module.facts.all_calls:
-                given = seed_given(model, call)
-                if given is not None:
-                    settings = islice(_settings(model, given, 0), _MOST)
-                    found = known.setdefault(program, [])
-                    found += [
-                        Seeding(module, call, setting)
-                        for setting in settings
-                        if not (setting.by_caller and _is_alias(call))
-                    ]
+        module = model.project.module_at(path)
+        known = by_path[path] = [] if module is None else list(_find_seedings(model, module))
     return known
+
+
+def _find_seedings(model: Model, module: Module) -> Iterator[Seeding]:
+    for call in module.facts.all_calls:
+        given = seed_given(model, call)
+        if given is not None:
+            for setting in islice(_settings(model, given, 0), _MOST):
+                if not (setting.by_caller and _is_alias(call)):
+                    yield Seeding(module, call, setting)
 
 
 def _package(module: Module) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -166,10 +167,18 @@ class GlobalDraw:
 
 
 def rank_seedings(model: Model) -> list[RankSeeding]:
-    """Every seeding of a global generator that differs between ranks, and is the only one."""
+    """Every seeding of a global generator that differs between ranks, and is the only one.
+
+    None where nothing draws from such a generator, so that it would not matter.
+    """
     same: list[tuple[Module, str | None]] = []
     found: list[RankSeeding] = []
-    for program, module in program_files(model).seeding():
+    files = program_files(model)
+    parts = [(program, path) for program in files.programs for path in files.seeding(program)]
+    for program, path in parts if any(_draws(model, each) for each in files.programs) else ():
+        module = model.project.module_at(path)
+        if module is None:
+            continue
         for call in module.facts.all_calls:
             given = seed_given(model, call)
             if given is None or any(isinstance(v, FuncRef) for v in model.flow.values(call.func)):
@@ -195,29 +204,42 @@ def global_draws(model: Model, seeding: RankSeeding) -> Iterator[GlobalDraw]:
     """The draws of the program that divide or order its data with that generator."""
     files = program_files(model)
     origin = model.module_of(seeding.term.scope)
-    for module in files.saying(seeding.program, *_SPLIT_NAMES, *_ORDERS):
-        if not all(files.share_importer(module, other) for other in (seeding.module, origin)):
-            continue
-        for call, split in _splits(model, module):
-            if seeding.library in {split, None}:
-                yield GlobalDraw(module, call, split, f"`{last_name(call.func)}`")
-        for cls in module.facts.classes:
-            if any(base in _DATASETS for base in model.flow.mro(cls)):
-                yield from _dataset_draws(model, module, cls, seeding)
+    for draw in _draws(model, seeding.program):
+        if seeding.library in {draw.library, None} and all(
+            files.share_importer(draw.module, other) for other in (seeding.module, origin)
+        ):
+            yield draw
 
 
-def _splits(model: Model, module: Module) -> list[tuple[Call, str]]:
-    """The calls of a file that divide data by a global generator, and whose it is."""
-    by_path: dict[str, list[tuple[Call, str]]] = model.memo.setdefault(_splits, {})
-    known = by_path.get(module.path)
+def _draws(model: Model, program: str) -> list[GlobalDraw]:
+    """Every draw of a program that divides or orders its data with a global generator."""
+    by_program: dict[str, list[GlobalDraw]] = model.memo.setdefault(_draws, {})
+    known = by_program.get(program)
     if known is None:
-        names = _SPLIT_NAMES | {
-            name for name, binding in module.facts.imports if binding.payload[1] in _SPLIT_NAMES
-        }
-        judged = ((call, _split(model, call, names)) for call in module.facts.all_calls)
-        known = [(call, library) for call, library in judged if library is not None]
-        by_path[module.path] = known
+        known = by_program[program] = []
+        for module in program_files(model).holding(program, _may_draw):
+            for call, library in _splits(model, module):
+                known.append(GlobalDraw(module, call, library, f"`{last_name(call.func)}`"))
+            for cls in module.facts.classes:
+                known += _dataset_draws(model, module, cls)
     return known
+
+
+def _may_draw(data: bytes) -> bool:
+    return _SAYS_SPLIT.search(data) is not None or (
+        b"__getitem__" in data and _SAYS_ORDER.search(data) is not None
+    )
+
+
+def _splits(model: Model, module: Module) -> Iterator[tuple[Call, str]]:
+    """The calls of a file that divide data by a global generator, and whose it is."""
+    names = _SPLIT_NAMES | {
+        name for name, binding in module.facts.imports if binding.payload[1] in _SPLIT_NAMES
+    }
+    for call in module.facts.all_calls:
+        library = _split(model, call, names)
+        if library is not None:
+            yield call, library
 
 
 def _split(model: Model, call: Call, names: frozenset[str]) -> str | None:
@@ -232,14 +254,16 @@ def _split(model: Model, call: Call, names: frozenset[str]) -> str | None:
 
 
 _SPLIT_NAMES = frozenset(name.rpartition(".")[2] for name in _SPLITS)
+_SAYS_SPLIT = re.compile("|".join(sorted(_SPLIT_NAMES)).encode())
+_SAYS_ORDER = re.compile(rf"\b(?:{'|'.join(sorted(_ORDERS))})\s*\(".encode())
 
 
-def _dataset_draws(
-    model: Model, module: Module, cls: Class, seeding: RankSeeding
-) -> Iterator[GlobalDraw]:
+def _dataset_draws(model: Model, module: Module, cls: Class) -> Iterator[GlobalDraw]:
     """Draws in a map-style dataset's ``__init__`` that its items are then read by."""
     init, getter = cls.method("__init__"), cls.method("__getitem__")
     if init is None or getter is None:
+        return
+    if not any(base in _DATASETS for base in model.flow.mro(cls)):
         return
     if any(rank_in(node) is not None for node in _all(init)):
         return
@@ -255,9 +279,7 @@ def _dataset_draws(
             ),
             None,
         )
-        if library is None or seeding.library not in {library, None}:
-            continue
-        if call.keyword("generator") is None and _decides(call, used):
+        if library is not None and call.keyword("generator") is None and _decides(call, used):
             yield GlobalDraw(module, call, library, f"the order of `{cls.name}`")
 
 

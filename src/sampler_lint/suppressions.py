@@ -14,8 +14,8 @@ import re
 import tokenize
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from sampler_lint.findings import Edit, Finding
 from sampler_lint.source import SourceFile
@@ -42,8 +42,7 @@ _BETWEEN = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(NamedTuple):
     """A code as it is written in a comment; ``start`` and ``end`` are offsets in the text."""
 
     prefix: str
@@ -51,8 +50,7 @@ class Code:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Comment:
+class Comment(NamedTuple):
     """A comment and the rows that it speaks for."""
 
     first: int
@@ -69,8 +67,7 @@ class Comment:
         return self.start + len(self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Directive:
+class Directive(NamedTuple):
     """One request to be silent."""
 
     comment: Comment

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sampler_lint.model.facts import (
     Attr,
@@ -57,8 +57,7 @@ _LOCAL_SEEDERS = frozenset({"manual_seed", "seed"})
 _PLAIN_CALLS = frozenset({"int", "abs", "hash", "str", "float"})
 
 
-@dataclass(frozen=True, slots=True)
-class Seeded:
+class Seeded(NamedTuple):
     """A call that seeds a generator."""
 
     call: Call

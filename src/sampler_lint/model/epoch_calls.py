@@ -26,8 +26,7 @@ from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
 _DEEPEST = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Carrier:
+class Carrier(NamedTuple):
     """A sampler that shuffles by its epoch, and the attributes that lead to it from a loader."""
 
     sampler: Obj

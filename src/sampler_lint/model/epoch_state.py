@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sampler_lint.model import catalog
 from sampler_lint.model.facts import (
@@ -199,8 +200,7 @@ def _hands_out_self(function: Function) -> bool:
 # --------------------------------------------------------------------------- the setter
 
 
-@dataclass(frozen=True, slots=True)
-class Setter:
+class Setter(NamedTuple):
     """What ``set_epoch`` of a class does."""
 
     functions: tuple[Function, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sampler_lint.model.facts import (
     Attr,
@@ -37,8 +37,7 @@ _TRAINING_CALLS = frozenset({"backward", "step", "zero_grad", "training_step", "
 EVALUATING = frozenset({"no_grad", "inference_mode", "eval"})
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
+class Pass(NamedTuple):
     """One place where a loader is iterated."""
 
     scope: Scope
@@ -48,8 +47,7 @@ class Pass:
     loader: Obj
 
 
-@dataclass(frozen=True, slots=True)
-class EpochLoop:
+class EpochLoop(NamedTuple):
     """A loop whose every turn makes a pass over the same loader."""
 
     loop: Loop

@@ -10,9 +10,8 @@ import functools
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sampler_lint.model import catalog
 from sampler_lint.model.catalog import TORCH_DATA, Contract
@@ -54,8 +53,7 @@ def _speaks_of_construction(name: str) -> bool:
     return _CONSTRUCTION_WORDS.search(name) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(NamedTuple):
     """The attributes that instances of a class have."""
 
     names: frozenset[str]
@@ -63,8 +61,7 @@ class Attributes:
     """Why there may be others (an unknown base, ``setattr``…); None if these are all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Silence:
+class Silence(NamedTuple):
     """Why a rule looked at a place and said nothing; kept only when somebody asks."""
 
     code: str

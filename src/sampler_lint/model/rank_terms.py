@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sampler_lint.model.facts import (
     Attr,
@@ -49,8 +49,7 @@ _TRANSPARENT = frozenset({"int", "abs", "str", "float", "hash", "np.uint32", "nu
 _DEEPEST = 10
 
 
-@dataclass(frozen=True, slots=True)
-class RankTerm:
+class RankTerm(NamedTuple):
     """Where the rank enters a value."""
 
     scope: Scope

@@ -12,9 +12,8 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sampler_lint.model import catalog
 from sampler_lint.model.catalog import Span, release
@@ -32,8 +31,7 @@ _CONDA = re.compile(r"[ \t]*-[ \t]*['\"]?(?:[\w./-]+::)?([A-Za-z][\w.-]*)[ \t]*(
 _VERSION = re.compile(r"\d+(?:\.\d+)+")
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(NamedTuple):
     """What one place asks of one distribution."""
 
     name: str
@@ -44,8 +42,7 @@ class Requirement:
     """The file, as findings show it, or the setting."""
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(NamedTuple):
     """The releases of a framework that a place of the tree may run with."""
 
     releases: tuple[tuple[int, ...], ...]

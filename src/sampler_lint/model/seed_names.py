@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
@@ -42,8 +41,7 @@ from sampler_lint.model.seeds import is_module, is_seed_name, spelled_seedings
 _RANK = re.compile(r"rank|worker|process_index|gpu|device_id", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Seed:
+class Seed(NamedTuple):
     """A way to name the program's seed in some scope."""
 
     code: str
@@ -80,8 +78,7 @@ def _by_parameter(model: Model, function: Function, param: Param) -> Seed | None
     return Seed(param.name, _by_annotation(param.annotation, number))
 
 
-@dataclass(frozen=True, slots=True)
-class KeptSeed:
+class KeptSeed(NamedTuple):
     """A seed that the constructor of a class can name, to be kept for the methods."""
 
     init: Function

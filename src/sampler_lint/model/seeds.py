@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
@@ -71,8 +70,7 @@ _DEEPEST = 6
 _MOST = 32
 
 
-@dataclass(frozen=True, slots=True)
-class Seeding:
+class Seeding(NamedTuple):
     """A place where a program seeds its generators from a setting."""
 
     module: Module

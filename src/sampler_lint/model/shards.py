@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sampler_lint.model.catalog import TORCH_DATA
 from sampler_lint.model.draws import Seeded, ingredients, seeded
@@ -42,8 +42,7 @@ _SPLITS = {
 _DATASETS = frozenset({TORCH_DATA + "Dataset", TORCH_DATA + "dataset.Dataset"})
 
 
-@dataclass(frozen=True, slots=True)
-class OwnShuffle:
+class OwnShuffle(NamedTuple):
     """A generator that differs between ranks and orders what is divided among them."""
 
     seeded: Seeded
@@ -143,8 +142,7 @@ def _library_of(model: Model, call: Call) -> str | None:
 # --------------------------------------------------------------------------- the process's own
 
 
-@dataclass(frozen=True, slots=True)
-class RankSeeding:
+class RankSeeding(NamedTuple):
     """A place where each rank seeds a global generator differently."""
 
     program: str
@@ -155,8 +153,7 @@ class RankSeeding:
     """Whose generator; None for those of all libraries."""
 
 
-@dataclass(frozen=True, slots=True)
-class GlobalDraw:
+class GlobalDraw(NamedTuple):
     """A draw from a global generator that decides which data there is, or its order."""
 
     module: Module

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sampler_lint.model import catalog
 from sampler_lint.model.catalog import TORCH_DATA
@@ -12,8 +12,7 @@ from sampler_lint.model.flow import ClassRef, Ext
 from sampler_lint.model.linked import Model
 
 
-@dataclass(frozen=True, slots=True)
-class Signature:
+class Signature(NamedTuple):
     """The parameters of a constructor, without ``self``."""
 
     owner: Class | str
@@ -34,8 +33,7 @@ class Signature:
         return self.keywords.union(self.positional)
 
 
-@dataclass(frozen=True, slots=True)
-class Construction:
+class Construction(NamedTuple):
     """A call that runs a known constructor, and what of it goes there."""
 
     call: Call

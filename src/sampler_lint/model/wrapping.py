@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sampler_lint.model import catalog
 from sampler_lint.model.epoch_state import EpochState, Reach, lookup, own_classes, reach
@@ -38,8 +38,7 @@ _ITERATE = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Inner:
+class Inner(NamedTuple):
     """Something that a class holds and iterates."""
 
     owner: Class

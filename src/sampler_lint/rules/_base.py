@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from sampler_lint.findings import Finding, Fix
 from sampler_lint.suppressions import Suppressions
@@ -67,8 +67,7 @@ class Rule(Described):
         """Ask the model; yield a suspect for each certain answer. Unknown is silence."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """A file about which every rule that was asked has spoken."""
 
     suppressions: Suppressions

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sampler_lint.model.facts import (
     Assign,
@@ -46,8 +47,7 @@ class Quotient:
     parts: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Remainder:
+class Remainder(NamedTuple):
     """``operand % parts``, and the statement it stands in."""
 
     stmt: Stmt

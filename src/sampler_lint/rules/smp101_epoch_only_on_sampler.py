@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model.epoch_calls import EpochSet, epoch_calls
@@ -206,8 +206,7 @@ class EpochOnlyOnSampler(Rule):
         return Suspect(module, call, message, mend=lambda: _use_helper(module, call, receiver))
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(NamedTuple):
     """``loader.<path>`` as a function gets hold of it; ``node`` is where it does."""
 
     loader: Expr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model.arguments import passed
@@ -112,8 +112,7 @@ def _is_left_out(model: Model, found: EpochLoop, sampler: Obj) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Reached:
+class _Reached(NamedTuple):
     """A distributed sampler and the attributes that lead to it from its loader."""
 
     sampler: Obj
@@ -290,8 +289,7 @@ def _tries_to_set(loop: Loop, sampler: str) -> bool:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Counter:
+class _Counter(NamedTuple):
     """What counts the turns of a loop: its own variable, that variable named, or a new one."""
 
     loop: Loop
@@ -334,8 +332,7 @@ def _counter(module: Module, loop: Loop) -> _Counter:
     return _Counter(loop, fresh_name(loop.scope, "epoch"), new=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Receiver:
+class _Receiver(NamedTuple):
     """How the loop's body can name the sampler."""
 
     code: str

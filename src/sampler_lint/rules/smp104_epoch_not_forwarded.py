@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model.epoch_state import (
@@ -118,8 +118,7 @@ class EpochNotForwarded(Rule):
 # --------------------------------------------------------------------------- wrappers
 
 
-@dataclass(frozen=True, slots=True)
-class _Carrier:
+class _Carrier(NamedTuple):
     """A wrapped object that shuffles by an epoch of its own."""
 
     obj: Obj

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.model.arguments import MISSING, passed
@@ -123,8 +123,7 @@ class SeedNotPassed(Rule):
             yield _suspect(model, module, sampler, fixed, source)
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(NamedTuple):
     """The seed that does not reach the sampler."""
 
     setting: str
@@ -209,8 +208,7 @@ def _unheard(model: Model, sampler: Obj) -> Suspect | None:
     return Suspect(module, site, message, why=why)
 
 
-@dataclass(frozen=True, slots=True)
-class _Fixed:
+class _Fixed(NamedTuple):
     """The seed a sampler keeps: the parameter it takes it by, and the literal it gets."""
 
     parameter: str

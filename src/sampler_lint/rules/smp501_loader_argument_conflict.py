@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model import catalog
@@ -84,8 +84,7 @@ class LoaderArgumentConflict(Rule):
                         yield suspect
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(NamedTuple):
     """Two arguments that exclude each other."""
 
     first: str
@@ -221,8 +220,7 @@ def _is_inside(scope: Scope | None, outer: Scope) -> bool:
 # --------------------------------------------------------------------------- deciding
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
+class _Verdict(NamedTuple):
     """How a pair is in conflict."""
 
     kind: str

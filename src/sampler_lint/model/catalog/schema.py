@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 
 @cache
@@ -41,8 +41,7 @@ class Span:
 ALL = Span()
 
 
-@dataclass(frozen=True, slots=True)
-class Constructor:
+class Constructor(NamedTuple):
     """What a constructor took in other versions than the newest."""
 
     versions: Span
@@ -51,8 +50,7 @@ class Constructor:
     required: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class KnownClass:
+class KnownClass(NamedTuple):
     """A class outside the tree whose behaviour is known, as it is in the newest version."""
 
     name: str
@@ -90,8 +88,7 @@ class KnownClass:
 Deed = Literal["reads", "demands", "calls", "rebuilds", "wraps", "replaces"]
 
 
-@dataclass(frozen=True, slots=True)
-class Contract:
+class Contract(NamedTuple):
     """What a framework does with one part of a loader that it is given."""
 
     does: Deed
@@ -115,8 +112,7 @@ class Contract:
     """What does not stand there, so that it differs from other versions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Framework:
+class Framework(NamedTuple):
     """A package that takes a program's loaders (or torch itself)."""
 
     name: str

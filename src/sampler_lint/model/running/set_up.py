@@ -9,8 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from sampler_lint.model.running.interpreter import Interpreter
 from sampler_lint.model.running.values import (
@@ -26,8 +25,7 @@ from sampler_lint.model.running.values import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class World:
+class World(NamedTuple):
     """One set-up: a data set of ``samples``, ``ranks`` processes, and the usual arguments."""
 
     samples: int
@@ -194,7 +192,7 @@ class SetUp:
         inner = self.given[1]
         if re.search(r"\b([Ll]ist|Sequence|[Tt]uple)\[", note) or name.endswith("s"):
             sizes = [part.size for part in Source(world.samples).parts()]
-            return [inner.build(replace(world, samples=size), rank) for size in sizes]
+            return [inner.build(world._replace(samples=size), rank) for size in sizes]
         return inner.build(world, rank)
 
     def _data(self, note: str, world: World) -> Any:

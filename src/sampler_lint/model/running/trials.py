@@ -10,8 +10,8 @@ import ast
 import contextlib
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from sampler_lint.model.facts import Class
 from sampler_lint.model.running.interpreter import Interpreter
@@ -79,8 +79,7 @@ class Turn:
         return tuple(out)
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(NamedTuple):
     """A world and what each of its ranks does."""
 
     world: World
@@ -132,8 +131,7 @@ _WORLDS = (
 _TINY = (World(1, 4, 1), World(3, 8, 1), World(9, 8, 1))
 
 
-@dataclass(frozen=True, slots=True)
-class Trials:
+class Trials(NamedTuple):
     """Every world that a class could be tried in."""
 
     usual: tuple[Trial, ...] = ()
@@ -189,7 +187,7 @@ def try_out(interpreter: Interpreter, cls: Class, *, around_shard: bool = False)
     try:
         for world in _WORLDS:
             for drop_last in (False, True) if spec.takes_drop_last else (False,):
-                usual.append(_trial(interpreter, spec, replace(world, drop_last=drop_last)))
+                usual.append(_trial(interpreter, spec, world._replace(drop_last=drop_last)))
                 if usual[0].raised is not None:
                     raise CannotTellError("how it is used")
     except _SILENT as error:
@@ -201,15 +199,14 @@ def try_out(interpreter: Interpreter, cls: Class, *, around_shard: bool = False)
             tiny.append(_trial(interpreter, spec, world))
     trials = Trials(tuple(usual), tuple(tiny), length_raised=length_raised, unknown=unknown)
     if trials.sharded:
-        trials = replace(
-            trials,
+        trials = trials._replace(
             varied=tuple(_varied(interpreter, spec)),
             resumed=tuple(_resumed(interpreter, spec, 0)),
             resized=tuple(_resumed(interpreter, spec, 1)),
             overrun=tuple(_resumed(interpreter, spec, 0, steps=_MORE_THAN_AN_EPOCH)),
         )
     if usual and spec.has_while_loop:
-        trials = replace(trials, stuck=tuple(_stuck(interpreter, spec)))
+        trials = trials._replace(stuck=tuple(_stuck(interpreter, spec)))
     return trials
 
 
@@ -224,9 +221,9 @@ def try_around(
         drops = spec.takes_drop_last or spec.given[1].takes_drop_last
         for world in _SOME:
             for drop_last in (False, True) if drops else (False,):
-                trial = _trial(interpreter, spec, replace(world, drop_last=drop_last))
+                trial = _trial(interpreter, spec, world._replace(drop_last=drop_last))
                 words = [] if spec.takes_drop_last or not drops else [f"drop_last={drop_last}"]
-                out.append(replace(trial, also=", ".join([f"around `{inner.name}`", *words])))
+                out.append(trial._replace(also=", ".join([f"around `{inner.name}`", *words])))
     return tuple(out)
 
 
@@ -274,7 +271,7 @@ def _stuck(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
             if isinstance(trial.raised, EndlessError):
                 if world in _SINGLES and not spec.takes_batch_size:
                     words = [*filter(None, [trial.also]), "batches of one sample"]
-                    trial = replace(trial, also=", ".join(words))
+                    trial = trial._replace(also=", ".join(words))
                 yield trial
                 break
 
@@ -291,8 +288,8 @@ def _resumed(
     for some, drop_last in itertools.product(
         _SOME, (False, True) if spec.takes_drop_last else (False,)
     ):
-        before = replace(some, drop_last=drop_last)
-        after = replace(before, ranks=before.ranks + more_ranks)
+        before = some._replace(drop_last=drop_last)
+        after = before._replace(ranks=before.ranks + more_ranks)
         with contextlib.suppress(RaisedError, *_SILENT):
             yield from _from_checkpoint(interpreter, spec, before, after, steps)
 

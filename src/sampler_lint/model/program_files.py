@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
 
@@ -11,7 +12,7 @@ from sampler_lint.source import NOTEBOOK, SourceError
 
 _TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[^/]*_test\.py$)")
 
-_SEEDS = re.compile(rb"seed|enable_full_determinism")
+_SEEDS = (b"seed", b"enable_full_determinism")
 _SEEDS_FROM = re.compile(
     rb"(?:seed\w{0,40}|enable_full_determinism)[ \t]*\((?![ \t]*(?:-?[0-9][0-9_]*[ \t]*)?\))"
 )
@@ -94,14 +95,11 @@ class ProgramFiles:
 
     def says(self, path: str, *words: str) -> bool:
         """Whether the text of a file has one of some words, or a longer one around it."""
-        data = self._data(path)
+        data = self.data(path)
         return any(word.encode() in data for word in words)
 
-    def matches(self, path: str, pattern: re.Pattern[bytes]) -> bool:
-        """Whether a pattern is found in the text of a file."""
-        return pattern.search(self._data(path)) is not None
-
-    def _data(self, path: str) -> bytes:
+    def data(self, path: str) -> bytes:
+        """The content of one of the files, parsed or not; nothing of one that cannot be read."""
         module = self.model.project.parsed_at(path)
         return module.source.data if module is not None else self._content(path)
 
@@ -111,7 +109,7 @@ class ProgramFiles:
         if known is None:
             known = self._holding[is_wanted] = {}
             for each, path in self._files:
-                data = self._data(path)
+                data = self.data(path)
                 module = self.model.project.module_at(path) if is_wanted(data) else None
                 if module is not None:
                     known.setdefault(each, []).append(module)
@@ -125,8 +123,8 @@ class ProgramFiles:
         if self._seeding is None:
             self._seeding = {}
             for each, path in self._files:
-                data = self._data(path)
-                if _SEEDS.search(data) and (
+                data = self.data(path)
+                if any(word in data for word in _SEEDS) and (
                     self.model.project.is_parsed(path) or _SEEDS_FROM.search(data)
                 ):
                     self._seeding.setdefault(each, []).append(path)
@@ -134,9 +132,7 @@ class ProgramFiles:
 
     def storing(self, program: str, name: str) -> list[Module]:
         """The files of a program that may assign to an attribute of that name."""
-        # ``x.name = …``, ``x.name += …``, ``(a, x.name) = …``, ``for x.name in …``, …
-        stored = re.compile(rb"\.\s*%b\s*(?:=(?!=)|[-+*/%%&|^@<>]+=|[],:)]|in\b)" % name.encode())
-        return self.holding(program, stored.search)
+        return self.holding(program, _storing(name))
 
     @property
     def programs(self) -> list[str]:
@@ -202,6 +198,16 @@ def files_storing(model: Model, module: Module, name: str) -> list[Module]:
     return [found for program in sorted(programs) for found in files.storing(program, name)] or [
         module
     ]
+
+
+@functools.cache
+def _storing(name: str) -> Callable[[bytes], bool]:
+    """Whether a text may assign to an attribute of that name."""
+    word = name.encode()
+    # ``x.name = …``, ``x.name += …``, ``(a, x.name) = …``, ``for x.name in …``, …
+    stored = re.compile(rb"\.\s*%b\s*(?:=(?!=)|[-+*/%%&|^@<>]+=|[],:)]|in\b)" % word)
+    # A search for fixed bytes is ten times as fast as one for a pattern.
+    return lambda data: word in data and stored.search(data) is not None
 
 
 def is_test(module: Module) -> bool:

@@ -32,12 +32,14 @@ from sampler_lint.model.program_files import is_test, program_files
 from sampler_lint.model.project import Module
 
 #: A setting by one of these names is the program's seed; ``split_seed`` and the like are not.
-_SEED = r"(?:(?:rand(?:om)?|rnd|manual|rng|global|base|init|train|training|data|torch|np)_?)*seed"
-_SEED_NAME = re.compile(f"^{_SEED}$", re.IGNORECASE)
-#: A file that reads an attribute or an entry of such a name says it so.
-_SPELLED = re.compile(
-    rf"\.\s*{_SEED}\b(?!\s*\()|(?<=[\"'./]){_SEED}[\"']\s*\]".encode(), re.IGNORECASE
+_SEED_NAME = re.compile(
+    r"^(?:(?:rand(?:om)?|rnd|manual|rng|global|base|init|train|training|data|torch|np)_?)*seed$",
+    re.IGNORECASE,
 )
+#: What stands around such a name where an attribute or an entry is read: ``.seed``, ``["a.seed"]``.
+_BEFORE_SEED = re.compile(rb"[.\"'/]\s*\w*\Z")
+_AFTER_SEED = re.compile(rb"(?!\w|\s*\()")
+_LONGEST_BEFORE = 80
 _SEEDERS = frozenset(
     {
         "manual_seed",
@@ -132,8 +134,20 @@ def spelled_seedings(model: Model, program: str) -> Iterator[Seeding]:
     """Those in files that read an attribute or an entry by the name of a seed."""
     files = program_files(model)
     for path in files.seeding(program):
-        if files.matches(path, _SPELLED):
+        if _spells_seed(files.data(path)):
             yield from _seedings_in(model, path)
+
+
+def _spells_seed(data: bytes) -> bool:
+    """Whether a file may read an attribute or an entry by the name of a seed."""
+    data = data.lower()
+    at = data.find(b"seed")
+    while at >= 0:
+        before = data[max(0, at - _LONGEST_BEFORE) : at]
+        if _AFTER_SEED.match(data, at + len(b"seed")) and _BEFORE_SEED.search(before):
+            return True
+        at = data.find(b"seed", at + 1)
+    return False
 
 
 def _seedings_in(model: Model, path: str) -> list[Seeding]:

@@ -223,7 +223,7 @@ def _draws(model: Model, program: str) -> list[GlobalDraw]:
 
 
 def _may_draw(data: bytes) -> bool:
-    return _SAYS_SPLIT.search(data) is not None or (
+    return any(name in data for name in _SAYS_SPLIT) or (
         b"__getitem__" in data and _SAYS_ORDER.search(data) is not None
     )
 
@@ -251,7 +251,7 @@ def _split(model: Model, call: Call, names: frozenset[str]) -> str | None:
 
 
 _SPLIT_NAMES = frozenset(name.rpartition(".")[2] for name in _SPLITS)
-_SAYS_SPLIT = re.compile("|".join(sorted(_SPLIT_NAMES)).encode())
+_SAYS_SPLIT = [name.encode() for name in sorted(_SPLIT_NAMES)]
 _SAYS_ORDER = re.compile(rf"\b(?:{'|'.join(sorted(_ORDERS))})\s*\(".encode())
 
 

@@ -611,6 +611,12 @@ class ModuleFacts(Scope):
 
 def children(node: Expr) -> list[Expr]:
     """The direct sub-expressions."""
+    if isinstance(node, Attr):
+        return [node.value]
+    if isinstance(node, Call):
+        return [node.func, *[arg.value for arg in node.args]]
+    if isinstance(node, Bin):
+        return [node.left, node.right]
     found: list[Expr] = []
     for slot in _CHILD_SLOTS.get(type(node), ()):
         value = getattr(node, slot, None)
@@ -620,21 +626,17 @@ def children(node: Expr) -> list[Expr]:
             for item in value:
                 if isinstance(item, Expr):
                     found.append(item)
-                elif isinstance(item, Arg):
-                    found.append(item.value)
                 elif isinstance(item, tuple):
                     found += [part for part in item if isinstance(part, Expr)]
     return found
 
 
+#: Of the kinds that are not as frequent as those above.
 _CHILD_SLOTS: dict[type[Expr], tuple[str, ...]] = {
-    Attr: ("value",),
-    Call: ("func", "args"),
     Seq: ("items",),
     Map: ("items",),
     Index: ("value", "key"),
     Choice: ("test", "options"),
-    Bin: ("left", "right"),
     Unary: ("operand",),
     Compare: ("left", "rights"),
     Comp: ("elements", "iters", "tests"),
@@ -649,7 +651,7 @@ def walk(node: Expr) -> Iterator[Expr]:
     while stack:
         current = stack.pop()
         yield current
-        if type(current) in _CHILD_SLOTS:
+        if not isinstance(current, (Name, Const)):
             stack += reversed(children(current))
 
 
@@ -701,12 +703,16 @@ def blocks(stmt: Stmt) -> Iterator[list[Stmt]]:
         yield stmt.final
 
 
+_COMPOUND = (For, While, If, With, Try)
+
+
 def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
     """Every statement of a body in reading order, inside compounds too, not in new scopes."""
     for stmt in body:
         yield stmt
-        for block in blocks(stmt):
-            yield from statements(block)
+        if isinstance(stmt, _COMPOUND):
+            for block in blocks(stmt):
+                yield from statements(block)
 
 
 def dotted(expr: Expr | None) -> str | None:

@@ -64,6 +64,7 @@ class Launches:
         self._mentions: dict[str, dict[str, set[str]]] = {}
         self._imports: dict[str, list[tuple[str, str | None, str]]] = {}
         self._known: dict[Part, frozenset[Part]] = {}
+        self._looking_up: dict[str, bool] = {}
 
     def together(self, one: Placed, other: Placed) -> bool | None:
         """Whether something may start both places; None if it is not seen what starts one."""
@@ -106,8 +107,12 @@ class Launches:
         )
 
     def _looks_up_names(self, path: str) -> bool:
-        module = self._files.module(path)
-        return module is not None and _looks_up_names(self._project, module)
+        known = self._looking_up.get(path)
+        if known is None:
+            module = self._files.module(path)
+            known = module is not None and _looks_up_names(self._project, module)
+            self._looking_up[path] = known
+        return known
 
     def _parts(self, path: str) -> frozenset[Part]:
         module = self._files.module(path)

@@ -13,7 +13,6 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Sequence
-from hashlib import blake2b
 
 from sampler_lint import __version__
 
@@ -42,6 +41,8 @@ def default_folder() -> str:
 
 def digest(*parts: bytes) -> str:
     """A hash that tells contents apart."""
+    from hashlib import blake2b  # loads OpenSSL, which takes as long as a hundred files
+
     total = blake2b(digest_size=16)
     for part in parts:
         total.update(b"%d:" % len(part))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Edit, Fix
@@ -24,6 +23,7 @@ from sampler_lint.model.flow import Obj, Value, self_class
 from sampler_lint.model.linked import Model
 from sampler_lint.model.program_files import is_test
 from sampler_lint.model.project import Module
+from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._mend import fix, text_of
 from sampler_lint.rules._region import offsets
@@ -134,7 +134,7 @@ def near_names(name: str, defined: set[str]) -> list[str]:
     alike = [other for other in own if other.replace("_", "").lower() == bare]
     if alike:
         return alike
-    return difflib.get_close_matches(name, own, n=2, cutoff=0.8)
+    return closest(name, own, most=2, at_least=0.8)
 
 
 def is_forgiven(read: Attr) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 
@@ -24,6 +23,7 @@ from sampler_lint.model.facts import (
 from sampler_lint.model.flow import self_class
 from sampler_lint.model.linked import Model, scopes_inside
 from sampler_lint.model.project import Module
+from sampler_lint.rules._alike import likeness
 from sampler_lint.rules._mend import fix, text_of
 from sampler_lint.rules._quotient import quotients, remainders
 from sampler_lint.rules._region import Region, delete_lines, insert_lines, line_indent
@@ -58,7 +58,7 @@ def divided_count(cls: Class, scope: Scope, read: Attr) -> Attr | None:
 
 
 def _alike(name: str, *others: str) -> bool:
-    return any(difflib.SequenceMatcher(None, name, other).ratio() >= 0.6 for other in others)
+    return any(likeness(name, other) >= 0.6 for other in others)
 
 
 # --------------------------------------------------------------------------- never read

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Callable, Iterator
 
@@ -36,6 +35,7 @@ from sampler_lint.model.flow import Obj, self_class
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.model.ranks import mentions_ranks
+from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._foreign_reads import is_forgiven, near_names, outside_reads
 from sampler_lint.rules._meant import (
@@ -185,7 +185,7 @@ class UndefinedAttribute(Rule):
 
         def candidates() -> tuple[Fix, ...]:
             own = [name for name in defined if not name.startswith("__")]
-            some = dict.fromkeys([*near, *difflib.get_close_matches(read.name, own, 4, 0.6)])
+            some = dict.fromkeys([*near, *closest(read.name, own, most=4, at_least=0.6)])
             names = [f"{owner}.{one}" for one in some]
             return tuple(map(reading, dict.fromkeys([*([meant] if meant else []), *names])))
 

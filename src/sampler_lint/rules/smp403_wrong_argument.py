@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -28,6 +27,7 @@ from sampler_lint.model.flow import Table
 from sampler_lint.model.linked import DATA_LOADER, Model
 from sampler_lint.model.project import Module
 from sampler_lint.model.signatures import Construction, Signature, base_inits, constructions
+from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import fix, text_of
 from sampler_lint.rules._region import offsets
@@ -168,7 +168,7 @@ def _near(name: str, made: Construction) -> tuple[str | None, bool]:
     free = [other for other in made.signature.names if other not in given]
     bare = name.replace("_", "").lower()
     alike = [other for other in free if other.replace("_", "").lower() == bare]
-    close = alike or difflib.get_close_matches(name, free, n=2, cutoff=_SURE)
+    close = alike or closest(name, free, most=2, at_least=_SURE)
     if len(close) == 1:
         return close[0], True
     alias = _ALIASES.get(name)

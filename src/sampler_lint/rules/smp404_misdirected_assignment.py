@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 
@@ -35,6 +34,7 @@ from sampler_lint.model.flow import Obj, self_class
 from sampler_lint.model.linked import DATA_LOADER, Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.model.signatures import Construction, base_inits
+from sampler_lint.rules._alike import closest, likeness
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._kept_seed import name_reads, seed_not_read
 from sampler_lint.rules._mend import fix, name_of, text_of
@@ -203,7 +203,7 @@ def _unread(module: Module, target: Attr, near: str, owner: str) -> Suspect:
     def mend() -> Fix:
         end = offsets(module.source, target)[1]
         edit = Edit(module.source.path, end - len(target.name), end, near)
-        ratio = difflib.SequenceMatcher(None, target.name, near).ratio()
+        ratio = likeness(target.name, near)
         applicability = Applicability.SAFE if ratio >= _SURE else Applicability.UNSAFE
         return fix(f"Set `{near}`", applicability, [edit], module.source)
 
@@ -244,7 +244,7 @@ def _near(name: str, names: set[str]) -> str | None:
     own = [other for other in names if not other.startswith("__") and other != name]
     bare = name.replace("_", "").lower()
     alike = [other for other in own if other.replace("_", "").lower() == bare]
-    close = alike or difflib.get_close_matches(name, own, n=2, cutoff=0.85)
+    close = alike or closest(name, own, most=2, at_least=0.85)
     return close[0] if len(close) == 1 else None
 
 

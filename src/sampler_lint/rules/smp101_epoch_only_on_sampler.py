@@ -85,7 +85,7 @@ class EpochOnlyOnSampler(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at every ``set_epoch`` call whose receiver is some loader's ``.sampler``."""
         for module in model.modules:
-            for scope in module.facts.scopes:
+            for scope in module.facts.scopes if module.says("set_epoch") else ():
                 calls = [call for call in scope.calls if _receiver_of(call) is not None]
                 for call in calls:
                     suspect = self._call(model, module, call, calls)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from sampler_lint.model.facts import Class, Expr
 from sampler_lint.model.project import Module
 from sampler_lint.model.running.interpreter import Interpreter
-from sampler_lint.model.running.trials import try_out
+from sampler_lint.model.running.trials import is_as_long_as_it_says
 
 
 def first_true(
@@ -33,11 +33,7 @@ def first_true(
     try:
         for code in candidates:
             stmt.value = ast.parse(code, mode="eval").body
-            trials = try_out(interpreter, cls)
-            if trials.usual and all(
-                trial.raised is None and all(turn.length == turn.count for turn in trial.turns)
-                for trial in trials.usual
-            ):
+            if is_as_long_as_it_says(interpreter, cls):
                 return code
     finally:
         stmt.value = original

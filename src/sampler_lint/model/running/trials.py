@@ -175,7 +175,6 @@ def try_out(interpreter: Interpreter, cls: Class, *, around_shard: bool = False)
 
     ``around_shard``: the sampler that it takes is a DistributedSampler, not a plain one.
     """
-    length_raised = None
     usual: list[Trial] = []
     unknown = ""
     try:
@@ -185,11 +184,7 @@ def try_out(interpreter: Interpreter, cls: Class, *, around_shard: bool = False)
     except (RaisedError, *_SILENT) as error:
         return Trials(unknown=repr(error))
     try:
-        for world in _WORLDS:
-            for drop_last in (False, True) if spec.takes_drop_last else (False,):
-                usual.append(_trial(interpreter, spec, world._replace(drop_last=drop_last)))
-                if usual[0].raised is not None:
-                    raise CannotTellError("how it is used")
+        usual += _usual(interpreter, spec)
     except _SILENT as error:
         usual.clear()
         unknown = repr(error)
@@ -208,6 +203,30 @@ def try_out(interpreter: Interpreter, cls: Class, *, around_shard: bool = False)
     if usual and spec.has_while_loop:
         trials = trials._replace(stuck=tuple(_stuck(interpreter, spec)))
     return trials
+
+
+def is_as_long_as_it_says(interpreter: Interpreter, cls: Class) -> bool:
+    """Whether in all usual worlds each rank hands out as much as ``len()`` says before.
+
+    Stops at the first that does not.
+    """
+    with contextlib.suppress(RaisedError, *_SILENT):
+        spec = SetUp(interpreter, interpreter.class_of(cls))
+        return all(
+            trial.raised is None and all(turn.length == turn.count for turn in trial.turns)
+            for trial in _usual(interpreter, spec)
+        )
+    return False
+
+
+def _usual(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
+    """The usual worlds one by one; raises where the class cannot be tried."""
+    for number, world in enumerate(_WORLDS):
+        for drop_last in (False, True) if spec.takes_drop_last else (False,):
+            trial = _trial(interpreter, spec, world._replace(drop_last=drop_last))
+            if number == 0 and not drop_last and trial.raised is not None:
+                raise CannotTellError("how it is used")
+            yield trial
 
 
 def try_around(

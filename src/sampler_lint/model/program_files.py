@@ -121,14 +121,15 @@ class ProgramFiles:
     def seeding(self, program: str) -> list[str]:
         """The files of a program that may seed a generator; most are not parsed for it yet.
 
-        A file of no other interest is one only if it may seed from more than a number.
+        A file without a sampler word is one only if it may seed from more than a number.
         """
         if self._seeding is None:
             self._seeding = {}
+            candidates = {module.path for module in self.model.modules}
             for each, path in self._files:
                 data = self.data(path)
                 if any(word in data for word in _SEEDS) and (
-                    self.model.project.is_parsed(path) or _SEEDS_FROM.search(data)
+                    path in candidates or _SEEDS_FROM.search(data)
                 ):
                     self._seeding.setdefault(each, []).append(path)
         return self._seeding.get(program, [])

@@ -97,8 +97,8 @@ def seeding(model: Model, module: Module, user: Call | Scope) -> Seeding | None:
         )
 
     program = model.project.program_of(module)
-    own = module.path in program_files(model).seeding(program)
-    near = [item for item in _seedings_in(model, module.path) if own and is_heard(item)]
+    own = [path for path in program_files(model).seeding(program) if path == module.path]
+    near = [item for path in own for item in _seedings_in(model, path) if is_heard(item)]
     found = near or (item for item in seedings(model, program) if is_heard(item))
     first = None
     for item in found:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 from types import SimpleNamespace
@@ -39,21 +38,21 @@ assert SAMPLER is not None
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        (replace(DISTRIBUTED, name="torch.utils.data.DistributedSimpler"), "is not there"),
-        (replace(DISTRIBUTED, aliases=("torch.utils.DistributedSampler",)), "is not there"),
-        (replace(DISTRIBUTED, base="torch.utils.data.BatchSampler"), "derives from"),
-        (replace(DISTRIBUTED, params=DISTRIBUTED.params[:-1]), "takes"),
-        (replace(DISTRIBUTED, params=DISTRIBUTED.params[::-1]), "takes"),
-        (replace(DISTRIBUTED, keywords=frozenset({"in_order"})), "takes"),
-        (replace(DISTRIBUTED, required=2), "takes"),
-        (replace(DISTRIBUTED, open=True), "takes"),
-        (replace(DISTRIBUTED, shuffles="mix"), "takes no mix"),
-        (replace(DISTRIBUTED, attributes=DISTRIBUTED.attributes - {"epoch"}), "attributes"),
-        (replace(DISTRIBUTED, attributes=DISTRIBUTED.attributes | {"epochs"}), "attributes"),
-        (replace(DISTRIBUTED, methods=DISTRIBUTED.methods - {"set_epoch"}), "methods"),
-        (replace(DISTRIBUTED, methods=DISTRIBUTED.methods | {"state_dict"}), "methods"),
-        (replace(DISTRIBUTED, reads=(("__len__", frozenset({"total_size"})),)), "reads"),
-        (replace(SAMPLER, params=("data_source",)), "takes"),
+        (DISTRIBUTED._replace(name="torch.utils.data.DistributedSimpler"), "is not there"),
+        (DISTRIBUTED._replace(aliases=("torch.utils.DistributedSampler",)), "is not there"),
+        (DISTRIBUTED._replace(base="torch.utils.data.BatchSampler"), "derives from"),
+        (DISTRIBUTED._replace(params=DISTRIBUTED.params[:-1]), "takes"),
+        (DISTRIBUTED._replace(params=DISTRIBUTED.params[::-1]), "takes"),
+        (DISTRIBUTED._replace(keywords=frozenset({"in_order"})), "takes"),
+        (DISTRIBUTED._replace(required=2), "takes"),
+        (DISTRIBUTED._replace(open=True), "takes"),
+        (DISTRIBUTED._replace(shuffles="mix"), "takes no mix"),
+        (DISTRIBUTED._replace(attributes=DISTRIBUTED.attributes - {"epoch"}), "attributes"),
+        (DISTRIBUTED._replace(attributes=DISTRIBUTED.attributes | {"epochs"}), "attributes"),
+        (DISTRIBUTED._replace(methods=DISTRIBUTED.methods - {"set_epoch"}), "methods"),
+        (DISTRIBUTED._replace(methods=DISTRIBUTED.methods | {"state_dict"}), "methods"),
+        (DISTRIBUTED._replace(reads=(("__len__", frozenset({"total_size"})),)), "reads"),
+        (SAMPLER._replace(params=("data_source",)), "takes"),
     ],
 )
 def test_a_wrong_class_is_found(entry, said: str) -> None:
@@ -67,11 +66,11 @@ def test_a_wrong_contract_is_found(contract) -> None:
     assert list(contract_problems(torch, contract)) == []
     module, _, function = contract.source.partition(":")
     for wrong in (
-        replace(contract, code=("self.batch_sampler.sampler.set_epoch(",)),
-        replace(contract, absent=contract.code[:1]),
-        replace(contract, source=f"{module}:{function}_it"),
-        replace(contract, source=f"torch.utils.no_data:{function}"),
-        replace(contract, versions=Span(before="2.0")),
+        contract._replace(code=("self.batch_sampler.sampler.set_epoch(",)),
+        contract._replace(absent=contract.code[:1]),
+        contract._replace(source=f"{module}:{function}_it"),
+        contract._replace(source=f"torch.utils.no_data:{function}"),
+        contract._replace(versions=Span(before="2.0")),
     ):
         assert len(list(contract_problems(torch, wrong))) == 1
 

@@ -128,9 +128,12 @@ def says_rank_or_data(data: bytes) -> bool:
 _OWN_CODE = re.compile(rb"sampler-lint|smp[0-9]", re.IGNORECASE)
 
 
-def names_a_rule(data: bytes) -> bool:
-    """Whether ``data`` may hold a comment that speaks to this linter by a code."""
-    return (b"SMP" in data or b"smp" in data or b"sampler-lint" in data) and (
+def names_a_rule(data: bytes, *, is_candidate: bool = True) -> bool:
+    """Whether ``data`` may hold a comment that speaks to this linter by a code.
+
+    Its name is a sampler word: what is no candidate does not say it.
+    """
+    return (b"SMP" in data or b"smp" in data or (is_candidate and b"sampler-lint" in data)) and (
         _OWN_CODE.search(data) is not None
     )
 

@@ -27,9 +27,10 @@ class Look(NamedTuple):
     is_readable: bool = True
 
 
-def kinds(data: bytes) -> tuple[bool, bool]:
-    """Whether a file that is no candidate seeds, splits or draws, and whether it speaks to us."""
-    return seeds_or_draws(data) and seeds_or_draws(without_prose(data)), names_a_rule(data)
+def kinds(data: bytes, *, is_candidate: bool) -> tuple[bool, bool]:
+    """Whether a file that is not parsed seeds, splits or draws, and whether it speaks to us."""
+    seeds = seeds_or_draws(data) and seeds_or_draws(without_prose(data))
+    return seeds, names_a_rule(data, is_candidate=is_candidate)
 
 
 def first_looks(
@@ -50,7 +51,7 @@ def first_looks(
         told = digest(data) if digest is not None else None
         if is_candidate(data):
             return Look(len(data), told, True), data
-        return Look(len(data), told, False, *kinds(data)), b""
+        return Look(len(data), told, False, *kinds(data, is_candidate=False)), b""
 
     shared = jobs > 1 and len(paths) >= MANY_FILES
     # Every other file: the big ones lie together.

@@ -248,7 +248,7 @@ class Project:
             from sampler_lint.model.narrowing import that_matter
 
             for path in spoken.keys() - that_matter(self, spoken):
-                self._set_aside(path, *kinds(spoken.pop(path)))
+                self._set_aside(path, *kinds(spoken.pop(path), is_candidate=True))
         for path in counted("parsing", sorted(spoken), len(spoken), watch):
             module = self._load(path, spoken[path])
             if module is not None:

@@ -24,6 +24,7 @@ from sampler_lint.timings import Timings, Watch, counted
 from sampler_lint.trees import Session, Tree, files_of, find
 
 if TYPE_CHECKING:
+    from sampler_lint.model.project import Parsed
     from sampler_lint.rounds import Decide
     from sampler_lint.rules import Described
 
@@ -78,6 +79,7 @@ def check(
     jobs: int = 1,
     parse_all: bool = True,
     watch: Watch | None = None,
+    parsed: dict[str, Parsed] | None = None,
 ) -> Report:
     """Check the Python files at and below ``paths``.
 
@@ -95,6 +97,8 @@ def check(
         parse_all: whether to parse files that no finding can be in, to tell of syntax errors;
             not done in very big trees (:data:`MOST_PARSED`).
         watch: told how far the check is.
+        parsed: by root, what the last check parsed; it is kept up to date, and what has not
+            changed is not parsed again.
 
     Never raises for what is in a file: that becomes a :class:`FileError`.
 
@@ -111,7 +115,9 @@ def check(
             examined = _of_session(session, root, asked, options_of, contents)
         else:
             kept = cache if not contents else None
-            examination = _Examination(root, asked, options_of, contents, report.timings, watch)
+            examination = _Examination(
+                root, asked, options_of, contents, report.timings, watch, parsed
+            )
             examined = examination.run(kept, jobs, parse_all=parse_all)
             report.unparsed += len(asked.keys() & examined.unparsed)
         _told(report, root, examined, asked, options_of)
@@ -186,7 +192,9 @@ class _Examination:
         contents: Mapping[str, bytes],
         timings: Timings,
         watch: Watch | None,
+        parsed: dict[str, Parsed] | None,
     ) -> None:
+        self._parsed = parsed if parsed is not None else {}
         self._root = root
         self._asked = asked
         self._options_of = options_of
@@ -265,6 +273,7 @@ class _Examination:
                 digest if memory is not None else None,
                 jobs,
                 self._watch,
+                self._parsed.get(self._root),
             )
         project = tree.project
         unparsed = [path for path in self._asked if not project.is_parsed(path)]
@@ -277,6 +286,7 @@ class _Examination:
                 self._add(found, syntax.result())
         timings.rules.update(tree.seconds)
         timings.files.update((project.files[path], s) for path, s in project.seconds.items())
+        self._parsed[self._root] = project.parsed
         if memory is not None:
             consulted = {
                 path: None if held is None else digest(held)
@@ -490,9 +500,10 @@ def fix(
     from sampler_lint.rounds import Rounds, stamp
 
     overlay = overlay or {}
+    parsed: dict[str, Parsed] = {}
 
     def checked(contents: Mapping[str, bytes]) -> Report:
-        report = check(paths, options, overlay=contents, watch=watch)
+        report = check(paths, options, overlay=contents, watch=watch, parsed=parsed)
         if narrow is not None:
             narrow(report, contents)
         return report

@@ -17,7 +17,7 @@ from sampler_lint.timings import Watch, counted
 
 if TYPE_CHECKING:
     from sampler_lint.model.linked import Model
-    from sampler_lint.model.project import Project
+    from sampler_lint.model.project import Parsed, Project
     from sampler_lint.rules import Rule, Suspect
     from sampler_lint.suppressions import Suppressions
 
@@ -61,7 +61,8 @@ def files_of(
 class Session:
     """Keeps the model of each tree between checks (flake8 asks file by file).
 
-    A model is reused only while no file of its tree has other content than it was made from.
+    A model is reused only while no file of its tree has other content than it was made from; a
+    file that has not changed is not parsed again for the next one.
     """
 
     def __init__(self) -> None:
@@ -79,7 +80,8 @@ class Session:
         tree = self._trees.get(key)
         if tree is None or not tree.fits(overlay, shown):
             files = files_of(root, options_of, shown)
-            tree = self._trees[key] = Tree(root, key[1], files, overlay)
+            parsed = tree.project.parsed if tree is not None else None
+            tree = self._trees[key] = Tree(root, key[1], files, overlay, parsed=parsed)
         return tree
 
 
@@ -95,10 +97,11 @@ class Tree:
         digest: Callable[[bytes], str] | None = None,
         jobs: int = 1,
         watch: Watch | None = None,
+        parsed: Parsed | None = None,
     ) -> None:
         """Read the ``files`` (absolute path to shown path).
 
-        ``overlay``, ``digest``, ``jobs`` and ``watch`` are as for
+        ``overlay``, ``digest``, ``jobs``, ``watch`` and ``parsed`` are as for
         :class:`~.model.project.Project`.
         """
         from sampler_lint.model.project import Project
@@ -106,7 +109,7 @@ class Tree:
         self._overlay = dict(overlay)
         self._watch = watch
         self.options = options
-        self.project: Project = Project(root, files, overlay, digest, jobs, watch)
+        self.project: Project = Project(root, files, overlay, digest, jobs, watch, parsed)
         self.seconds: dict[str, float] = {}
         """How long each rule took; the first that needs a part of the model pays for it."""
         self.failures: dict[str, FileError] = {}

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
 from sampler_lint.findings import FileError
 from sampler_lint.model.extract import FactsError, check_syntax, extract, parse
@@ -60,6 +60,9 @@ _MOST_ALIASES = 8
 
 
 PlacedT = TypeVar("PlacedT", Call, Store)
+
+#: Files with their facts, which are never changed, by absolute path.
+Parsed: TypeAlias = "Mapping[str, tuple[SourceFile, ModuleFacts]]"
 
 
 class Importer(Protocol):
@@ -143,7 +146,7 @@ class Project:
 
     ``files`` maps absolute paths to the paths shown to the user. ``overlay`` (by absolute path)
     replaces what is on disk. ``jobs`` is how many processes may read, ``watch`` is told how far
-    reading is.
+    reading is. ``parsed`` is taken where a file still holds the same.
     """
 
     def __init__(
@@ -154,8 +157,10 @@ class Project:
         digest: Callable[[bytes], str] | None = None,
         jobs: int = 1,
         watch: Watch | None = None,
+        parsed: Parsed | None = None,
     ) -> None:
         self.root = root
+        self._parsed_before = parsed or {}
         self.files = dict(files)
         self.overlay = overlay or {}
         self.errors: dict[str, FileError] = {}
@@ -275,8 +280,12 @@ class Project:
         display = self.files.get(path, path)
         started = time.perf_counter()
         try:
-            source = SourceFile(display, self._read(path) if data is None else data)
-            module = self._parsed(path, source)
+            data = self._read(path) if data is None else data
+            source, facts = self._parsed_before.get(path, (None, None))
+            if source is None or facts is None or (source.path, source.data) != (display, data):
+                source = SourceFile(display, data)
+                facts = self._parse(source)
+            module = Module(self, path, source, facts)
         except SourceError as error:
             self.errors[path] = FileError(display, error.error.reason, error.error.row)
             self._modules[path] = None
@@ -286,9 +295,9 @@ class Project:
         self.seconds[path] = time.perf_counter() - started
         return module
 
-    def _parsed(self, path: str, source: SourceFile) -> Module:
+    def _parse(self, source: SourceFile) -> ModuleFacts:
         try:
-            return Module(self, path, source, extract(parse(source.text)))
+            return extract(parse(source.text))
         except FactsError as error:
             raise SourceError(source.error(error.reason, error.row)) from error
 
@@ -332,6 +341,11 @@ class Project:
     def module_of(self, scope: Scope) -> Module:
         """The module a scope belongs to."""
         return self._by_facts[id(scope.module)]
+
+    @property
+    def parsed(self) -> Parsed:
+        """What was parsed, for the next project of the same files."""
+        return {module.path: (module.source, module.facts) for module in self.loaded}
 
     @property
     def loaded(self) -> Iterable[Module]:

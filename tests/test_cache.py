@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cases import all_cases, write_tree
+from cases import FIXTURES, all_cases, write_tree
 from sampler_lint import engine, memory
 from sampler_lint.cache import Cache, default_folder
 from sampler_lint.findings import Applicability, Cell, Edit, Finding, Fix, Position
 from sampler_lint.memory import finding_as_json, finding_from
+from sampler_lint.model import project as model_project
 
 ALL = engine.Options(select=("ALL",))
 
@@ -528,3 +529,44 @@ def test_a_warm_run_loads_neither_model_nor_rules(project: Path) -> None:
     loaded = done.stdout.splitlines()[-1].split()
     assert not [name for name in loaded if ".model" in name or ".rules" in name]
     assert "sampler_lint.memory" in loaded
+
+
+# --------------------------------------------------------------------------- in one process
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that are parsed, in their order."""
+    texts: list[str] = []
+    parse = model_project.parse
+    monkeypatch.setattr(model_project, "parse", lambda text: texts.append(text) or parse(text))
+    return texts
+
+
+def a_program(folder: Path) -> Path:
+    bad = FIXTURES / "SMP102/factory-tuple/bad"
+    for name in ("data.py", "train.py"):
+        (folder / name).write_bytes((bad / name).read_bytes())
+    (folder / "pyproject.toml").touch()
+    return folder / "train.py"
+
+
+def test_fixing_parses_again_what_it_changed(tmp_path: Path, parsed: list[str]) -> None:
+    train = a_program(tmp_path)
+    assert len(engine.fix([str(tmp_path)], ALL, unsafe=True).fixed) == 1
+    assert parsed.count(train.read_text()) == 1
+    assert len(parsed) == len(set(parsed)) == 3  # both files, and one of them mended
+
+
+def test_a_session_parses_again_what_changed(tmp_path: Path, parsed: list[str]) -> None:
+    train = a_program(tmp_path)
+    session = engine.Session()
+    before = engine.check([str(tmp_path)], ALL, session=session).findings
+    buffer = {str(train): b"# moved\n" + train.read_bytes()}
+    after = engine.check([str(tmp_path)], ALL, session=session, overlay=buffer).findings
+    assert [one.start.row + 1 for one in before] == [one.start.row for one in after]
+    assert len(parsed) == len(set(parsed)) == 3
+    # The same content under another name is another file.
+    os.rename(train, tmp_path / "run.py")
+    found = engine.check([str(tmp_path)], ALL, session=session).findings
+    assert [Path(one.path).name for one in found] == ["run.py"]

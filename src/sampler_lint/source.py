@@ -115,14 +115,34 @@ def seeds_or_draws(data: bytes) -> bool:
     )
 
 
-_RANK_OR_DATA = re.compile(
-    rb"\b(?:[gs]et_|is_|local_|global_|node_)*(?:rank|world_size|main_process|master)\b|Dataset"
-)
+_RANKS = (b"rank", b"world_size", b"main_process", b"master")
+_BEFORE_RANK = re.compile(rb"(?<!\w)(?:[gs]et_|is_|local_|global_|node_)*\Z")
+_AFTER_RANK = re.compile(rb"(?!\w)")
+_LONGEST_BEFORE = 80
 
 
 def says_rank_or_data(data: bytes) -> bool:
     """Whether ``data`` may say which rank a process is, or define data that a loader reads."""
-    return _RANK_OR_DATA.search(data) is not None
+    return b"Dataset" in data or any(
+        says_between(data, word, _BEFORE_RANK, _AFTER_RANK) for word in _RANKS
+    )
+
+
+def says_between(
+    data: bytes, word: bytes, before: re.Pattern[bytes], after: re.Pattern[bytes]
+) -> bool:
+    """Whether a word stands somewhere between what ``before`` ends with and ``after`` begins with.
+
+    No more than :data:`_LONGEST_BEFORE` bytes before it are looked at.
+    """
+    at = data.find(word)
+    while at >= 0:
+        if after.match(data, at + len(word)) and before.search(
+            data[max(0, at - _LONGEST_BEFORE) : at]
+        ):
+            return True
+        at = data.find(word, at + 1)
+    return False
 
 
 _OWN_CODE = re.compile(rb"sampler-lint|smp[0-9]", re.IGNORECASE)

@@ -30,6 +30,7 @@ from sampler_lint.model.launches import launches
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.model.program_files import is_test, program_files
 from sampler_lint.model.project import Module
+from sampler_lint.source import says_between
 
 #: A setting by one of these names is the program's seed; ``split_seed`` and the like are not.
 _SEED_NAME = re.compile(
@@ -39,7 +40,6 @@ _SEED_NAME = re.compile(
 #: What stands around such a name where an attribute or an entry is read: ``.seed``, ``["a.seed"]``.
 _BEFORE_SEED = re.compile(rb"[.\"'/]\s*\w*\Z")
 _AFTER_SEED = re.compile(rb"(?!\w|\s*\()")
-_LONGEST_BEFORE = 80
 _SEEDERS = frozenset(
     {
         "manual_seed",
@@ -140,14 +140,7 @@ def spelled_seedings(model: Model, program: str) -> Iterator[Seeding]:
 
 def _spells_seed(data: bytes) -> bool:
     """Whether a file may read an attribute or an entry by the name of a seed."""
-    data = data.lower()
-    at = data.find(b"seed")
-    while at >= 0:
-        before = data[max(0, at - _LONGEST_BEFORE) : at]
-        if _AFTER_SEED.match(data, at + len(b"seed")) and _BEFORE_SEED.search(before):
-            return True
-        at = data.find(b"seed", at + 1)
-    return False
+    return says_between(data.lower(), b"seed", _BEFORE_SEED, _AFTER_SEED)
 
 
 def _seedings_in(model: Model, path: str) -> list[Seeding]:

@@ -38,8 +38,8 @@ _SEED_NAME = re.compile(
     re.IGNORECASE,
 )
 #: What stands around such a name where an attribute or an entry is read: ``.seed``, ``["a.seed"]``.
-_BEFORE_SEED = re.compile(rb"[.\"'/]\s*\w*\Z")
-_AFTER_SEED = re.compile(rb"(?!\w|\s*\()")
+_BEFORE_SEED = re.compile(rb"[.\"'/]\s{0,80}\w{0,80}\Z")
+_AFTER_SEED = re.compile(rb"(?!\w|\s{0,80}\()")
 _SEEDERS = frozenset(
     {
         "manual_seed",

@@ -65,6 +65,7 @@ class Bench:
         *,
         overlay: Mapping[str, bytes] | None = None,
         watch: object = None,
+        parsed: object = None,
     ) -> Report:
         self.checks += 1
         report = Report(files=find_files(paths, options.exclude).files)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -217,12 +218,17 @@ def never_examined(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "Tree", refuse)
 
 
+def noted(monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str) -> list[str]:
+    """What a function of one argument is given from here on."""
+    given: list[str] = []
+    function = getattr(module, name)
+    monkeypatch.setattr(module, name, lambda what: given.append(what) or function(what))
+    return given
+
+
 def reads_noted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths that are read from here on to see whether the memory holds."""
-    read: list[str] = []
-    reads = memory.read_bytes
-    monkeypatch.setattr(memory, "read_bytes", lambda path: read.append(path) or reads(path))
-    return read
+    return noted(monkeypatch, memory, "read_bytes")
 
 
 def age(folder: Path) -> None:
@@ -537,10 +543,7 @@ def test_a_warm_run_loads_neither_model_nor_rules(project: Path) -> None:
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that are parsed, in their order."""
-    texts: list[str] = []
-    parse = model_project.parse
-    monkeypatch.setattr(model_project, "parse", lambda text: texts.append(text) or parse(text))
-    return texts
+    return noted(monkeypatch, model_project, "parse")
 
 
 def a_program(folder: Path) -> Path:

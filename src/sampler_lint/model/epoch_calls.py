@@ -143,7 +143,7 @@ def calls_for(model: Model, found: EpochLoop, wanted: list[Carrier]) -> Calls:
     for _, call, receiver in epoch_calls(model).concerning(objects, near):
         assert isinstance(call, Call)
         values = model.flow.values(receiver)
-        if any(carrier.is_one_of(frozenset(values)) for carrier in wanted):
+        if any(carrier.is_one_of(values) for carrier in wanted):
             hits.append(call)
         elif call.scope.module in near and not _forwards(call):
             unclear |= not values or any(

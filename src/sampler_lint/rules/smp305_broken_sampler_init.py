@@ -212,7 +212,7 @@ def _not_called(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         else:
             continue
         missing = sorted(
-            name for name in (read & sets) - there if not _set_from_outside(model, name)
+            name for name in (read & sets) - there if not model.project.outer_stores(name)
         )
         if missing:
             yield _missing_call(model, module, cls, init, base, method, missing)
@@ -256,10 +256,6 @@ def _stored_in(scope: Scope, cls: Class) -> set[str]:
         for store in scope.stores
         if isinstance(store.target, Attr) and self_class(store.target.value) is cls
     }
-
-
-def _set_from_outside(model: Model, name: str) -> bool:
-    return bool(model.project.outer_stores(name))
 
 
 def _missing_call(
@@ -372,7 +368,7 @@ def _only_by_set_epoch(model: Model, module: Module, cls: Class) -> Iterator[Sus
             and store.value.id in params
             and target.name in read
             and target.name not in before
-            and not _set_from_outside(model, target.name)
+            and not model.project.outer_stores(target.name)
         ):
             yield _unset(module, cls, init, target.name, read[target.name])
             return

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sampler_lint import engine
@@ -100,6 +100,14 @@ def fix(folder: Path, *, unsafe: bool = True) -> FixReport:
 
 def applicability(finding: Finding) -> str:
     return finding.fix.applicability.value if finding.fix else "no-fix"
+
+
+def announced(findings: list[Finding]) -> list[Finding]:
+    """The findings as a check tells them that was not asked what their fixes change."""
+    return [
+        replace(each, fix=each.fix and replace(each.fix, edits=()), candidates=())
+        for each in findings
+    ]
 
 
 def render(findings: list[Finding]) -> str:

@@ -218,7 +218,7 @@ def test_importing_the_flake8_plugin_parses_nothing() -> None:
 
 CHECK = (
     "from sampler_lint import engine\n"
-    "report = engine.check(sys.argv[1:], engine.Options(select=('ALL',)))\n"
+    "report = engine.check(sys.argv[1:], engine.Options(select=('ALL',)), edits={edits})\n"
     "assert not report.errors and bool(report.findings) is {found}"
 )
 
@@ -228,12 +228,22 @@ def test_checking_clean_code_loads_no_libcst(tmp_path: Path) -> None:
         str(write_tree(tmp_path / case.code / case.folder.name, case.files("good")))
         for case in all_cases()
     ]
-    assert not heavy(loaded_by(CHECK.format(found=False), *folders))
+    assert not heavy(loaded_by(CHECK.format(found=False, edits=True), *folders))
+
+
+def test_announcing_fixes_loads_no_libcst(tmp_path: Path) -> None:
+    """The four that were asked for first; some others look at the layout to tell what to do."""
+    folders = [
+        str(write_tree(tmp_path / case.code / case.folder.name, case.files("bad")))
+        for case in all_cases()
+        if case.code in {"SMP101", "SMP201", "SMP301", "SMP401"}
+    ]
+    assert not heavy(loaded_by(CHECK.format(found=True, edits=False), *folders))
 
 
 def test_checking_never_loads_the_code_it_reads_nor_torch(tmp_path: Path) -> None:
     case = all_cases()[0]
     tree = write_tree(tmp_path, case.files("bad"))
-    loaded = loaded_by(CHECK.format(found=True), str(tree))
+    loaded = loaded_by(CHECK.format(found=True, edits=True), str(tree))
     assert heavy(loaded) <= {"libcst"}
     assert not {"train", "data", "samplers"} & loaded

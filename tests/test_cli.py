@@ -859,6 +859,18 @@ def test_a_clean_tree_is_checked_without_libcst_and_torch(project):
     assert not {"libcst", "torch"} & modules
 
 
+def test_findings_are_told_without_libcst_and_their_edits_with_it(buggy):
+    shown = ["--exit-zero", "--select", "SMP101"]
+    modules, out = imported_by(shown, buggy)
+    assert "SMP101 [*]" in out
+    assert "libcst" not in modules
+    modules, out = imported_by([*shown, "--output-format", "json"], buggy)
+    assert "libcst" in modules
+    assert json.loads(out)[0]["fix"]["edits"]
+    # What was kept without edits is not taken for a finding with none, nor the other way round.
+    assert "SMP101 [*]" in imported_by(shown, buggy)[1]
+
+
 def test_importing_the_package_is_free(project):
     script = (
         "import sys; before = set(sys.modules); import sampler_lint; print({*sys.modules} - before)"

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -21,7 +22,7 @@ from sampler_lint.cli._common import wants_color
 from sampler_lint.cli._telling import follows_links
 from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
 from sampler_lint.fingerprints import fingerprints
-from sampler_lint.reporters import FORMATS, Outcome, RuleText, Sources, reporter
+from sampler_lint.reporters import FORMATS, Outcome, RuleText, Sources, reporter, shows_edits
 from sampler_lint.reporters.text import visible
 from sampler_lint.source import SourceFile
 
@@ -343,6 +344,13 @@ def test_fingerprints_last_while_lines_move() -> None:
     assert prints(text, 3, 2, 1) == [before[2], before[1], before[0]]
     assert not set(prints(text.replace("2", "3"), 2, 3)) & set(before)
     assert not set(prints(text, 1, 2, 3, path="b.py")) & set(before)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_format_that_shows_edits_says_so(form: str) -> None:
+    whole = fixed(Applicability.SAFE)
+    quick = replace(whole, fix=replace(whole.fix, edits=()))
+    assert (told(form, whole) == told(form, quick)) is not shows_edits(form)
 
 
 # --- where it goes

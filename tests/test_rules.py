@@ -25,6 +25,7 @@ from cases import (
     Case,
     Files,
     all_cases,
+    announced,
     applicability,
     check,
     fix,
@@ -85,6 +86,12 @@ def test_findings_are_the_expected_ones(case: Case, bad: Path, request) -> None:
     assert found == case.expected.read_bytes().decode()
     assert case.code in {finding.code for finding in report.findings}, f"{case.code} is silent"
     assert report.suppressed == []
+
+
+def test_what_is_announced_can_be_done(bad: Path) -> None:
+    with working_in(bad):
+        quick = engine.check(["."], EVERY_RULE, edits=False)
+    assert quick.findings == announced(check(bad).findings)
 
 
 def test_findings_have_a_place_in_their_file(bad: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from cases import read_tree, render, working_in, write_tree
+from cases import announced, read_tree, render, working_in, write_tree
 from sampler_lint import engine
 from sampler_lint.engine import Options
 
@@ -57,8 +57,10 @@ def said(snippet: Snippet, folder: Path) -> str:
     before = snippet.files()
     with working_in(write_tree(folder, before)):
         report = engine.check(["."], options)
+        quick = engine.check(["."], options, edits=False)
         result = engine.fix(["."], options, unsafe=True)
     assert [*report.errors, *result.errors, *result.report.errors] == []
+    assert quick.findings == announced(report.findings)
     after = read_tree(folder)
     changed = []
     for name, data in before.items():

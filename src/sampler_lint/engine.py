@@ -80,6 +80,7 @@ def check(
     parse_all: bool = True,
     watch: Watch | None = None,
     parsed: dict[str, Parsed] | None = None,
+    edits: bool = True,
 ) -> Report:
     """Check the Python files at and below ``paths``.
 
@@ -99,6 +100,8 @@ def check(
         watch: told how far the check is.
         parsed: by root, what the last check parsed; it is kept up to date, and what has not
             changed is not parsed again.
+        edits: whether to work out what each fix changes; else it is only said that there is one,
+            which is quicker. A session has its own.
 
     Never raises for what is in a file: that becomes a :class:`FileError`.
 
@@ -116,7 +119,7 @@ def check(
         else:
             kept = cache if not contents else None
             examination = _Examination(
-                root, asked, options_of, contents, report.timings, watch, parsed
+                *(root, asked, options_of, contents, report.timings, watch, parsed), edits=edits
             )
             examined = examination.run(kept, jobs, parse_all=parse_all)
             report.unparsed += len(asked.keys() & examined.unparsed)
@@ -193,7 +196,10 @@ class _Examination:
         timings: Timings,
         watch: Watch | None,
         parsed: dict[str, Parsed] | None,
+        *,
+        edits: bool,
     ) -> None:
+        self._edits = edits
         self._parsed = parsed if parsed is not None else {}
         self._root = root
         self._asked = asked
@@ -259,7 +265,8 @@ class _Examination:
         choices: list[object] = list(dict.fromkeys(self._choices.values()))
         if len(choices) > 1:
             choices += [(path, choices.index(choice)) for path, choice in self._choices.items()]
-        return repr((build(), here, self._root, spelled, options.of_the_model, choices))
+        made_by = build(), self._edits
+        return repr((made_by, here, self._root, spelled, options.of_the_model, choices))
 
     def _made(self, memory: Memory | None, jobs: int) -> TreeReport:
         """The report of a model made now."""
@@ -274,6 +281,7 @@ class _Examination:
                 jobs,
                 self._watch,
                 self._parsed.get(self._root),
+                edits=self._edits,
             )
         project = tree.project
         unparsed = [path for path in self._asked if not project.is_parsed(path)]

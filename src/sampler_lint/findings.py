@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -48,7 +49,8 @@ class Fix:
     message: str
     """What the fix does, as an imperative sentence without full stop."""
     applicability: Applicability
-    edits: tuple[Edit, ...]
+    edits: Sequence[Edit]
+    """By file and place. Empty where they were not asked for (see :func:`engine.check`)."""
 
     @property
     def paths(self) -> frozenset[str]:

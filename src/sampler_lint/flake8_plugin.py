@@ -61,7 +61,7 @@ def _session() -> Session:
     """This process's models, so that each project is read once."""
     from sampler_lint.engine import Session
 
-    return Session()
+    return Session(edits=False)
 
 
 _A_FEW = 3
@@ -73,7 +73,8 @@ def _told_of_tree(root: str, options: Options) -> dict[str, list[FileError | Fin
     from sampler_lint import engine
     from sampler_lint.cache import Cache, default_folder
 
-    report = engine.check([root], options, cache=Cache(default_folder()), parse_all=False)
+    cache = Cache(default_folder())
+    report = engine.check([root], options, cache=cache, parse_all=False, edits=False)
     told: dict[str, list[FileError | Finding]] = {os.path.abspath(p): [] for p in report.files}
     items: list[FileError | Finding] = [*report.errors, *report.findings]
     for item in items:

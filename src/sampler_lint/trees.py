@@ -6,6 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
@@ -65,7 +66,9 @@ class Session:
     file that has not changed is not parsed again for the next one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, edits: bool = True) -> None:
+        """``edits`` is as for :func:`engine.check`."""
+        self._edits = edits
         self._trees: dict[tuple[str, Options], Tree] = {}
 
     def tree(
@@ -81,7 +84,9 @@ class Session:
         if tree is None or not tree.fits(overlay, shown):
             files = files_of(root, options_of, shown)
             parsed = tree.project.parsed if tree is not None else None
-            tree = self._trees[key] = Tree(root, key[1], files, overlay, parsed=parsed)
+            tree = self._trees[key] = Tree(
+                *(root, key[1], files, overlay), parsed=parsed, edits=self._edits
+            )
         return tree
 
 
@@ -98,16 +103,19 @@ class Tree:
         jobs: int = 1,
         watch: Watch | None = None,
         parsed: Parsed | None = None,
+        *,
+        edits: bool = True,
     ) -> None:
         """Read the ``files`` (absolute path to shown path).
 
         ``overlay``, ``digest``, ``jobs``, ``watch`` and ``parsed`` are as for
-        :class:`~.model.project.Project`.
+        :class:`~.model.project.Project`, ``edits`` is as for :func:`engine.check`.
         """
         from sampler_lint.model.project import Project
 
         self._overlay = dict(overlay)
         self._watch = watch
+        self._edits = edits
         self.options = options
         self.project: Project = Project(root, files, overlay, digest, jobs, watch, parsed)
         self.seconds: dict[str, float] = {}
@@ -174,7 +182,7 @@ class Tree:
     def _run(self, rule: Rule, model: Model) -> Iterator[tuple[str, Finding]]:
         seen = set()
         for suspect in rule.check(model):
-            finding = _finding(rule, suspect)
+            finding = _finding(rule, suspect, self._edits)
             key = (suspect.module.path, finding.start, finding.end)
             if key not in seen:
                 seen.add(key)
@@ -193,7 +201,7 @@ class Tree:
             self.failures[code] = failure(code, error, self.project, path)
 
 
-def _finding(rule: Rule, suspect: Suspect) -> Finding:
+def _finding(rule: Rule, suspect: Suspect, edits: bool) -> Finding:
     from sampler_lint.rules._region import RegionError, offsets
 
     source = suspect.module.source
@@ -204,9 +212,10 @@ def _finding(rule: Rule, suspect: Suspect) -> Finding:
     candidates: tuple[Fix, ...] = ()
     if not suspect.assumes:
         with contextlib.suppress(RegionError):
-            fix = suspect.mend() if suspect.mend else None
-        with contextlib.suppress(RegionError):
-            candidates = suspect.candidates() if suspect.candidates else ()
+            fix = _worked_out(suspect.mend(), edits) if suspect.mend else None
+        if suspect.candidates and edits:
+            with contextlib.suppress(RegionError):
+                candidates = tuple(filter(None, map(_worked_out, suspect.candidates())))
     return Finding(
         rule.code,
         suspect.message,
@@ -219,3 +228,8 @@ def _finding(rule: Rule, suspect: Suspect) -> Finding:
         suspect.assumes,
         candidates,
     )
+
+
+def _worked_out(fix: Fix | None, edits: bool = True) -> Fix | None:
+    """The fix with its edits, or only announced."""
+    return fix and replace(fix, edits=tuple(fix.edits) if edits else ())

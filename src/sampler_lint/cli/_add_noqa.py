@@ -21,7 +21,7 @@ def add_noqa(arguments: argparse.Namespace, paths: Sequence[str], options: Optio
     from sampler_lint.suppressions import UNUSED
 
     with watching(arguments) as watch:
-        before = engine.check(paths, options, watch=watch)
+        before = engine.check(paths, options, watch=watch, edits=False)
     errors = list(before.errors)
     files = 0
     findings = [finding for finding in before.findings if finding.code != UNUSED]
@@ -30,7 +30,7 @@ def add_noqa(arguments: argparse.Namespace, paths: Sequence[str], options: Optio
         files += error is None
         errors += [error] if error else []
     with watching(arguments) as watch:
-        checked = engine.check(paths, options, watch=watch)
+        checked = engine.check(paths, options, watch=watch, edits=False)
     after = [each for each in checked.findings if each.code != UNUSED]
     if not arguments.quiet:
         print(

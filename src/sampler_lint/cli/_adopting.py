@@ -129,7 +129,7 @@ def _write_baseline(arguments: argparse.Namespace, paths: Sequence[str], options
 
     file: str = arguments.write_baseline
     with watching(arguments) as watch:
-        report = engine.check(paths, options, watch=watch)
+        report = engine.check(paths, options, watch=watch, edits=False)
     try:
         baseline.write(file, report.findings, Sources())
     except baseline.BaselineError as error:

@@ -88,6 +88,13 @@ class Teller:
             **more,
         )
 
+    @property
+    def shows_edits(self) -> bool:
+        """Whether what a fix changes is to be told."""
+        from sampler_lint.reporters import shows_edits
+
+        return not self._arguments.statistics and shows_edits(self._arguments.output_format)
+
     def tell(self, outcome: Outcome) -> None:
         """Write the report.
 

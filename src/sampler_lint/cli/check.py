@@ -108,6 +108,7 @@ def main(argv: Sequence[str]) -> int:
     from sampler_lint import engine
     from sampler_lint.reporters import Sources
 
+    teller = Teller(arguments, sys.stdout)
     with watching(arguments) as watch:
         report = engine.check(
             *(paths, options),
@@ -115,11 +116,11 @@ def main(argv: Sequence[str]) -> int:
             cache=cache_of(arguments),
             jobs=jobs_of(arguments),
             watch=watch,
+            edits=teller.shows_edits,
         )
     if narrow is not None:
         narrow(report, overlay)
     with report.timings.stage("report"):
-        teller = Teller(arguments, sys.stdout)
         teller.tell(teller.outcome(report, sources=Sources(overlay)))
         complain_of(report.errors, tracebacks=arguments.show_traceback)
     if arguments.timings:

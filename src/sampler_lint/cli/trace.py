@@ -188,7 +188,8 @@ def _as_linted(observations: Sequence[Observation], run: Run) -> list[Observatio
     calls = {call.path for call in log.set_epochs}
     loops = {one.path for loader in log.loaders for one in loader.passes}
     paths = {*calls, *loops, *(loader.path for loader in log.loaders)}
-    report = engine.check(sorted(filter(os.path.isfile, paths)), engine.Options())
+    files = sorted(filter(os.path.isfile, paths))
+    report = engine.check(files, engine.Options(), edits=False)
     linted = {finding.code: finding for finding in reversed(report.findings)}
     told = []
     for one in observations:

@@ -126,6 +126,15 @@ def reporter(name: str) -> Callable[[Outcome], str]:
     return render
 
 
+def shows_edits(name: str) -> bool:
+    """Whether the format ``name`` tells what a fix changes: its module says ``SHOWS_EDITS``.
+
+    Raises:
+        KeyError: there is no such format.
+    """
+    return getattr(importlib.import_module(FORMATS[name]), "SHOWS_EDITS", False)
+
+
 def rule_url(code: str) -> str:
     """The public page of the rule ``code``; of the linter itself without one."""
     return f"{SITE}rules/{code.lower()}" if code else SITE

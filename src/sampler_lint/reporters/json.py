@@ -16,6 +16,8 @@ from typing import Any
 from sampler_lint.findings import Edit, Finding, Position
 from sampler_lint.reporters import Outcome, rule_url
 
+SHOWS_EDITS = True
+
 
 def render(outcome: Outcome) -> str:
     """All findings as one array."""

@@ -7,6 +7,8 @@ import json
 from sampler_lint.reporters import Outcome
 from sampler_lint.reporters.json import records
 
+SHOWS_EDITS = True
+
 
 def render(outcome: Outcome) -> str:
     """Every finding as a line of its own; nothing if there is none."""

@@ -13,6 +13,8 @@ from sampler_lint.fingerprints import relative_to
 from sampler_lint.reporters import Outcome, rule_url
 from sampler_lint.source import SourceFile
 
+SHOWS_EDITS = True
+
 
 def render(outcome: Outcome) -> str:
     """All findings as one document."""

@@ -16,6 +16,8 @@ from sampler_lint.fingerprints import fingerprints
 from sampler_lint.reporters import Outcome, rule_url
 from sampler_lint.reporters._links import below, uri
 
+SHOWS_EDITS = True
+
 _SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 )

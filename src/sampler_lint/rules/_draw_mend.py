@@ -17,7 +17,7 @@ from sampler_lint.rules._mend import (
     imported_module,
     text_of,
 )
-from sampler_lint.rules._region import Region, line_indent, offsets
+from sampler_lint.rules._region import Planned, line_indent, offsets
 from sampler_lint.rules._seed_mend import spelled
 
 #: What makes a generator with the functions that the library's own module has.
@@ -26,7 +26,7 @@ _MAKERS = {"numpy": "RandomState", "random": "Random"}
 
 def draw_alike(model: Model, draws: list[GlobalDraw]) -> Fix | None:
     """Give every draw a generator of its own, seeded with the program's seed."""
-    edits = []
+    edits: list[Edit | Planned] = []
     for draw in draws:
         seed = in_scope(model, draw.module, draw.call.scope, draw.call)
         edit = _edit(model, draw, spelled(seed)) if seed is not None else None
@@ -37,20 +37,19 @@ def draw_alike(model: Model, draws: list[GlobalDraw]) -> Fix | None:
     return fix(message, Applicability.UNSAFE, edits, draws[0].module.source)
 
 
-def _edit(model: Model, draw: GlobalDraw, seed: str) -> Edit | None:
+def _edit(model: Model, draw: GlobalDraw, seed: str) -> Edit | Planned | None:
     call, module = draw.call, draw.module
     names = {value.dotted for value in model.flow.values(call.func) if isinstance(value, Ext)}
     if len(names) != 1:
         return None
     name = names.pop()
-    region = Region(module, call.stmt or call.scope)
     if name.startswith("sklearn."):
-        return add_keyword(region, call, "random_state", seed)
+        return add_keyword(module, call, "random_state", seed)
     if name.startswith("torch."):
         torch = imported_module(module, "torch")
         if torch is None:
             return None
-        return add_keyword(region, call, "generator", f"{torch}.Generator().manual_seed({seed})")
+        return add_keyword(module, call, "generator", f"{torch}.Generator().manual_seed({seed})")
     maker = _MAKERS.get(draw.library)
     owner = call.func.value if isinstance(call.func, Attr) else None
     if maker is None or not isinstance(owner, (Name, Attr)):

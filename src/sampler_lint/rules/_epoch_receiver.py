@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.findings import Applicability, Fix
 from sampler_lint.model import catalog
 from sampler_lint.model.epoch_calls import carriers, guards
 from sampler_lint.model.epoch_state import is_closed, lookup, uses_epoch
@@ -28,7 +28,7 @@ from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._mend import fix, text_of
-from sampler_lint.rules._region import Region
+from sampler_lint.rules._region import replacement
 
 
 def receivers(model: Model) -> Iterator[Suspect]:
@@ -150,8 +150,6 @@ def operands(test: Expr) -> list[Expr]:
 def _point_at(
     module: Module, call: Call, receiver: Expr, loader: Expr, path: tuple[str, ...]
 ) -> Fix | None:
-    import libcst as cst
-
     source = module.source
     spelled = ".".join((text_of(source, loader), *path))
     owner: Stmt | None = call.stmt
@@ -160,13 +158,8 @@ def _point_at(
             owner = guard
     if owner is None:
         return None
-    region = Region(module, owner)
-    edits: list[Edit] = [
-        region.replace(region.find(receiver, cst.BaseExpression), spelled)  # type: ignore[type-abstract]
-    ]
-    for node in _asks(call, receiver):
-        asked = region.find(node.positional[0], cst.BaseExpression)  # type: ignore[type-abstract]
-        edits.append(region.replace(asked, spelled))
+    asked = [receiver, *(node.positional[0] for node in _asks(call, receiver))]
+    edits = [replacement(module, owner, expr, spelled) for expr in asked]
     return fix(f"Call `{spelled}.set_epoch`", Applicability.SAFE, edits, source)
 
 

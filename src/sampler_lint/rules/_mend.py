@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import overload
 
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model.facts import (
@@ -21,7 +23,15 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.project import Module
-from sampler_lint.rules._region import Region, insert_lines, line_indent, offsets
+from sampler_lint.rules._region import (
+    Planned,
+    Region,
+    RegionError,
+    insert_lines,
+    line_indent,
+    offsets,
+    planned,
+)
 from sampler_lint.source import SourceFile
 
 
@@ -32,17 +42,43 @@ def text_of(source: SourceFile, node: Node) -> str:
 
 
 def fix(
-    message: str, applicability: Applicability, edits: Iterable[Edit], source: SourceFile
+    message: str, applicability: Applicability, edits: Iterable[Edit | Planned], source: SourceFile
 ) -> Fix:
     """A fix; one that would drop a comment is unsafe, whatever was asked for.
 
     A comment that another edit of the fix writes again is moved, not dropped. What is replaced
     in other files than ``source`` is not looked at, and taken to hold a comment.
     """
-    listed = tuple(sorted(set(edits)))
-    if applicability is Applicability.SAFE and _drops_comment(listed, source):
+    listed = tuple(edits)
+    expected = (edit if isinstance(edit, Edit) else edit.expected for edit in listed)
+    known = [edit for edit in expected if edit is not None]
+    if applicability is Applicability.SAFE and _drops_comment(known, source):
         applicability = Applicability.UNSAFE
-    return Fix(message, applicability, listed)
+    return Fix(message, applicability, _Edits(listed))
+
+
+class _Edits(Sequence[Edit]):
+    """The edits of a fix, by file and place, each once; worked out when they are looked at."""
+
+    def __init__(self, parts: Iterable[Edit | Planned]) -> None:
+        self._parts = tuple(parts)
+
+    @cached_property
+    def _made(self) -> tuple[Edit, ...]:
+        made = (part if isinstance(part, Edit) else part.make() for part in self._parts)
+        return tuple(sorted({edit for edit in made if edit is not None}))
+
+    @overload
+    def __getitem__(self, index: int) -> Edit: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Edit]: ...
+
+    def __getitem__(self, index: int | slice) -> Edit | Sequence[Edit]:
+        return self._made[index]
+
+    def __len__(self) -> int:
+        return len(self._made)
 
 
 def _drops_comment(edits: Iterable[Edit], source: SourceFile) -> bool:
@@ -191,16 +227,24 @@ def _is_comment(source: SourceFile, row: int, indent: str) -> bool:
     return line.startswith(indent + "#")
 
 
-def add_keyword(region: Region, call: Call, keyword: str, value: str) -> Edit:
+def add_keyword(module: Module, call: Call, keyword: str, value: str) -> Edit | Planned:
     """The edit that passes ``keyword=value`` after the call's other arguments, in its layout.
 
     It stands before ``**more``; a line that would be the file's longest is broken.
     """
+    around = call.stmt or call.scope
+
+    def make() -> Edit:
+        return _keyword_edit(Region(module, around), call, f"{keyword}={value}")
+
+    return planned(module, around, call, make)
+
+
+def _keyword_edit(region: Region, call: Call, text: str) -> Edit:
     import libcst as cst
 
     source = region.source
     node = region.find(call, cst.Call)
-    text = f"{keyword}={value}"
     if not node.args:
         end = region.span(node)[1] - 1
         return Edit(source.path, end, end, text)
@@ -242,8 +286,22 @@ def add_keyword(region: Region, call: Call, keyword: str, value: str) -> Edit:
 _SHORT, _LONG = 88, 120
 
 
-def drop_argument(region: Region, call: Call, value: Expr) -> Edit | None:
-    """The edit that takes the argument with this value out of the call, and its comma."""
+def drop_argument(module: Module, call: Call, value: Expr) -> Edit | Planned:
+    """The edit that takes the argument with this value out of the call, and its comma.
+
+    Raises:
+        RegionError: the call cannot be read.
+    """
+    around = call.stmt or call.scope
+
+    def make() -> Edit:
+        return _argument_edit(Region(module, around), call, value)
+
+    # What goes with the argument may be a comment.
+    return make() if "#" in text_of(module.source, call) else planned(module, around, call, make)
+
+
+def _argument_edit(region: Region, call: Call, value: Expr) -> Edit:
     import libcst as cst
 
     source = region.source
@@ -258,7 +316,7 @@ def drop_argument(region: Region, call: Call, value: Expr) -> Edit | None:
         None,
     )
     if index is None:
-        return None
+        raise RegionError(f"{region.module.display}:{call.row}: no such argument")
     start, end = region.span(args[index])
     comma = args[index].comma
     own_line = not source.line(source.position(start).row)[

@@ -1,14 +1,17 @@
 """A stretch of a file as libcst nodes, with edits that are offsets into the file's own text.
 
 Only the statement a rule asks about is parsed, verbatim: an indented one is put below an
-``if 1:`` line, so that rows and columns stay the file's own. libcst is imported on first use.
+``if 1:`` line, so that rows and columns stay the file's own. libcst is imported on first use,
+and a :class:`Planned` edit uses it only once somebody wants to see what a fix changes: making
+libcst's classes takes as long as checking a small repository.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, TypeVar
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from sampler_lint.findings import Edit
 from sampler_lint.model.facts import Node, Scope, Stmt
@@ -93,6 +96,64 @@ class Region:
         start, end = self.span(node)
         text = content if isinstance(content, str) else self.code(content)
         return Edit(self.source.path, start, end, text)
+
+
+class Planned(NamedTuple):
+    """An edit that is certain to be possible, and worked out when it is asked for."""
+
+    make: Callable[[], Edit | None]
+    """Works it out with libcst; None if nothing needs to change after all. May raise
+    :class:`RegionError`."""
+    expected: Edit | None = None
+    """The edit where it is known beforehand; None for one that takes no character away."""
+
+
+def replacement(module: Module, around: Stmt | Scope, node: Node, content: str) -> Edit | Planned:
+    """The edit that puts ``content`` in the place of an expression in a statement.
+
+    Raises:
+        RegionError: the expression cannot be told from Python's own positions, and libcst
+            cannot read the statement or finds no node there.
+    """
+
+    def make() -> Edit:
+        import libcst as cst
+
+        region = Region(module, around)
+        return region.replace(region.find(node, cst.BaseExpression), content)  # type: ignore[type-abstract]
+
+    return planned(module, around, node, make, content)
+
+
+def planned(
+    module: Module,
+    around: Stmt | Scope,
+    node: Node,
+    make: Callable[[], Edit],
+    content: str | None = None,
+) -> Edit | Planned:
+    """The edit that ``make`` works out at a node of a statement, now or when it is asked for.
+
+    Args:
+        module: where the statement is.
+        around: the statement.
+        node: what ``make`` looks for.
+        make: as in :class:`Planned`; it takes no comment away.
+        content: what will stand in the node's place, if ``make`` replaces the whole of it.
+
+    Raises:
+        RegionError: ``make`` had to be asked now and cannot tell.
+    """
+    source = module.source
+    start, end = offsets(source, node)
+    # Before Python 3.12 the positions of what stands in an f-string are not its own.
+    if _F_STRING.search(source.text, source.line_starts[max(around.row, 1) - 1], end):
+        return make()
+    expected = None if content is None else Edit(source.path, start, end, content)
+    return Planned(make, expected)
+
+
+_F_STRING = re.compile(r"""\b[rR]?[fF][rR]?["']""")
 
 
 class _Stretch:

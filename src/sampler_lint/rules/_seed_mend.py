@@ -12,7 +12,7 @@ from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 from sampler_lint.model.seed_names import Seed, in_scope
 from sampler_lint.rules._mend import add_keyword
-from sampler_lint.rules._region import Region, offsets
+from sampler_lint.rules._region import Planned, Region, offsets, replacement
 from sampler_lint.source import SourceFile
 
 
@@ -21,25 +21,24 @@ def spelled(seed: Seed) -> str:
     return f"{seed.code} or 0" if seed.is_number is False else seed.code
 
 
-def seed_edit(module: Module, site: Call, keyword: str, given: Expr | None, value: str) -> Edit:
+def seed_edit(
+    module: Module, site: Call, keyword: str, given: Expr | None, value: str
+) -> Edit | Planned:
     """The edit that makes the call ``site`` pass ``value``, in place of ``given`` if there is one.
 
     Raises:
         RegionError: the call cannot be read.
     """
-    import libcst as cst
-
-    region = Region(module, site.stmt or site.scope)
     if given is not None:
-        return region.replace(region.find(given, cst.BaseExpression), value)  # type: ignore[type-abstract]
-    return add_keyword(region, site, keyword, value)
+        return replacement(module, site.stmt or site.scope, given, value)
+    return add_keyword(module, site, keyword, value)
 
 
 def pass_in(
     model: Model, calls: Iterable[Call], keyword: str, *, spelling: str | None = None
-) -> tuple[list[Edit], bool]:
+) -> tuple[list[Edit | Planned], bool]:
     """The edits that pass the program's seed in ``calls``, and whether all of them could be."""
-    edits: list[Edit] = []
+    edits: list[Edit | Planned] = []
     everywhere = True
     for call in calls:
         module = model.module_of(call.scope)
@@ -54,12 +53,12 @@ def pass_in(
     return edits, everywhere
 
 
-def parameter_edit(module: Module, function: Function, default: str) -> Edit:
-    """The edit that gives ``function`` a last parameter ``seed``, in the signature's own style.
+def parameter_edit(module: Module, function: Function, default: str) -> Planned:
+    """The edit that gives ``function`` a last parameter ``seed``, in the signature's own style."""
+    return Planned(lambda: _parameter_edit(module, function, default))
 
-    Raises:
-        RegionError: the definition cannot be read.
-    """
+
+def _parameter_edit(module: Module, function: Function, default: str) -> Edit:
     import libcst as cst
 
     assert function.define is not None
@@ -128,11 +127,15 @@ def _alone_on_line(source: SourceFile, offset: int) -> str | None:
 _ENTRY = r"^([ \t]+){name}( ?\([^)\n]*\))?:"
 
 
-def docstring_edit(module: Module, function: Function) -> Edit | None:
-    """An entry for ``seed`` below the last parameter's in a Google-style docstring.
+def docstring_edit(module: Module, function: Function) -> Planned:
+    """An entry for ``seed`` below the last parameter's in a Google-style docstring, if any.
 
     Of a constructor, the docstring may be the class's.
     """
+    return Planned(lambda: _docstring_edit(module, function))
+
+
+def _docstring_edit(module: Module, function: Function) -> Edit | None:
     if not function.params:
         return None
     own = _entry_edit(module, function, function.params[-1].name)

@@ -42,7 +42,7 @@ from sampler_lint.rules._mend import (
     reads_within,
     text_of,
 )
-from sampler_lint.rules._region import Region, delete_lines
+from sampler_lint.rules._region import Planned, delete_lines, offsets, replacement
 
 _ASIDE = re.compile(r"tests?$|test_|examples?|benchmarks?$|docs?$|tutorials?$")
 
@@ -420,8 +420,6 @@ def _is_guarded(call: Call, origin: Origin) -> bool:
 
 def _retarget(module: Module, call: Call, receiver: Attr, attributes: str) -> Fix | None:
     """Point the call, its guards and its local name at the batch sampler."""
-    import libcst as cst
-
     owner: Stmt | None = call.stmt
     for stmt in _guards(call):
         owner = stmt
@@ -429,20 +427,15 @@ def _retarget(module: Module, call: Call, receiver: Attr, attributes: str) -> Fi
         return None
     source = module.source
     spelled = f"{text_of(source, receiver.value)}.{attributes}"
-    edits: list[Edit] = []
-    region = Region(module, owner)
     reads = reads_within(call.scope, owner, receiver.value, "sampler")
+    edits = [replacement(module, owner, read, spelled) for read in reads]
     if receiver.stmt is not None and not owner.encloses(receiver.stmt):
-        region_of_name = Region(module, receiver.stmt)
-        edits.append(region_of_name.replace(region_of_name.find(receiver, cst.Attribute), spelled))
-    edits += [region.replace(region.find(read, cst.Attribute), spelled) for read in reads]
+        edits.append(replacement(module, receiver.stmt, receiver, spelled))
     return fix(f"Call `set_epoch` on `{spelled}`", Applicability.SAFE, edits, source)
 
 
 def _use_helper(module: Module, call: Call, receiver: Expr) -> Fix | None:
     """Ask a helper for the sampler of any loader, where the guard asks about ``.sampler``."""
-    import libcst as cst
-
     found = _guard(call, receiver)
     if found is None or not isinstance(receiver, Attr) or not isinstance(call.func, Attr):
         return None  # what was got by its name stays the method of the sampler that was asked
@@ -457,13 +450,12 @@ def _use_helper(module: Module, call: Call, receiver: Expr) -> Fix | None:
     if by_class and _is_any_as_good(call, stmt, receiver, kind):
         kind = ""
     name = "_get_distributed_sampler" if kind else "_get_epoch_sampler"
-    edits: list[Edit] = []
+    edits: list[Edit | Planned] = []
     if name not in module.facts.bindings:
         helper = define_helper(module, _helper_lines(module, name, kind))
         if helper is None:
             return None
         edits.append(helper)
-    region = Region(module, stmt)
     alias = _alias(stmt, receiver)
     if alias is not None:
         local, line = alias
@@ -471,13 +463,14 @@ def _use_helper(module: Module, call: Call, receiver: Expr) -> Fix | None:
     else:
         local, line = fresh_name(call.scope, "sampler", "epoch_sampler"), None
     loader = text_of(source, receiver.value)
-    asked = region.find(asking, cst.Call)
-    edits.append(region.replace(asked, f"({local} := {name}({loader})) is not None"))
-    start, end = region.span(asked)
-    for read in reads_within(call.scope, stmt, receiver.value, "sampler"):
-        edit = region.replace(region.find(read, cst.Attribute), local)
-        if not start <= edit.start < end and read.stmt is not line:
-            edits.append(edit)
+    test = f"({local} := {name}({loader})) is not None"
+    edits.append(replacement(module, stmt, asking, test))
+    start, end = offsets(source, asking)
+    edits += [
+        replacement(module, stmt, read, local)
+        for read in reads_within(call.scope, stmt, receiver.value, "sampler")
+        if not start <= offsets(source, read)[0] < end and read.stmt is not line
+    ]
     return fix(f"Find the sampler with `{name}`", Applicability.UNSAFE, edits, source)
 
 

@@ -37,7 +37,7 @@ from sampler_lint.rules._epoch_frameworks import framework_calls
 from sampler_lint.rules._epoch_receiver import operands, receivers
 from sampler_lint.rules._epoch_stale import late
 from sampler_lint.rules._mend import fix, insert_first, means_the_same, text_of
-from sampler_lint.rules._region import Region, insert_lines, line_indent
+from sampler_lint.rules._region import insert_lines, line_indent, replacement
 from sampler_lint.source import SourceFile
 
 
@@ -271,16 +271,11 @@ def _constant(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
         message += f"; pass `{unparse(epoch)}`"
 
     def mend() -> Fix | None:
-        import libcst as cst
-
         if epoch is None or call.stmt is None:
             return None
-        region = Region(module, call.stmt)
-        node = region.find(argument, cst.BaseExpression)  # type: ignore[type-abstract]
         text = text_of(module.source, epoch)
-        return fix(
-            f"Pass `{text}`", Applicability.SAFE, [region.replace(node, text)], module.source
-        )
+        edit = replacement(module, call.stmt, argument, text)
+        return fix(f"Pass `{text}`", Applicability.SAFE, [edit], module.source)
 
     return Suspect(module, call, message, mend=mend)
 

@@ -44,7 +44,7 @@ from sampler_lint.model.wrapping import Inner, inners, says_sampler
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._epoch_frameworks import unreached_by_lightning
 from sampler_lint.rules._mend import after_docstring, fix, is_library, name_of, text_of
-from sampler_lint.rules._region import Region, insert_lines, line_indent
+from sampler_lint.rules._region import insert_lines, line_indent, replacement
 
 _RANDOM_MODULES = frozenset({"torch", "random", "np.random", "numpy.random"})
 
@@ -645,8 +645,6 @@ def _rename_store(
     module: Module, setter: Function, stored: frozenset[str], other: Attr
 ) -> Fix | None:
     """Store the epoch in the attribute that the pass reads."""
-    import libcst as cst
-
     targets = [
         store.target
         for store in setter.stores
@@ -654,17 +652,13 @@ def _rename_store(
     ]
     if len(targets) != 1:
         return None
-    region = Region(module, setter)
-    target = region.find(targets[0], cst.Attribute)
     spelled = f"{text_of(module.source, targets[0].value)}.{other.name}"
-    edits = [region.replace(target, spelled)]
-    return fix(f"Store the epoch in `{spelled}`", Applicability.SAFE, edits, module.source)
+    edit = replacement(module, targets[0].stmt or setter, targets[0], spelled)
+    return fix(f"Store the epoch in `{spelled}`", Applicability.SAFE, [edit], module.source)
 
 
 def _seed_with_epoch(model: Model, state: EpochState, found: list[Call]) -> Fix | None:
     """Add the epoch to the one seed of the pass."""
-    import libcst as cst
-
     setter = state.setter
     if len(found) != 1 or setter is None or len(setter.stored) != 1:
         return None
@@ -681,11 +675,9 @@ def _seed_with_epoch(model: Model, state: EpochState, found: list[Call]) -> Fix 
     if this is None:
         return None
     module = model.module_of(function)
-    region = Region(module, found[0].stmt or function)
-    node = region.find(argument, cst.BaseExpression)  # type: ignore[type-abstract]
     text = f"{text_of(module.source, argument)} + {this}.{attribute}"
-    edits = [region.replace(node, text)]
-    return fix(f"Seed with `{text}`", Applicability.SAFE, edits, module.source)
+    edit = replacement(module, found[0].stmt or function, argument, text)
+    return fix(f"Seed with `{text}`", Applicability.SAFE, [edit], module.source)
 
 
 def _starts_constant_or_param(model: Model, state: EpochState, name: str) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.findings import Applicability, Fix
+from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model.arguments import MISSING, passed
 from sampler_lint.model.draws import bare_generator, draws
 from sampler_lint.model.epochs import EVALUATING, Pass, pass_trains, passes
@@ -42,7 +42,7 @@ from sampler_lint.model.seeds import (
 from sampler_lint.model.shuffles import ignores_seed, may_shuffle
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import fix, is_library, text_of
-from sampler_lint.rules._region import insert_lines, line_indent
+from sampler_lint.rules._region import Planned, insert_lines, line_indent
 from sampler_lint.rules._seed_mend import (
     docstring_edit,
     generator_edits,
@@ -495,7 +495,7 @@ def _keep_seed(module: Module, site: Call, fixed: _Fixed, kept: KeptSeed) -> Fix
     source = module.source
     code = f"{kept.init.params[0].name}.{kept.attribute}"
     indent = line_indent(source, kept.before.row)
-    edits = [
+    edits: list[Edit | Planned] = [
         insert_lines(source, kept.before.row, [f"{indent}{code} = {kept.seed.code}"]),
         seed_edit(module, site, fixed.parameter, fixed.given, _as_taken(kept.seed, fixed, code)),
     ]
@@ -530,15 +530,13 @@ def _add_parameter(
     """Add ``seed`` to the factory, use it, document it, and pass it in every call of the tree."""
     source = module.source
     default = "0" if fixed.given is None else text_of(source, fixed.given)
-    edits = [
+    edits: list[Edit | Planned] = [
         seed_edit(module, site, fixed.parameter, fixed.given, "seed"),
         parameter_edit(module, function, default),
+        docstring_edit(module, function),
     ]
     if default == "0":
         edits += generator_edits(model, module, function)
-    documented = docstring_edit(module, function)
-    if documented is not None:
-        edits.append(documented)
     calls = [
         call
         for call in model.flow.callers(function)

@@ -25,7 +25,7 @@ from sampler_lint.model.shuffles import may_shuffle
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._draw_mend import draw_alike, sync_seed
 from sampler_lint.rules._mend import fix, text_of
-from sampler_lint.rules._region import Region
+from sampler_lint.rules._region import replacement
 
 
 class SeedDiffersByRank(Rule):
@@ -176,15 +176,11 @@ def _own_shuffle(model: Model, cls: Class, shuffle: OwnShuffle) -> Suspect:
 
 def _drop_rank(module: Module, site: Call | None, term: RankTerm) -> Fix | None:
     """Leave the rank out of a sum."""
-    import libcst as cst
-
     for node in walk(term.whole):
         if isinstance(node, Bin) and node.op == "Add" and term.term in {node.left, node.right}:
             rest = node.left if node.right is term.term else node.right
             stmt = site.stmt if site is not None else getattr(term.term, "stmt", None)
-            region = Region(module, stmt or term.scope)
-            found = region.find(node, cst.BinaryOperation)
-            edit = region.replace(found, text_of(module.source, rest))
+            edit = replacement(module, stmt or term.scope, node, text_of(module.source, rest))
             message = f"Drop `{text_of(module.source, term.term)}` from the seed"
             return fix(message, Applicability.SAFE, [edit], module.source)
     return None

@@ -28,7 +28,7 @@ from sampler_lint.model.seeds import constructions, epoch_carries_seed, seeding,
 from sampler_lint.model.shuffles import ignores_seed, may_shuffle, own_seed
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import add_keyword, fix, is_library, text_of
-from sampler_lint.rules._region import Region, insert_lines, line_indent
+from sampler_lint.rules._region import Planned, insert_lines, line_indent, replacement
 from sampler_lint.rules._seed_mend import docstring_edit, parameter_edit, pass_in
 
 
@@ -164,10 +164,8 @@ def _use_seed(module: Module, seeded: Seeded, attribute: str) -> Fix | None:
     return fix(f"Seed with `self.{attribute}` too", Applicability.SAFE, [edit], module.source)
 
 
-def _sum_edit(module: Module, seeded: Seeded, attribute: str) -> Edit | None:
+def _sum_edit(module: Module, seeded: Seeded, attribute: str) -> Edit | Planned | None:
     """The edit that adds the seed to what a generator is seeded with."""
-    import libcst as cst
-
     scope, seed = seeded.call.scope, seeded.seed
     if not isinstance(scope, Function) or scope.self_name is None:
         return None
@@ -176,9 +174,8 @@ def _sum_edit(module: Module, seeded: Seeded, attribute: str) -> Edit | None:
         text = f"({text})"
     elif not isinstance(seed, (Name, Attr, Bin, Call)):
         return None
-    region = Region(module, seeded.call.stmt or scope)
-    node = region.find(seed, cst.BaseExpression)  # type: ignore[type-abstract]
-    return region.replace(node, f"{scope.self_name}.{attribute} + {text}")
+    content = f"{scope.self_name}.{attribute} + {text}"
+    return replacement(module, seeded.call.stmt or scope, seed, content)
 
 
 def _take_seed(model: Model, module: Module, cls: Class, seeded: Seeded) -> Fix | None:
@@ -190,10 +187,7 @@ def _take_seed(model: Model, module: Module, cls: Class, seeded: Seeded) -> Fix 
     kept = _keep_edit(model, module, cls, init)
     if kept is None:
         return None
-    edits = [total, parameter_edit(module, init, "0"), kept]
-    documented = docstring_edit(module, init)
-    if documented is not None:
-        edits.append(documented)
+    edits = [total, parameter_edit(module, init, "0"), kept, docstring_edit(module, init)]
     calls = [call for call in model.flow.callers(init) if last_name(call.func) != "__init__"]
     passed, everywhere = pass_in(model, calls, "seed")
     safe = bool(calls) and everywhere and not is_library(module, init)
@@ -205,14 +199,14 @@ def _take_seed(model: Model, module: Module, cls: Class, seeded: Seeded) -> Fix 
     )
 
 
-def _keep_edit(model: Model, module: Module, cls: Class, init: Function) -> Edit | None:
+def _keep_edit(model: Model, module: Module, cls: Class, init: Function) -> Edit | Planned | None:
     """The edit that keeps the parameter: handed to torch's ``__init__``, or as an attribute."""
     source = module.source
     base_call = next(iter(model.flow.base_init_calls(cls)), None)
     if base_call is not None and DISTRIBUTED_SAMPLER in model.flow.mro(cls)[1:2]:
         if base_call.has_double_star or base_call.keyword("seed") is not None:
             return None
-        return add_keyword(Region(module, base_call.stmt or init), base_call, "seed", "seed")
+        return add_keyword(module, base_call, "seed", "seed")
     after = _after(init, base_call)
     if after is None or init.self_name is None or after.end_row == init.row:
         return None

@@ -26,7 +26,7 @@ from sampler_lint.model.linked import BATCH_SAMPLER, SAMPLER, Model, scopes_insi
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import fix, name_of
-from sampler_lint.rules._region import Region, insert_lines, line_indent
+from sampler_lint.rules._region import insert_lines, line_indent
 
 _BATCH_SIZE = re.compile(r"batch_?size(?!s)|(^|_)bs$|^bsz$", re.IGNORECASE)
 _RANKS = re.compile(r"world|rank|replica|shard|gpu|device|worker", re.IGNORECASE)
@@ -263,8 +263,6 @@ def _mend(
     module: Module, cls: Class, missing: list[str], size: str, applicability: Applicability
 ) -> Fix | None:
     """Set the attributes after the last attribute that ``__init__`` sets."""
-    import libcst as cst
-
     init = cls.method("__init__")
     assert init is not None
     last = None
@@ -276,8 +274,6 @@ def _mend(
     if last is None:
         return None
     source = module.source
-    region = Region(module, last)
-    assert next(region.nodes(cst.Assign), None) is not None
     receiver = init.params[0].name
     values = {"batch_size": size, "drop_last": _drop_last(cls, init, size)}
     indent = line_indent(source, last.row)

@@ -32,8 +32,8 @@ from sampler_lint.model.project import Module
 from sampler_lint.model.requirements import Range
 from sampler_lint.model.signatures import base_inits, of_class
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import after_docstring, fix, insert_first, name_of
-from sampler_lint.rules._region import Region, insert_lines, line_indent
+from sampler_lint.rules._mend import after_docstring, fix, insert_first, name_of, text_of
+from sampler_lint.rules._region import Region, insert_lines, line_indent, planned
 
 _PROTOCOL = ("__iter__", "__len__", "set_epoch")
 
@@ -166,23 +166,27 @@ def _suspect(module: Module, cls: Class, call: Call, extra: list[Arg], versions:
 
 def _mend(module: Module, call: Call, extra: list[Arg], versions: Range) -> Fix | None:
     """Drop the arguments, keeping ``self`` of an unbound call."""
-    import libcst as cst
+    source, around = module.source, call.stmt or call.scope
 
-    region = Region(module, call.stmt or call.scope)
-    node = region.find(call, cst.Call)
-    kept = len(node.args) - len(extra)
-    source = module.source
-    if kept:
-        start = region.span(node.args[kept - 1].value)[1]
-    else:
-        start = source.text.index("(", region.span(node.func)[1]) + 1
-    end = region.span(node)[1] - 1
+    def make() -> Edit:
+        import libcst as cst
+
+        region = Region(module, around)
+        node = region.find(call, cst.Call)
+        kept = len(node.args) - len(extra)
+        if kept:
+            start = region.span(node.args[kept - 1].value)[1]
+        else:
+            start = source.text.index("(", region.span(node.func)[1]) + 1
+        return Edit(source.path, start, region.span(node)[1] - 1, "")
+
     effect = any(isinstance(arg.value, Call) for arg in extra)
     # torch 2.0 demands the argument that torch 2.10 refuses.
     demanded = versions.is_stated and versions.may_be(DEMANDS_DATA_SOURCE)
     applicability = Applicability.UNSAFE if effect or demanded else Applicability.SAFE
-    edits = [Edit(source.path, start, end, "")]
-    return fix("Drop the argument", applicability, edits, source)
+    commented = "#" in text_of(source, call)
+    edit = make() if commented else planned(module, around, call, make)
+    return fix("Drop the argument", applicability, [edit], source)
 
 
 # --------------------------------------------------------------------------- the missing call

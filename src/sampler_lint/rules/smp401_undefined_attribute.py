@@ -49,7 +49,7 @@ from sampler_lint.rules._meant import (
     tell_both,
 )
 from sampler_lint.rules._mend import fix, text_of
-from sampler_lint.rules._region import Region, offsets
+from sampler_lint.rules._region import offsets, replacement
 
 
 class UndefinedAttribute(Rule):
@@ -177,10 +177,7 @@ class UndefinedAttribute(Rule):
         applicability = Applicability.SAFE if count is not None else Applicability.UNSAFE
 
         def reading(name: str) -> Fix:
-            import libcst as cst
-
-            region = Region(module, read.stmt or scope)
-            edit = region.replace(region.find(read, cst.Attribute), name)
+            edit = replacement(module, read.stmt or scope, read, name)
             return fix(f"Read `{name}`", applicability, [edit], module.source)
 
         def candidates() -> tuple[Fix, ...]:

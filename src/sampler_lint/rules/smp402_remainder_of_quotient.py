@@ -31,7 +31,7 @@ from sampler_lint.rules._quotient import (
     remainders,
     unchanged_between,
 )
-from sampler_lint.rules._region import Region
+from sampler_lint.rules._region import replacement
 
 _SHARDING = re.compile(
     r"rank|world|replica|shard|worker|sample|epoch|batch|device|gpu|part|chunk", re.IGNORECASE
@@ -107,18 +107,9 @@ class RemainderOfQuotient(Rule):
         why = (f"{module.display}:{quotient.stmt.row}: quotient taken here",)
 
         def mend() -> Fix | None:
-            import libcst as cst
-
-            region = Region(module, remainder.stmt)
-            kind = cst.Attribute if "." in operand else cst.Name
-            node: cst.BaseExpression = region.find(remainder.operand, kind)
             text = count if _is_atom(quotient.count) else f"({count})"
-            return fix(
-                f"Take the remainder of `{count}`",
-                Applicability.SAFE,
-                [region.replace(node, text)],
-                source,
-            )
+            edit = replacement(module, remainder.stmt, remainder.operand, text)
+            return fix(f"Take the remainder of `{count}`", Applicability.SAFE, [edit], source)
 
         return Suspect(module, remainder.operand, message, why=why, mend=mend)
 

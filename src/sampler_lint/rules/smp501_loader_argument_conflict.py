@@ -30,7 +30,7 @@ from sampler_lint.model.paths import Sym, Way, ways, ways_by_caller
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import drop_argument, fix, text_of
-from sampler_lint.rules._region import Region, offsets
+from sampler_lint.rules._region import offsets
 
 
 class LoaderArgumentConflict(Rule):
@@ -421,9 +421,7 @@ def _mend(
     if verdict.kind in {"always", "pointless"} or verdict.varies:
         if arg.keyword is None:
             return None  # the arguments after it would move
-        edit = drop_argument(Region(module, call.stmt or call.scope), call, second)
-        if edit is None:
-            return None
+        edit = drop_argument(module, call, second)
         loses = verdict.kind != "always" and pair.second != "batch_size"
         safe = (
             Applicability.UNSAFE

@@ -6,12 +6,14 @@ import functools
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
 
+from sampler_lint.model.facts import Class
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Importer, Module, Place, Project
 from sampler_lint.source import NOTEBOOK, SourceError
 
 _TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[^/]*_test\.py$)")
 
+_ASKS = re.compile(rb"^if\b(?:[^\n]{0,200}|[^:]{0,200})__name__", re.MULTILINE)
 _SEEDS = (b"seed", b"enable_full_determinism")
 _SEEDS_FROM = re.compile(
     rb"(?:seed\w{0,40}|enable_full_determinism)[ \t]*\((?![ \t]*(?:-?[0-9][0-9_]*[ \t]*)?\))"
@@ -101,6 +103,16 @@ class ProgramFiles:
                 return True
         return False
 
+    def is_led_to(self, path: str) -> bool:
+        """Whether an import of another file leads to the file."""
+        return not self._importers.get(path, set()) <= {path}
+
+    def asks_whether_started(self, path: str) -> bool:
+        """Whether the file may have an ``if __name__ …`` at its top level."""
+        if path.endswith(NOTEBOOK):
+            return self.says(path, "__name__")
+        return self.says(path, "__name__") and _ASKS.search(self.data(path)) is not None
+
     def data(self, path: str) -> bytes:
         """The content of one of the files, parsed or not; nothing of one that cannot be read."""
         module = self.model.project.parsed_at(path)
@@ -134,9 +146,24 @@ class ProgramFiles:
                     self._seeding.setdefault(each, []).append(path)
         return self._seeding.get(program, [])
 
-    def storing(self, program: str, name: str) -> list[Module]:
-        """The files of a program that may assign to an attribute of that name."""
-        return self.holding(program, _storing(name))
+    def saying_seed(self, program: str) -> Iterator[str]:
+        """The files of a program that say ``seed``, somehow spelled."""
+        for each, path in self._files:
+            if each == program:
+                data = self.data(path)
+                if b"seed" in data or b"SEED" in data or b"Seed" in data:
+                    yield path
+
+    def storing(self, program: str, name: str, among: Container[str] | None) -> Iterator[Module]:
+        """The files of a program, or some of them, that may assign to an attribute of that name."""
+        if among is None:
+            yield from self.holding(program, _storing(name))
+            return
+        for each, path in self._files:
+            if each == program and path in among and _storing(name)(self.data(path)):
+                module = self.model.project.module_at(path)
+                if module is not None:
+                    yield module
 
     @property
     def programs(self) -> list[str]:
@@ -195,13 +222,22 @@ def program_files(model: Model) -> ProgramFiles:
     return known
 
 
-def files_storing(model: Model, module: Module, name: str) -> list[Module]:
-    """The files, of the programs that a file belongs to, that may assign to such an attribute."""
+def files_storing(
+    model: Model, module: Module, name: str, cls: Class | None = None
+) -> list[Module]:
+    """The files, of the programs that a file belongs to, that may assign to such an attribute.
+
+    Of an object of ``cls``, those that may do so in a method.
+    """
     files = program_files(model)
+    among = None
+    if cls is not None:
+        classes = (base for base in model.flow.mro(cls) if isinstance(base, Class))
+        among = {model.module_of(base).path for base in classes}
     programs = files.programs_of(module.path)
-    return [found for program in sorted(programs) for found in files.storing(program, name)] or [
-        module
-    ]
+    return [
+        found for program in sorted(programs) for found in files.storing(program, name, among)
+    ] or [module]
 
 
 @functools.cache

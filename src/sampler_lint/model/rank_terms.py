@@ -181,7 +181,7 @@ class _Slice:
         here = self.model.module_of(scope)
         return self._first(
             self._store(store, hops)
-            for module in files_storing(self.model, here, name)
+            for module in files_storing(self.model, here, name, self_class(owner))
             for found in module.facts.scopes
             for store in found.stores
             if isinstance(store.target, Attr)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from sampler_lint.model.draws import is_drawn
@@ -33,10 +32,11 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import ClassRef, Lit, Obj, Unknown, passed, self_class
 from sampler_lint.model.linked import Model
-from sampler_lint.model.program_files import is_test
+from sampler_lint.model.program_files import is_test, program_files
 from sampler_lint.model.project import Module
 from sampler_lint.model.rank_terms import parameter_differs
 from sampler_lint.model.seeds import is_module, is_seed_name, spelled_seedings
+from sampler_lint.source import NOTEBOOK, says_between
 
 _RANK = re.compile(r"rank|worker|process_index|gpu|device_id", re.IGNORECASE)
 
@@ -58,7 +58,7 @@ def in_scope(model: Model, module: Module, scope: Scope, site: Call) -> Seed | N
             if seed is not None:
                 return seed
         function = function.outer
-    for code, node in _spellings(model, module):
+    for code, node in _spellings(model, module, scope):
         if _can_name(model, scope, site, node) and not _is_tainted(model, module, node):
             return Seed(code, _is_number(model, module, node))
     return next(_handed_over(model, module, scope), None)
@@ -97,8 +97,7 @@ def seed_to_keep(model: Model, module: Module, method: Function) -> KeptSeed | N
     first = next((s.stmt for s in init.stores if s.stmt.parent is None), None)
     if first is None or first.row == init.row or not init.params:
         return None
-    reads = [node for _, node in _spellings(model, module) if isinstance(node, Attr)]
-    for node in reads:
+    for _, node in _read_as_seed(model, _reads(module), set()):
         root = _root(node)
         code = dotted(node)
         if (
@@ -133,25 +132,26 @@ def _calls_own(init: Function, before: Stmt) -> bool:
     )
 
 
-def _spellings(model: Model, module: Module) -> Iterator[tuple[str, Attr | Index]]:
-    """``args.seed`` and the like, as the program reads them; those that seed it first."""
+def _spellings(model: Model, module: Module, scope: Scope) -> Iterator[tuple[str, Attr | Index]]:
+    """``args.seed`` and the like, as the file reads them, then as others do that seed the program.
+
+    What begins with a name that means nothing in ``scope`` may be left out.
+    """
     program = model.project.program_of(module)
-    seen = set()
-    seeding_exprs = (
+    files = program_files(model)
+    seen: set[str] = set()
+    yield from _read_as_seed(model, _reads(module), seen)
+    may_name = _may_name(model, module, scope)
+    given = (
         node
-        for item in spelled_seedings(model, program)
+        for item in spelled_seedings(model, program, lambda path: may_name(path, _AS_ATTRIBUTE))
         for arg in item.call.args
         for node in walk(arg.value)
         if isinstance(node, Attr)
     )
-    own_reads = (read for scope in module.facts.scopes for read in scope.reads)
-    for node in chain(own_reads, seeding_exprs):
-        code = dotted(node)
-        if code is None or code in seen or not is_seed_name(node.name) or _is_called(node):
-            continue
-        if isinstance(node.value, (Name, Attr)) and not is_module(model, node):
-            seen.add(code)
-            yield code, node
+    yield from _read_as_seed(model, given, seen)
+    if not any(may_name(path, _AS_ENTRY) for path in files.saying_seed(program)):
+        return
     for item in spelled_seedings(model, program):
         entry = item.setting.entry
         root = _root(entry) if entry is not None else None
@@ -163,6 +163,66 @@ def _spellings(model: Model, module: Module) -> Iterator[tuple[str, Attr | Index
         if code not in seen:
             seen.add(code)
             yield code, entry
+
+
+#: What may stand between a name and ``seed`` where that is an attribute, or an entry, of it.
+_AS_ATTRIBUTE = rb"[\w.\s\[\]\"'/-]{0,78}\.\s{0,9}\w{0,40}\Z"
+_AS_ENTRY = rb"[\w.\s\[\]\"'/-]{0,78}\[\s{0,9}[rbu]?[\"'][\w./-]{0,40}\Z"
+
+
+def _may_name(model: Model, module: Module, scope: Scope) -> Callable[[str, bytes], bool]:
+    """Whether a file may spell a seed by a name of the scope; the second says how."""
+    names = sorted(re.escape(name.lower().encode()) for name in _settings_in(scope))
+    named = rb"(?<![\w.])(?:%b)" % b"|".join(names) if names else b"(?!)"
+    own = {module.path}
+    owner = _method_around(scope)
+    if owner is not None and owner.cls is not None:
+        classes = (cls for cls in model.flow.mro(owner.cls) if isinstance(cls, Class))
+        own |= {model.module_of(cls).path for cls in classes}
+    data_of = program_files(model).data
+
+    def may_name(path: str, between: bytes) -> bool:
+        if path.endswith(NOTEBOOK):
+            return True
+        begins = rb"\w" if path in own else named
+        return says_between(data_of(path).lower(), b"seed", re.compile(begins + between), _ANY)
+
+    return may_name
+
+
+_ANY = re.compile(b"")
+
+
+def _settings_in(scope: Scope) -> set[str]:
+    """The parameters and variables that mean the same in a scope, whichever file says them."""
+    found: set[str] = set()
+    hidden: set[str] = set()
+    owner: Scope | None = scope
+    while owner is not None:
+        for name, bindings in owner.bindings.items():
+            is_own = owner is scope or owner.outer is not None
+            if (is_own or any(_scope_of(b) is scope for b in bindings)) and name not in hidden:
+                found.add(name)
+        hidden |= owner.bindings.keys()
+        owner = owner.outer
+    return found
+
+
+def _read_as_seed(
+    model: Model, nodes: Iterable[Attr], seen: set[str]
+) -> Iterator[tuple[str, Attr]]:
+    """The reads of settings with a seed's name, each spelling once."""
+    for node in nodes:
+        code = dotted(node)
+        if code is None or code in seen or not is_seed_name(node.name) or _is_called(node):
+            continue
+        if isinstance(node.value, (Name, Attr)) and not is_module(model, node):
+            seen.add(code)
+            yield code, node
+
+
+def _reads(module: Module) -> Iterator[Attr]:
+    return (read for scope in module.facts.scopes for read in scope.reads)
 
 
 def _is_called(node: Attr) -> bool:
@@ -185,13 +245,11 @@ def _can_name(model: Model, scope: Scope, site: Call, node: Attr | Index) -> boo
         return _set_before(scope, root.id, site)
     cls = self_class(root)
     if cls is not None:
-        owner: Scope | None = scope
-        while owner is not None and not (isinstance(owner, Function) and owner.cls is not None):
-            owner = owner.outer
-        if not isinstance(owner, Function) or owner.cls is None or owner.self_name != root.id:
+        method = _method_around(scope)
+        if method is None or method.cls is None or method.self_name != root.id:
             return False
-        return cls is owner.cls or cls in model.flow.mro(owner.cls)
-    owner = scope
+        return cls is method.cls or cls in model.flow.mro(method.cls)
+    owner: Scope | None = scope
     while owner is not None:
         bindings = owner.bindings.get(root.id)
         if bindings:
@@ -209,6 +267,14 @@ def _can_name(model: Model, scope: Scope, site: Call, node: Attr | Index) -> boo
             )
         owner = owner.outer
     return False
+
+
+def _method_around(scope: Scope) -> Function | None:
+    """The method that the scope is, or is in."""
+    owner: Scope | None = scope
+    while owner is not None and not (isinstance(owner, Function) and owner.cls is not None):
+        owner = owner.outer
+    return owner
 
 
 def _is_set_elsewhere(scope: Scope, owner: Scope, root: Name, bindings: list[Binding]) -> bool:
@@ -417,7 +483,8 @@ class _Held(NamedTuple):
 def _handed_over(model: Model, module: Module, scope: Scope) -> Iterator[Seed]:
     """The seed in a configuration that the scope was given under a name of its own."""
     program = model.project.program_of(module)
-    holders = list(_held(scope))
+    # Only now are the files parsed that seed.
+    holders = [held for held in _held(scope) if _may_hold(model, held)]
     if not holders:
         return
     read = [
@@ -543,20 +610,29 @@ def _annotated(model: Model, annotation: Expr | None) -> Class | None:
     return next(iter(classes)) if len(classes) == 1 else None
 
 
+def _may_hold(model: Model, held: _Held) -> bool:
+    """Whether enough is known of a parameter to tell that the seed is in it."""
+    return _annotated(model, held.param.annotation) is not None or bool(_given(model, held))
+
+
+def _given(model: Model, held: _Held) -> list[tuple[Call, Name | Attr]]:
+    """What each caller hands over by a name; nothing if one of them does not."""
+    bound = held.function.cls is not None and not held.function.is_static
+    found = []
+    for call in model.flow.callers(held.function):
+        if is_test(model.module_of(call.scope)):
+            continue
+        given = passed(held.function, held.param, call, is_bound=bound)
+        if not isinstance(given, (Name, Attr)) or dotted(given) is None:
+            return []
+        found.append((call, given))
+    return found
+
+
 def _is_given(model: Model, held: _Held, node: Attr) -> bool:
     """Whether every caller hands over the very thing that ``node`` reads the seed of."""
-    calls = [
-        call
-        for call in model.flow.callers(held.function)
-        if not is_test(model.module_of(call.scope))
-    ]
-    bound = held.function.cls is not None and not held.function.is_static
-    return bool(calls) and all(
-        isinstance(given := passed(held.function, held.param, call, is_bound=bound), (Name, Attr))
-        and dotted(given) is not None
-        and _is_owner(model, given, call.scope, node)
-        for call in calls
-    )
+    found = _given(model, held)
+    return bool(found) and all(_is_owner(model, one, call.scope, node) for call, one in found)
 
 
 def _is_owner(model: Model, given: Expr, scope: Scope, node: Attr) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -130,11 +130,13 @@ def seedings(model: Model, program: str) -> Iterator[Seeding]:
         yield from _seedings_in(model, path)
 
 
-def spelled_seedings(model: Model, program: str) -> Iterator[Seeding]:
-    """Those in files that read an attribute or an entry by the name of a seed."""
+def spelled_seedings(
+    model: Model, program: str, is_wanted: Callable[[str], bool] | None = None
+) -> Iterator[Seeding]:
+    """Those in files that read an attribute or an entry by the name of a seed, and are wanted."""
     files = program_files(model)
     for path in files.seeding(program):
-        if _spells_seed(files.data(path)):
+        if _spells_seed(files.data(path)) and (is_wanted is None or is_wanted(path)):
             yield from _seedings_in(model, path)
 
 

@@ -111,21 +111,37 @@ class MisdirectedAssignment(Rule):
 
 
 class _Reads:
-    """Every attribute name that the tree may read of a sampler, as `.name` or as a string."""
+    """The attribute names that the tree may read of a sampler, as `.name` or as a string.
+
+    Only those are looked for that a candidate file may store on one.
+    """
 
     def __init__(self, model: Model) -> None:
         self.names: set[object] = set()
+        stored = {target.name for module in model.modules for target in _stored_on_others(module)}
         of_others: dict[Class, bool] = {}
-        for module in model.project.loaded:
+        for module in model.project.loaded if stored else ():
             for scope in module.facts.scopes:
                 for read in scope.reads:
-                    if read.name not in self.names and not _is_elsewhere(model, read, of_others):
+                    if read.name in stored and not _is_elsewhere(model, read, of_others):
                         self.names.add(read.name)
+                        stored.discard(read.name)
                 for call in scope.calls:
                     if last_name(call.func) in {"getattr", "hasattr", "attrgetter", "setattr"}:
                         self.names.update(
                             arg.value for arg in call.positional if isinstance(arg, Const)
                         )
+
+
+def _stored_on_others(module: Module) -> Iterator[Attr]:
+    """What a file stores on objects, save what is no setter's business in a class itself."""
+    for scope in module.facts.scopes:
+        for store in scope.stores:
+            target = store.target
+            if isinstance(target, Attr) and (
+                scope.name.startswith("set_") or self_class(target.value) is None
+            ):
+                yield target
 
 
 def _is_elsewhere(model: Model, read: Attr, known: dict[Class, bool]) -> bool:

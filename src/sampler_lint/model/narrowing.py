@@ -20,8 +20,8 @@ def that_matter(project: Project, contents: Mapping[str, bytes]) -> set[str]:
 
     Those whose code speaks of samplers, of ``set_epoch`` or of a data loader, and those that seed
     or draw; those that have a ``loader`` in their code and are joined to them by imports, in
-    either direction and over several files; and those that an import joins to one of the first
-    directly.
+    either direction and over several files; and those that import from one of the first directly.
+    What only these import from is read when somebody asks for its names.
     """
     code = functools.cache(lambda path: without_prose(contents[path]))
     sure = {
@@ -30,26 +30,21 @@ def that_matter(project: Project, contents: Mapping[str, bytes]) -> set[str]:
         # Most of those that speak of it do so in their prose; most others do not at all.
         if seeds_or_draws(data) or (is_about_sampling(data) and is_about_sampling(code(path)))
     }
-    beside = _neighbours(project, contents)
+    links = _Links(project, contents)
+    leading_to = {path: links.of(path) for path in contents}
+    beside: dict[str, set[str]] = {}
+    for path, others in leading_to.items():
+        for other in others:
+            beside.setdefault(path, set()).add(other)
+            beside.setdefault(other, set()).add(path)
     kept, todo = set(sure), list(sure)
     while todo:
         path = todo.pop()
         for other in beside.get(path, set()) - kept:
-            if path in sure or says_loader(code(other)):
+            if (path in sure and path in leading_to[other]) or says_loader(code(other)):
                 kept.add(other)
                 todo.append(other)
     return kept
-
-
-def _neighbours(project: Project, contents: Mapping[str, bytes]) -> dict[str, set[str]]:
-    """Among some files, those that each imports or is imported by, directly or by a package."""
-    links = _Links(project, contents)
-    beside: dict[str, set[str]] = {}
-    for path in contents:
-        for other in links.of(path):
-            beside.setdefault(path, set()).add(other)
-            beside.setdefault(other, set()).add(path)
-    return beside
 
 
 class _Links:

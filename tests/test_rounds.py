@@ -732,7 +732,7 @@ def with_candidates(*contents: str, applicability: Applicability = UNSAFE) -> Ru
                 found,
                 fix=None,
                 candidates=tuple(
-                    Fix(f"Write {content}", applicability, (replace(edit, content=content),))
+                    Fix(f"Write {content}", applicability, (edit._replace(content=content),))
                     for content in contents
                 ),
             )

@@ -41,7 +41,10 @@ def default_folder() -> str:
 
 def digest(*parts: bytes) -> str:
     """A hash that tells contents apart."""
-    from hashlib import blake2b  # loads OpenSSL, which takes as long as a hundred files
+    try:
+        from _blake2 import blake2b  # hashlib loads OpenSSL, too: as long as a hundred files
+    except ImportError:  # not every Python has its parts under CPython's names
+        from hashlib import blake2b
 
     total = blake2b(digest_size=16)
     for part in parts:

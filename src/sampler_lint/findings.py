@@ -11,6 +11,7 @@ import enum
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 
 class Applicability(enum.Enum):
@@ -24,16 +25,14 @@ class Applicability(enum.Enum):
     """Shown, never applied."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Position:
+class Position(NamedTuple):
     """A place in a file: 1-based row, 1-based column in characters."""
 
     row: int
     column: int
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Edit:
+class Edit(NamedTuple):
     """Replace characters ``start`` to ``end`` (exclusive) of the file ``path`` by ``content``."""
 
     path: str
@@ -67,8 +66,7 @@ def place_in(why: str) -> tuple[str, int, str] | None:
     return (match["path"], int(match["row"]), match["text"]) if match else None
 
 
-@dataclass(frozen=True, slots=True)
-class Cell:
+class Cell(NamedTuple):
     """The cell of a notebook that a finding begins in."""
 
     number: int

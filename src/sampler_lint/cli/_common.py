@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -21,9 +22,26 @@ class UsageError(Exception):
 class Parser(argparse.ArgumentParser):
     """A parser whose usage errors name the option that was meant."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(
+        self,
+        formatter_class: type[argparse.HelpFormatter] = argparse.HelpFormatter,
+        **settings: Any,
+    ) -> None:
         """Options are given whole: a new one must not change what an abbreviation means."""
-        super().__init__(**settings, allow_abbrev=False)
+        # Adding an argument makes a formatter, which asks for the terminal unless it is told.
+        untold = functools.partial(formatter_class, width=80)
+        super().__init__(**settings, formatter_class=untold, allow_abbrev=False)
+        self._formatter_class = formatter_class
+
+    def format_usage(self) -> str:
+        """The usage, as wide as the terminal."""
+        self.formatter_class = self._formatter_class
+        return super().format_usage()
+
+    def format_help(self) -> str:
+        """The help, as wide as the terminal."""
+        self.formatter_class = self._formatter_class
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         """Exit with ``message`` and, of an unknown option, the nearest one that there is."""

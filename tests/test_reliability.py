@@ -361,7 +361,7 @@ def test_as_a_user_who_may_not_read_or_write() -> None:
         (root / "secret.py").chmod(0)
         (root / "closed").chmod(0)
         program = (
-            "import os, sys; from sampler_lint.cli import main\n"
+            "import hashlib, os, sys; from sampler_lint.cli import main\n"
             "main(['--fix', '--diff', '--no-cache', sys.argv[1] + '/a.py'])\n"  # imports all
             "os.chdir(sys.argv[1]); os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
             "print('--', main(['--cache-dir', 'kept']), flush=True)\n"

@@ -13,7 +13,8 @@ from sampler_lint.source import NOTEBOOK, SourceError
 
 _TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[^/]*_test\.py$)")
 
-_ASKS = re.compile(rb"^if\b(?:[^\n]{0,200}|[^:]{0,200})__name__", re.MULTILINE)
+_ASKS = re.compile(rb"^if\b(?:[^\n]{0,400}|[^:]{0,400})\Z", re.MULTILINE)
+_LONGEST_TEST = 400
 _SEEDS = (b"seed", b"enable_full_determinism")
 _SEEDS_FROM = re.compile(
     rb"(?:seed\w{0,40}|enable_full_determinism)[ \t]*\((?![ \t]*(?:-?[0-9][0-9_]*[ \t]*)?\))"
@@ -109,9 +110,13 @@ class ProgramFiles:
 
     def asks_whether_started(self, path: str) -> bool:
         """Whether the file may have an ``if __name__ …`` at its top level."""
-        if path.endswith(NOTEBOOK):
-            return self.says(path, "__name__")
-        return self.says(path, "__name__") and _ASKS.search(self.data(path)) is not None
+        data = self.data(path)
+        at = data.find(b"__name__")
+        while at >= 0:
+            if path.endswith(NOTEBOOK) or _ASKS.search(data, max(0, at - _LONGEST_TEST), at):
+                return True
+            at = data.find(b"__name__", at + 1)
+        return False
 
     def data(self, path: str) -> bytes:
         """The content of one of the files, parsed or not; nothing of one that cannot be read."""

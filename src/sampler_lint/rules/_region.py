@@ -99,11 +99,11 @@ class Region:
 
 
 class Planned(NamedTuple):
-    """An edit that is certain to be possible, and worked out when it is asked for."""
+    """An edit that nothing speaks against, worked out when it is asked for."""
 
     make: Callable[[], Edit | None]
-    """Works it out with libcst; None if nothing needs to change after all. May raise
-    :class:`RegionError`."""
+    """Works it out with libcst; None if nothing needs to change after all. Raises
+    :class:`RegionError` if libcst cannot read the place: then there is no fix."""
     expected: Edit | None = None
     """The edit where it is known beforehand; None for one that takes no character away."""
 

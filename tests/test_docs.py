@@ -32,7 +32,9 @@ def test_generated_documentation_is_current():
     assert not stale, f"run python -m sampler_lint.dev docs: {sorted(stale)}"
 
 
-def test_a_stale_page_is_noticed_and_written(tmp_path):
+def test_a_stale_page_is_noticed_and_written(tmp_path, monkeypatch):
+    some = [rule for rule in every_rule() if rule.code in {"SMP101", "SMP301"}]
+    monkeypatch.setattr(docs, "every_rule", lambda: some)
     (tmp_path / "fixtures").symlink_to(FIXTURES)
     (tmp_path / "README.md").write_text("a\n<!-- BEGIN rules -->\nold\n<!-- END rules -->\nb\n")
     (tmp_path / "docs" / "rules").mkdir(parents=True)
@@ -44,7 +46,7 @@ def test_a_stale_page_is_noticed_and_written(tmp_path):
         "README.md",
         "docs/frameworks.md",
         "docs/rules/smp999.md",
-        *(docs.page_of(rule) for rule in every_rule()),
+        *(docs.page_of(rule) for rule in some),
     }
     docs.write(tmp_path, stale)
     assert docs.stale(tmp_path) == {}

@@ -6,6 +6,8 @@ import ast
 import json
 import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -58,7 +60,9 @@ def project(tmp_path, monkeypatch):
 
 def place_in_cell():
     """Where the fixture's one finding stands: its cell, its row there and its column."""
-    (finding,) = engine.check([str(FIXTURE / "bad")]).findings
+    with tempfile.TemporaryDirectory() as folder:  # here it is one of many programs
+        Path(folder, "train.py").write_text(program("bad"))
+        (finding,) = engine.check([folder]).findings
     row = finding.start.row
     for number, cell in enumerate(cells_of(program("bad")), 3):
         if row <= len(cell):

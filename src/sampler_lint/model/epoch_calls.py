@@ -151,7 +151,7 @@ def calls_for(model: Model, found: EpochLoop, wanted: list[Carrier]) -> Calls:
                 for v in values
             )
     classes = {c.sampler.cls for c in wanted} | {found.inner.loader.cls}
-    unclear |= any(isinstance(cls, Class) and _sets_epoch_itself(cls) for cls in classes)
+    unclear |= any(isinstance(cls, Class) and sets_epoch_itself(cls) for cls in classes)
     return Calls(hits, unclear)
 
 
@@ -159,7 +159,7 @@ def _forwards(call: Call) -> bool:
     return isinstance(call.scope, Function) and "set_epoch" in call.scope.name
 
 
-def _sets_epoch_itself(cls: Class) -> bool:
+def sets_epoch_itself(cls: Class) -> bool:
     """Whether a loader or sampler moves its own epoch on, outside ``set_epoch``."""
     for scope in scopes_inside(cls):
         if isinstance(scope, Function) and scope.name in {"set_epoch", "__init__"}:

@@ -7,7 +7,12 @@ from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model.arguments import passed
-from sampler_lint.model.epoch_calls import EpochSet, EpochSets, called_epoch_sets
+from sampler_lint.model.epoch_calls import (
+    EpochSet,
+    EpochSets,
+    called_epoch_sets,
+    sets_epoch_itself,
+)
 from sampler_lint.model.epochs import EpochLoop, epoch_expression, epoch_loops, trains
 from sampler_lint.model.facts import (
     Attr,
@@ -27,7 +32,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import Lit, Obj, Unknown, Value
-from sampler_lint.model.linked import BATCH_SAMPLER, Model, scopes_inside
+from sampler_lint.model.linked import BATCH_SAMPLER, Model
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import (
@@ -172,7 +177,7 @@ def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> str | None
         if isinstance(obj, Obj)
     }
     for cls, _ in ours:
-        if isinstance(cls, Class) and _sets_epoch_itself(cls):
+        if isinstance(cls, Class) and sets_epoch_itself(cls):
             return f"{cls.name} itself"
     near = {scope.module for scope in found.scopes}
     near.update(site.scope.module for _, site in ours if site is not None)
@@ -213,20 +218,6 @@ def _epoch_sets(model: Model) -> EpochSets:
                 places.append(EpochSet(store.scope, store.stmt, store.target.value))
         known = model.memo[_epoch_sets] = EpochSets(model, places)
     return known
-
-
-def _sets_epoch_itself(cls: Class) -> bool:
-    """Whether a loader or sampler class advances its own epoch outside ``set_epoch``."""
-    for scope in scopes_inside(cls):
-        if isinstance(scope, Function) and scope.name in {"set_epoch", "__init__"}:
-            continue
-        for call in scope.calls:
-            if isinstance(call.func, Attr) and "set_epoch" in call.func.name:
-                return True
-        for store in scope.stores:
-            if isinstance(store.target, Attr) and store.target.name == "epoch":
-                return True
-    return False
 
 
 # --------------------------------------------------------------------------- finding and fix

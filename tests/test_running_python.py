@@ -878,3 +878,11 @@ def test_nothing_grows_without_end(tmp_path: Path, body: str) -> None:
     code = f"def run():\n b = [1]\n for i in range(60):\n  {body}\n return len(b)\nX = run()"
     with pytest.raises(CannotTellError):
         interpreted(tmp_path, code)
+
+
+def test_of_several_classes_those_are_read_that_are_asked_about(tmp_path: Path) -> None:
+    """What defines the next one may be a big file."""
+    source = "from big import Big\nX = isinstance([1], ({}, Big))\n"
+    assert interpreted(tmp_path, source.format("list"), big="Big = {}[0]\n") is True
+    with pytest.raises(RaisedError):
+        interpreted(tmp_path, source.format("int"), big="Big = {}[0]\n")

@@ -745,8 +745,9 @@ class Interpreter:
         callee = self.value(node.func, frame)
         if library.is_silent(callee):
             return UNKNOWN
+        kinds = _kinds(node) if library.is_isinstance(callee) else None
         args: list[Any] = []
-        for arg in node.args:
+        for arg in node.args if kinds is None else node.args[:1]:
             if isinstance(arg, ast.Starred):
                 args += self.listed(self.value(arg.value, frame))
             else:
@@ -761,6 +762,8 @@ class Interpreter:
             else:
                 raise CannotTellError("**")
         try:
+            if kinds is not None:
+                return any(self.call(callee, [*args, self.value(k, frame)], {}) for k in kinds)
             return self.call(callee, args, keywords)
         except (
             TypeError,
@@ -992,6 +995,17 @@ class Interpreter:
         self.steps += 1
         if self.steps > _STEPS:
             raise CannotTellError("whether it ends")
+
+
+def _kinds(node: ast.Call) -> list[ast.expr] | None:
+    """The classes of ``isinstance(x, (A, B))``, to be asked about one after the other.
+
+    The first tells mostly, and the next may be in a big file.
+    """
+    if len(node.args) != 2 or node.keywords or not isinstance(node.args[1], ast.Tuple):
+        return None
+    kinds = node.args[1].elts
+    return None if any(isinstance(kind, ast.Starred) for kind in kinds) else kinds
 
 
 _LOGGER = re.compile(r"^_*(rank_?zero_?|module_?)?log(ger|ging)?$", re.IGNORECASE)

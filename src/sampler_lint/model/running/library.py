@@ -67,6 +67,11 @@ def is_silent(callee: Any) -> bool:
     return isinstance(callee, External) and callee.dotted.startswith(_SILENT)
 
 
+def is_isinstance(callee: Any) -> bool:
+    """Whether it is the builtin function."""
+    return isinstance(callee, External) and callee.dotted == "builtins.isinstance"
+
+
 def check_size(op: str, left: Any, right: Any) -> None:
     """Stop before the result of an operator gets too large.
 

@@ -223,6 +223,31 @@ def test_not_in_the_settings_of_another_script(tmp_path: Path) -> None:
     assert seed_at(tmp_path / "c", script, train=train, maker=maker) is None
 
 
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        ("cfg.seed", "cfg.seed"),
+        ("cfg.train.seed + 1", "cfg.train.seed"),
+        ("cfg['train.seed']", "cfg['train.seed']"),
+        ("opts.seed", None),
+        ("opts['seed']", None),
+        ("cfg['seed', 0]", None),
+    ],
+)
+def test_in_another_file_by_a_name_that_the_scope_has(
+    tmp_path: Path, given: str, code: str | None
+) -> None:
+    """A file that seeds by other names is not even parsed."""
+    source = f"import other\ndef f(cfg):\n    {PROBE}\nf(read())\n"
+    other = f"import torch\ndef g(cfg, opts):\n    torch.manual_seed({given})\n"
+    made = tree(tmp_path, source, other=other)
+    probe = made.probe("x")
+    module = made.project.module_of(probe.scope)
+    seed = seed_names.in_scope(made.model, module, probe.scope, probe)
+    assert (seed and seed.code) == code
+    assert made.project.is_parsed(str(tmp_path / "other.py")) is not given.startswith("opts")
+
+
 def test_on_self(tmp_path: Path) -> None:
     source = f"""
         class Trainer:

@@ -383,13 +383,21 @@ def test_a_fix_that_cannot_be_written(buggy, capsys):
     ],
     ids=["plain", "crlf", "bom", "no-newline-at-end", "latin-1-form-feed"],
 )
-@pytest.mark.parametrize("name", ["train.py", "a b.py", 'q"\\ü.py'])
-def test_diff_is_what_fix_does(project, name, change):
-    path = project / name
+def test_diff_is_what_fix_does(project, change):
+    patches(project / "train.py", change)
+
+
+@pytest.mark.parametrize("name", ["a b.py", 'q"\\ü.py'])
+def test_diff_names_the_file_for_git(project, name):
+    patches(project / name, lambda data: data)
+
+
+def patches(path, change):
+    """What ``--diff`` prints for git is what ``--fix`` does."""
     before = change(BAD)
     path.write_bytes(before)
     subprocess.run(["git", "init", "-q"], check=True)
-    result = run("--diff", name)
+    result = run("--diff", path.name)
     assert result.returncode == 1
     assert result.stderr == b"Would fix 1 finding in 1 file; none left.\n"
     assert path.read_bytes() == before
@@ -400,7 +408,7 @@ def test_diff_is_what_fix_does(project, name, change):
     assert patched == change(FIXED)
 
     path.write_bytes(before)
-    assert run("--fix", name).returncode == 0
+    assert run("--fix", path.name).returncode == 0
     assert path.read_bytes() == patched
 
 

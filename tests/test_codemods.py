@@ -111,6 +111,24 @@ def test_a_constructor_takes_the_seed_too(tmp_path):
     assert "Batches([1], 4, seed=args.seed)" in text
 
 
+def test_a_line_broken_in_another_file_drops_no_comment(tmp_path):
+    call = "loader = data.make([" + ", ".join("1" * 25) + "])"
+    main = MAIN.replace("train(make([1, 2], 4))", f"{call}\n    train(loader)")
+    files = {
+        "data.py": TORCH + "def make(data):\n    sampler = DistributedSampler(data)\n"
+        "    return DataLoader(data, sampler=sampler)\n",
+        "main.py": "# where it starts\n" + TORCH + "import data\n\n\ndef train(loader):\n"
+        "    for batch in loader:\n        batch.backward()\n" + main,
+    }
+    tree = write_tree(tmp_path, {name: text.encode() for name, text in files.items()})
+    (finding,) = engine.check([str(tree)], Options(select=("SMP201",))).findings
+    assert finding.fix.applicability is Applicability.SAFE
+    engine.fix([str(tree)], Options(select=("SMP201",)))
+    after = read_tree(tree)["main.py"].decode()
+    assert "# where it starts\n" in after
+    assert re.search(r"data\.make\(\n +\[1, .* 1\], seed=args\.seed\n +\)", after)
+
+
 # comments
 
 

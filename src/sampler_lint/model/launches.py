@@ -96,18 +96,21 @@ class Launches:
         using = {path for path, _ in users}
         others = (path for path in self._project.files if path not in using)
         return (
-            any(self._is_started(self._parts(path)) for path in self._may_start(leading, part.path))
+            any(
+                self._is_started(self._parts(path))
+                for path in self._may_start(leading - {part.path})
+            )
             and not any(self._looks_up_names(path) for path in leading)
             and all(self._is_dead(user, above | {part}) for user in users)
             and not any(self._names(path, part) for path in others)
             and not _is_installable(self._project, module)
         )
 
-    def _may_start(self, paths: Iterable[str], *others: str) -> list[str]:
-        """Those of the files, the others aside, that something may start: likely ones first."""
+    def _may_start(self, paths: Iterable[str]) -> list[str]:
+        """Those of the files that something may start: likely ones first."""
         files = self._files
-        found = [path for path in paths if path not in others]
-        found.sort(key=lambda path: (len(files.data(path)), path))  # what is short is told soon
+        # What is short is told soon.
+        found = sorted(paths, key=lambda path: (len(files.data(path)), path))
         return [
             *(path for path in found if not files.is_led_to(path)),
             *(path for path in found if files.is_led_to(path) and files.asks_whether_started(path)),

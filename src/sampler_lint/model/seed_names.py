@@ -171,7 +171,10 @@ _AS_ENTRY = rb"[\w.\s\[\]\"'/-]{0,78}\[\s{0,9}[rbu]?[\"'][\w./-]{0,40}\Z"
 
 
 def _may_name(model: Model, module: Module, scope: Scope) -> Callable[[str, bytes], bool]:
-    """Whether a file may spell a seed by a name of the scope; the second says how."""
+    """Tells whether a file may spell a seed by a name of the scope.
+
+    Its second argument is what may stand between the name and ``seed``.
+    """
     names = sorted(re.escape(name.lower().encode()) for name in _settings_in(scope))
     named = rb"(?<![\w.])(?:%b)" % b"|".join(names) if names else b"(?!)"
     own = {module.path}

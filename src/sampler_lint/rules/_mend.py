@@ -297,8 +297,7 @@ def drop_argument(module: Module, call: Call, value: Expr) -> Edit | Planned:
     def make() -> Edit:
         return _argument_edit(Region(module, around), call, value)
 
-    # What goes with the argument may be a comment.
-    return make() if "#" in text_of(module.source, call) else planned(module, around, call, make)
+    return planned(module, around, call, make, drops=True)
 
 
 def _argument_edit(region: Region, call: Call, value: Expr) -> Edit:

@@ -131,6 +131,8 @@ def planned(
     node: Node,
     make: Callable[[], Edit],
     content: str | None = None,
+    *,
+    drops: bool = False,
 ) -> Edit | Planned:
     """The edit that ``make`` works out at a node of a statement, now or when it is asked for.
 
@@ -138,8 +140,9 @@ def planned(
         module: where the statement is.
         around: the statement.
         node: what ``make`` looks for.
-        make: as in :class:`Planned`; it takes no comment away.
+        make: as in :class:`Planned`.
         content: what will stand in the node's place, if ``make`` replaces the whole of it.
+        drops: whether ``make`` may take something out of the node, and a comment with it.
 
     Raises:
         RegionError: ``make`` had to be asked now and cannot tell.
@@ -148,6 +151,8 @@ def planned(
     start, end = offsets(source, node)
     # Before Python 3.12 the positions of what stands in an f-string are not its own.
     if _F_STRING.search(source.text, source.line_starts[max(around.row, 1) - 1], end):
+        return make()
+    if drops and "#" in source.text[start:end]:
         return make()
     expected = None if content is None else Edit(source.path, start, end, content)
     return Planned(make, expected)

@@ -32,7 +32,7 @@ from sampler_lint.model.project import Module
 from sampler_lint.model.requirements import Range
 from sampler_lint.model.signatures import base_inits, of_class
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import after_docstring, fix, insert_first, name_of, text_of
+from sampler_lint.rules._mend import after_docstring, fix, insert_first, name_of
 from sampler_lint.rules._region import Region, insert_lines, line_indent, planned
 
 _PROTOCOL = ("__iter__", "__len__", "set_epoch")
@@ -184,8 +184,7 @@ def _mend(module: Module, call: Call, extra: list[Arg], versions: Range) -> Fix 
     # torch 2.0 demands the argument that torch 2.10 refuses.
     demanded = versions.is_stated and versions.may_be(DEMANDS_DATA_SOURCE)
     applicability = Applicability.UNSAFE if effect or demanded else Applicability.SAFE
-    commented = "#" in text_of(source, call)
-    edit = make() if commented else planned(module, around, call, make)
+    edit = planned(module, around, call, make, drops=True)
     return fix("Drop the argument", applicability, [edit], source)
 
 

@@ -68,7 +68,7 @@ class Seeded(NamedTuple):
 
 def draws(scope: Scope) -> bool:
     """Whether the scope itself draws at random."""
-    return any(last_name(call.func) in _DRAWS for call in scope.calls)
+    return not _DRAWS.isdisjoint(scope.called)
 
 
 def global_draw(model: Model, scope: Scope) -> Call | None:

@@ -174,7 +174,7 @@ def sets_epoch_itself(cls: Class) -> bool:
 def runs_in(model: Model, found: EpochLoop, scope: Scope) -> bool | None:
     """Whether a turn of the loop may run ``scope``; None if that is not known."""
     loop = found.loop
-    todo = [call for call in loop.scope.calls if call.stmt is not None and loop.encloses(call.stmt)]
+    todo = loop.scope.calls_in(loop)
     seen: set[Scope] = set()
     for _ in range(_DEEPEST):
         next_calls: list[Call] = []

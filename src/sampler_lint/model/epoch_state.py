@@ -154,12 +154,7 @@ def lookup(
 
 def _with_inner(method: Function) -> Iterator[Function]:
     yield method
-    for function in method.module.functions:
-        outer: Scope | None = function.outer
-        while outer is not None and outer is not method:
-            outer = outer.outer
-        if outer is method:
-            yield function
+    yield from method.module.inside(method)
 
 
 def _used(function: Function, method: Function) -> Iterator[tuple[str, Class | None]]:

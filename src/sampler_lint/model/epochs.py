@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sampler_lint.model.facts import (
@@ -270,8 +270,7 @@ def _only_evaluated(model: Model, generator: Scope, loader: Obj) -> bool:
         )
     ]
     return bool(calls) and all(
-        any(last_name(other.func) in EVALUATING for other in call.scope.calls)
-        and not _steps(model, call.scope, None, 0)
+        not EVALUATING.isdisjoint(call.scope.called) and not _steps(model, call.scope, None, 0)
         for call in calls
     )
 
@@ -310,12 +309,13 @@ def pass_trains(model: Model, inner: Pass) -> bool:
 
 
 def _steps(model: Model, scope: Scope, within: Stmt | None, depth: int) -> bool:
-    calls = [
-        call
-        for call in scope.calls
-        if within is None or (call.stmt is not None and within.encloses(call.stmt))
-    ]
-    if any(last_name(call.func) in _TRAINING_CALLS for call in calls):
+    if within is None:
+        calls = scope.calls
+        names: Iterable[str | None] = scope.called
+    else:
+        calls = scope.calls_in(within)
+        names = (last_name(call.func) for call in calls)
+    if not _TRAINING_CALLS.isdisjoint(names):
         return True
     if depth >= 3:
         return False

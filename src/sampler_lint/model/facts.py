@@ -10,6 +10,7 @@ No rule is known here, and no other file is read.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
@@ -408,6 +409,8 @@ class Scope(Node):
     """A module, class or function body."""
 
     __slots__ = (
+        "_called",
+        "_calls_by_order",
         "bindings",
         "body",
         "calls",
@@ -441,6 +444,32 @@ class Scope(Node):
     loops: list[Loop]
     iterated: list[tuple[Expr, Stmt]]
     """What ``for``, comprehensions, ``yield from`` and ``iter()`` iterate over, and where."""
+    _called: frozenset[str]
+    _calls_by_order: list[tuple[int, int]]
+
+    @property
+    def called(self) -> frozenset[str]:
+        """The last names of what the scope itself calls."""
+        known: frozenset[str] | None = getattr(self, "_called", None)
+        if known is None:
+            names = (last_name(call.func) for call in self.calls)
+            known = self._called = frozenset(name for name in names if name is not None)
+        return known
+
+    def calls_in(self, stmt: Stmt) -> list[Call]:
+        """The scope's own calls in a statement and in those inside it."""
+        if stmt.scope is not self:
+            return []
+        known: list[tuple[int, int]] | None = getattr(self, "_calls_by_order", None)
+        if known is None:
+            known = self._calls_by_order = sorted(
+                (call.stmt.order, index)
+                for index, call in enumerate(self.calls)
+                if call.stmt is not None and call.stmt.scope is self
+            )
+        first = bisect_left(known, (stmt.order, -1))
+        last = bisect_left(known, (stmt.last_order + 1, -1))
+        return [self.calls[index] for index in sorted(index for _, index in known[first:last])]
 
     @property
     def qualname(self) -> str:
@@ -558,7 +587,15 @@ class Class(Scope):
 class ModuleFacts(Scope):
     """The facts of one file."""
 
-    __slots__ = ("_imports", "_inside", "all_calls", "classes", "functions", "star_imports")
+    __slots__ = (
+        "_imports",
+        "_inside",
+        "_stores_by_name",
+        "all_calls",
+        "classes",
+        "functions",
+        "star_imports",
+    )
     kind = "module"
     functions: list[Function]
     """Every function and method, nested ones too, in reading order."""
@@ -566,6 +603,7 @@ class ModuleFacts(Scope):
     all_calls: list[Call]
     _inside: dict[Scope, list[Function]]
     _imports: list[tuple[str, Binding]]
+    _stores_by_name: dict[str, list[Store]]
     star_imports: list[tuple[str, int]]
     """``from X import *``: dotted name and level."""
 
@@ -591,19 +629,30 @@ class ModuleFacts(Scope):
             ]
         return known
 
-    def inside(self, cls: Class) -> list[Function]:
-        """The functions in a class of this file, nested ones too, in reading order."""
-        by_class: dict[Scope, list[Function]] | None = getattr(self, "_inside", None)
-        if by_class is None:
-            # One pass for all classes: a pass for each would be quadratic in a long file.
-            by_class = self._inside = {}
+    def inside(self, scope: Class | Function) -> list[Function]:
+        """The functions in a class or function of this file, nested ones too, in reading order."""
+        by_scope: dict[Scope, list[Function]] | None = getattr(self, "_inside", None)
+        if by_scope is None:
+            # One pass for all scopes: a pass for each would be quadratic in a long file.
+            by_scope = self._inside = {}
             for function in self.functions:
                 outer = function.outer
                 while outer is not None:
-                    if isinstance(outer, Class):
-                        by_class.setdefault(outer, []).append(function)
+                    by_scope.setdefault(outer, []).append(function)
                     outer = outer.outer
-        return by_class.get(cls, [])
+        return by_scope.get(scope, [])
+
+    @property
+    def stores_by_name(self) -> dict[str, list[Store]]:
+        """What is stored in attributes in any scope, by the attribute's name."""
+        known: dict[str, list[Store]] | None = getattr(self, "_stores_by_name", None)
+        if known is None:
+            known = self._stores_by_name = {}
+            for scope in self.scopes:
+                for store in scope.stores:
+                    if isinstance(store.target, Attr):
+                        known.setdefault(store.target.name, []).append(store)
+        return known
 
 
 # --------------------------------------------------------------------------- walking

@@ -34,8 +34,13 @@ class ProgramFiles:
         self._files = [(program, path) for program, path in self._find() if not self._is_test(path)]
         """Each file with its program; a script may start several."""
         self._programs: dict[str, set[str]] = {}
+        self._paths: dict[str, dict[str, int]] = {}
+        """The paths of each program, numbered."""
         for program, path in self._files:
             self._programs.setdefault(path, set()).add(program)
+            paths = self._paths.setdefault(program, {})
+            paths.setdefault(path, len(paths))
+        self._may_store: dict[tuple[str, str], bool] = {}
 
     def _find(self) -> Iterator[tuple[str, str]]:
         project = self.model.project
@@ -153,22 +158,27 @@ class ProgramFiles:
 
     def saying_seed(self, program: str) -> Iterator[str]:
         """The files of a program that say ``seed``, somehow spelled."""
-        for each, path in self._files:
-            if each == program:
-                data = self.data(path)
-                if b"seed" in data or b"SEED" in data or b"Seed" in data:
-                    yield path
+        for path in self._paths.get(program, ()):
+            data = self.data(path)
+            if b"seed" in data or b"SEED" in data or b"Seed" in data:
+                yield path
 
-    def storing(self, program: str, name: str, among: Container[str] | None) -> Iterator[Module]:
+    def storing(self, program: str, name: str, among: Iterable[str] | None) -> Iterator[Module]:
         """The files of a program, or some of them, that may assign to an attribute of that name."""
         if among is None:
             yield from self.holding(program, _storing(name))
             return
-        for each, path in self._files:
-            if each == program and path in among and _storing(name)(self.data(path)):
-                module = self.model.project.module_at(path)
-                if module is not None:
-                    yield module
+        numbers = self._paths.get(program, {})
+        for path in sorted(numbers.keys() & among, key=numbers.__getitem__):
+            module = self.model.project.module_at(path) if self._stores(path, name) else None
+            if module is not None:
+                yield module
+
+    def _stores(self, path: str, name: str) -> bool:
+        known = self._may_store.get((path, name))
+        if known is None:
+            known = self._may_store[path, name] = _storing(name)(self.data(path))
+        return known
 
     @property
     def programs(self) -> list[str]:

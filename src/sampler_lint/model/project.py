@@ -122,11 +122,16 @@ class Module:
     @cached_property
     def is_script(self) -> bool:
         """Whether the file is made to be started: it has a main guard, or prints on its own."""
-        return any(
-            isinstance(stmt, If)
-            and any(isinstance(node, Name) and node.id == "__name__" for node in walk(stmt.test))
-            for stmt in self.facts.body
-        ) or any(last_name(call.func) == "print" for call in self.facts.calls)
+        return (
+            any(
+                isinstance(stmt, If)
+                and any(
+                    isinstance(node, Name) and node.id == "__name__" for node in walk(stmt.test)
+                )
+                for stmt in self.facts.body
+            )
+            or "print" in self.facts.called
+        )
 
     def says(self, word: str) -> bool:
         """Whether a word is somewhere in the file's text."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from sampler_lint.model.facts import (
     Attr,
@@ -28,6 +28,7 @@ from sampler_lint.model.facts import (
 from sampler_lint.model.flow import MISSING, passed, self_class
 from sampler_lint.model.linked import Model
 from sampler_lint.model.program_files import files_storing
+from sampler_lint.model.project import Module
 
 #: ``rank`` and what is put before it; the ranks of tensor, pipeline or expert parallelism share
 #: their data, so they are not meant here.
@@ -95,6 +96,9 @@ def differs(model: Model, expr: Expr, scope: Scope) -> RankTerm | None:
 def parameter_differs(model: Model, function: Function, param: Param) -> RankTerm | None:
     """The same for what the tree passes for a parameter."""
     return _Slice(model).parameter(function, param, 0)
+
+
+_StoresByOwner: TypeAlias = "dict[object, list[tuple[int, Store]]]"
 
 
 class _Slice:
@@ -182,12 +186,27 @@ class _Slice:
         return self._first(
             self._store(store, hops)
             for module in files_storing(self.model, here, name, self_class(owner))
-            for found in module.facts.scopes
-            for store in found.stores
-            if isinstance(store.target, Attr)
-            and store.target.name == name
-            and self._is_same_owner(store, owner)
+            for store in self._stores(module, name, owner)
         )
+
+    def _stores(self, module: Module, name: str, owner: Expr) -> list[Store]:
+        """What a file stores in an attribute of that name of that thing, in reading order."""
+        by_owner: dict[object, _StoresByOwner] = self.model.memo.setdefault(_Slice, {})
+        known = by_owner.get((module, name))
+        if known is None:
+            # Many classes of a long file may have the attribute: each asks for its own stores.
+            known = by_owner[module, name] = {}
+            for number, store in enumerate(module.facts.stores_by_name.get(name, ())):
+                assert isinstance(store.target, Attr)
+                target = store.target.value
+                whose = self_class(target) or last_name(target)
+                known.setdefault(whose, []).append((number, store))
+        cls = self_class(owner)
+        if cls is None:
+            named = last_name(owner)
+            return [store for _, store in known.get(named, ())] if named is not None else []
+        found = [entry for base in self.model.flow.mro(cls) for entry in known.get(base, ())]
+        return [store for _, store in sorted(found, key=lambda entry: entry[0])]
 
     def _store(self, store: Store, hops: int) -> RankTerm | None:
         if store.value is None or store.path:
@@ -197,14 +216,6 @@ class _Slice:
         ):
             return None
         return self.of(store.value, store.scope, store.value, hops)
-
-    def _is_same_owner(self, store: Store, owner: Expr) -> bool:
-        assert isinstance(store.target, Attr)
-        target = store.target.value
-        cls, stored = self_class(owner), self_class(target)
-        if cls is not None or stored is not None:
-            return cls is not None and stored is not None and stored in self.model.flow.mro(cls)
-        return last_name(owner) is not None and last_name(owner) == last_name(target)
 
     def _call(self, call: Call, scope: Scope, whole: Expr, hops: int) -> RankTerm | None:
         name = last_name(call.func) or ""

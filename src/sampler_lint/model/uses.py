@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from sampler_lint.model.facts import (
     Assign,
@@ -18,6 +19,7 @@ from sampler_lint.model.facts import (
     For,
     Function,
     If,
+    ModuleFacts,
     Name,
     Scope,
     Stmt,
@@ -26,9 +28,7 @@ from sampler_lint.model.facts import (
     With,
     children,
     expressions,
-    last_name,
     statements,
-    walk,
 )
 from sampler_lint.model.flow import Obj, Unknown, self_class
 from sampler_lint.model.linked import Model
@@ -82,34 +82,24 @@ def _name_is_handed_on(model: Model, obj: Obj, target: Name) -> bool:
         return True
     if owner.outer is None and _is_imported(model, target.id):
         return True
+    return not _handed_on(model, owner, target.id).isdisjoint({obj.site, None})
 
-    def is_it(expr: Expr) -> bool:
-        if not isinstance(expr, Name) or expr.id != target.id:
-            return False
-        values = model.flow.values(expr)
-        return any(
-            isinstance(value, Unknown) or (isinstance(value, Obj) and value.site is obj.site)
-            for value in values
+
+def _handed_on(model: Model, owner: Scope, name: str) -> frozenset[Call | None]:
+    """What the variable of a scope holds where it is handed on, by the call that builds it.
+
+    None stands for what is not known.
+    """
+    known: dict[object, frozenset[Call | None]] = model.memo.setdefault(_handed_on, {})
+    if (owner, name) not in known:
+        known[owner, name] = frozenset(
+            value.site if isinstance(value, Obj) else None
+            for scope, read in _escaping_from(model, owner.module).names.get(name, ())
+            if scope is owner or _sees(scope, owner, name)
+            for value in model.flow.values(read)
+            if isinstance(value, Unknown) or (isinstance(value, Obj) and value.site is not None)
         )
-
-    return any(
-        _escapes_from(scope, is_it, _mentions(model, scope).get(target.id, ()))
-        for scope in owner.module.scopes
-        if scope is owner or _sees(scope, owner, target.id)
-    )
-
-
-def _mentions(model: Model, scope: Scope) -> dict[str, list[Stmt]]:
-    """The statements of the scope by the names in them."""
-    known: dict[Scope, dict[str, list[Stmt]]] = model.memo.setdefault(_mentions, {})
-    if scope in known:
-        return known[scope]
-    found = known[scope] = {}
-    for stmt in statements(scope.body):
-        parts = (node for expr in expressions(stmt) for node in walk(expr))
-        for name in {node.id for node in parts if isinstance(node, Name)}:
-            found.setdefault(name, []).append(stmt)
-    return found
+    return known[owner, name]
 
 
 def _is_imported(model: Model, name: str) -> bool:
@@ -155,24 +145,47 @@ def _attribute_is_handed_on(model: Model, target: Attr) -> bool:
         for base in model.flow.mro(cls)
     ):
         return True
-    spelled = re.compile(rf"['\"]{re.escape(target.name)}['\"]")
-
-    def is_it(expr: Expr) -> bool:
-        if not isinstance(expr, Attr) or expr.name != target.name:
-            return False
-        reader = self_class(expr.value)
-        return reader is None or cls in model.flow.mro(reader) or reader in model.flow.mro(cls)
-
     program = model.project.program_of(model.module_of(cls))
-    return any(
-        spelled.search(module.source.text)
-        or any(
-            _escapes_from(scope, is_it, statements(scope.body))
-            for scope in module.facts.scopes
-            if any(read.name == target.name for read in scope.reads)
+    if target.name in _quoted(model, program):
+        return True
+    readers, above = _readers(model, program, target.name)
+    return None in readers or cls in above or not readers.isdisjoint(model.flow.mro(cls))
+
+
+def _quoted(model: Model, program: str) -> frozenset[str]:
+    """The names that the files of a program hold in quotes."""
+    known: dict[str, frozenset[str]] = model.memo.setdefault(_quoted, {})
+    if program not in known:
+        known[program] = frozenset(
+            name
+            for module in model.project.modules_in(program)
+            for name in _QUOTED.findall(module.source.text)
         )
-        for module in model.project.modules_in(program)
-    )
+    return known[program]
+
+
+_QUOTED = re.compile(r"['\"](\w+)(?=['\"])")
+
+
+def _readers(
+    model: Model, program: str, name: str
+) -> tuple[frozenset[Class | None], frozenset[object]]:
+    """The classes that hand on such an attribute of theirs, and all that these derive from.
+
+    None stands for what is read of anything else than ``self``.
+    """
+    known: dict[object, tuple[frozenset[Class | None], frozenset[object]]]
+    known = model.memo.setdefault(_readers, {})
+    if (program, name) not in known:
+        readers = frozenset(
+            self_class(read.value)
+            for module in model.project.modules_in(program)
+            for read in _escaping_from(model, module.facts).attributes.get(name, ())
+        )
+        classes = (cls for cls in readers if cls is not None)
+        above = frozenset(base for cls in classes for base in model.flow.mro(cls))
+        known[program, name] = readers, above
+    return known[program, name]
 
 
 #: Bases outside the tree that read no attribute they do not set.
@@ -182,38 +195,43 @@ _PASSIVE = ("torch.nn.", "pytorch_lightning.", "lightning.")
 # --------------------------------------------------------------------------- contexts
 
 
-def _escapes_from(scope: Scope, is_it: Callable[[Expr], bool], stmts: Iterable[Stmt]) -> bool:
-    """Whether it escapes in a default of the scope's parameters, or in some of its statements."""
-    defaults = (
-        [param.default for param in scope.params if param.default is not None]
-        if isinstance(scope, Function)
-        else []
-    )
-    if any(_escapes(default, is_it) for default in defaults):
-        return True
-    return any(_is_read(stmt, is_it) for stmt in stmts)
+class _Escaping(NamedTuple):
+    """The names and attributes of a file whose values something else may get hold of."""
+
+    names: dict[str, list[tuple[Scope, Name]]]
+    attributes: dict[str, list[Attr]]
 
 
-def _is_read(stmt: Stmt, is_it: Callable[[Expr], bool]) -> bool:
+def _escaping_from(model: Model, facts: ModuleFacts) -> _Escaping:
+    known: dict[ModuleFacts, _Escaping] = model.memo.setdefault(_Escaping, {})
+    if facts not in known:
+        found = known[facts] = _Escaping({}, {})
+        for scope in facts.scopes:
+            read = {attribute.name for attribute in scope.reads}
+            params = scope.params if isinstance(scope, Function) else ()
+            parts = [(param.default, True) for param in params if param.default is not None]
+            parts += (part for stmt in statements(scope.body) for part in _parts(stmt))
+            for expr in _escaping(parts):
+                if isinstance(expr, Name):
+                    found.names.setdefault(expr.id, []).append((scope, expr))
+                elif expr.name in read:
+                    found.attributes.setdefault(expr.name, []).append(expr)
+    return known[facts]
+
+
+def _parts(stmt: Stmt) -> Iterator[tuple[Expr, bool]]:
+    """The expressions of a statement, each with whether its own value may escape there."""
     targets = _targets(stmt)
     for expr in expressions(stmt):
-        if any(expr is target for target in targets):
-            if isinstance(stmt, AugAssign) and is_it(expr):
-                return True
-            if _is_set(expr, is_it):
-                continue
-            if any(_escapes(part, is_it) for part in children(expr)):
-                return True
-        elif isinstance(stmt, (If, While)) and expr is stmt.test and is_it(expr):
+        if not any(expr is target for target in targets):
+            yield expr, not (isinstance(stmt, (If, While)) and expr is stmt.test)
             continue
-        elif _escapes(expr, is_it):
-            return True
-    return False
-
-
-def _is_set(target: Expr, is_it: Callable[[Expr], bool]) -> bool:
-    """Whether storing there hands nothing on: ``sampler = …`` and ``sampler.epoch = …``."""
-    return is_it(target) or (isinstance(target, Attr) and is_it(target.value))
+        if isinstance(stmt, AugAssign) and isinstance(expr, (Name, Attr)):
+            yield expr, True
+            continue
+        # Storing hands nothing on: `sampler = …` and `sampler.epoch = …`.
+        for part in children(expr):
+            yield part, not isinstance(expr, Attr)
 
 
 def _targets(stmt: Stmt) -> list[Expr]:
@@ -226,28 +244,35 @@ def _targets(stmt: Stmt) -> list[Expr]:
     return []
 
 
-def _escapes(expr: Expr, is_it: Callable[[Expr], bool]) -> bool:
-    """Whether the value of the expression, or something called in it, may get hold of it."""
-    if is_it(expr):
-        return True
-    if isinstance(expr, Call):
-        if isinstance(expr.func, Attr) and expr.func.name in _SETTERS and is_it(expr.func.value):
-            return any(_escapes(arg.value, is_it) for arg in expr.args)
-        if isinstance(expr.func, Name) and last_name(expr.func) in _LOOKING:
-            return any(not is_it(arg.value) and _escapes(arg.value, is_it) for arg in expr.args)
-        return _escapes(expr.func, is_it) or any(_escapes(arg.value, is_it) for arg in expr.args)
-    if isinstance(expr, (Compare, Unary)):
-        return any(not is_it(part) and _escapes(part, is_it) for part in children(expr))
-    if isinstance(expr, Choice) and expr.kind == "if":
-        assert expr.test is not None
-        looks = is_it(expr.test) or not _escapes(expr.test, is_it)
-        return not looks or any(_escapes(option, is_it) for option in expr.options)
-    return any(_escapes(part, is_it) for part in children(expr))
+def _escaping(parts: Iterable[tuple[Expr, bool]]) -> Iterator[Name | Attr]:
+    """The names and attributes in expressions that something called there may get hold of.
+
+    Each expression is given with whether its own value may escape.
+    """
+    todo = list(parts)
+    while todo:
+        expr, escapes = todo.pop()
+        if escapes and isinstance(expr, (Name, Attr)):
+            yield expr
+        if isinstance(expr, Call):
+            looking = isinstance(expr.func, Name) and expr.func.id in _LOOKING
+            if isinstance(expr.func, Attr) and expr.func.name in _SETTERS:
+                todo.append((expr.func.value, False))
+            elif not looking:
+                todo.append((expr.func, True))
+            todo += ((arg.value, not looking) for arg in expr.args)
+        elif isinstance(expr, Choice) and expr.kind == "if":
+            assert expr.test is not None
+            todo.append((expr.test, False))
+            todo += ((option, True) for option in expr.options)
+        else:
+            looking = isinstance(expr, (Compare, Unary))
+            todo += ((part, not looking) for part in children(expr))
 
 
 def uses_names_by_string(scope: Scope) -> bool:
     """Whether code in the scope reads variables by name, so that no read can be ruled out."""
-    return any(last_name(call.func) in _BY_STRING for call in scope.calls)
+    return not _BY_STRING.isdisjoint(scope.called)
 
 
 _BY_STRING = frozenset({"locals", "globals", "vars", "eval", "exec"})

@@ -385,9 +385,8 @@ def _passes_by_site(model: Model) -> dict[int, dict[int, Pass]]:
 
 def _is_without_gradients(found: Pass) -> bool:
     """Whether a pass is made under ``no_grad`` or on a model that was told to evaluate."""
-    words = {last_name(call.func) for call in found.scope.calls}
-    words.update(last_name(d) for d in getattr(found.scope, "decorators", ()))
-    return bool(words & EVALUATING)
+    decorators = (last_name(d) for d in getattr(found.scope, "decorators", ()))
+    return not (EVALUATING.isdisjoint(found.scope.called) and EVALUATING.isdisjoint(decorators))
 
 
 def _is_named_evaluation(call: Call) -> bool:

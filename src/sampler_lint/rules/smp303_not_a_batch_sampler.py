@@ -104,7 +104,7 @@ def _demands(model: Model) -> Iterator[tuple[Class, Stmt]]:
     """The classes of the objects that a test refuses, with the test."""
     for module in model.modules:
         for scope in module.facts.scopes:
-            if not any(last_name(call.func) == "isinstance" for call in scope.calls):
+            if "isinstance" not in scope.called:
                 continue
             for stmt in statements(scope.body):
                 tested = _refused_unless_batch_sampler(model, stmt)

@@ -20,7 +20,6 @@ from sampler_lint.model.facts import (
     Map,
     Name,
     Raise,
-    Scope,
     Store,
     Unary,
     While,
@@ -293,9 +292,9 @@ def _is_lost(module: Module, function: Function, stmt: Assign, name: str) -> boo
     A name that is read earlier may have served its turn, unless what was read went to the
     attribute of that name, which this assignment was to correct.
     """
-    inner = [f for f in module.facts.functions if _is_inside(f, function)]
+    inner = module.facts.inside(function)
     reads = [read for scope in (function, *inner) for read in name_reads(scope, name)]
-    if any(last_name(call.func) in {"locals", "eval", "exec"} for call in function.calls):
+    if not function.called.isdisjoint({"locals", "eval", "exec"}):
         return False
     loops = [outer for outer in stmt.ancestors() if isinstance(outer, (For, While))]
     for read in reads:
@@ -321,15 +320,6 @@ def _is_lost(module: Module, function: Function, stmt: Assign, name: str) -> boo
         and store.stmt.order > stmt.order
         for store in function.stores
     )
-
-
-def _is_inside(scope: Scope, function: Function) -> bool:
-    outer = scope.outer
-    while outer is not None:
-        if outer is function:
-            return True
-        outer = outer.outer
-    return False
 
 
 def _local(module: Module, cls: Class, function: Function, stmt: Assign, target: Name) -> Suspect:
@@ -483,7 +473,7 @@ def _state_getter(module: Module, cls: Class) -> Iterator[Suspect]:
         read.name
         for method in cls.methods
         if method.name in {"__iter__", "__len__"}
-        for scope in (method, *(f for f in module.facts.functions if _is_inside(f, method)))
+        for scope in (method, *module.facts.inside(method))
         for read in scope.reads
         if self_class(read.value) is cls
     }

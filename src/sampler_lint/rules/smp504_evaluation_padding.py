@@ -132,7 +132,7 @@ def _evaluates(model: Model, scope: Scope, within: Stmt | None) -> bool:
     """Whether code in the scope sums up metrics and takes no sample out again."""
     if not isinstance(scope, Function) or _corrects(model, scope):
         return False
-    counts = any(last_name(call.func) in _COUNTING for call in scope.calls) or any(
+    counts = not _COUNTING.isdisjoint(scope.called) or any(
         isinstance(stmt, AugAssign) and (within is None or within.encloses(stmt))
         for stmt in statements(scope.body)
     )
@@ -148,7 +148,7 @@ def _corrects(model: Model, scope: Scope) -> bool:
 
 
 def _steps(function: Function) -> bool:
-    return any(last_name(call.func) in {"backward", "step", "zero_grad"} for call in function.calls)
+    return not function.called.isdisjoint({"backward", "step", "zero_grad"})
 
 
 def _expects_sharding(model: Model, function: Function) -> Call | None:

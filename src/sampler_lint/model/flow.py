@@ -15,10 +15,10 @@ Two refinements keep real code apart:
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import partial
-from typing import Any, TypeGuard
+from functools import cached_property, partial
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 from sampler_lint.model import catalog
 from sampler_lint.model.arguments import (
@@ -112,6 +112,41 @@ _DEEPEST_HIERARCHY = 64
 _TOO_DEEP = Unknown("a hierarchy too deep to follow")
 
 
+Filling: TypeAlias = "tuple[Expr, Expr, tuple[int, ...]]"
+"""A container, what is put into it, and which part of that it is."""
+
+
+class _Waiting:
+    """Those who wait for what is put into one container, and what has been so far."""
+
+    __slots__ = ("found", "takers")
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[Expr, tuple[int, ...]], None] = {}
+        self.takers: list[Callable[[Expr, tuple[int, ...]], None]] = []
+
+    def take(self, taker: Callable[[Expr, tuple[int, ...]], None]) -> None:
+        self.takers.append(taker)
+        for source, path in tuple(self.found):
+            taker(source, path)
+
+    def tell(self, source: Expr, path: tuple[int, ...]) -> None:
+        if (source, path) not in self.found:
+            self.found[source, path] = None
+            for taker in tuple(self.takers):
+                taker(source, path)
+
+
+class _Stars(NamedTuple):
+    """The files whose names star imports bring to a file, the last import first."""
+
+    files: list[ModuleFacts]
+    named: dict[str, int]
+    """The first of the files that brings each name as its own."""
+    deeper: list[int]
+    """The files that have star imports themselves."""
+
+
 class Flow(Solver):
     """Answers where the values of an expression come from."""
 
@@ -124,6 +159,10 @@ class Flow(Solver):
         self._completions: dict[tuple[Partial, Call], Call] = {}
         self._partials_within: dict[Call, int] = {}
         self._callers: dict[Function, dict[tuple[Call, Value | None, Function], None]] = {}
+        self._waiting: dict[object, dict[Expr, _Waiting]] = {}
+        self._stores_by_key: dict[ModuleFacts, dict[object, list[tuple[int, Store]]]] = {}
+        self._stars: dict[ModuleFacts, _Stars] = {}
+        self._star_sources: dict[tuple[ModuleFacts, str], ModuleFacts | None] = {}
 
     def values(self, expr: Expr) -> frozenset[Value]:
         """Every value ``expr`` may have; contains :class:`Unknown` where some are not known."""
@@ -200,7 +239,7 @@ class Flow(Solver):
 
     def _start_global(self, facts: Scope, name: str, var: Var) -> None:
         """A name bound nowhere in its file: from a star import, or a builtin."""
-        owner = self._star_source(facts.module, name, set())
+        owner = self._star_source(facts.module, name)
         if owner is not None:
             self._flow(self._own_variable(owner, name), var)
             return
@@ -216,25 +255,56 @@ class Flow(Solver):
         else:
             self._add(var, Ext(name))
 
-    def _star_source(
-        self, facts: ModuleFacts, name: str, seen: set[ModuleFacts]
-    ) -> ModuleFacts | None:
+    def _star_source(self, facts: ModuleFacts, name: str) -> ModuleFacts | None:
         """The file whose variable ``name`` a star import brings; the last import wins."""
-        seen.add(facts)
+        known = self._star_sources
+        seen = {facts}
+        found = None
+        way = [] if (facts, name) in known else [(facts, self._star_imported(facts, name))]
+        while way and found is None:
+            for other, is_its_own in way[-1][1]:
+                found = other if is_its_own else known.get((other, name))
+                if found is not None:
+                    break
+                if other not in seen and (other, name) not in known:
+                    seen.add(other)
+                    way.append((other, self._star_imported(other, name)))
+                    break
+            else:
+                way.pop()
+        if (facts, name) not in known:
+            # Where nothing is found, nothing is in all that was looked at.
+            known.update(((each, name), found) for each in ([e for e, _ in way] or seen))
+        return known[facts, name]
+
+    def _star_imported(self, facts: ModuleFacts, name: str) -> Iterator[tuple[ModuleFacts, bool]]:
+        """The files that may bring a name by a star import, and whether it is their own."""
+        stars = self._stars.get(facts)
+        if stars is None:
+            stars = self._stars[facts] = self._find_stars(facts)
+        first = stars.named.get(name)
+        for number in stars.deeper:
+            if first is not None and number >= first:
+                break
+            if _is_exported(stars.files[number], name):
+                yield stars.files[number], False
+        if first is not None:
+            yield stars.files[first], True
+
+    def _find_stars(self, facts: ModuleFacts) -> _Stars:
+        stars = _Stars([], {}, [])
         module = self.project.module_of(facts)
         for target, level in reversed(facts.star_imports):
             path = self.project.find(target, module, level)
             other = self.project.module_telling(path) if path is not None else None
-            if other is None or other.facts in seen:
+            if other is None or other.facts is facts:
                 continue
-            if not _is_exported(other.facts, name):
-                continue
-            if name in other.facts.bindings:
-                return other.facts
-            deeper = self._star_source(other.facts, name, seen)
-            if deeper is not None:
-                return deeper
-        return None
+            if other.facts.star_imports:
+                stars.deeper.append(len(stars.files))
+            for name in _exported(other.facts):
+                stars.named.setdefault(name, len(stars.files))
+            stars.files.append(other.facts)
+        return stars
 
     def _binding(self, binding: Binding, scope: Scope) -> Var:
         return self._get(binding, partial(self._start_binding, binding, scope))
@@ -389,24 +459,45 @@ class Flow(Solver):
         node = pack.node
         if isinstance(node, Comp) or node.kind != "list":
             return
-        for call in node.scope.module.all_calls:
-            func = call.func
-            if isinstance(func, Attr) and func.name == "append" and call.positional:
-                self._flow_if(self._expr(func.value), pack, call.positional[0], (), var)
+        facts = node.scope.module
+        self._fill_from(
+            ("appended", facts),
+            lambda: (
+                (call.func.value, call.positional[0], ())
+                for call in facts.all_calls
+                if isinstance(call.func, Attr) and call.func.name == "append" and call.positional
+            ),
+            pack,
+            var,
+        )
 
-    def _flow_if(
-        self, receiver: Var, wanted: Pack | Table, source: Expr, path: tuple[int, ...], var: Var
+    def _fill_from(
+        self, key: object, fillings: Callable[[], Iterable[Filling]], held: Pack | Table, var: Var
     ) -> None:
-        """Let ``source`` flow into ``var`` once ``receiver`` is seen to hold the container."""
+        """Let flow into ``var`` what is put into the container ``held``.
 
-        def sink(value: Value) -> None:
-            if isinstance(value, type(wanted)) and value.node is wanted.node:
-                if path:
-                    self._flow(self._part(self._expr(source), path), var)
-                else:
-                    self._flow_inside(wanted, source, var)
+        ``fillings`` are asked for once for each key: each is told what its receiver holds, and
+        finds by that who waits for what is put into it.
+        """
+        waiting = self._waiting.get(key)
+        if waiting is not None:
+            waiting.setdefault(held.node, _Waiting()).take(partial(self._fill, held, var))
+            return
+        waiting = self._waiting[key] = {held.node: _Waiting()}
+        waiting[held.node].take(partial(self._fill, held, var))
 
-        self._on(receiver, sink)
+        def sink(source: Expr, path: tuple[int, ...], value: Value) -> None:
+            if isinstance(value, (Pack, Table)):
+                waiting.setdefault(value.node, _Waiting()).tell(source, path)
+
+        for receiver, source, path in fillings():
+            self._on(self._expr(receiver), partial(sink, source, path))
+
+    def _fill(self, held: Pack | Table, var: Var, source: Expr, path: tuple[int, ...]) -> None:
+        if path:
+            self._flow(self._part(self._expr(source), path), var)
+        else:
+            self._flow_inside(held, source, var)
 
     def _flow_inside(self, container: Pack | Table, item: Expr, var: Var) -> None:
         """An item of a container, as seen by the call that returned the container."""
@@ -546,14 +637,27 @@ class Flow(Solver):
             for arg in node.args:
                 if arg.keyword is not None and key in {None, arg.keyword}:
                     self._flow_inside(table, arg.value, var)
-        for scope in node.scope.module.scopes:
-            for store in scope.stores:
-                target = store.target
-                if not isinstance(target, Index) or store.value is None or store.how != "assign":
-                    continue
-                known = target.key.value if isinstance(target.key, Const) else None
-                if key is None or known is None or known == key:
-                    self._flow_if(self._expr(target.value), table, store.value, store.path, var)
+        facts = node.scope.module
+        self._fill_from(("stored", facts, key), lambda: self._stored(facts, key), table, var)
+
+    def _stored(self, facts: ModuleFacts, key: str | None) -> Iterator[Filling]:
+        """What a file stores under a key of anything; under any key if none is given."""
+        by_key = self._stores_by_key.get(facts)
+        if by_key is None:
+            by_key = self._stores_by_key[facts] = {}
+            stores = (store for scope in facts.scopes for store in scope.stores)
+            for number, store in enumerate(stores):
+                if isinstance(store.target, Index) and store.how == "assign":
+                    said = store.target.key
+                    spelled = said.value if isinstance(said, Const) else None
+                    by_key.setdefault(spelled, []).append((number, store))
+        if key is None:
+            found = [entry for entries in by_key.values() for entry in entries]
+        else:
+            found = [*by_key.get(key, ()), *by_key.get(None, ())]
+        for _, store in sorted(found, key=lambda entry: entry[0]):
+            if store.value is not None:
+                yield store.target.value, store.value, store.path
 
     # -- attributes
 
@@ -1086,28 +1190,39 @@ class Flow(Solver):
 
     def _start_spawned(self, function: Function, param: Param, var: Var) -> None:
         """What ``mp.spawn(function, args=(…))`` and ``Process(target=function, …)`` pass."""
+        for call, target, shift in self._spawned.get(function.name, ()):
+            given = call.keyword("args")
+            if given is None and shift and len(call.positional) > 1:
+                given = call.positional[1]
+            index = function.params.index(param) - shift
+            if function.cls is not None and not function.is_static:
+                index -= 1
+            if given is None or index < 0:
+                continue
+            source = self._component(self._expr(given), index)
+            self._on(
+                self._expr(target),
+                lambda value, source=source: (  # type: ignore[misc]
+                    self._flow(source, var)
+                    if isinstance(value, FuncRef) and value.function is function
+                    else None
+                ),
+            )
+
+    @cached_property
+    def _spawned(self) -> dict[str, list[tuple[Call, Expr, int]]]:
+        """The calls that run a function elsewhere, by the name of what they run.
+
+        Each with that, and with how many arguments it adds first.
+        """
+        by_name: dict[str, list[tuple[Call, Expr, int]]] = {}
         for name, (keyword, shift) in _SPAWNERS.items():
             for call in self.project.calls_named(name):
-                given = call.keyword("args")
                 target = call.keyword(keyword) or next(iter(call.positional), None)
-                if target is None or last_name(target) != function.name:
-                    continue
-                if given is None and shift and len(call.positional) > 1:
-                    given = call.positional[1]
-                index = function.params.index(param) - shift
-                if function.cls is not None and not function.is_static:
-                    index -= 1
-                if given is None or index < 0:
-                    continue
-                source = self._component(self._expr(given), index)
-                self._on(
-                    self._expr(target),
-                    lambda value, source=source: (  # type: ignore[misc]
-                        self._flow(source, var)
-                        if isinstance(value, FuncRef) and value.function is function
-                        else None
-                    ),
-                )
+                spelled = last_name(target) if target is not None else None
+                if target is not None and spelled is not None:
+                    by_name.setdefault(spelled, []).append((call, target, shift))
+        return by_name
 
     def call_candidates(self, function: Function) -> Iterator[Call]:
         """The calls whose spelling could mean ``function``."""
@@ -1355,6 +1470,16 @@ def _is_exported(facts: ModuleFacts, name: str) -> bool:
             return any(isinstance(i, Const) and i.value == name for i in binding.value.items)
         return True
     return not name.startswith("_")
+
+
+def _exported(facts: ModuleFacts) -> Iterable[str]:
+    """The names of a file that ``from module import *`` may bring."""
+    for binding in facts.bindings.get("__all__", ()):
+        if isinstance(binding.value, Seq):
+            said = {item.value for item in binding.value.items if isinstance(item, Const)}
+            return said & facts.bindings.keys()
+        return facts.bindings
+    return [name for name in facts.bindings if not name.startswith("_")]
 
 
 __all__ = [

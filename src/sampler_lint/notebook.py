@@ -13,6 +13,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -88,10 +89,11 @@ class Notebook:
         Raises:
             LookupError: no cell has that row.
         """
-        for cell, rows in self._rows():
-            if row in rows:
-                return cell.number, row - rows.start + 1
-        raise LookupError(row)
+        index = bisect_right(self._rows, row, key=lambda entry: entry[1].start) - 1
+        if index < 0 or row not in self._rows[index][1]:
+            raise LookupError(row)
+        cell, rows = self._rows[index]
+        return cell.number, row - rows.start + 1
 
     def row(self, number: int, inner: int) -> int:
         """The row of :attr:`source` that :meth:`place` says is ``inner`` of the cell ``number``.
@@ -99,18 +101,22 @@ class Notebook:
         Raises:
             LookupError: there is no such cell, or it has no such row.
         """
-        for cell, rows in self._rows():
-            if cell.number == number and 1 <= inner <= len(rows):
-                return rows[inner - 1]
-        raise LookupError(number, inner)
+        index = bisect_left(self._rows, number, key=lambda entry: entry[0].number)
+        cell, rows = self._rows[index] if index < len(self._rows) else (None, range(0))
+        if cell is None or cell.number != number or not 1 <= inner <= len(rows):
+            raise LookupError(number, inner)
+        return rows[inner - 1]
 
-    def _rows(self) -> Iterator[tuple[Cell, range]]:
+    @cached_property
+    def _rows(self) -> list[tuple[Cell, range]]:
         """Each cell and its rows in :attr:`source`."""
+        rows = []
         start = 2
         for cell in self.cells:
             end = start + cell.python.count("\n") + 1
-            yield cell, range(start, end)
+            rows.append((cell, range(start, end)))
             start = end + 1
+        return rows
 
     def file_row(self, row: int) -> int:
         """The row of the notebook's JSON that holds a row of :attr:`source`, from 1.
@@ -119,13 +125,20 @@ class Notebook:
             LookupError: no cell has that row.
         """
         number, inner = self.place(row)
-        spans = next(
-            where.spans
-            for cell, where in zip(self.cells, self._lines, strict=True)
-            if cell.number == number
-        )
+        spans = self._spans[number]
         start, _ = spans[min(inner, len(spans)) - 1]
-        return self._raw.count("\n", 0, start) + 1
+        return bisect_left(self._line_ends, start) + 1
+
+    @cached_property
+    def _spans(self) -> dict[int, tuple[tuple[int, int], ...]]:
+        """Where each cell's lines stand in the notebook's text, by its number."""
+        return {
+            cell.number: where.spans for cell, where in zip(self.cells, self._lines, strict=True)
+        }
+
+    @cached_property
+    def _line_ends(self) -> list[int]:
+        return [found.start() for found in re.finditer("\n", self._raw)]
 
     def with_source(self, source: bytes) -> bytes:
         """The notebook's bytes when its code is that of a changed :attr:`source`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from sampler_lint.model.epoch_state import uses_epoch
@@ -19,8 +19,9 @@ from sampler_lint.model.facts import (
     Node,
     Scope,
     last_name,
+    walk,
 )
-from sampler_lint.model.flow import Lit, Obj, Unknown
+from sampler_lint.model.flow import Lit, Obj, Unknown, Value
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
 
 _DEEPEST = 4
@@ -94,18 +95,36 @@ class EpochSets:
         self._of: dict[Built, list[int]] = {}
         self._in: dict[ModuleFacts, list[int]] = {}
         for number, place in enumerate(self._places):
-            self._in.setdefault(place.scope.module, []).append(number)
             values = model.flow.values(place.receiver)
+            if _says_batch_sampler(place.receiver) or not _is_clear(model, values):
+                self._in.setdefault(place.scope.module, []).append(number)
             for built in {(v.cls, v.site) for v in values if isinstance(v, Obj)}:
                 self._of.setdefault(built, []).append(number)
 
     def concerning(
         self, objects: Iterable[Built], files: Iterable[ModuleFacts]
     ) -> Iterator[EpochSet]:
-        """Those that may set the epoch of one of the objects, and those in the files, in order."""
+        """Those that may set the epoch of one of the objects, in order.
+
+        In the files also those of which it is not clear whose epoch they set, and those that say
+        ``batch_sampler``.
+        """
         numbers = {number for built in objects for number in self._of.get(built, ())}
         numbers.update(number for file in files for number in self._in.get(file, ()))
         return (self._places[number] for number in sorted(numbers))
+
+
+def _is_clear(model: Model, values: frozenset[Value]) -> bool:
+    """Whether it is known of which samplers and loaders, and where built, an epoch is set."""
+    return bool(values) and all(
+        isinstance(value, Lit)
+        or (isinstance(value, Obj) and value.site is not None and model.role(value) is not None)
+        for value in values
+    )
+
+
+def _says_batch_sampler(receiver: Expr) -> bool:
+    return any(isinstance(node, Attr) and node.name == "batch_sampler" for node in walk(receiver))
 
 
 def epoch_calls(model: Model) -> EpochSets:
@@ -131,26 +150,51 @@ class Calls:
     """Those that certainly reach a sampler of the loop."""
     unclear: bool
     """Whether another call near the loop may reach it too."""
+    are_plain: bool = field(init=False)
+    """Whether each is a statement's own ``….set_epoch(…)``."""
+    by_scope: dict[Scope, list[Call]] = field(init=False)
+    """:attr:`hits`, by where they stand."""
+
+    def __post_init__(self) -> None:
+        """Sort the calls: loops that share them ask again and again."""
+        self.are_plain = all(
+            isinstance(call.func, Attr) and call.func.name == "set_epoch" and call.stmt is not None
+            for call in self.hits
+        )
+        self.by_scope = {}
+        for call in self.hits:
+            self.by_scope.setdefault(call.scope, []).append(call)
 
 
 def calls_for(model: Model, found: EpochLoop, wanted: list[Carrier]) -> Calls:
     """The ``set_epoch`` calls that reach (or may reach) the samplers ``wanted`` of a loop."""
-    hits: list[Call] = []
-    unclear = False
     near = {scope.module for scope in found.scopes}
     near.update(c.sampler.site.scope.module for c in wanted if c.sampler.site is not None)
-    objects = [(carrier.sampler.cls, carrier.sampler.site) for carrier in wanted]
+    objects = frozenset((carrier.sampler.cls, carrier.sampler.site) for carrier in wanted)
+    # Many loops may pass over one loader.
+    known: dict[object, Calls] = model.memo.setdefault(calls_for, {})
+    key = objects, frozenset(near), found.inner.loader.cls
+    if key not in known:
+        known[key] = _calls_for(model, objects, near, found.inner.loader.cls)
+    return known[key]
+
+
+def _calls_for(
+    model: Model, objects: frozenset[Built], near: set[ModuleFacts], loader: Class | str
+) -> Calls:
+    hits: list[Call] = []
+    unclear = False
     for _, call, receiver in epoch_calls(model).concerning(objects, near):
         assert isinstance(call, Call)
         values = model.flow.values(receiver)
-        if any(carrier.is_one_of(values) for carrier in wanted):
+        if any(isinstance(v, Obj) and (v.cls, v.site) in objects for v in values):
             hits.append(call)
         elif call.scope.module in near and not _forwards(call):
             unclear |= not values or any(
                 not isinstance(v, (Obj, Lit)) or (isinstance(v, Obj) and v.site is None)
                 for v in values
             )
-    classes = {c.sampler.cls for c in wanted} | {found.inner.loader.cls}
+    classes = {loader, *(cls for cls, _ in objects)}
     unclear |= any(isinstance(cls, Class) and sets_epoch_itself(cls) for cls in classes)
     return Calls(hits, unclear)
 

@@ -411,6 +411,7 @@ class Scope(Node):
     __slots__ = (
         "_called",
         "_calls_by_order",
+        "_stores_by_order",
         "bindings",
         "body",
         "calls",
@@ -446,6 +447,7 @@ class Scope(Node):
     """What ``for``, comprehensions, ``yield from`` and ``iter()`` iterate over, and where."""
     _called: frozenset[str]
     _calls_by_order: list[tuple[int, int]]
+    _stores_by_order: list[tuple[int, int]]
 
     @property
     def called(self) -> frozenset[str]:
@@ -458,18 +460,33 @@ class Scope(Node):
 
     def calls_in(self, stmt: Stmt) -> list[Call]:
         """The scope's own calls in a statement and in those inside it."""
-        if stmt.scope is not self:
-            return []
         known: list[tuple[int, int]] | None = getattr(self, "_calls_by_order", None)
         if known is None:
-            known = self._calls_by_order = sorted(
-                (call.stmt.order, index)
-                for index, call in enumerate(self.calls)
-                if call.stmt is not None and call.stmt.scope is self
-            )
-        first = bisect_left(known, (stmt.order, -1))
-        last = bisect_left(known, (stmt.last_order + 1, -1))
-        return [self.calls[index] for index in sorted(index for _, index in known[first:last])]
+            known = self._calls_by_order = self._by_order(call.stmt for call in self.calls)
+        return [self.calls[index] for index in self._enclosed(known, stmt)]
+
+    def stores_in(self, stmt: Stmt) -> list[Store]:
+        """The scope's own stores in a statement and in those inside it."""
+        known: list[tuple[int, int]] | None = getattr(self, "_stores_by_order", None)
+        if known is None:
+            known = self._stores_by_order = self._by_order(store.stmt for store in self.stores)
+        return [self.stores[index] for index in self._enclosed(known, stmt)]
+
+    def _by_order(self, stmts: Iterable[Stmt | None]) -> list[tuple[int, int]]:
+        """The orders of the scope's own statements among some, each with its place there."""
+        return sorted(
+            (stmt.order, index)
+            for index, stmt in enumerate(stmts)
+            if stmt is not None and stmt.scope is self
+        )
+
+    def _enclosed(self, by_order: list[tuple[int, int]], stmt: Stmt) -> list[int]:
+        """The places of those that ``stmt`` encloses."""
+        if stmt.scope is not self:
+            return []
+        first = bisect_left(by_order, (stmt.order, -1))
+        last = bisect_left(by_order, (stmt.last_order + 1, -1))
+        return sorted(index for _, index in by_order[first:last])
 
     @property
     def qualname(self) -> str:

@@ -86,29 +86,21 @@ class EpochOnlyOnSampler(Rule):
         """Look at every ``set_epoch`` call whose receiver is some loader's ``.sampler``."""
         for module in model.modules:
             for scope in module.facts.scopes if module.says("set_epoch") else ():
-                calls = [call for call in scope.calls if _receiver_of(call) is not None]
-                for call in calls:
-                    suspect = self._call(model, module, call, calls)
+                reached = _Reached(scope)
+                for call in reached.calls:
+                    suspect = self._call(model, module, call, reached)
                     if suspect is not None:
                         yield suspect
 
-    def _call(self, model: Model, module: Module, call: Call, calls: list[Call]) -> Suspect | None:
-        receiver = _receiver_of(call)
-        assert receiver is not None
-        own = [origin for origin in origins(receiver) if origin.path == ("sampler",)]
-        if not own or self_class(own[0].loader) is not None:
+    def _call(self, model: Model, module: Module, call: Call, reached: _Reached) -> Suspect | None:
+        own = reached.sampler_of_loader(call)
+        if own is None or self_class(own.loader) is not None:
             return None
-        loader = own[0].loader
-        reached = {
-            origin.path
-            for other in calls
-            for origin in origins(_receiver_of(other))
-            if same(origin.loader, loader)
-        }
-        if ("batch_sampler",) in reached:
+        paths = reached.paths_of(own.loader)
+        if ("batch_sampler",) in paths:
             model.silent(self.code, call.scope, call, "the batch sampler's epoch is set here too")
             return None
-        return self._judge(model, module, call, own[0], reached)
+        return self._judge(model, module, call, own, paths)
 
     def _judge(
         self,
@@ -237,10 +229,54 @@ def _getattr(expr: Expr | None) -> tuple[Expr, str] | None:
     return None
 
 
-def origins(expr: Expr | None, depth: int = 0) -> list[Origin]:
+class _Reached:
+    """What the ``set_epoch`` calls of a scope reach of which loader."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._known: dict[object, list[Origin]] = {}
+        self._paths: dict[str, list[tuple[Expr, set[tuple[str, ...]]]]] = {}
+        """By how a loader is spelled: the loaders, as :func:`.same` tells them apart."""
+        self._of_receiver: dict[object, Origin | None] = {}
+        self.calls: dict[Call, object] = {}
+        """The calls, each with what its receiver is known by."""
+        for call in scope.calls:
+            receiver = _receiver_of(call)
+            if receiver is None:
+                continue
+            key = self.calls[call] = _variable(receiver) or receiver
+            if key not in self._of_receiver:
+                found = origins(receiver, self._known)
+                own = (origin for origin in found if origin.path == ("sampler",))
+                self._of_receiver[key] = next(own, None)
+                for origin in found:
+                    self._paths_for(origin.loader).add(origin.path)
+
+    def _paths_for(self, loader: Expr) -> set[tuple[str, ...]]:
+        alike = self._paths.setdefault(unparse(loader), [])
+        for other, paths in alike:
+            if same(other, loader):
+                return paths
+        alike.append((loader, set()))
+        return alike[-1][1]
+
+    def sampler_of_loader(self, call: Call) -> Origin | None:
+        """The ``loader.sampler`` that the call is made of, if it is."""
+        return self._of_receiver[self.calls[call]]
+
+    def paths_of(self, loader: Expr) -> set[tuple[str, ...]]:
+        """What the scope's calls reach of a loader."""
+        return self._paths_for(loader)
+
+
+def _variable(expr: Expr) -> tuple[Scope, str] | None:
+    return (expr.scope, expr.id) if isinstance(expr, Name) else None
+
+
+def origins(expr: Expr | None, known: dict[object, list[Origin]], depth: int = 0) -> list[Origin]:
     """The parts of a loader that ``expr`` may be, followed within its own function.
 
-    Through local names, ``getattr``, and containers filled in the same function.
+    Through local names, ``getattr``, and containers filled in the same function. ``known`` keeps
+    what was found of names.
     """
     if expr is None or depth > 6:
         return []
@@ -250,22 +286,27 @@ def origins(expr: Expr | None, depth: int = 0) -> list[Origin]:
         if name not in {"sampler", "batch_sampler"}:
             return []
         default = isinstance(expr, Call) and len(expr.positional) > 2
-        inner = [o for o in origins(base, depth + 1) if o.path[-1] == "batch_sampler"]
+        inner = [o for o in origins(base, known, depth + 1) if o.path[-1] == "batch_sampler"]
         if inner:
             return [Origin(o.loader, (*o.path, name), expr, default) for o in inner]
         return [Origin(base, (name,), expr, default)]
     if isinstance(expr, Choice):
-        return [found for option in expr.options for found in origins(option, depth + 1)]
+        return [found for option in expr.options for found in origins(option, known, depth + 1)]
     if isinstance(expr, Name):
-        out: list[Origin] = []
-        for binding in expr.scope.bindings.get(expr.id, ()):
-            if binding.how == "assign" and not binding.path:
-                out += origins(binding.value, depth + 1)
-            elif binding.how == "element" and not binding.path:
-                for item in _items(expr.scope, binding.value):
-                    out += origins(item, depth + 1)
-        return out
+        key = _variable(expr), depth
+        if key not in known:
+            known[key] = list(dict.fromkeys(_origins_of_name(expr, known, depth + 1)))
+        return known[key]
     return []
+
+
+def _origins_of_name(name: Name, known: dict[object, list[Origin]], depth: int) -> Iterator[Origin]:
+    for binding in name.scope.bindings.get(name.id, ()):
+        if binding.how == "assign" and not binding.path:
+            yield from origins(binding.value, known, depth)
+        elif binding.how == "element" and not binding.path:
+            for item in _items(name.scope, binding.value):
+                yield from origins(item, known, depth)
 
 
 def _items(scope: Scope, container: Expr | None) -> list[Expr]:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model.arguments import passed
 from sampler_lint.model.epoch_calls import (
+    Built,
     EpochSet,
     EpochSets,
     called_epoch_sets,
@@ -275,8 +276,7 @@ def _tries_to_set(loop: Loop, sampler: str) -> bool:
         isinstance(store.target, Attr)
         and "epoch" in store.target.name
         and unparse(store.target.value) == sampler
-        and loop.encloses(store.stmt)
-        for store in loop.scope.stores
+        for store in loop.scope.stores_in(loop)
     )
 
 
@@ -335,11 +335,9 @@ def _receiver(model: Model, found: EpochLoop, reached: _Reached) -> _Receiver | 
     loop = found.loop
     module = model.module_of(loop.scope)
     wanted = (reached.sampler.cls, reached.sampler.site)
-    for name in _sampler_names(loop.scope):
-        if not _set_before(loop.scope, name, loop):
-            continue
-        values = model.flow.values(name)
-        if any(isinstance(v, Obj) and (v.cls, v.site) == wanted for v in values):
+    for name in _sampler_names(model, loop.scope, wanted):
+        if _set_before(loop.scope, name, loop):
+            values = model.flow.values(name)
             return _guarded(model, module, loop.scope, name.id, values)
     for expr, base, code in _loader_expressions(model, found):
         values = model.flow.values(expr)
@@ -400,17 +398,30 @@ def _guarded(
     return _Receiver(code, f"if hasattr({code}, {quote}set_epoch{quote}):", certain)
 
 
-def _sampler_names(scope: Scope) -> Iterator[Name]:
-    """Local (and, in a script, global) names that hold something called a sampler."""
+def _sampler_names(model: Model, scope: Scope, wanted: Built) -> Iterator[Name]:
+    """Local (and, in a script, global) names called a sampler that may hold the one wanted."""
+    known: dict[Scope, dict[Built, list[Name]]] = model.memo.setdefault(_sampler_names, {})
     current: Scope | None = scope
     while current is not None:
-        for name, bindings in current.bindings.items():
-            if "sampler" in name.lower() and any(b.how in {"assign", "param"} for b in bindings):
-                node = Name()
-                node.id, node.scope, node.stmt = name, current, None
-                node.row = node.col = node.end_row = node.end_col = 0
-                yield node
+        if current not in known:
+            known[current] = {}
+            for name in _called_samplers(current):
+                for value in model.flow.values(name):
+                    if isinstance(value, Obj):
+                        names = known[current].setdefault((value.cls, value.site), [])
+                        if name not in names[-1:]:
+                            names.append(name)
+        yield from known[current].get(wanted, ())
         current = None if isinstance(current, Class) else current.outer
+
+
+def _called_samplers(scope: Scope) -> Iterator[Name]:
+    for name, bindings in scope.bindings.items():
+        if "sampler" in name.lower() and any(b.how in {"assign", "param"} for b in bindings):
+            node = Name()
+            node.id, node.scope, node.stmt = name, scope, None
+            node.row = node.col = node.end_row = node.end_col = 0
+            yield node
 
 
 def _set_before(scope: Scope, name: Name, loop: Loop) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Edit, Fix
@@ -110,17 +111,21 @@ def _in_loops(model: Model) -> Iterator[Suspect]:
         if not wanted or not trains(model, found):
             continue
         calls = calls_for(model, found, wanted)
-        plain = [call for call in calls.hits if _is_plain(call)]
-        if calls.unclear or not calls.hits or len(plain) != len(calls.hits):
+        if calls.unclear or not calls.hits or not calls.are_plain:
             continue
-        inside = [call for call in plain if _stands_in(found, call)]
-        others = [call for call in plain if call not in inside]
-        runs = {call: runs_in(model, found, call.scope) for call in others}
+        here = calls.by_scope.get(found.loop.scope, [])
+        inside = _between(here, found.loop.order, found.loop.last_order)
+        outside = [scope for scope in calls.by_scope if scope is not found.loop.scope]
+        if len(inside) < len(here):
+            outside.append(found.loop.scope)
+        runs = {scope: runs_in(model, found, scope) for scope in outside}
         if None in runs.values():
             continue
-        inside += [call for call in others if runs[call]]
+        if any(runs.values()):
+            within = {*inside}
+            inside += [c for c in calls.hits if c not in within and runs.get(c.scope)]
         if not inside:
-            yield from _once(model, found, wanted, others)
+            yield from _once(model, found, wanted, calls.hits)
             continue
         for judge in (_constant, _late_in_turn, _one_rank):
             suspects = [judge(model, found, call) for call in inside]
@@ -129,12 +134,13 @@ def _in_loops(model: Model) -> Iterator[Suspect]:
                 break
 
 
-def _is_plain(call: Call) -> bool:
-    return isinstance(call.func, Attr) and call.func.name == "set_epoch" and call.stmt is not None
+def _between(calls: list[Call], first: int, last: int) -> list[Call]:
+    """Those of a scope's calls, in reading order, that stand in some of its statements."""
 
+    def order(call: Call) -> int:
+        return call.stmt.order if call.stmt is not None else -1
 
-def _stands_in(found: EpochLoop, call: Call) -> bool:
-    return call.stmt is not None and found.loop.encloses(call.stmt)
+    return calls[bisect_left(calls, first, key=order) : bisect_right(calls, last, key=order)]
 
 
 def _around(model: Model, found: EpochLoop, carrier: Carrier) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sampler_lint.model.facts import (
     Attr,
     Call,
+    Expr,
     Function,
     Name,
     Scope,
@@ -91,18 +92,26 @@ def _loader_beside(model: Model, obj: Obj) -> Obj | None:
     dataset = model.flow.argument(obj, "dataset")
     if dataset is None or obj.site is None:
         return None
-    for loader in model.loaders:
-        if loader.site is None or loader.site.scope is not obj.site.scope:
-            continue
-        over = model.flow.argument(loader, "dataset")
-        if over is None or not same(over, dataset):
-            continue
-        if not any(
-            model.flow.argument(loader, name) is not None or model.flow.may_be_passed(loader, name)
-            for name in ("sampler", "batch_sampler")
-        ):
-            return loader
-    return None
+    beside = _without_sampler(model).get((obj.site.scope, unparse(dataset)), ())
+    return next((loader for loader, over in beside if same(over, dataset)), None)
+
+
+def _without_sampler(model: Model) -> dict[tuple[Scope, str], list[tuple[Obj, Expr]]]:
+    """The loaders that get no sampler, with their dataset, by where they are built over what."""
+    found: dict[tuple[Scope, str], list[tuple[Obj, Expr]]] | None = model.memo.get(_without_sampler)
+    if found is None:
+        found = model.memo[_without_sampler] = {}
+        for loader in model.loaders:
+            over = model.flow.argument(loader, "dataset")
+            if loader.site is None or over is None:
+                continue
+            if not any(
+                model.flow.argument(loader, name) is not None
+                or model.flow.may_be_passed(loader, name)
+                for name in ("sampler", "batch_sampler")
+            ):
+                found.setdefault((loader.site.scope, unparse(over)), []).append((loader, over))
+    return found
 
 
 def _suspect(model: Model, obj: Obj, target: Name | Attr, loader: Obj | None) -> Suspect:

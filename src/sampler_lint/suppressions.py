@@ -217,9 +217,9 @@ def silence(source: SourceFile, findings: Sequence[Finding]) -> list[Edit]:
     ends = list(_rows_that_take_a_comment(source))
     by_row: dict[int, set[str]] = {}
     for finding in findings:
-        row = next((row for row in ends if row >= finding.start.row), None)
-        if row is not None:
-            by_row.setdefault(row, set()).add(finding.code)
+        place = bisect.bisect_left(ends, finding.start.row)
+        if place < len(ends):
+            by_row.setdefault(ends[place], set()).add(finding.code)
     listed = {
         source.position(each.start).row: each
         for each in Suppressions(source).directives

@@ -93,11 +93,14 @@ class EpochSets:
     def __init__(self, model: Model, places: Iterable[EpochSet]) -> None:
         self._places = list(places)
         self._of: dict[Built, list[int]] = {}
-        self._in: dict[ModuleFacts, list[int]] = {}
+        self._unclear: dict[ModuleFacts, list[int]] = {}
+        self._saying: dict[ModuleFacts, list[int]] = {}
         for number, place in enumerate(self._places):
             values = model.flow.values(place.receiver)
-            if _says_batch_sampler(place.receiver) or not _is_clear(model, values):
-                self._in.setdefault(place.scope.module, []).append(number)
+            if not _is_clear(model, values):
+                self._unclear.setdefault(place.scope.module, []).append(number)
+            if _says_batch_sampler(place.receiver):
+                self._saying.setdefault(place.scope.module, []).append(number)
             for built in {(v.cls, v.site) for v in values if isinstance(v, Obj)}:
                 self._of.setdefault(built, []).append(number)
 
@@ -106,11 +109,19 @@ class EpochSets:
     ) -> Iterator[EpochSet]:
         """Those that may set the epoch of one of the objects, in order.
 
-        In the files also those of which it is not clear whose epoch they set, and those that say
-        ``batch_sampler``.
+        In the files also those of which it is not clear whose epoch they set.
         """
+        return self._either(objects, (self._unclear.get(file, ()) for file in files))
+
+    def of_batch_sampler(self, objects: Iterable[Built], file: ModuleFacts) -> Iterator[EpochSet]:
+        """Those of one of the objects, and those in the file that say ``batch_sampler``."""
+        return self._either(objects, [self._saying.get(file, ())])
+
+    def _either(
+        self, objects: Iterable[Built], others: Iterable[Iterable[int]]
+    ) -> Iterator[EpochSet]:
         numbers = {number for built in objects for number in self._of.get(built, ())}
-        numbers.update(number for file in files for number in self._in.get(file, ()))
+        numbers.update(*others)
         return (self._places[number] for number in sorted(numbers))
 
 

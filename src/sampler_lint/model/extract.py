@@ -209,6 +209,7 @@ class _Extractor:
         facts = ModuleFacts()
         facts.row, facts.col, facts.end_row, facts.end_col = 1, 0, 1, 0
         facts.functions, facts.classes, facts.all_calls = [], [], []
+        facts.memo = {}
         facts.star_imports = []
         self.facts = facts
         self._open(facts, "", None)

@@ -11,8 +11,11 @@ No rule is known here, and no other file is read.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any, TypeAlias, TypeVar
+
+T = TypeVar("T")
 
 
 class Node:
@@ -611,6 +614,7 @@ class ModuleFacts(Scope):
         "all_calls",
         "classes",
         "functions",
+        "memo",
         "star_imports",
     )
     kind = "module"
@@ -623,6 +627,8 @@ class ModuleFacts(Scope):
     _stores_by_name: dict[str, list[Store]]
     star_imports: list[tuple[str, int]]
     """``from X import *``: dotted name and level."""
+    memo: dict[object, Any]
+    """Answers about this file alone that query modules keep."""
 
     @property
     def scopes(self) -> Iterator[Scope]:
@@ -774,11 +780,33 @@ _COMPOUND = (For, While, If, With, Try)
 
 def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
     """Every statement of a body in reading order, inside compounds too, not in new scopes."""
-    for stmt in body:
-        yield stmt
-        if isinstance(stmt, _COMPOUND):
-            for block in blocks(stmt):
-                yield from statements(block)
+    # No recursion: each `elif` is inside the one before.
+    todo = [iter(body)]
+    while todo:
+        for stmt in todo[-1]:
+            yield stmt
+            if isinstance(stmt, _COMPOUND):
+                todo.append(chain.from_iterable(blocks(stmt)))
+                break
+        else:
+            todo.pop()
+
+
+def inherited(stmt: Stmt, question: Callable[[T, Stmt], T], start: T) -> T:
+    """What a statement gets from the statements around it, in its scope.
+
+    ``question`` says what a statement gets from the one directly around it (its ``parent``) and
+    from what that one got. It is asked once of each: the last ``elif`` is inside all others.
+    """
+    known: dict[Stmt, T] = stmt.scope.module.memo.setdefault(question, {})
+    way = []
+    while stmt.parent is not None and stmt not in known:
+        way.append(stmt)
+        stmt = stmt.parent
+    value = known.get(stmt, start)
+    for inner in reversed(way):
+        value = known[inner] = question(value, inner)
+    return value
 
 
 def dotted(expr: Expr | None) -> str | None:

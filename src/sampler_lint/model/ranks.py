@@ -17,6 +17,8 @@ from sampler_lint.model.facts import (
     Index,
     Name,
     Scope,
+    Stmt,
+    inherited,
     last_name,
     walk,
 )
@@ -175,11 +177,13 @@ def mentions_ranks(expr: Expr) -> bool:
 
 def is_guarded(call: Call) -> bool:
     """Whether the call stands below a condition about ranks or processes."""
-    if call.stmt is None:
-        return False
-    return any(
+    return call.stmt is not None and inherited(call.stmt, _is_below_guard, False)
+
+
+def _is_below_guard(found: bool, stmt: Stmt) -> bool:
+    around = stmt.parent
+    return found or (
         isinstance(around, If) and (mentions_ranks(around.test) or _counts_devices(around.test))
-        for around in call.stmt.ancestors()
     )
 
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from sampler_lint.model.facts import Binding, Class, For, Name, Stmt, While
+from bisect import bisect_left, bisect_right
+
+from sampler_lint.model.facts import Binding, Class, For, Name, Scope, Stmt, While
+
+#: Of a name with more assignments that may reach a read, the order of statements says nothing.
+_MOST_REACHING = 64
 
 
 def reaching(name: Name) -> list[Binding] | None:
@@ -15,44 +20,57 @@ def reaching(name: Name) -> list[Binding] | None:
         return None
     if len(bindings) == 1:
         return None
-    dominating: Binding | None = None
-    for binding in bindings:
-        if binding.how == "param":
-            if dominating is None:
-                dominating = binding
-            continue
-        if binding.stmt is None or binding.stmt.scope is not scope:
+    ordered = _ordered(scope, name.id)
+    if ordered is None:
+        return None
+    params, orders, places = ordered
+    here = first = bisect_left(orders, stmt.order)
+    dominating: Binding | None = params[0] if params else None
+    while first > 0:
+        binding = bindings[places[first - 1]]
+        assert binding.stmt is not None
+        if _dominates(binding.stmt, stmt):
+            first = bisect_left(orders, orders[first - 1])
+            dominating = bindings[places[first]]
+            break
+        first -= 1
+        if here - first > _MOST_REACHING:
             return None
-        later = (
-            dominating is None
-            or dominating.stmt is None
-            or binding.stmt.order > dominating.stmt.order
-        )
-        if later and _before(binding, stmt) and _dominates(binding.stmt, stmt):
-            dominating = binding
-    first = dominating.stmt.order if dominating is not None and dominating.stmt is not None else 0
-    out = []
-    for binding in bindings:
-        if binding is dominating:
-            out.append(binding)
-        elif binding.stmt is None:
-            if dominating is None:
-                out.append(binding)
-        elif binding.stmt.order >= first and (
-            _before(binding, stmt) or _loops_back(binding.stmt, stmt, dominating)
-        ):
-            out.append(binding)
-    return out
+    chosen = places[first:here]
+    loops = [loop for loop in stmt.ancestors() if isinstance(loop, (For, While))]
+    for place in places[here : bisect_right(orders, loops[-1].last_order)] if loops else ():
+        bound = bindings[place].stmt
+        assert bound is not None
+        if _loops_back(bound, loops, dominating):
+            chosen.append(place)
+            if len(chosen) > _MOST_REACHING:
+                return None
+    start = params if dominating is None or dominating.stmt is None else []
+    return [*start, *(bindings[place] for place in sorted(chosen))]
 
 
-def _before(binding: Binding, stmt: Stmt) -> bool:
-    """Whether the binding is made before ``stmt`` is reached in reading order."""
-    bound = binding.stmt
-    assert bound is not None
-    if bound is stmt:
-        # `for x in x:` and `x = f(x)` read first; the loop body sees the loop's own binding.
-        return False
-    return bound.order < stmt.order
+def _ordered(scope: Scope, name: str) -> tuple[list[Binding], list[int], list[int]] | None:
+    """The parameters of that name; the orders of its other bindings, sorted, and their places.
+
+    None if another scope binds it, too.
+    """
+    known: dict[object, tuple[list[Binding], list[int], list[int]] | None]
+    known = scope.module.memo.setdefault(_ordered, {})
+    if (scope, name) not in known:
+        params: list[Binding] = []
+        others: list[tuple[int, int]] = []
+        is_own = True
+        for place, binding in enumerate(scope.bindings[name]):
+            if binding.how == "param":
+                params.append(binding)
+            elif binding.stmt is None or binding.stmt.scope is not scope:
+                is_own = False
+            else:
+                others.append((binding.stmt.order, place))
+        others.sort()
+        orders, places = [order for order, _ in others], [place for _, place in others]
+        known[scope, name] = (params, orders, places) if is_own else None
+    return known[scope, name]
 
 
 def _dominates(bound: Stmt, stmt: Stmt) -> bool:
@@ -72,15 +90,15 @@ def _dominates(bound: Stmt, stmt: Stmt) -> bool:
     return inner.block is bound.block
 
 
-def _loops_back(bound: Stmt, stmt: Stmt, dominating: Binding | None) -> bool:
-    """Whether a loop around both brings a later binding to ``stmt``."""
-    for ancestor in stmt.ancestors():
-        if isinstance(ancestor, (For, While)) and ancestor.encloses(bound):
+def _loops_back(bound: Stmt, loops: list[For | While], dominating: Binding | None) -> bool:
+    """Whether one of the loops around a statement brings a later binding to it."""
+    for loop in loops:
+        if loop.encloses(bound):
             if (
                 dominating is not None
                 and dominating.stmt is not None
-                and ancestor.encloses(dominating.stmt)
-                and ancestor is not dominating.stmt
+                and loop.encloses(dominating.stmt)
+                and loop is not dominating.stmt
             ):
                 continue
             return True

@@ -19,6 +19,7 @@ from sampler_lint.model.facts import (
     Seq,
     Stmt,
     Try,
+    inherited,
     last_name,
     same,
     unparse,
@@ -168,16 +169,9 @@ def _point_at(
 
 def _never_guarded(model: Model, call: Call) -> Suspect | None:
     """``if isinstance(x, C)`` around the call, where ``x`` is certainly no ``C``."""
-    for guard in guards(call):
-        if call.stmt is None or not any(s is guard for s in _true_side(call)):
-            continue
-        for node in operands(guard.test):
-            if (
-                not isinstance(node, Call)
-                or last_name(node.func) != "isinstance"
-                or len(node.positional) != 2
-            ):
-                continue
+    nothing: tuple[If, ...] = ()
+    for guard in inherited(call.stmt, _asked_of, nothing) if call.stmt is not None else nothing:
+        for node in _isinstance_calls(guard):
             found = _not_instances(model, node.positional[0], node.positional[1])
             if found is None:
                 continue
@@ -194,14 +188,22 @@ def _never_guarded(model: Model, call: Call) -> Suspect | None:
     return None
 
 
-def _true_side(call: Call) -> Iterator[If]:
-    """The ``if`` statements whose body, not whose ``else``, holds the call."""
-    inner = call.stmt
-    assert inner is not None
-    for parent in inner.ancestors():
-        if isinstance(parent, If) and inner.block is parent.body:
-            yield parent
-        inner = parent
+def _asked_of(around: tuple[If, ...], stmt: Stmt) -> tuple[If, ...]:
+    """The ``if isinstance(…)`` whose body, not whose ``else``, holds the statement."""
+    parent = stmt.parent
+    if isinstance(parent, If) and stmt.block is parent.body and _isinstance_calls(parent):
+        return (parent, *around)
+    return around
+
+
+def _isinstance_calls(guard: If) -> list[Call]:
+    return [
+        node
+        for node in operands(guard.test)
+        if isinstance(node, Call)
+        and last_name(node.func) == "isinstance"
+        and len(node.positional) == 2
+    ]
 
 
 def _not_instances(model: Model, subject: Expr, wanted: Expr) -> list[Obj] | None:

@@ -13,10 +13,14 @@ from sampler_lint.model.facts import (
     Const,
     If,
     Other,
+    Scope,
+    Stmt,
     Try,
     While,
     expressions,
+    inherited,
     last_name,
+    statements,
     walk,
 )
 from sampler_lint.model.flow import Obj, Value, self_class
@@ -109,7 +113,12 @@ def _is_asked(read: Attr) -> bool:
     if read.stmt is None:
         return True
     owner = last_name(read.value)
-    tests = [s.test for s in read.stmt.ancestors() if isinstance(s, (If, While))]
+    tests = []
+    if inherited(read.stmt, _is_below_question, False):
+        return True
+    names, constants = _said_in_tests(read.stmt.scope)
+    if owner in names or read.name in constants:
+        tests += [s.test for s in read.stmt.ancestors() if isinstance(s, (If, While))]
     for expr in expressions(read.stmt):
         for node in walk(expr):
             if isinstance(node, Choice) and node.test is not None:
@@ -125,6 +134,30 @@ def _is_asked(read: Attr) -> bool:
         for test in tests
         for node in walk(test)
     )
+
+
+def _is_below_question(found: bool, stmt: Stmt) -> bool:
+    """Whether a condition around the statement asks what something is or has."""
+    around = stmt.parent
+    return found or (
+        isinstance(around, (If, While))
+        and any(
+            isinstance(node, Call) and last_name(node.func) in {"hasattr", "isinstance", "type"}
+            for node in walk(around.test)
+        )
+    )
+
+
+def _said_in_tests(scope: Scope) -> tuple[set[str | None], set[object]]:
+    """The names (None for what has none) and literals in the conditions of a scope."""
+    known: dict[Scope, tuple[set[str | None], set[object]]]
+    known = scope.module.memo.setdefault(_said_in_tests, {})
+    if scope not in known:
+        tests = (s.test for s in statements(scope.body) if isinstance(s, (If, While)))
+        nodes = [node for test in tests for node in walk(test)]
+        constants = {node.value for node in nodes if isinstance(node, Const)}
+        known[scope] = {last_name(node) for node in nodes}, constants
+    return known[scope]
 
 
 def near_names(name: str, defined: set[str]) -> list[str]:

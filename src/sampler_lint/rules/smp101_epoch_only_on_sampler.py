@@ -417,7 +417,7 @@ def _set_on_batch_sampler(model: Model, call: Call, loader: Expr) -> EpochSet | 
         if isinstance(value, Obj)
     }
     objects = {(value.cls, value.site) for value in batch_samplers | inner}
-    for other in epoch_calls(model).concerning(objects, [call.scope.module]):
+    for other in epoch_calls(model).of_batch_sampler(objects, call.scope.module):
         if other.node is call:
             continue
         target = other.receiver

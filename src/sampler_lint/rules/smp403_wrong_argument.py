@@ -17,9 +17,11 @@ from sampler_lint.model.facts import (
     Map,
     Name,
     Node,
+    Stmt,
     Try,
     With,
     expressions,
+    inherited,
     last_name,
     walk,
 )
@@ -362,19 +364,27 @@ def _by_keyword(module: Module, made: Construction, first: int) -> Fix | None:
 
 def _expects_error(call: Call) -> bool:
     """Whether the error is wanted: ``pytest.raises``, ``assertRaises``, ``except TypeError``."""
-    if call.stmt is None:
-        return False
-    for stmt in [call.stmt, *call.stmt.ancestors()]:
-        if isinstance(stmt, With) and any(
-            last_name(_called(node)) in {"raises", "assertRaises", "assertRaisesRegex"}
-            for expr in expressions(stmt)
-            for node in walk(expr)
-            if isinstance(node, Call)
-        ):
-            return True
-        if isinstance(stmt, Try) and any(inner.encloses(call.stmt) for inner in stmt.body):
-            return True
-    return False
+    return call.stmt is not None and (
+        _says_raises(call.stmt) or inherited(call.stmt, _may_raise, False)
+    )
+
+
+def _may_raise(found: bool, stmt: Stmt) -> bool:
+    around = stmt.parent
+    return (
+        found
+        or (isinstance(around, Try) and stmt.block is around.body)
+        or (around is not None and _says_raises(around))
+    )
+
+
+def _says_raises(stmt: Stmt) -> bool:
+    return isinstance(stmt, With) and any(
+        last_name(_called(node)) in {"raises", "assertRaises", "assertRaisesRegex"}
+        for expr in expressions(stmt)
+        for node in walk(expr)
+        if isinstance(node, Call)
+    )
 
 
 def _called(call: Call) -> Expr:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable
 
 from sampler_lint.model.facts import Class, Expr
@@ -16,17 +17,7 @@ def first_true(
 ) -> str | None:
     """The first candidate that, returned instead, is what every rank hands out in every world."""
     tree = interpreter.names_of(module).tree
-    place = returned.row, returned.col
-    stmt = next(
-        (
-            node
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Return)
-            and node.value is not None
-            and (node.value.lineno, node.value.col_offset) == place
-        ),
-        None,
-    )
+    stmt = _returns(tree).get((returned.row, returned.col))
     if stmt is None:
         return None
     original = stmt.value
@@ -38,3 +29,13 @@ def first_true(
     finally:
         stmt.value = original
     return None
+
+
+@functools.lru_cache(maxsize=1)
+def _returns(tree: ast.Module) -> dict[tuple[int, int], ast.Return]:
+    """The ``return`` statements of a file by where their values begin."""
+    return {
+        (node.value.lineno, node.value.col_offset): node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Return) and node.value is not None
+    }

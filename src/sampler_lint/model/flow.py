@@ -18,7 +18,7 @@ import builtins
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeAlias, TypeGuard
+from typing import Any, TypeAlias, TypeGuard
 
 from sampler_lint.model import catalog
 from sampler_lint.model.arguments import (
@@ -63,6 +63,7 @@ from sampler_lint.model.hierarchy import NEUTRAL_BASES, merge, self_class
 from sampler_lint.model.project import Project
 from sampler_lint.model.reaching import reaching
 from sampler_lint.model.solver import Solver, Var
+from sampler_lint.model.stars import StarImports
 from sampler_lint.model.values import (
     Base,
     ClassRef,
@@ -137,16 +138,6 @@ class _Waiting:
                 taker(source, path)
 
 
-class _Stars(NamedTuple):
-    """The files whose names star imports bring to a file, the last import first."""
-
-    files: list[ModuleFacts]
-    named: dict[str, int]
-    """The first of the files that brings each name as its own."""
-    deeper: list[int]
-    """The files that have star imports themselves."""
-
-
 class Flow(Solver):
     """Answers where the values of an expression come from."""
 
@@ -161,8 +152,7 @@ class Flow(Solver):
         self._callers: dict[Function, dict[tuple[Call, Value | None, Function], None]] = {}
         self._waiting: dict[object, dict[Expr, _Waiting]] = {}
         self._stores_by_key: dict[ModuleFacts, dict[object, list[tuple[int, Store]]]] = {}
-        self._stars: dict[ModuleFacts, _Stars] = {}
-        self._star_sources: dict[tuple[ModuleFacts, str], ModuleFacts | None] = {}
+        self._stars = StarImports(project)
 
     def values(self, expr: Expr) -> frozenset[Value]:
         """Every value ``expr`` may have; contains :class:`Unknown` where some are not known."""
@@ -239,7 +229,7 @@ class Flow(Solver):
 
     def _start_global(self, facts: Scope, name: str, var: Var) -> None:
         """A name bound nowhere in its file: from a star import, or a builtin."""
-        owner = self._star_source(facts.module, name)
+        owner = self._stars.source(facts.module, name)
         if owner is not None:
             self._flow(self._own_variable(owner, name), var)
             return
@@ -254,57 +244,6 @@ class Flow(Solver):
             self._add(var, Unknown(f"`{name}` comes from a star import"))
         else:
             self._add(var, Ext(name))
-
-    def _star_source(self, facts: ModuleFacts, name: str) -> ModuleFacts | None:
-        """The file whose variable ``name`` a star import brings; the last import wins."""
-        known = self._star_sources
-        seen = {facts}
-        found = None
-        way = [] if (facts, name) in known else [(facts, self._star_imported(facts, name))]
-        while way and found is None:
-            for other, is_its_own in way[-1][1]:
-                found = other if is_its_own else known.get((other, name))
-                if found is not None:
-                    break
-                if other not in seen and (other, name) not in known:
-                    seen.add(other)
-                    way.append((other, self._star_imported(other, name)))
-                    break
-            else:
-                way.pop()
-        if (facts, name) not in known:
-            # Where nothing is found, nothing is in all that was looked at.
-            known.update(((each, name), found) for each in ([e for e, _ in way] or seen))
-        return known[facts, name]
-
-    def _star_imported(self, facts: ModuleFacts, name: str) -> Iterator[tuple[ModuleFacts, bool]]:
-        """The files that may bring a name by a star import, and whether it is their own."""
-        stars = self._stars.get(facts)
-        if stars is None:
-            stars = self._stars[facts] = self._find_stars(facts)
-        first = stars.named.get(name)
-        for number in stars.deeper:
-            if first is not None and number >= first:
-                break
-            if _is_exported(stars.files[number], name):
-                yield stars.files[number], False
-        if first is not None:
-            yield stars.files[first], True
-
-    def _find_stars(self, facts: ModuleFacts) -> _Stars:
-        stars = _Stars([], {}, [])
-        module = self.project.module_of(facts)
-        for target, level in reversed(facts.star_imports):
-            path = self.project.find(target, module, level)
-            other = self.project.module_telling(path) if path is not None else None
-            if other is None or other.facts is facts:
-                continue
-            if other.facts.star_imports:
-                stars.deeper.append(len(stars.files))
-            for name in _exported(other.facts):
-                stars.named.setdefault(name, len(stars.files))
-            stars.files.append(other.facts)
-        return stars
 
     def _binding(self, binding: Binding, scope: Scope) -> Var:
         return self._get(binding, partial(self._start_binding, binding, scope))
@@ -1461,25 +1400,6 @@ def _origin(value: Value) -> Scope | None:
     if isinstance(value, (Pack, Table)) and not isinstance(value.node, Comp):
         return value.node.scope
     return None
-
-
-def _is_exported(facts: ModuleFacts, name: str) -> bool:
-    """Whether ``from module import *`` may bring the name."""
-    for binding in facts.bindings.get("__all__", ()):
-        if isinstance(binding.value, Seq):
-            return any(isinstance(i, Const) and i.value == name for i in binding.value.items)
-        return True
-    return not name.startswith("_")
-
-
-def _exported(facts: ModuleFacts) -> Iterable[str]:
-    """The names of a file that ``from module import *`` may bring."""
-    for binding in facts.bindings.get("__all__", ()):
-        if isinstance(binding.value, Seq):
-            said = {item.value for item in binding.value.items if isinstance(item, Const)}
-            return said & facts.bindings.keys()
-        return facts.bindings
-    return [name for name in facts.bindings if not name.startswith("_")]
 
 
 __all__ = [

@@ -440,7 +440,11 @@ class Model:
         )
 
     def shuffles(self, sampler: Obj, through: Call | None = None) -> bool | None:
-        """Whether a distributed sampler shuffles; None if not known."""
+        """Whether a distributed sampler shuffles, for some of its callers or settings.
+
+        A configuration, the command line or a caller may choose what ``shuffle=`` is given: the
+        program must be right for each choice (see :meth:`shuffle_choice`). None if not known.
+        """
         if isinstance(sampler.cls, Class):
             own = self.flow.method(sampler.cls, "__iter__")
             if own != DISTRIBUTED_SAMPLER:
@@ -459,10 +463,17 @@ class Model:
             return self._default(sampler, "shuffle", default=True)
         constants = self.flow.constants(given, through or sampler.through)
         if constants is None:
-            return None
+            return True if self.flow.values(given) else None
         truths = {bool(value) for value in constants}
         # Several callers, some of which shuffle: the sampler shuffles for those.
         return True in truths
+
+    def shuffle_choice(self, sampler: Obj, through: Call | None = None) -> Expr | None:
+        """What chooses whether a sampler that :meth:`shuffles` does so; None if it always does."""
+        given = self.flow.argument(sampler, "shuffle")
+        if given is None or self.flow.constants(given, through or sampler.through) is not None:
+            return None
+        return given
 
     def _parameter_names(self, cls: Class) -> set[str]:
         init = self.flow.method(cls, "__init__")

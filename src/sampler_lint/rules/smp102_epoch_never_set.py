@@ -13,7 +13,13 @@ from sampler_lint.model.epoch_calls import (
     called_epoch_sets,
     sets_epoch_itself,
 )
-from sampler_lint.model.epochs import EpochLoop, epoch_expression, epoch_loops, trains
+from sampler_lint.model.epochs import (
+    EpochLoop,
+    epoch_expression,
+    epoch_loops,
+    is_built_alike,
+    trains,
+)
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -242,10 +248,15 @@ def _suspect(model: Model, found: EpochLoop, reached: _Reached) -> Suspect:
         f"this loop trains over a shuffling `{reached.sampler.name}` and nothing calls its "
         f"`set_epoch`: every epoch repeats the order of epoch 0"
     )
+    choice = model.shuffle_choice(reached.sampler, found.inner.loader.through)
+    if choice is not None:
+        message += f" (when `{unparse(choice)}` is true)"
     if receiver is not None:
         message += f"; call `{receiver.code}.set_epoch({counter.code})` first in each turn"
-    else:
+    elif any(is_built_alike(v, found.inner.loader) for v in model.flow.values(found.inner.source)):
         message += f"; call `set_epoch` on `{where}` in each epoch"
+    else:
+        message += "; call it in each epoch"
     why = [f"{model.place_of(reached.sampler)}: sampler built here"]
     why.append(f"{model.place_of(found.inner.loader)}: handed to this loader")
     if found.calls:

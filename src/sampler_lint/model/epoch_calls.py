@@ -18,9 +18,11 @@ from sampler_lint.model.facts import (
     ModuleFacts,
     Node,
     Scope,
+    Stmt,
     last_name,
 )
 from sampler_lint.model.flow import Lit, Obj, Unknown
+from sampler_lint.model.hierarchy import NEUTRAL_BASES
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
 
 _DEEPEST = 4
@@ -145,7 +147,11 @@ def calls_for(model: Model, found: EpochLoop, wanted: list[Carrier]) -> Calls:
         values = model.flow.values(receiver)
         if any(carrier.is_one_of(values) for carrier in wanted):
             hits.append(call)
-        elif call.scope.module in near and not _forwards(call):
+        elif (
+            call.scope.module in near
+            and not _forwards(call)
+            and may_act_in(model, found, call.scope, call)
+        ):
             unclear |= not values or any(
                 not isinstance(v, (Obj, Lit)) or (isinstance(v, Obj) and v.site is None)
                 for v in values
@@ -191,6 +197,33 @@ def runs_in(model: Model, found: EpochLoop, scope: Scope) -> bool | None:
                 return None
         todo = next_calls
     return False if not todo else None
+
+
+def may_act_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool:
+    """Whether code at ``node`` may run in a turn of the loop, or for it.
+
+    What another program, a test or a function that nothing on the way calls does has no say.
+    """
+    stmt = node if isinstance(node, Stmt) else getattr(node, "stmt", None)
+    if scope in found.scopes or (stmt is not None and found.loop.encloses(stmt)):
+        return True
+    if not isinstance(scope, Function):
+        return False
+    if runs_in(model, found, scope) is not False:
+        return True
+    # Run by Python itself, by a framework that the class is made for, or by a registry.
+    return (
+        (scope.cls is not None and scope.name.startswith("__") and scope.name != "__init__")
+        or bool(scope.decorators)
+        or (not model.flow.callers(scope) and scope.cls is not None and _is_open(model, scope.cls))
+    )
+
+
+def _is_open(model: Model, cls: Class) -> bool:
+    """Whether a class has a base outside of the tree, or is registered: others call its methods."""
+    return bool(cls.decorators) or any(
+        not isinstance(base, Class) and base not in NEUTRAL_BASES for base in model.flow.mro(cls)
+    )
 
 
 def _may_call_back(model: Model, call: Call) -> bool:

@@ -11,6 +11,7 @@ from sampler_lint.model.epoch_calls import (
     EpochSet,
     EpochSets,
     called_epoch_sets,
+    may_act_in,
     sets_epoch_itself,
 )
 from sampler_lint.model.epochs import (
@@ -188,6 +189,8 @@ def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> str | None
     near = {scope.module for scope in found.scopes}
     near.update(site.scope.module for _, site in ours if site is not None)
     for scope, node, receiver in _epoch_sets(model).concerning(ours, near):
+        if not may_act_in(model, found, scope, node):
+            continue
         values = model.flow.values(receiver)
         place = model.place(scope, node)
         if any(isinstance(v, Obj) and (v.cls, v.site) in ours for v in values):

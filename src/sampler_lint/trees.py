@@ -140,7 +140,7 @@ class Tree:
     def model(self) -> Model:
         """The linked model of the tree."""
         from sampler_lint.model.declared import Declared
-        from sampler_lint.model.joining import MOST_ROUNDS, files_to_join
+        from sampler_lint.model.joining import files_to_join
         from sampler_lint.model.linked import Model
         from sampler_lint.model.requirements import Requirements
 
@@ -154,11 +154,7 @@ class Tree:
             )
 
         model = linked()
-        for _ in range(MOST_ROUNDS):
-            if not self.project.join(files_to_join(model)):
-                break
-            model = linked()
-        return model
+        return linked() if self.project.join(files_to_join(model)) else model
 
     def findings(self, rules: Sequence[Rule]) -> dict[str, list[Finding]]:
         """The findings of ``rules`` by absolute path."""

@@ -28,7 +28,7 @@ from sampler_lint.model.facts import (
     statements,
     walk,
 )
-from sampler_lint.model.flow import MISSING, Ext, ExtObj, Lit, Obj, Unknown, Value, passed
+from sampler_lint.model.flow import Ext, ExtObj, Lit, Obj, Unknown, Value, passed
 from sampler_lint.model.linked import Model
 from sampler_lint.model.wrapping import iterated_attributes
 
@@ -189,19 +189,25 @@ def _loops_around(
     for call in model.flow.callers(scope):
         if call.stmt is not None and call not in calls and call.scope is not scope:
             brought = _brought(model, scope, source, call, inner.loader)
-            if brought is not MISSING:
+            if not isinstance(brought, _Another):
                 yield from _loops_around(
                     model, inner, call.scope, call.stmt, (call, *calls), brought
                 )
 
 
+class _Another:
+    """The call hands in another loader."""
+
+
+_ANOTHER = _Another()
+
+
 def _brought(
     model: Model, function: Function, source: Expr | None, call: Call, loader: Obj
-) -> Expr | None:
+) -> Expr | _Another | None:
     """What a call hands to a function as the loader that it iterates.
 
-    None if the loader gets there by another way than a parameter, MISSING if the call hands in
-    another one.
+    None if the loader gets there by another way than a parameter.
     """
     if not isinstance(source, Name) or source.scope is not function:
         return None
@@ -215,7 +221,8 @@ def _brought(
     values = model.flow.values(given)
     if any(is_built_alike(value, loader) for value in values):
         return given
-    return MISSING if values and all(isinstance(value, (Obj, Lit)) for value in values) else None
+    other = bool(values) and all(isinstance(value, (Obj, Lit)) for value in values)
+    return _ANOTHER if other else None
 
 
 def is_built_alike(value: Value, other: Obj) -> bool:

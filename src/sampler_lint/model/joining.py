@@ -10,12 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.model.epochs import Pass, encloses_a_pass, passes
-from sampler_lint.model.facts import Attr, Function, Name, Scope
+from sampler_lint.model.facts import Attr, Call, Expr, Function, Name
 from sampler_lint.model.linked import Model
 from sampler_lint.source import SourceError
-
-MOST_ROUNDS = 3
-"""A file that joins may lead to further ones; each round links the tree anew."""
 
 
 def files_to_join(model: Model) -> set[str]:
@@ -23,66 +20,84 @@ def files_to_join(model: Model) -> set[str]:
     if not model.sharding_programs:
         return set()
     known = {module.path for module in model.modules}
-    found = {path for path in _taking(model) if path not in known}
+    taking = set(_taking(model, known)) - known
+    wanted: set[Function] = set()
     for inner in passes(model):
-        found |= _calling(model, inner, known)
-    return found
+        if any(map(model.is_sharded_by, model.samplers_of(inner.loader))):
+            wanted.update(_not_called(model, inner))
+    return taking | set(_calling(model, wanted, known))
 
 
-def _taking(model: Model) -> Iterator[str]:
-    """The files of the functions that a loader is handed to."""
+def _taking(model: Model, known: set[str]) -> Iterator[str]:
+    """The files of the functions that a loader is handed to, where they are no candidates."""
     for module in model.modules:
         if model.project.program_of(module) not in model.sharding_programs:
             continue
+        outside = {
+            name
+            for name, binding in module.facts.imports
+            if not known.issuperset(model.project.files_meant(module, binding))
+        }
         for call in module.facts.all_calls:
-            if any(_is_loader(model, arg.value) for arg in call.args):
+            if (
+                call.args
+                and _leads_to(call.func, outside, ())
+                and any(_is_loader(model, arg.value) for arg in call.args)
+            ):
                 for function in model.flow.callees(call):
                     yield model.module_of(function).path
 
 
-def _is_loader(model: Model, expr: object) -> bool:
+def _leads_to(expr: Expr, names: set[str], above: tuple[str, ...]) -> bool:
+    """Whether one of the names is at the root of what is called, or of what that was made by."""
+    while isinstance(expr, (Attr, Call)):
+        expr = expr.value if isinstance(expr, Attr) else expr.func
+    if not isinstance(expr, Name) or expr.id in above:
+        return False
+    bindings = expr.scope.bindings.get(expr.id, ())
+    return expr.id in names or any(
+        binding.how == "assign"
+        and isinstance(binding.value, Call)
+        and _leads_to(binding.value, names, (*above, expr.id))
+        for binding in bindings
+    )
+
+
+def _is_loader(model: Model, expr: Expr) -> bool:
     return isinstance(expr, (Name, Attr)) and any(
         model.role(value) == "loader" for value in model.flow.values(expr)
     )
 
 
-def _calling(model: Model, inner: Pass, known: set[str]) -> set[str]:
-    """The files that may call what makes a pass, where no candidate does so in a loop."""
-    scope: Scope | None = inner.scope
-    if not isinstance(scope, Function) or encloses_a_pass(model, inner):
-        return set()
-    return {
-        path
-        for function in _callers_up(model, scope)
-        if not model.flow.callers(function)
-        for path in _saying(model, function, known)
-    }
-
-
-def _callers_up(model: Model, function: Function) -> set[Function]:
-    found, todo = {function}, [function]
+def _not_called(model: Model, inner: Pass) -> Iterator[Function]:
+    """The functions above a pass that no candidate calls, if no loop makes it again and again."""
+    if not isinstance(inner.scope, Function) or encloses_a_pass(model, inner):
+        return
+    found, todo = {inner.scope}, [inner.scope]
     while todo:
-        for call in model.flow.callers(todo.pop()):
-            if isinstance(call.scope, Function) and call.scope not in found:
-                found.add(call.scope)
-                todo.append(call.scope)
-    return found
+        function = todo.pop()
+        callers = model.flow.callers(function)
+        if not callers:
+            yield function
+        new = {call.scope for call in callers if isinstance(call.scope, Function)} - found
+        found |= new
+        todo += new
 
 
-def _saying(model: Model, function: Function, known: set[str]) -> Iterator[str]:
-    """Files that import from the function's file and spell its name."""
+def _calling(model: Model, functions: set[Function], known: set[str]) -> Iterator[str]:
+    """Files that import from the file of one of the functions and spell its name."""
     project = model.project
-    home = model.module_of(function)
-    word = function.name.encode()
-    for path in project.files:
-        if path in known or path == home.path:
-            continue
+    words: dict[bytes, set[str]] = {}
+    for function in functions:
+        words.setdefault(function.name.encode(), set()).add(model.module_of(function).path)
+    for path in project.files.keys() - known if words else ():
         try:
             data = project.bytes_of(path)
         except SourceError:
             continue
-        if word in data and home.path in project.imported_by(path):
+        homes = {home for word, paths in words.items() if word in data for home in paths}
+        if homes and not homes.isdisjoint(project.imported_by(path)):
             yield path
 
 
-__all__ = ["MOST_ROUNDS", "files_to_join"]
+__all__ = ["files_to_join"]

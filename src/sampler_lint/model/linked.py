@@ -375,6 +375,20 @@ class Model:
             return frozenset()
         return self.flow.values(given)
 
+    def samplers_of(self, loader: Obj) -> Iterator[Obj]:
+        """The known samplers and batch samplers that a loader is given."""
+        for name in ("sampler", "batch_sampler"):
+            for value in self.passed_to(loader, name):
+                if isinstance(value, Obj):
+                    yield value
+
+    def is_sharded_by(self, sampler: Obj) -> bool:
+        """Whether a sampler, or one that it takes batches from, certainly shards by its epoch."""
+        return self.is_distributed_sampler(sampler) or any(
+            isinstance(inner, Obj) and self.is_distributed_sampler(inner)
+            for inner in self.flow.ask_field(sampler, "sampler")
+        )
+
     def epoch_path(self, value: Value) -> tuple[str, ...] | Unknown | None:
         """How ``set_epoch`` is reached from a sampler: ``()`` directly, ``("sampler",)`` inside.
 

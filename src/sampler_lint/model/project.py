@@ -18,6 +18,7 @@ from sampler_lint.findings import FileError
 from sampler_lint.model.extract import FactsError, check_syntax, extract, parse
 from sampler_lint.model.facts import (
     Attr,
+    Binding,
     Call,
     Choice,
     Class,
@@ -513,14 +514,19 @@ class Project:
 
     def imported_by(self, path: str) -> set[str]:
         """The files of the tree that a file imports, told from its text where that tells."""
-        told = self.imports_told(path)
         place = Place.of(path)
-        found = set()
-        for name, attribute, level in told or ():
-            whole = ".".join(part for part in (name, attribute) if part)
-            for each in (name, whole) if attribute is not None else (name,):
-                found.add(self.find(each, place, level))
-        return found - {None}
+        told = self.imports_told(path) or ()
+        return {found for imported in told for found in self._meant(imported, place)}
+
+    def files_meant(self, module: Module, binding: Binding) -> set[str]:
+        """The files of the tree that an import may bind a name from."""
+        return self._meant(binding.payload, module)
+
+    def _meant(self, imported: tuple[str, str | None, int], importer: Importer) -> set[str]:
+        name, attribute, level = imported
+        whole = ".".join(part for part in (name, attribute) if part)
+        found = {self.find(each, importer, level) for each in {name or whole, whole}}
+        return {path for path in found if path in self.files}
 
     def module_telling(self, path: str) -> Module | None:
         """As :meth:`module_at`, but in a very big tree None for a file that can tell little.

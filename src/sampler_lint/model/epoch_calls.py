@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from sampler_lint.model.epoch_state import uses_epoch
+from sampler_lint.model.epoch_state import reach, uses_epoch
 from sampler_lint.model.epochs import EpochLoop
 from sampler_lint.model.facts import (
     Attr,
@@ -21,11 +21,9 @@ from sampler_lint.model.facts import (
     Stmt,
     last_name,
 )
-from sampler_lint.model.flow import Lit, Obj, Unknown
+from sampler_lint.model.flow import Lit, Obj, Value
 from sampler_lint.model.hierarchy import NEUTRAL_BASES
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
-
-_DEEPEST = 4
 
 
 class Carrier(NamedTuple):
@@ -44,20 +42,21 @@ def carriers(model: Model, loader: Obj) -> Iterator[Carrier]:
     """The samplers of ``loader`` that certainly shuffle by the epoch they are given."""
     for attribute in ("sampler", "batch_sampler"):
         for value in model.passed_to(loader, attribute):
-            if not isinstance(value, Obj) or value.site is None:
-                continue
-            path = model.epoch_path(value)
-            if not isinstance(path, tuple):
-                continue
-            target = value
-            for name in path:
-                inner = [v for v in model.flow.ask_field(target, name) if isinstance(v, Obj)]
-                if len(inner) != 1:
-                    break
-                target = inner[0]
-            else:
-                if _shuffles(model, target, loader.through):
-                    yield Carrier(target, (attribute, *path))
+            yield from _carried(model, value, (attribute,), loader.through)
+
+
+def _carried(
+    model: Model, value: Value, path: tuple[str, ...], through: Call | None
+) -> Iterator[Carrier]:
+    if not isinstance(value, Obj) or value.site is None:
+        return
+    further = model.epoch_path(value)
+    if further == ():
+        if _shuffles(model, value, through):
+            yield Carrier(value, path)
+    elif isinstance(further, tuple):
+        for inner in model.flow.ask_field(value, further[0]):
+            yield from _carried(model, inner, (*path, further[0]), through)
 
 
 def _shuffles(model: Model, sampler: Obj, through: Call | None) -> bool:
@@ -141,12 +140,14 @@ def calls_for(model: Model, found: EpochLoop, wanted: list[Carrier]) -> Calls:
     unclear = False
     near = {scope.module for scope in found.scopes}
     near.update(c.sampler.site.scope.module for c in wanted if c.sampler.site is not None)
+    before = {c.sampler.site.scope for c in wanted if c.sampler.site} | {found.loop.scope}
     objects = [(carrier.sampler.cls, carrier.sampler.site) for carrier in wanted]
     for _, call, receiver in epoch_calls(model).concerning(objects, near):
         assert isinstance(call, Call)
         values = model.flow.values(receiver)
         if any(carrier.is_one_of(values) for carrier in wanted):
-            hits.append(call)
+            if call.scope in before or may_act_in(model, found, call.scope, call):
+                hits.append(call)
         elif (
             call.scope.module in near
             and not _forwards(call)
@@ -157,7 +158,9 @@ def calls_for(model: Model, found: EpochLoop, wanted: list[Carrier]) -> Calls:
                 for v in values
             )
     classes = {c.sampler.cls for c in wanted} | {found.inner.loader.cls}
-    unclear |= any(isinstance(cls, Class) and sets_epoch_itself(cls) for cls in classes)
+    unclear |= any(
+        isinstance(cls, Class) and sets_epoch_itself(model, found, cls) for cls in classes
+    )
     return Calls(hits, unclear)
 
 
@@ -165,73 +168,83 @@ def _forwards(call: Call) -> bool:
     return isinstance(call.scope, Function) and "set_epoch" in call.scope.name
 
 
-def sets_epoch_itself(cls: Class) -> bool:
-    """Whether a loader or sampler moves its own epoch on, outside ``set_epoch``."""
+def sets_epoch_itself(model: Model, found: EpochLoop, cls: Class) -> bool:
+    """Whether a loader or sampler moves its own epoch on, in a pass or in what the loop calls."""
+    passing = reach(model, cls, "__iter__", "__next__").functions
     for scope in scopes_inside(cls):
         if isinstance(scope, Function) and scope.name in {"set_epoch", "__init__"}:
             continue
-        if any(isinstance(c.func, Attr) and "set_epoch" in c.func.name for c in scope.calls):
-            return True
-        if any(isinstance(s.target, Attr) and "epoch" in s.target.name for s in scope.stores):
+        moves = any(
+            isinstance(call.func, Attr) and "set_epoch" in call.func.name for call in scope.calls
+        ) or any(
+            isinstance(store.target, Attr) and "epoch" in store.target.name
+            for store in scope.stores
+        )
+        if moves and (scope in passing or runs_in(model, found, scope) is not False):
             return True
     return False
 
 
 def runs_in(model: Model, found: EpochLoop, scope: Scope) -> bool | None:
-    """Whether a turn of the loop may run ``scope``; None if that is not known."""
-    loop = found.loop
-    todo = [call for call in loop.scope.calls if call.stmt is not None and loop.encloses(call.stmt)]
-    seen: set[Scope] = set()
-    for _ in range(_DEEPEST):
-        next_calls: list[Call] = []
-        for call in todo:
-            if last_name(call.func) == getattr(scope, "name", None):
-                return True
-            for callee in model.flow.callees(call):
-                if callee is scope:
-                    return True
-                if callee not in seen:
-                    seen.add(callee)
-                    next_calls += callee.calls
-            if not model.flow.callees(call) and _may_call_back(model, call):
-                return None
-        todo = next_calls
-    return False if not todo else None
+    """Whether a turn of the loop may run ``scope``; None if that is not known.
+
+    Sought from the function upwards, along the calls of it and those that are spelled alike.
+    """
+    offered = False
+    seen, todo = {scope}, [scope]
+    while todo:
+        function = todo.pop()
+        if not isinstance(function, Function):
+            continue
+        calls = [
+            *model.flow.callers(function),
+            *(
+                call
+                for call in model.flow.call_candidates(function)
+                if _may_mean(call, function) and not model.flow.callees(call)
+            ),
+        ]
+        if any(call.stmt is not None and found.loop.encloses(call.stmt) for call in calls):
+            return True
+        offered |= not calls and _is_offered(model, function)
+        new = {call.scope for call in calls} - seen
+        seen |= new
+        todo += new
+    return None if offered else False
+
+
+def _may_mean(call: Call, function: Function) -> bool:
+    """Whether a call that is not followed is spelled as one of a function: a method's by a dot."""
+    return last_name(call.func) == function.name and (
+        isinstance(call.func, Attr) == (function.cls is not None)
+    )
+
+
+def _is_offered(model: Model, function: Function) -> bool:
+    """Whether Python itself, a framework or a registry may call what nothing here calls."""
+    cls = function.cls
+    return bool(function.decorators) or (
+        cls is not None
+        and (
+            function.name.startswith("__")
+            or bool(cls.decorators)
+            or any(
+                not isinstance(base, Class) and base not in NEUTRAL_BASES
+                for base in model.flow.mro(cls)
+            )
+        )
+    )
 
 
 def may_act_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool:
-    """Whether code at ``node`` may run in a turn of the loop, or for it.
+    """Whether code at ``node`` may run in a turn of the loop.
 
     What another program, a test or a function that nothing on the way calls does has no say.
     """
     stmt = node if isinstance(node, Stmt) else getattr(node, "stmt", None)
     if scope in found.scopes or (stmt is not None and found.loop.encloses(stmt)):
         return True
-    if not isinstance(scope, Function):
-        return False
-    if runs_in(model, found, scope) is not False:
-        return True
-    # Run by Python itself, by a framework that the class is made for, or by a registry.
-    return (
-        (scope.cls is not None and scope.name.startswith("__") and scope.name != "__init__")
-        or bool(scope.decorators)
-        or (not model.flow.callers(scope) and scope.cls is not None and _is_open(model, scope.cls))
-    )
-
-
-def _is_open(model: Model, cls: Class) -> bool:
-    """Whether a class has a base outside of the tree, or is registered: others call its methods."""
-    return bool(cls.decorators) or any(
-        not isinstance(base, Class) and base not in NEUTRAL_BASES for base in model.flow.mro(cls)
-    )
-
-
-def _may_call_back(model: Model, call: Call) -> bool:
-    """Whether an unresolved call could be a hook: its callee is some unknown object's method."""
-    name = last_name(call.func) or ""
-    return ("epoch" in name or "hook" in name or "callback" in name or name == "run") and any(
-        isinstance(value, Unknown) for value in model.flow.values(call.func)
-    )
+    return isinstance(scope, Function) and runs_in(model, found, scope) is not False
 
 
 def guards(call: Call) -> list[If]:

@@ -25,12 +25,10 @@ from sampler_lint.model.facts import (
     Const,
     Expr,
     Function,
-    Name,
     Node,
     Scope,
     dotted,
     last_name,
-    walk,
 )
 from sampler_lint.model.flow import Flow, Lit, Obj, Unknown, Value, self_class
 from sampler_lint.model.project import Module, Project, names_meant
@@ -429,15 +427,15 @@ class Model:
         return isinstance(obj.cls, Class) and self._follows_epoch(obj.cls)
 
     def _follows_epoch(self, cls: Class) -> bool:
-        if not self.is_sampler_class(cls):
-            return False
-        setter = self.flow.method(cls, "set_epoch")
+        from sampler_lint.model.epoch_state import uses_epoch
+
         iterate = self.flow.method(cls, "__iter__")
-        if not isinstance(setter, Function) or not isinstance(iterate, Function):
-            return False
-        stored = _stores_param(setter)
-        read = {read.name for read in iterate.reads if self_class(read.value) is not None}
-        return bool(stored & read) and not self._draws_elsewhere(iterate, 2)
+        return (
+            self.is_sampler_class(cls)
+            and isinstance(iterate, Function)
+            and uses_epoch(self, cls)
+            and not self._draws_elsewhere(iterate, 2)
+        )
 
     def _draws_elsewhere(self, function: Function, depth: int) -> bool:
         """Whether it (or what it calls) draws from a global generator that it does not seed."""
@@ -562,18 +560,6 @@ _EVERY_OBJECT = frozenset(
 _GLOBAL_SEEDERS = frozenset(
     {"random.seed", "np.random.seed", "numpy.random.seed", "torch.manual_seed"}
 )
-
-
-def _stores_param(setter: Function) -> set[str]:
-    """The attributes that a ``set_epoch`` fills from its parameter."""
-    names = {param.name for param in setter.params[1:]}
-    return {
-        store.target.name
-        for store in setter.stores
-        if isinstance(store.target, Attr)
-        and store.value is not None
-        and any(isinstance(node, Name) and node.id in names for node in walk(store.value))
-    }
 
 
 def scopes_inside(cls: Class) -> Iterator[Scope]:

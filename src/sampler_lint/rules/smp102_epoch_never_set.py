@@ -184,7 +184,7 @@ def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> str | None
         if isinstance(obj, Obj)
     }
     for cls, _ in ours:
-        if isinstance(cls, Class) and sets_epoch_itself(cls):
+        if isinstance(cls, Class) and sets_epoch_itself(model, found, cls):
             return f"{cls.name} itself"
     near = {scope.module for scope in found.scopes}
     near.update(site.scope.module for _, site in ours if site is not None)

@@ -19,7 +19,9 @@ from sampler_lint.model.facts import (
     Function,
     If,
     Name,
+    Return,
     Scope,
+    Seq,
     Stmt,
     Unary,
     While,
@@ -32,10 +34,13 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Obj, Unknown, self_class
 from sampler_lint.model.linked import Model
+from sampler_lint.model.program_files import is_imported
 from sampler_lint.source import is_candidate
 
 #: Calls that look at an object and let go of it again.
-_LOOKING = frozenset({"isinstance", "hasattr", "print", "bool", "type", "id"})
+_LOOKING = frozenset(
+    {"isinstance", "hasattr", "print", "bool", "type", "id", "str", "repr", "len", "format"}
+)
 #: Methods of a sampler whose call hands nothing out.
 _SETTERS = frozenset({"set_epoch"})
 
@@ -66,21 +71,22 @@ def _options(value: Expr) -> Iterator[Expr]:
         yield value
 
 
-def is_handed_on(model: Model, obj: Obj, target: Name | Attr) -> bool:
+def is_handed_on(model: Model, obj: Obj, target: Name | Attr, *, returning: bool = True) -> bool:
     """Whether some read of the name or attribute may hand the object to anything else.
 
-    Looking at it (``is None``, ``isinstance``) or calling ``set_epoch`` is no handing on.
+    Looking at it (``is None``, ``isinstance``) or calling ``set_epoch`` is no handing on, nor is
+    returning it if ``returning`` is false.
     """
     if isinstance(target, Attr):
         return _attribute_is_handed_on(model, target)
-    return _name_is_handed_on(model, obj, target)
+    return _name_is_handed_on(model, obj, target, returning)
 
 
-def _name_is_handed_on(model: Model, obj: Obj, target: Name) -> bool:
+def _name_is_handed_on(model: Model, obj: Obj, target: Name, returning: bool) -> bool:
     owner = target.scope
     if isinstance(owner, Class) or target.id in owner.declared:
         return True
-    if owner.outer is None and _is_imported(model, target.id):
+    if owner.outer is None and is_imported(model, model.module_of(owner), target.id):
         return True
 
     def is_it(expr: Expr) -> bool:
@@ -93,7 +99,7 @@ def _name_is_handed_on(model: Model, obj: Obj, target: Name) -> bool:
         )
 
     return any(
-        _escapes_from(scope, is_it, _mentions(model, scope).get(target.id, ()))
+        _escapes_from(scope, is_it, _mentions(model, scope).get(target.id, ()), returning)
         for scope in owner.module.scopes
         if scope is owner or _sees(scope, owner, target.id)
     )
@@ -110,30 +116,6 @@ def _mentions(model: Model, scope: Scope) -> dict[str, list[Stmt]]:
         for name in {node.id for node in parts if isinstance(node, Name)}:
             found.setdefault(name, []).append(stmt)
     return found
-
-
-def _is_imported(model: Model, name: str) -> bool:
-    """Whether a file imports the name (or everything) from another."""
-    known: frozenset[str] | None = model.memo.get(_imported)
-    if known is None:
-        known = model.memo[_imported] = _imported(model)
-    return known is _EVERYTHING or name in known
-
-
-#: What stands for all names.
-_EVERYTHING = frozenset({"*"})
-
-
-def _imported(model: Model) -> frozenset[str]:
-    """The names that files import, or read of another."""
-    names: set[str] = set()
-    for module in model.modules:
-        if module.facts.star_imports:
-            return _EVERYTHING
-        for scope in module.facts.scopes:
-            names.update(read.name for read in scope.reads)
-        names.update(binding.payload[1] for _, binding in module.facts.imports)
-    return frozenset(names)
 
 
 def _sees(scope: Scope, owner: Scope, name: str) -> bool:
@@ -182,7 +164,9 @@ _PASSIVE = ("torch.nn.", "pytorch_lightning.", "lightning.")
 # --------------------------------------------------------------------------- contexts
 
 
-def _escapes_from(scope: Scope, is_it: Callable[[Expr], bool], stmts: Iterable[Stmt]) -> bool:
+def _escapes_from(
+    scope: Scope, is_it: Callable[[Expr], bool], stmts: Iterable[Stmt], returning: bool = True
+) -> bool:
     """Whether it escapes in a default of the scope's parameters, or in some of its statements."""
     defaults = (
         [param.default for param in scope.params if param.default is not None]
@@ -191,7 +175,17 @@ def _escapes_from(scope: Scope, is_it: Callable[[Expr], bool], stmts: Iterable[S
     )
     if any(_escapes(default, is_it) for default in defaults):
         return True
-    return any(_is_read(stmt, is_it) for stmt in stmts)
+    return any(
+        _is_read(stmt, is_it)
+        for stmt in stmts
+        if returning or not (isinstance(stmt, Return) and _gives_back(stmt.value, is_it))
+    )
+
+
+def _gives_back(value: Expr | None, is_it: Callable[[Expr], bool]) -> bool:
+    """Whether a returned value is the object itself, or a tuple with it."""
+    parts = value.items if isinstance(value, Seq) else [value]
+    return any(part is not None and is_it(part) for part in parts)
 
 
 def _is_read(stmt: Stmt, is_it: Callable[[Expr], bool]) -> bool:
@@ -247,7 +241,7 @@ def _escapes(expr: Expr, is_it: Callable[[Expr], bool]) -> bool:
 
 def uses_names_by_string(scope: Scope) -> bool:
     """Whether code in the scope reads variables by name, so that no read can be ruled out."""
-    return any(last_name(call.func) in _BY_STRING for call in scope.calls)
+    return any(isinstance(call.func, Name) and call.func.id in _BY_STRING for call in scope.calls)
 
 
 _BY_STRING = frozenset({"locals", "globals", "vars", "eval", "exec"})

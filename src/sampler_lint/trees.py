@@ -140,15 +140,21 @@ class Tree:
     def model(self) -> Model:
         """The linked model of the tree."""
         from sampler_lint.model.declared import Declared
+        from sampler_lint.model.joining import files_to_join
         from sampler_lint.model.linked import Model
         from sampler_lint.model.requirements import Requirements
 
         options = self.options
-        return Model(
-            self.project,
-            Requirements(self.project, options.torch_version, options.frameworks),
-            Declared(self.project, options.known_samplers, options.known_loaders),
-        )
+
+        def linked() -> Model:
+            return Model(
+                self.project,
+                Requirements(self.project, options.torch_version, options.frameworks),
+                Declared(self.project, options.known_samplers, options.known_loaders),
+            )
+
+        model = linked()
+        return linked() if self.project.join(files_to_join(model)) else model
 
     def findings(self, rules: Sequence[Rule]) -> dict[str, list[Finding]]:
         """The findings of ``rules`` by absolute path."""

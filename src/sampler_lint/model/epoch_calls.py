@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from sampler_lint.model.epoch_state import uses_epoch
+from sampler_lint.model.epoch_state import reach, uses_epoch
 from sampler_lint.model.epochs import EpochLoop
 from sampler_lint.model.facts import (
     Attr,
@@ -18,13 +18,13 @@ from sampler_lint.model.facts import (
     ModuleFacts,
     Node,
     Scope,
+    Stmt,
     last_name,
     walk,
 )
-from sampler_lint.model.flow import Lit, Obj, Unknown, Value
+from sampler_lint.model.flow import Lit, Obj, Value
+from sampler_lint.model.hierarchy import NEUTRAL_BASES
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
-
-_DEEPEST = 4
 
 
 class Carrier(NamedTuple):
@@ -43,20 +43,21 @@ def carriers(model: Model, loader: Obj) -> Iterator[Carrier]:
     """The samplers of ``loader`` that certainly shuffle by the epoch they are given."""
     for attribute in ("sampler", "batch_sampler"):
         for value in model.passed_to(loader, attribute):
-            if not isinstance(value, Obj) or value.site is None:
-                continue
-            path = model.epoch_path(value)
-            if not isinstance(path, tuple):
-                continue
-            target = value
-            for name in path:
-                inner = [v for v in model.flow.ask_field(target, name) if isinstance(v, Obj)]
-                if len(inner) != 1:
-                    break
-                target = inner[0]
-            else:
-                if _shuffles(model, target, loader.through):
-                    yield Carrier(target, (attribute, *path))
+            yield from _carried(model, value, (attribute,), loader.through)
+
+
+def _carried(
+    model: Model, value: Value, path: tuple[str, ...], through: Call | None
+) -> Iterator[Carrier]:
+    if not isinstance(value, Obj) or value.site is None:
+        return
+    further = model.epoch_path(value)
+    if further == ():
+        if _shuffles(model, value, through):
+            yield Carrier(value, path)
+    elif isinstance(further, tuple):
+        for inner in model.flow.ask_field(value, further[0]):
+            yield from _carried(model, inner, (*path, further[0]), through)
 
 
 def _shuffles(model: Model, sampler: Obj, through: Call | None) -> bool:
@@ -183,77 +184,131 @@ def calls_for(model: Model, found: EpochLoop, wanted: list[Carrier]) -> Calls:
     near.update(c.sampler.site.scope.module for c in wanted if c.sampler.site is not None)
     objects = frozenset((carrier.sampler.cls, carrier.sampler.site) for carrier in wanted)
     # Many loops may pass over one loader.
-    known: dict[object, Calls] = model.memo.setdefault(calls_for, {})
-    key = objects, frozenset(near), found.inner.loader.cls
+    known: dict[object, tuple[list[Call], list[Call]]] = model.memo.setdefault(calls_for, {})
+    key = objects, frozenset(near)
     if key not in known:
-        known[key] = _calls_for(model, objects, near, found.inner.loader.cls)
-    return known[key]
+        known[key] = _calls_for(model, objects, near)
+    hits, doubtful = known[key]
+    before = {c.sampler.site.scope for c in wanted if c.sampler.site} | {found.loop.scope}
+    classes = {found.inner.loader.cls, *(cls for cls, _ in objects)}
+    return Calls(
+        [
+            call
+            for call in hits
+            if call.scope in before or may_act_in(model, found, call.scope, call)
+        ],
+        any(may_act_in(model, found, call.scope, call) for call in doubtful)
+        or any(isinstance(cls, Class) and sets_epoch_itself(model, found, cls) for cls in classes),
+    )
 
 
 def _calls_for(
-    model: Model, objects: frozenset[Built], near: set[ModuleFacts], loader: Class | str
-) -> Calls:
+    model: Model, objects: frozenset[Built], near: set[ModuleFacts]
+) -> tuple[list[Call], list[Call]]:
+    """The calls that set the epoch of one of the objects, and those near that may do so."""
     hits: list[Call] = []
-    unclear = False
+    doubtful: list[Call] = []
     for _, call, receiver in epoch_calls(model).concerning(objects, near):
         assert isinstance(call, Call)
         values = model.flow.values(receiver)
         if any(isinstance(v, Obj) and (v.cls, v.site) in objects for v in values):
             hits.append(call)
-        elif call.scope.module in near and not _forwards(call):
-            unclear |= not values or any(
-                not isinstance(v, (Obj, Lit)) or (isinstance(v, Obj) and v.site is None)
-                for v in values
+        elif (
+            call.scope.module in near
+            and not _forwards(call)
+            and (
+                not values
+                or any(
+                    not isinstance(v, (Obj, Lit)) or (isinstance(v, Obj) and v.site is None)
+                    for v in values
+                )
             )
-    classes = {loader, *(cls for cls, _ in objects)}
-    unclear |= any(isinstance(cls, Class) and sets_epoch_itself(cls) for cls in classes)
-    return Calls(hits, unclear)
+        ):
+            doubtful.append(call)
+    return hits, doubtful
 
 
 def _forwards(call: Call) -> bool:
     return isinstance(call.scope, Function) and "set_epoch" in call.scope.name
 
 
-def sets_epoch_itself(cls: Class) -> bool:
-    """Whether a loader or sampler moves its own epoch on, outside ``set_epoch``."""
+def sets_epoch_itself(model: Model, found: EpochLoop, cls: Class) -> bool:
+    """Whether a loader or sampler moves its own epoch on, in a pass or in what the loop calls."""
+    passing = reach(model, cls, "__iter__", "__next__").functions
     for scope in scopes_inside(cls):
         if isinstance(scope, Function) and scope.name in {"set_epoch", "__init__"}:
             continue
-        if any(isinstance(c.func, Attr) and "set_epoch" in c.func.name for c in scope.calls):
-            return True
-        if any(isinstance(s.target, Attr) and "epoch" in s.target.name for s in scope.stores):
+        moves = any(
+            isinstance(call.func, Attr) and "set_epoch" in call.func.name for call in scope.calls
+        ) or any(
+            isinstance(store.target, Attr) and "epoch" in store.target.name
+            for store in scope.stores
+        )
+        if moves and (scope in passing or runs_in(model, found, scope) is not False):
             return True
     return False
 
 
 def runs_in(model: Model, found: EpochLoop, scope: Scope) -> bool | None:
-    """Whether a turn of the loop may run ``scope``; None if that is not known."""
-    loop = found.loop
-    todo = loop.scope.calls_in(loop)
-    seen: set[Scope] = set()
-    for _ in range(_DEEPEST):
-        next_calls: list[Call] = []
-        for call in todo:
-            if last_name(call.func) == getattr(scope, "name", None):
-                return True
-            for callee in model.flow.callees(call):
-                if callee is scope:
-                    return True
-                if callee not in seen:
-                    seen.add(callee)
-                    next_calls += callee.calls
-            if not model.flow.callees(call) and _may_call_back(model, call):
-                return None
-        todo = next_calls
-    return False if not todo else None
+    """Whether a turn of the loop may run ``scope``; None if that is not known.
+
+    Sought from the function upwards, along the calls of it and those that are spelled alike.
+    """
+    offered = False
+    seen, todo = {scope}, [scope]
+    while todo:
+        function = todo.pop()
+        if not isinstance(function, Function):
+            continue
+        calls = [
+            *model.flow.callers(function),
+            *(
+                call
+                for call in model.flow.call_candidates(function)
+                if _may_mean(call, function) and not model.flow.callees(call)
+            ),
+        ]
+        if any(call.stmt is not None and found.loop.encloses(call.stmt) for call in calls):
+            return True
+        offered |= not calls and _is_offered(model, function)
+        new = {call.scope for call in calls} - seen
+        seen |= new
+        todo += new
+    return None if offered else False
 
 
-def _may_call_back(model: Model, call: Call) -> bool:
-    """Whether an unresolved call could be a hook: its callee is some unknown object's method."""
-    name = last_name(call.func) or ""
-    return ("epoch" in name or "hook" in name or "callback" in name or name == "run") and any(
-        isinstance(value, Unknown) for value in model.flow.values(call.func)
+def _may_mean(call: Call, function: Function) -> bool:
+    """Whether a call that is not followed is spelled as one of a function: a method's by a dot."""
+    return last_name(call.func) == function.name and (
+        isinstance(call.func, Attr) == (function.cls is not None)
     )
+
+
+def _is_offered(model: Model, function: Function) -> bool:
+    """Whether Python itself, a framework or a registry may call what nothing here calls."""
+    cls = function.cls
+    return bool(function.decorators) or (
+        cls is not None
+        and (
+            function.name.startswith("__")
+            or bool(cls.decorators)
+            or any(
+                not isinstance(base, Class) and base not in NEUTRAL_BASES
+                for base in model.flow.mro(cls)
+            )
+        )
+    )
+
+
+def may_act_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool:
+    """Whether code at ``node`` may run in a turn of the loop.
+
+    What another program, a test or a function that nothing on the way calls does has no say.
+    """
+    stmt = node if isinstance(node, Stmt) else getattr(node, "stmt", None)
+    if scope in found.scopes or (stmt is not None and found.loop.encloses(stmt)):
+        return True
+    return isinstance(scope, Function) and runs_in(model, found, scope) is not False
 
 
 def guards(call: Call) -> list[If]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from sampler_lint.model.epoch_state import reach
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -21,18 +22,23 @@ from sampler_lint.model.facts import (
     Stmt,
     Try,
     While,
+    With,
     expressions,
     last_name,
     statements,
     walk,
 )
-from sampler_lint.model.flow import Ext, ExtObj, Obj, Unknown
+from sampler_lint.model.flow import Ext, ExtObj, Lit, Obj, Unknown, Value, passed
 from sampler_lint.model.linked import Model
+from sampler_lint.model.wrapping import iterated_attributes
 
 _DEEPEST = 6
-#: What hands on the batches of a loader, one by one.
-_WRAPPERS = frozenset({"tqdm", "enumerate", "zip", "islice"})
+#: Functions that are looked into for a step, from one pass: a trainer's own methods, not a library.
+_MOST_CALLED = 60
+#: What hands on the batches of a loader one by one, and cannot be started again.
+_ITERATORS = frozenset({"enumerate", "zip", "islice", "map", "filter", "iter", "chain"})
 _TRAINING_CALLS = frozenset({"backward", "step", "zero_grad", "training_step", "train_step"})
+_OPTIMIZERS = "torch.optim."
 #: What says that a model is only tested here.
 EVALUATING = frozenset({"no_grad", "inference_mode", "eval"})
 
@@ -87,14 +93,16 @@ def _passes(model: Model) -> Iterator[Pass]:
             continue
         for scope in module.facts.scopes:
             for source, stmt in scope.iterated:
-                yield from _passes_over(model, scope, stmt, source, 0)
+                yield from _passes_over(model, scope, stmt, source)
 
 
 def _passes_over(
-    model: Model, scope: Scope, stmt: Stmt, source: Expr, depth: int
+    model: Model, scope: Scope, stmt: Stmt, source: Expr, above: tuple[Expr, ...] = ()
 ) -> Iterator[Pass]:
-    if isinstance(source, Const) or depth > 4:
+    """The passes that iterating ``source`` in ``stmt`` makes, through whatever wraps the loader."""
+    if isinstance(source, Const) or source in above:
         return
+    above = (*above, source)
     if isinstance(source, Call):
         if last_name(source.func) in {"range", "items", "keys", "values"}:
             return
@@ -104,11 +112,8 @@ def _passes_over(
         if outside and last_name(source.func) != "prepare":
             # enumerate, zip, tqdm, islice and the like hand on what they are given.
             for arg in source.positional:
-                yield from _passes_over(model, scope, stmt, arg, depth + 1)
+                yield from _passes_over(model, scope, stmt, arg, above)
             return
-    if isinstance(source, Name):
-        for wrapped in _wrapped_before(source, stmt):
-            yield from _passes_over(model, scope, stmt, wrapped, depth + 1)
     for value in model.flow.values(source):
         if isinstance(value, Obj) and model.role(value) == "loader" and value.site is not None:
             yield Pass(scope, stmt, source, value)
@@ -116,31 +121,35 @@ def _passes_over(
             for loader, given in _handed_on(model, value):
                 named = isinstance(given, (Name, Attr)) and given.scope is scope
                 yield Pass(scope, stmt, given if named else source, loader)
+        elif isinstance(value, ExtObj) and value.site is not source:
+            yield from _passes_over_made(model, scope, stmt, value, above)
+
+
+def _passes_over_made(
+    model: Model, scope: Scope, stmt: Stmt, made: ExtObj, above: tuple[Expr, ...]
+) -> Iterator[Pass]:
+    """The passes over what a library made around a loader before: ``bar = tqdm(loader)``."""
+    site = made.site
+    if site in above or site.stmt is None:
+        return
+    here = site.scope is scope
+    # An iterator runs once: made outside of a loop, it is not started again in it.
+    once = last_name(site.func) in _ITERATORS and here and _loops_of(site.stmt) != _loops_of(stmt)
+    for arg in site.positional:
+        yield from _passes_over(model, scope, site.stmt if once else stmt, arg, (*above, site))
 
 
 def _handed_on(model: Model, wrapper: Obj) -> Iterator[tuple[Obj, Expr]]:
-    """The loaders that an object (a prefetcher) is made around and whose batches it yields."""
-    iterate = model.flow.method(wrapper.cls, "__iter__")
-    if wrapper.site is None or not isinstance(iterate, Function) or not iterate.yields:
+    """The loaders that an object (a prefetcher) holds and iterates when it is iterated."""
+    if wrapper.site is None or not isinstance(wrapper.cls, Class):
         return
-    inner = {value for passed, _ in iterate.iterated for value in model.flow.values(passed)}
-    for arg in wrapper.site.args:
-        for value in model.flow.values(arg.value):
-            if isinstance(value, Obj) and value in inner and model.role(value) == "loader":
-                yield value, arg.value
-
-
-def _wrapped_before(name: Name, stmt: Stmt) -> Iterator[Call]:
-    """The ``tqdm(loader)`` that a local name was assigned before ``stmt`` passes over it."""
-    for binding in name.scope.bindings.get(name.id, ()):
-        call, assigned = binding.value, binding.stmt
-        if binding.how != "assign" or binding.path or assigned is None or assigned is stmt:
-            continue
-        wrapper = last_name(call.func) if isinstance(call, Call) else None
-        # An iterator runs once: made outside of a loop, it is not started again in it.
-        again = wrapper == "tqdm" or _loops_of(assigned) == _loops_of(stmt)
-        if isinstance(call, Call) and wrapper in _WRAPPERS and again:
-            yield call
+    given = {
+        value: arg.value for arg in wrapper.site.args for value in model.flow.values(arg.value)
+    }
+    for name in sorted(iterated_attributes(reach(model, wrapper.cls, "__iter__", "__next__"))):
+        for value in model.flow.ask_field(wrapper, name):
+            if isinstance(value, Obj) and value.site and model.role(value) == "loader":
+                yield value, given.get(value, wrapper.site)
 
 
 def _loops_of(stmt: Stmt) -> list[Stmt]:
@@ -154,15 +163,19 @@ def epoch_loops(model: Model) -> list[EpochLoop]:
         kept = model.memo[epoch_loops] = [
             found
             for inner in passes(model)
-            for found in _loops_around(model, inner, inner.scope, inner.stmt, (), 0)
+            for found in _loops_around(model, inner, inner.scope, inner.stmt, (), inner.source)
         ]
     return kept
 
 
 def _loops_around(
-    model: Model, inner: Pass, scope: Scope, stmt: Stmt, calls: tuple[Call, ...], depth: int
+    model: Model,
+    inner: Pass,
+    scope: Scope,
+    stmt: Stmt,
+    calls: tuple[Call, ...],
+    source: Expr | None,
 ) -> Iterator[EpochLoop]:
-    source = inner.source if not calls else None
     for loop in stmt.ancestors():
         if not isinstance(loop, (For, While)) or not repeats(loop):
             continue
@@ -171,11 +184,50 @@ def _loops_around(
         if not _rebuilt_in(loop, inner.loader):
             yield EpochLoop(loop, inner, calls)
         return
-    if not isinstance(scope, Function) or depth >= _DEEPEST:
+    if not isinstance(scope, Function) or len(calls) >= _DEEPEST:
         return
     for call in model.flow.callers(scope):
         if call.stmt is not None and call not in calls and call.scope is not scope:
-            yield from _loops_around(model, inner, call.scope, call.stmt, (call, *calls), depth + 1)
+            brought = _brought(model, scope, source, call, inner.loader)
+            if not isinstance(brought, _Another):
+                yield from _loops_around(
+                    model, inner, call.scope, call.stmt, (call, *calls), brought
+                )
+
+
+class _Another:
+    """The call hands in another loader."""
+
+
+_ANOTHER = _Another()
+
+
+def _brought(
+    model: Model, function: Function, source: Expr | None, call: Call, loader: Obj
+) -> Expr | _Another | None:
+    """What a call hands to a function as the loader that it iterates.
+
+    None if the loader gets there by another way than a parameter.
+    """
+    if not isinstance(source, Name) or source.scope is not function:
+        return None
+    bound = function.cls is not None and not function.is_static
+    param = next((param for param in function.params[bound:] if param.name == source.id), None)
+    if param is None:
+        return None
+    given = passed(function, param, model.flow.as_made(call), is_bound=bound)
+    if not isinstance(given, Expr):
+        return None
+    values = model.flow.values(given)
+    if any(is_built_alike(value, loader) for value in values):
+        return given
+    other = bool(values) and all(isinstance(value, (Obj, Lit)) for value in values)
+    return _ANOTHER if other else None
+
+
+def is_built_alike(value: Value, other: Obj) -> bool:
+    """Whether both are what one call builds, however they were reached."""
+    return isinstance(value, Obj) and (value.cls, value.site) == (other.cls, other.site)
 
 
 def repeats(loop: Loop) -> bool:
@@ -240,20 +292,84 @@ def _rebuilt_in(loop: Loop, loader: Obj) -> bool:
 
 
 def trains(model: Model, found: EpochLoop) -> bool:
-    """Whether the pass is one that trains: its body or a function it calls steps an optimizer."""
-    inner = found.inner
-    loop = found.loop
+    """Whether the pass is one that trains.
+
+    Evidence is sought from the pass outwards along the calls that lead to it: an optimizer that
+    steps, or a model that is only tested. Where there is none (an engine that is not known does
+    the step), names decide, unless another pass of the loop is seen to train.
+    """
+    seen = _evidence(model, found)
+    if seen is not None:
+        return seen
+    inner, loop = found.inner, found.loop
     if loop.scope.yields and _is_endless(loop):
         # A generator that starts the loader again for ever.
         return not _only_evaluated(model, loop.scope, inner.loader)
-    if pass_trains(model, inner):
-        return True
     scope = inner.scope
-    return (
-        isinstance(scope, Function)
-        and bool(scope.yields)
-        and any(_takes_and_steps(model, call) for call in model.flow.callers(scope))
+    if isinstance(scope, Function) and scope.yields:
+        takers = [call for call in model.flow.callers(scope) if call.stmt is not None]
+        if any(_takes_and_steps(model, call) for call in takers):
+            return True
+    return _says_training(found) and not any(
+        other.loop is loop
+        and not is_built_alike(other.inner.loader, inner.loader)
+        and _evidence(model, other)
+        for other in epoch_loops(model)
     )
+
+
+def _says_training(found: EpochLoop) -> bool:
+    """Whether a loader or function on the way to the pass is named after training."""
+    said = [found.inner.source, *(call.func for call in found.calls)]
+    said += [arg.value for call in found.calls for arg in call.args]
+    names = {last_name(expr) for expr in said} | {getattr(found.inner.scope, "name", "")}
+    return any("train" in name.lower() for name in names if name)
+
+
+def _evidence(model: Model, found: EpochLoop) -> bool | None:
+    """Whether an optimizer steps with the batches of the pass, or a model is only tested."""
+    known: dict[EpochLoop, bool | None] = model.memo.setdefault(_evidence, {})
+    if found not in known:
+        known[found] = _new_evidence(model, found)
+    return known[found]
+
+
+def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
+    places = [(found.inner.scope, found.inner.stmt)]
+    places += [(call.scope, call.stmt) for call in reversed(found.calls) if call.stmt is not None]
+    for scope, stmt in places:
+        around = [stmt, *stmt.ancestors()]
+        loops = [each for each in around if isinstance(each, (For, While))]
+        region: Stmt | None = loops[0] if loops else None
+        if _steps(model, scope, region, set()):
+            return True
+        if region is not found.loop and _evaluates(scope, stmt, region):
+            return False
+        if region is found.loop:
+            break
+    return None
+
+
+def _evaluates(scope: Scope, stmt: Stmt, region: Stmt | None) -> bool:
+    """Whether the code around a pass is marked as one that computes no gradients."""
+    marks = list(scope.decorators) if isinstance(scope, Function) else []
+    marks += [
+        expr
+        for around in stmt.ancestors()
+        if isinstance(around, With)
+        for expr in expressions(around)
+    ]
+    names = {
+        last_name(node.func if isinstance(node, Call) else node)
+        for mark in marks
+        for node in walk(mark)
+    }
+    names.update(last_name(call.func) for call in scope.calls if _is_within(call, region))
+    return not names.isdisjoint(EVALUATING)
+
+
+def _is_within(call: Call, region: Stmt | None) -> bool:
+    return region is None or (call.stmt is not None and region.encloses(call.stmt))
 
 
 def _only_evaluated(model: Model, generator: Scope, loader: Obj) -> bool:
@@ -270,7 +386,7 @@ def _only_evaluated(model: Model, generator: Scope, loader: Obj) -> bool:
         )
     ]
     return bool(calls) and all(
-        not EVALUATING.isdisjoint(call.scope.called) and not _steps(model, call.scope, None, 0)
+        not EVALUATING.isdisjoint(call.scope.called) and not _steps(model, call.scope, None, set())
         for call in calls
     )
 
@@ -285,10 +401,10 @@ def _takes_and_steps(model: Model, call: Call) -> bool:
     """Whether a loop over what a generator function yields steps an optimizer."""
     stmt = call.stmt
     if isinstance(stmt, For):
-        return _steps(model, call.scope, stmt, 0)
+        return _steps(model, call.scope, stmt, set())
     names = {t.id for t in getattr(stmt, "targets", ()) if isinstance(t, Name)}
     return any(
-        _steps(model, call.scope, loop, 0)
+        _steps(model, call.scope, loop, set())
         for loop in call.scope.loops
         if any(
             isinstance(node, Name) and node.id in names
@@ -305,23 +421,40 @@ def pass_trains(model: Model, inner: Pass) -> bool:
     if not isinstance(body, (For, While)):
         enclosing = [s for s in body.ancestors() if isinstance(s, (For, While))]
         body = enclosing[0] if enclosing else body
-    return _steps(model, inner.scope, body, 0)
+    return _steps(model, inner.scope, body, set())
 
 
-def _steps(model: Model, scope: Scope, within: Stmt | None, depth: int) -> bool:
-    if within is None:
-        calls = scope.calls
-        names: Iterable[str | None] = scope.called
-    else:
-        calls = scope.calls_in(within)
-        names = (last_name(call.func) for call in calls)
-    if not _TRAINING_CALLS.isdisjoint(names):
+def _steps(model: Model, scope: Scope, within: Stmt | None, seen: set[Scope]) -> bool:
+    """Whether the code, or what it calls, steps an optimizer."""
+    calls = scope.calls if within is None else scope.calls_in(within)
+    if any(
+        last_name(call.func) in _TRAINING_CALLS or _is_handed_optimizer(model, call)
+        for call in calls
+    ):
         return True
-    if depth >= 3:
-        return False
-    return any(
-        _steps(model, callee, None, depth + 1)
+    seen.add(scope)
+    return len(seen) < _MOST_CALLED and any(
+        _steps(model, callee, None, seen)
         for call in calls
         for callee in model.flow.callees(call)
-        if callee is not scope
+        if callee not in seen
     )
+
+
+def _is_handed_optimizer(model: Model, call: Call) -> bool:
+    """Whether a call that is not followed gets the optimizer: ``scaler(loss, optimizer)``."""
+    return (
+        len(call.args) > 1
+        and not model.flow.callees(call)
+        and any(
+            isinstance(value, ExtObj) and value.dotted.startswith(_OPTIMIZERS)
+            for arg in call.args[1:]
+            if isinstance(arg.value, (Name, Attr))
+            for value in model.flow.values(arg.value)
+        )
+    )
+
+
+def encloses_a_pass(model: Model, inner: Pass) -> bool:
+    """Whether some loop is known that makes the pass again and again."""
+    return any(True for _ in _loops_around(model, inner, inner.scope, inner.stmt, (), inner.source))

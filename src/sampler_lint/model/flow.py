@@ -325,6 +325,8 @@ class Flow(Solver):
         if isinstance(value, Pack) and isinstance(value.node, Seq):
             if -len(value.node.items) <= index < len(value.node.items):
                 self._flow_inside(value, value.node.items[index], var)
+            else:
+                self._appended(value, var)
         elif isinstance(value, Pack):
             for element in value.items:
                 self._flow_inside(value, element, var)

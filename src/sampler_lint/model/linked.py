@@ -25,12 +25,10 @@ from sampler_lint.model.facts import (
     Const,
     Expr,
     Function,
-    Name,
     Node,
     Scope,
     dotted,
     last_name,
-    walk,
 )
 from sampler_lint.model.flow import Flow, Lit, Obj, Unknown, Value, self_class
 from sampler_lint.model.project import Module, Project, names_meant
@@ -375,6 +373,20 @@ class Model:
             return frozenset()
         return self.flow.values(given)
 
+    def samplers_of(self, loader: Obj) -> Iterator[Obj]:
+        """The known samplers and batch samplers that a loader is given."""
+        for name in ("sampler", "batch_sampler"):
+            for value in self.passed_to(loader, name):
+                if isinstance(value, Obj):
+                    yield value
+
+    def is_sharded_by(self, sampler: Obj) -> bool:
+        """Whether a sampler, or one that it takes batches from, certainly shards by its epoch."""
+        return self.is_distributed_sampler(sampler) or any(
+            isinstance(inner, Obj) and self.is_distributed_sampler(inner)
+            for inner in self.flow.ask_field(sampler, "sampler")
+        )
+
     def epoch_path(self, value: Value) -> tuple[str, ...] | Unknown | None:
         """How ``set_epoch`` is reached from a sampler: ``()`` directly, ``("sampler",)`` inside.
 
@@ -415,15 +427,15 @@ class Model:
         return isinstance(obj.cls, Class) and self._follows_epoch(obj.cls)
 
     def _follows_epoch(self, cls: Class) -> bool:
-        if not self.is_sampler_class(cls):
-            return False
-        setter = self.flow.method(cls, "set_epoch")
+        from sampler_lint.model.epoch_state import uses_epoch
+
         iterate = self.flow.method(cls, "__iter__")
-        if not isinstance(setter, Function) or not isinstance(iterate, Function):
-            return False
-        stored = _stores_param(setter)
-        read = {read.name for read in iterate.reads if self_class(read.value) is not None}
-        return bool(stored & read) and not self._draws_elsewhere(iterate, 2)
+        return (
+            self.is_sampler_class(cls)
+            and isinstance(iterate, Function)
+            and uses_epoch(self, cls)
+            and not self._draws_elsewhere(iterate, 2)
+        )
 
     def _draws_elsewhere(self, function: Function, depth: int) -> bool:
         """Whether it (or what it calls) draws from a global generator that it does not seed."""
@@ -440,7 +452,11 @@ class Model:
         )
 
     def shuffles(self, sampler: Obj, through: Call | None = None) -> bool | None:
-        """Whether a distributed sampler shuffles; None if not known."""
+        """Whether a distributed sampler shuffles, for some of its callers or settings.
+
+        A configuration, the command line or a caller may choose what ``shuffle=`` is given: the
+        program must be right for each choice (see :meth:`shuffle_choice`). None if not known.
+        """
         if isinstance(sampler.cls, Class):
             own = self.flow.method(sampler.cls, "__iter__")
             if own != DISTRIBUTED_SAMPLER:
@@ -459,10 +475,17 @@ class Model:
             return self._default(sampler, "shuffle", default=True)
         constants = self.flow.constants(given, through or sampler.through)
         if constants is None:
-            return None
+            return True if self.flow.values(given) else None
         truths = {bool(value) for value in constants}
         # Several callers, some of which shuffle: the sampler shuffles for those.
         return True in truths
+
+    def shuffle_choice(self, sampler: Obj, through: Call | None = None) -> Expr | None:
+        """What chooses whether a sampler that :meth:`shuffles` does so; None if it always does."""
+        given = self.flow.argument(sampler, "shuffle")
+        if given is None or self.flow.constants(given, through or sampler.through) is not None:
+            return None
+        return given
 
     def _parameter_names(self, cls: Class) -> set[str]:
         init = self.flow.method(cls, "__init__")
@@ -537,18 +560,6 @@ _EVERY_OBJECT = frozenset(
 _GLOBAL_SEEDERS = frozenset(
     {"random.seed", "np.random.seed", "numpy.random.seed", "torch.manual_seed"}
 )
-
-
-def _stores_param(setter: Function) -> set[str]:
-    """The attributes that a ``set_epoch`` fills from its parameter."""
-    names = {param.name for param in setter.params[1:]}
-    return {
-        store.target.name
-        for store in setter.stores
-        if isinstance(store.target, Attr)
-        and store.value is not None
-        and any(isinstance(node, Name) and node.id in names for node in walk(store.value))
-    }
 
 
 def scopes_inside(cls: Class) -> Iterator[Scope]:

@@ -18,6 +18,7 @@ from sampler_lint.findings import FileError
 from sampler_lint.model.extract import FactsError, check_syntax, extract, parse
 from sampler_lint.model.facts import (
     Attr,
+    Binding,
     Call,
     Choice,
     Class,
@@ -306,6 +307,23 @@ class Project:
         except FactsError as error:
             raise SourceError(source.error(error.reason, error.row)) from error
 
+    def join(self, paths: Iterable[str]) -> bool:
+        """Take files without a sampler word for candidates, too; whether there was a new one.
+
+        What was asked of all candidates before is asked anew.
+        """
+        known = {module.path for module in self.candidates}
+        joined = [self.module_at(path) for path in sorted(set(paths) - known)]
+        new = [module for module in joined if module is not None]
+        self.candidates += new
+        if new:
+            for name, value in vars(type(self)).items():
+                if isinstance(value, cached_property) and name not in {"_parents", "_folders"}:
+                    self.__dict__.pop(name, None)
+            for kept in (self._calls_by_program, self._outer_by_program, self._stores_by_owner):
+                kept.clear()
+        return bool(new)
+
     def speaks_to_us(self, path: str) -> bool:
         """Whether a comment in the file may name one of our rules, or the linter itself."""
         return path in self._to_us or self._modules.get(path) is not None
@@ -498,6 +516,22 @@ class Project:
         if path not in self.files:
             return None
         return self._load(path)
+
+    def imported_by(self, path: str) -> set[str]:
+        """The files of the tree that a file imports, told from its text where that tells."""
+        place = Place.of(path)
+        told = self.imports_told(path) or ()
+        return {found for imported in told for found in self._meant(imported, place)}
+
+    def files_meant(self, module: Module, binding: Binding) -> set[str]:
+        """The files of the tree that an import may bind a name from."""
+        return self._meant(binding.payload, module)
+
+    def _meant(self, imported: tuple[str, str | None, int], importer: Importer) -> set[str]:
+        name, attribute, level = imported
+        whole = ".".join(part for part in (name, attribute) if part)
+        found = {self.find(each, importer, level) for each in {name or whole, whole}}
+        return {path for path in found if path in self.files}
 
     def module_telling(self, path: str) -> Module | None:
         """As :meth:`module_at`, but in a very big tree None for a file that can tell little.

@@ -21,7 +21,9 @@ from sampler_lint.model.facts import (
     If,
     ModuleFacts,
     Name,
+    Return,
     Scope,
+    Seq,
     Stmt,
     Unary,
     While,
@@ -32,10 +34,13 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Obj, Unknown, self_class
 from sampler_lint.model.linked import Model
+from sampler_lint.model.program_files import is_imported
 from sampler_lint.source import is_candidate
 
 #: Calls that look at an object and let go of it again.
-_LOOKING = frozenset({"isinstance", "hasattr", "print", "bool", "type", "id"})
+_LOOKING = frozenset(
+    {"isinstance", "hasattr", "print", "bool", "type", "id", "str", "repr", "len", "format"}
+)
 #: Methods of a sampler whose call hands nothing out.
 _SETTERS = frozenset({"set_epoch"})
 
@@ -66,64 +71,44 @@ def _options(value: Expr) -> Iterator[Expr]:
         yield value
 
 
-def is_handed_on(model: Model, obj: Obj, target: Name | Attr) -> bool:
+def is_handed_on(model: Model, obj: Obj, target: Name | Attr, *, returning: bool = True) -> bool:
     """Whether some read of the name or attribute may hand the object to anything else.
 
-    Looking at it (``is None``, ``isinstance``) or calling ``set_epoch`` is no handing on.
+    Looking at it (``is None``, ``isinstance``) or calling ``set_epoch`` is no handing on, nor is
+    returning it if ``returning`` is false.
     """
     if isinstance(target, Attr):
         return _attribute_is_handed_on(model, target)
-    return _name_is_handed_on(model, obj, target)
+    return _name_is_handed_on(model, obj, target, returning)
 
 
-def _name_is_handed_on(model: Model, obj: Obj, target: Name) -> bool:
+def _name_is_handed_on(model: Model, obj: Obj, target: Name, returning: bool) -> bool:
     owner = target.scope
     if isinstance(owner, Class) or target.id in owner.declared:
         return True
-    if owner.outer is None and _is_imported(model, target.id):
+    if owner.outer is None and is_imported(model, model.module_of(owner), target.id):
         return True
-    return not _handed_on(model, owner, target.id).isdisjoint({obj.site, None})
+    handed_on = _handed_on(model, owner, target.id, returning)
+    return not handed_on.isdisjoint({obj.site, None})
 
 
-def _handed_on(model: Model, owner: Scope, name: str) -> frozenset[Call | None]:
+def _handed_on(model: Model, owner: Scope, name: str, returning: bool) -> frozenset[Call | None]:
     """What the variable of a scope holds where it is handed on, by the call that builds it.
 
     None stands for what is not known.
     """
     known: dict[object, frozenset[Call | None]] = model.memo.setdefault(_handed_on, {})
-    if (owner, name) not in known:
-        known[owner, name] = frozenset(
+    key = owner, name, returning
+    if key not in known:
+        known[key] = frozenset(
             value.site if isinstance(value, Obj) else None
             for scope, read in _escaping_from(model, owner.module).names.get(name, ())
             if scope is owner or _sees(scope, owner, name)
+            if returning or not _is_given_back(read)
             for value in model.flow.values(read)
             if isinstance(value, Unknown) or (isinstance(value, Obj) and value.site is not None)
         )
-    return known[owner, name]
-
-
-def _is_imported(model: Model, name: str) -> bool:
-    """Whether a file imports the name (or everything) from another."""
-    known: frozenset[str] | None = model.memo.get(_imported)
-    if known is None:
-        known = model.memo[_imported] = _imported(model)
-    return known is _EVERYTHING or name in known
-
-
-#: What stands for all names.
-_EVERYTHING = frozenset({"*"})
-
-
-def _imported(model: Model) -> frozenset[str]:
-    """The names that files import, or read of another."""
-    names: set[str] = set()
-    for module in model.modules:
-        if module.facts.star_imports:
-            return _EVERYTHING
-        for scope in module.facts.scopes:
-            names.update(read.name for read in scope.reads)
-        names.update(binding.payload[1] for _, binding in module.facts.imports)
-    return frozenset(names)
+    return known[key]
 
 
 def _sees(scope: Scope, owner: Scope, name: str) -> bool:
@@ -202,6 +187,12 @@ class _Escaping(NamedTuple):
     attributes: dict[str, list[Attr]]
 
 
+def _is_given_back(read: Name) -> bool:
+    """Whether a name is what a function returns, or an item of the tuple that it returns."""
+    value = read.stmt.value if isinstance(read.stmt, Return) else None
+    return value is read or (isinstance(value, Seq) and any(item is read for item in value.items))
+
+
 def _escaping_from(model: Model, facts: ModuleFacts) -> _Escaping:
     known: dict[ModuleFacts, _Escaping] = model.memo.setdefault(_Escaping, {})
     if facts not in known:
@@ -272,7 +263,9 @@ def _escaping(parts: Iterable[tuple[Expr, bool]]) -> Iterator[Name | Attr]:
 
 def uses_names_by_string(scope: Scope) -> bool:
     """Whether code in the scope reads variables by name, so that no read can be ruled out."""
-    return not _BY_STRING.isdisjoint(scope.called)
+    return not _BY_STRING.isdisjoint(scope.called) and any(
+        isinstance(call.func, Name) and call.func.id in _BY_STRING for call in scope.calls
+    )
 
 
 _BY_STRING = frozenset({"locals", "globals", "vars", "eval", "exec"})

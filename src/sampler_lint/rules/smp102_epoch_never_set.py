@@ -12,9 +12,16 @@ from sampler_lint.model.epoch_calls import (
     EpochSet,
     EpochSets,
     called_epoch_sets,
+    may_act_in,
     sets_epoch_itself,
 )
-from sampler_lint.model.epochs import EpochLoop, epoch_expression, epoch_loops, trains
+from sampler_lint.model.epochs import (
+    EpochLoop,
+    epoch_expression,
+    epoch_loops,
+    is_built_alike,
+    trains,
+)
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -178,11 +185,13 @@ def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> str | None
         if isinstance(obj, Obj)
     }
     for cls, _ in ours:
-        if isinstance(cls, Class) and sets_epoch_itself(cls):
+        if isinstance(cls, Class) and sets_epoch_itself(model, found, cls):
             return f"{cls.name} itself"
     near = {scope.module for scope in found.scopes}
     near.update(site.scope.module for _, site in ours if site is not None)
     for scope, node, receiver in _epoch_sets(model).concerning(ours, near):
+        if not may_act_in(model, found, scope, node):
+            continue
         values = model.flow.values(receiver)
         place = model.place(scope, node)
         if any(isinstance(v, Obj) and (v.cls, v.site) in ours for v in values):
@@ -243,10 +252,15 @@ def _suspect(model: Model, found: EpochLoop, reached: _Reached) -> Suspect:
         f"this loop trains over a shuffling `{reached.sampler.name}` and nothing calls its "
         f"`set_epoch`: every epoch repeats the order of epoch 0"
     )
+    choice = model.shuffle_choice(reached.sampler, found.inner.loader.through)
+    if choice is not None:
+        message += f" (when `{unparse(choice)}` is true)"
     if receiver is not None:
         message += f"; call `{receiver.code}.set_epoch({counter.code})` first in each turn"
-    else:
+    elif any(is_built_alike(v, found.inner.loader) for v in model.flow.values(found.inner.source)):
         message += f"; call `set_epoch` on `{where}` in each epoch"
+    else:
+        message += "; call it in each epoch"
     why = [f"{model.place_of(reached.sampler)}: sampler built here"]
     why.append(f"{model.place_of(found.inner.loader)}: handed to this loader")
     if found.calls:

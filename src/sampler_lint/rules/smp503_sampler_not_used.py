@@ -16,7 +16,7 @@ from sampler_lint.model.facts import (
     same,
     unparse,
 )
-from sampler_lint.model.flow import Obj
+from sampler_lint.model.flow import Obj, Unknown
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.model.uses import is_handed_on, target_of, uses_names_by_string
 from sampler_lint.rules._base import Rule, Suspect
@@ -66,7 +66,9 @@ class SamplerNotUsed(Rule):
             loader = _loader_beside(model, obj)
             if isinstance(target, Attr) and loader is None:
                 continue  # code outside the tree may read a public attribute
-            if not is_handed_on(model, obj, target):
+            # A loader over the same data was meant, whoever else gets the sampler to set its epoch.
+            returning = loader is None or _reaches_a_loader(model, obj)
+            if not is_handed_on(model, obj, target, returning=returning):
                 yield _suspect(model, obj, target, loader)
 
 
@@ -112,6 +114,20 @@ def _without_sampler(model: Model) -> dict[tuple[Scope, str], list[tuple[Obj, Ex
             ):
                 found.setdefault((loader.site.scope, unparse(over)), []).append((loader, over))
     return found
+
+
+def _reaches_a_loader(model: Model, obj: Obj) -> bool:
+    """Whether some loader is given the sampler, or one that is not known, in its program."""
+    assert obj.site is not None
+    program = model.project.program_of(model.module_of(obj.site.scope))
+    return any(
+        isinstance(value, Unknown) or (isinstance(value, Obj) and value.site is obj.site)
+        for loader in model.loaders
+        if loader.site is not None
+        and model.project.program_of(model.module_of(loader.site.scope)) == program
+        for name in ("sampler", "batch_sampler")
+        for value in model.passed_to(loader, name)
+    )
 
 
 def _suspect(model: Model, obj: Obj, target: Name | Attr, loader: Obj | None) -> Suspect:

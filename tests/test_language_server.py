@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -31,8 +32,9 @@ FIXTURE = FIXTURES / "SMP101/torch-batch-sampler"
 class Editor:
     """A client with what the server told it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *command: str) -> None:
         self.root = root
+        self.command = command or ("-m", "sampler_lint", "server")
         self.client = LanguageClient("test-editor", "1")
         self.diagnostics: dict[str, list[types.Diagnostic]] = {}
         self._told = asyncio.Event()
@@ -43,7 +45,7 @@ class Editor:
             self._told.set()
 
     async def __aenter__(self) -> Editor:
-        await self.client.start_io(sys.executable, "-m", "sampler_lint", "server")
+        await self.client.start_io(sys.executable, *self.command)
         answer = await self.client.initialize_async(
             types.InitializeParams(
                 capabilities=types.ClientCapabilities(
@@ -100,9 +102,9 @@ class Editor:
         return [each for each in answer or () if isinstance(each, types.CodeAction)]
 
 
-def in_editor(root: Path, play: Callable[[Editor], Awaitable[None]]) -> None:
+def in_editor(root: Path, play: Callable[[Editor], Awaitable[None]], *command: str) -> None:
     async def session() -> None:
-        async with Editor(root) as editor:
+        async with Editor(root, *command) as editor:
             await play(editor)
 
     asyncio.run(asyncio.wait_for(session(), 120))
@@ -254,6 +256,67 @@ def test_a_file_that_is_being_typed_is_no_error(project):
         assert await editor.told_of(path.as_uri()) == []
 
     in_editor(project, play)
+
+
+#: The server, and besides a request for what it holds in memory.
+PROBED = """
+import ast, gc, sys
+from sampler_lint.cli import run
+from sampler_lint.language_server import server as module
+from sampler_lint.model.linked import Model
+
+def probed(make=module.make_server):
+    server = make()
+
+    @server.feature("test/memory")
+    def memory(server, *asked):
+        held = gc.get_objects()
+        count = lambda kind: sum(isinstance(each, kind) for each in held)
+        return [gc.isenabled(), count(Model), count(ast.FunctionDef)]
+
+    return server
+
+module.make_server = probed
+sys.exit(run())
+"""
+
+
+def test_an_edit_leaves_nothing_in_memory(project):
+    path = project / "train.py"
+    # A sampler that is run on paper, and whose tree is read for that.
+    sampler = FIXTURES / "SMP304/at-most-one/bad/train.py"
+    shutil.copy(sampler, project / "sampler.py")
+
+    async def play(editor: Editor) -> None:
+        held = []
+        await editor.open(path)
+        for version in range(2, 6):
+            await editor.type(path, f"{path.read_text()}\n# {version}\n", version)
+            held.append(await editor.client.protocol.send_request_async("test/memory", None))
+        collects, models, functions = held[0]
+        assert (collects, models) == (True, 1)
+        assert functions
+        assert held == [held[0]] * len(held)
+
+    in_editor(project, play, "-c", PROBED, "server")
+
+
+@pytest.mark.parametrize(("methods", "code"), [(("shutdown", "exit"), 0), (("exit",), 1)])
+def test_it_ends_as_the_protocol_wants_it(project, methods, code):
+    uri, text = (project / "train.py").as_uri(), (project / "train.py").read_text()
+    item = {"uri": uri, "languageId": "python", "version": 1, "text": text}
+    hello = {"processId": None, "rootUri": project.as_uri(), "capabilities": {}}
+    said = [
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "initialized", "params": {}},
+        {"method": types.TEXT_DOCUMENT_DID_OPEN, "params": {"textDocument": item}},
+        *({"method": each, **({"id": 2} if each == "shutdown" else {})} for each in methods),
+    ]
+    bodies = [json.dumps({"jsonrpc": "2.0", **each}).encode() for each in said]
+    stream = b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(each), each) for each in bodies)
+    command = [sys.executable, "-m", "sampler_lint", "server"]
+    done = subprocess.run(command, input=stream, capture_output=True, timeout=120)
+    assert (done.returncode, done.stderr.decode()) == (code, "")
 
 
 def cell_uri(number: int) -> str:

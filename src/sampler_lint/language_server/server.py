@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,6 +42,8 @@ class Server(LanguageServer):
         """The contents that what is shown was found in."""
         self._due: asyncio.Task[None] | None = None
         self._checking = asyncio.Lock()
+        self.shut_down = False
+        """Whether the editor has asked for it."""
 
     # -- the editor's files
 
@@ -100,6 +103,10 @@ class Server(LanguageServer):
         self._checked = contents
         self._publish(opened, versions, contents, report)
         self._publish_cells(sheets, report)
+        del report
+        # The model before this one is a large cycle, and a collection that is made only after so
+        # many new objects would let dozens of them pile up: a check itself makes none.
+        gc.collect()
 
     def _check(self, paths: Sequence[str], contents: Mapping[str, bytes]) -> list[Finding]:
         """All findings in ``paths``, each under its own configuration; other paths are read."""
@@ -299,6 +306,10 @@ def make_server() -> Server:
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     async def written(server: Server, params: types.DidChangeWatchedFilesParams) -> None:
         server.check_soon()
+
+    @server.feature(types.SHUTDOWN)
+    def shutdown(server: Server, params: None) -> None:
+        server.shut_down = True
 
     @server.feature(
         types.TEXT_DOCUMENT_CODE_ACTION,

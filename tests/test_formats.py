@@ -20,7 +20,15 @@ import pytest
 from sampler_lint.cli import main
 from sampler_lint.cli._common import wants_color
 from sampler_lint.cli._telling import follows_links
-from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
+from sampler_lint.findings import (
+    Applicability,
+    Edit,
+    Finding,
+    Fix,
+    Place,
+    Position,
+    Related,
+)
 from sampler_lint.fingerprints import fingerprints
 from sampler_lint.reporters import FORMATS, Outcome, RuleText, Sources, reporter, shows_edits
 from sampler_lint.reporters.text import visible
@@ -60,6 +68,10 @@ def outcome(*findings: Finding, **more: object) -> Outcome:
     return Outcome(findings, files=1, sources=sources, **more)  # type: ignore[arg-type]
 
 
+def at(path: str, text: str) -> Related:
+    return Related(Place(path, Position(3, 1)), text)
+
+
 def told(form: str, *findings: Finding, **more: object) -> str:
     return reporter(form)(outcome(*findings, **more))
 
@@ -93,7 +105,7 @@ def test_nothing_reaches_a_terminal_or_a_workflow_raw(form: str, hostile: str) -
         path,
         hostile,
         fix=Fix(hostile, Applicability.SAFE, (Edit(path, 0, 1, hostile),)),
-        why=(f"{path}:3: {hostile}",),
+        why=(at(path, hostile),),
     )
     text = told(form, bad, suppressed=[finding(path + "2", hostile)])
     assert all(character.isprintable() or character == "\n" for character in text)
@@ -243,7 +255,10 @@ def test_sarif() -> None:
     bad = finding(
         "a b#é.py",
         fix=Fix("Mend it", Applicability.UNSAFE, (Edit("a b#é.py", 10, 11, "z"),)),
-        why=("data.py:4: loader built here", "because"),
+        why=(
+            Related(Place("data.py", Position(4, 5)), "loader built here"),
+            Related("", "because"),
+        ),
     )
     run = sarif(bad, rules=lambda: {"SMP101": text}, suppressed=[finding("b.py")])
     (rule,) = run["tool"]["driver"]["rules"]
@@ -258,7 +273,7 @@ def test_sarif() -> None:
     assert "#" not in location["artifactLocation"]["uri"]
     assert location["region"] == {"startLine": 2, "startColumn": 3, "endLine": 2, "endColumn": 4}
     related, reason = first["relatedLocations"]
-    assert related["physicalLocation"]["region"] == {"startLine": 4}
+    assert related["physicalLocation"]["region"] == {"startLine": 4, "startColumn": 5}
     assert reason == {"message": {"text": "because"}}
     (change,) = first["fixes"][0]["artifactChanges"]
     assert change["replacements"] == [
@@ -313,7 +328,7 @@ def test_sarif_is_valid_by_the_published_schema(schema: dict) -> None:
     )  # fmt: skip
     documents = [
         json.loads(everything.stdout),
-        *(json.loads(told("sarif", finding(named(text), text, why=(f"{named(text)}:3: {text}",))))
+        *(json.loads(told("sarif", finding(named(text), text, why=(at(named(text), text),))))
           for text in HOSTILE),
         json.loads(told("sarif")),
     ]  # fmt: skip

@@ -21,7 +21,15 @@ from pygls.workspace import Workspace
 
 from cases import FIXTURES
 from sampler_lint import engine
-from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
+from sampler_lint.findings import (
+    Applicability,
+    Edit,
+    Finding,
+    Fix,
+    Place,
+    Position,
+    Related,
+)
 from sampler_lint.language_server import convert, notebooks
 from sampler_lint.language_server import server as server_module
 from sampler_lint.source import SourceFile
@@ -625,9 +633,15 @@ def files(path):
 
 
 def test_places_that_cannot_be_read_are_not_related():
-    why = ("a.py:1: made here", "gone.py:1: kept here", "no place at all")
+    why = (
+        Related(Place("a.py", Position(1, 3)), "made here"),
+        Related(Place("gone.py", Position(1, 1)), "kept here"),
+        Related("", "no place at all"),
+    )
     shown = convert.diagnostic(found(why=why), files("a.py"), files, len)
-    assert [each.message for each in shown.related_information] == ["made here"]
+    (related,) = shown.related_information
+    assert related.message == "made here"
+    assert related.location.range.start == types.Position(0, 2)
 
 
 @pytest.mark.parametrize(

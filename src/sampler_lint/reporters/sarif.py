@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sampler_lint import __version__
-from sampler_lint.findings import Edit, Finding, Position, place_in
+from sampler_lint.findings import Edit, Finding, Position, Related
 from sampler_lint.fingerprints import fingerprints
 from sampler_lint.reporters import Outcome, rule_url
 from sampler_lint.reporters._links import below, uri
@@ -80,13 +80,14 @@ def _result(finding: Finding, index: int, fingerprint: str, outcome: Outcome) ->
     return result
 
 
-def _related(why: str) -> dict[str, Any]:
-    """A place the finding rests on; only a message where it names none."""
-    place = place_in(why)
-    if place is None:
-        return {"message": {"text": why}}
-    path, row, text = place
-    return {**_location(path, {"startLine": row}), "message": {"text": text}}
+def _related(related: Related) -> dict[str, Any]:
+    """A place the finding rests on; only a message where no file of the tree holds it."""
+    place = related.place
+    if isinstance(place, str):
+        return {"message": {"text": str(related)}}
+    start = place.in_file
+    region = {"startLine": start.row, "startColumn": start.column}
+    return {**_location(place.path, region), "message": {"text": related.text}}
 
 
 def _location(path: str, region: dict[str, int]) -> dict[str, Any]:

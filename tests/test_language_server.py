@@ -381,7 +381,8 @@ def test_a_notebook_is_checked_and_mended_cell_by_cell(project):
         )
         (related,) = shown.related_information or ()
         assert related.location.uri == uri
-        assert "DataLoader(" in texts[2].splitlines()[related.location.range.start.line]
+        built = related.location.range.start
+        assert texts[2].splitlines()[built.line][built.character :].startswith("DataLoader(")
 
         hover = await editor.client.text_document_hover_async(
             types.HoverParams(types.TextDocumentIdentifier(uri), shown.range.start)

@@ -14,6 +14,7 @@ from sampler_lint.findings import (
     Applicability,
     Cell,
     Edit,
+    FileError,
     Finding,
     Fix,
     Place,
@@ -110,7 +111,7 @@ DISPLAY = finding(applicability=Applicability.DISPLAY)
         ([], {"files": 0}, "No Python files found."),
         (
             [],
-            {"files": 3, "errors": 1},
+            {"files": 3, "errors": [FileError("a.py", "bad")]},
             "No findings in 3 files, but 1 error: not all was checked.",
         ),
         ([finding()], {}, "Found 1 finding in 1 file."),

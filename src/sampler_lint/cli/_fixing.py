@@ -100,7 +100,7 @@ def mend(
     written = in_place or (bool(overlay) and not arguments.diff)
     outcome = teller.outcome(
         result.report,
-        errors=len(errors),
+        errors=errors,
         sources=Sources({**overlay, **after}),
         mended=Mended(
             *(result.fixed, result.left, len(after)),

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from sampler_lint.findings import Edit, Finding, Position, Related
+from sampler_lint.findings import Edit, FileError, Finding, Position, Related
 from sampler_lint.reporters import Outcome, rule_url
 
 SHOWS_EDITS = True
@@ -25,7 +25,10 @@ def render(outcome: Outcome) -> str:
 
 
 def records(outcome: Outcome) -> Iterator[dict[str, Any]]:
-    """Each finding as a JSON object; ``suppressed`` is in it where a comment silences it."""
+    """Each finding as a JSON object, and each file that could not be checked.
+
+    ``suppressed`` is in it where a comment silences it.
+    """
     for each in outcome.shown:
         record = _finding(each, outcome)
         if each in outcome.suppressed:
@@ -41,6 +44,25 @@ def records(outcome: Outcome) -> Iterator[dict[str, Any]]:
                 "message": each.fix.message,
             }
         yield {**record, "proof": {"verdict": verdict, "evidence": evidence}}
+    yield from map(_error, outcome.errors)
+
+
+def _error(error: FileError) -> dict[str, Any]:
+    """A file that could not be checked: no rule says so, hence ``code`` is null."""
+    place = _location(Position(error.row or 1, 1))
+    return {
+        "cell": None,
+        "code": None,
+        "end_location": place,
+        "filename": os.path.abspath(error.path),
+        "fix": None,
+        "location": place,
+        "message": error.reason,
+        "noqa_row": None,
+        "related": [],
+        "url": None,
+        "why": [],
+    }
 
 
 def _finding(finding: Finding, outcome: Outcome) -> dict[str, Any]:

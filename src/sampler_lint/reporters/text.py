@@ -83,7 +83,7 @@ def summary(outcome: Outcome) -> str:
         fixable = _fixable(outcome)
         return f"Found {_count(len(outcome.findings), 'finding')}{fixable} in {files}{left_out}."
     if outcome.errors:
-        errors = _count(outcome.errors, "error")
+        errors = _count(len(outcome.errors), "error")
         return f"No findings in {files}, but {errors}: not all was checked{left_out}."
     if not outcome.files:
         return "No Python files found."

@@ -345,8 +345,10 @@ def _suspect(
         does = f"`{owner.name}` inherits `set_epoch` from `{base}`, which does not reach {who}"
     advice = "forward it" if setter is not None else "add one"
     message = f"{does}, {result}; {advice}"
-    built = {Related(model.place_of(c.obj), f"`{c.obj.name}` built here") for c in carriers}
-    why = sorted(built, key=lambda each: (str(each.place), each.text))[:2]
+    built = {  # a row is named once, however many are built in it
+        (str(place := model.place_of(c.obj)), c.obj.name): place for c in carriers
+    }
+    why = [Related(built[key], f"`{key[1]}` built here") for key in sorted(built)[:2]]
     if call is not None:
         why.append(Related(model.place(call.scope, call), "`set_epoch` is called here"))
     start = name_of(module, own if own is not None else owner)

@@ -30,7 +30,7 @@ from sampler_lint.findings import (
     Position,
     Related,
 )
-from sampler_lint.language_server import convert, notebooks
+from sampler_lint.language_server import convert, edited, notebooks
 from sampler_lint.language_server import server as server_module
 from sampler_lint.source import SourceFile
 
@@ -44,6 +44,7 @@ class Editor:
         self.root = root
         self.command = command or ("-m", "sampler_lint", "server")
         self.client = LanguageClient("test-editor", "1")
+        self.workspace: types.WorkspaceClientCapabilities | None = None
         self.diagnostics: dict[str, list[types.Diagnostic]] = {}
         self._told = asyncio.Event()
 
@@ -57,9 +58,10 @@ class Editor:
         answer = await self.client.initialize_async(
             types.InitializeParams(
                 capabilities=types.ClientCapabilities(
+                    workspace=self.workspace,
                     notebook_document=types.NotebookDocumentClientCapabilities(
                         types.NotebookDocumentSyncClientCapabilities()
-                    )
+                    ),
                 ),
                 root_uri=self.root.as_uri(),
             )
@@ -256,9 +258,25 @@ def test_a_file_that_is_being_typed_is_no_error(project):
     path = project / "train.py"
 
     async def play(editor: Editor) -> None:
-        assert len(await editor.open(path)) == 1
-        assert await editor.type(path, path.read_text() + "\ndef (") == []
-        assert len(await editor.type(path, path.read_text(), 3)) == 1
+        text = path.read_text()
+        (shown,) = await editor.open(path)
+        (related,) = shown.related_information or ()
+        typed = text.replace("train_loader = DataLoader", "x = 1\n    train_loader = DataLoader")
+        (now,) = await editor.type(path, f"def (\n{typed}\nprint(")
+        assert (now.code, now.message) == (shown.code, shown.message)
+        start, end = shown.range.start, shown.range.end
+        assert now.range == types.Range(
+            types.Position(start.line + 2, start.character),
+            types.Position(end.line + 2, end.character),
+        )
+        (moved,) = now.related_information or ()
+        assert moved.location.range.start.line == related.location.range.start.line + 2
+        assert await editor.actions(path, now.range) == []  # its places are of another text
+        spelled = "train_loader.sampler.set_epoch(epoch)"
+        assert await editor.type(path, f"print(\n{text.replace(spelled, 'pass')}", 3) == []
+        assert await editor.type(path, "x = 1\n", 4) == []
+        assert await editor.type(path, "print(", 5) == []
+        assert len(await editor.type(path, text, 6)) == 1
         params = types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(path.as_uri()))
         editor.client.text_document_did_close(params)
         assert await editor.told_of(path.as_uri()) == []
@@ -424,6 +442,11 @@ def test_a_notebook_is_checked_and_mended_cell_by_cell(project):
         assert await editor.told_of(uri) == []
         type_(texts[2], 4)
         assert len(await editor.told_of(uri)) == 1
+        type_(f"print(\n{texts[2]}", 5)
+        (moved,) = await editor.told_of(uri)
+        assert moved.range.start.line == shown.range.start.line + 1
+        (related,) = moved.related_information or ()
+        assert related.location.range.start.line == built.line + 1
         assert [editor.diagnostics[cell_uri(n)] for n in (1, 2, 4)] == [[], [], []]
         editor.client.notebook_document_did_close(
             types.DidCloseNotebookDocumentParams(
@@ -478,12 +501,109 @@ def desk(project, monkeypatch):
     return Desk(project, monkeypatch)
 
 
-@pytest.mark.parametrize(
-    "feature", [types.TEXT_DOCUMENT_DID_SAVE, types.WORKSPACE_DID_CHANGE_WATCHED_FILES]
-)
-def test_what_is_written_to_disk_is_checked_again(desk, project, feature):
-    desk.open(project / "train.py")
-    assert desk.check(feature) == {"train.py": ["SMP101"]}
+def on_disk(path: Path, kind: types.FileChangeType) -> tuple[str, object]:
+    """What an editor tells of a file that something else wrote."""
+    params = types.DidChangeWatchedFilesParams([types.FileEvent(path.as_uri(), kind)])
+    return types.WORKSPACE_DID_CHANGE_WATCHED_FILES, params
+
+
+def test_what_others_write_is_seen(desk, project):
+    """The loader is built in another file, which is not open."""
+    text = (project / "train.py").read_text()
+    built = "DataLoader(dataset, batch_sampler=batch_sampler)"
+    assert built in text
+    helper = project / "helper.py"
+    helper.write_text(
+        "from torch.utils.data import DataLoader\n\n\n"
+        f"def build(dataset, batch_sampler):\n    return {built}\n"
+    )
+    call = text.replace(built, "build(dataset, batch_sampler)")
+    path = project / "train.py"
+    desk.open(path, f"from helper import build\n{call}")
+    assert desk.check() == {"train.py": ["SMP101"]}
+    helper.write_text(helper.read_text().replace("batch_sampler=batch_sampler", "batch_size=4"))
+    assert desk.check(on_disk(path, types.FileChangeType.Changed)) == {"train.py": ["SMP101"]}
+    assert desk.check(on_disk(helper, types.FileChangeType.Changed)) == {"train.py": []}
+    pyproject = project / "pyproject.toml"
+    helper.unlink()
+    desk.open(path, text, version=2)
+    assert desk.check(on_disk(helper, types.FileChangeType.Deleted)) == {"train.py": ["SMP101"]}
+    pyproject.write_text('[tool.sampler-lint]\nignore = ["SMP101"]\n')
+    assert desk.check(on_disk(pyproject, types.FileChangeType.Changed)) == {"train.py": []}
+
+
+def test_the_editor_is_asked_to_tell_of_files_that_others_write(project):
+    path, asked = project / "train.py", []
+
+    async def play(editor: Editor) -> None:
+        while not asked:
+            await asyncio.sleep(0.01)
+        (registration,) = asked
+        assert registration.method == types.WORKSPACE_DID_CHANGE_WATCHED_FILES
+        options = registration.register_options
+        patterns = {each["globPattern"] for each in options["watchers"]}
+        assert {"**/*.py", "**/*.ipynb", "**/pyproject.toml", "**/sampler-lint.toml"} <= patterns
+        assert len(await editor.open(path)) == 1
+        (project / "pyproject.toml").write_text('[tool.sampler-lint]\nignore = ["SMP101"]\n')
+        _, params = on_disk(project / "pyproject.toml", types.FileChangeType.Changed)
+        editor.client.workspace_did_change_watched_files(params)
+        assert await editor.told_of(path.as_uri()) == []
+
+    async def session() -> None:
+        watches = types.DidChangeWatchedFilesClientCapabilities(dynamic_registration=True)
+        editor = Editor(project)
+        editor.workspace = types.WorkspaceClientCapabilities(did_change_watched_files=watches)
+
+        @editor.client.feature(types.CLIENT_REGISTER_CAPABILITY)
+        def register(params: types.RegistrationParams) -> None:
+            asked.extend(params.registrations)
+
+        async with editor:
+            await play(editor)
+
+    asyncio.run(asyncio.wait_for(session(), 120))
+
+
+#: A text, what it became, and where each stretch of it in brackets stands then (None: nowhere).
+TYPED = [
+    ("a\n[b]\nc\n", "x\na\nb\nc\n", "x\na\n[b]\nc\n"),
+    ("f([b])\n", "f(x, b)\n", "f(x, [b])\n"),
+    ("f([b])\n", "f(b, x\n", "f([b], x\n"),
+    ("f([a.b.c])\n", "f(a.x.b.c\n", "f([a.x.b.c]\n"),
+    ("a\n[b]\nc\n", "a\nc\n", None),
+    ("[ab]\n", "aab\n", "[aab]\n"),
+    ("a\n[b\nc]\nd\n", "a\nb\nx(\nc\nd\n", "a\n[b\nx(\nc]\nd\n"),
+    ("one\n[é = 1]\n", "one(\n\né = 1\nx", "one(\n\n[é = 1]\nx"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), TYPED)
+def test_a_finding_moves_with_its_text(old, new, expected):
+    def places(marked: str) -> tuple[Position, Position]:
+        start, end = marked.index("["), marked.index("]") - 1
+        source = SourceFile("a.py", marked.replace("[", "").replace("]", "").encode())
+        return source.position(start), source.position(end)
+
+    start, end = places(old)
+    finding = Finding("SMP101", "wrong", "a.py", start, end)
+    before = old.replace("[", "").replace("]", "").encode()
+    path = str(Path("a.py").absolute())
+    typed = edited.typed_since({path: before}, {path: new.encode()})
+    moved = edited.moved(finding, typed)
+    assert (moved and (moved.start, moved.end)) == (expected and places(expected))
+
+
+def test_what_cannot_be_decoded_is_not_moved():
+    path = str(Path("a.py").absolute())
+    assert edited.typed_since({path: b"x = 1\n"}, {path: b"# coding: no-such\n"}) == {}
+    finding = found(Fix("mend", Applicability.SAFE, (Edit("b.py", 0, 1, "y"),)))
+    typed = edited.typed_since({path: b"# x\nx\n"}, {path: b"#\n# x\nx\n"})
+    moved = edited.moved(finding, typed)
+    assert moved is not None
+    assert moved.fix == finding.fix  # of a file that nobody types in
+    other = edited.moved(found(Fix("mend", Applicability.SAFE, (Edit("a.py", 0, 1, ""),))), typed)
+    assert other is not None
+    assert other.fix is None
 
 
 def test_typing_on_puts_the_check_off(desk, project, monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from lsprotocol import types
 
 from sampler_lint.findings import Applicability, Cell, Edit, Finding, Position
 from sampler_lint.fixing import apply_edits
+from sampler_lint.language_server.edited import common
 from sampler_lint.language_server.notebooks import OpenNotebook
 from sampler_lint.reporters import rule_url
 from sampler_lint.source import NOTEBOOK, SourceFile
@@ -157,16 +157,10 @@ def replacement(old: str, new: str, units: Units) -> types.TextEdit:
     """One edit that makes ``new`` of ``old`` and leaves alone what they begin and end with."""
     source = SourceFile("", b"")
     source.text = old
-    start = _common(old, new)
-    end = min(_common(old[::-1], new[::-1]), len(old) - start, len(new) - start)
+    start = common(old, new)
+    end = min(common(old[::-1], new[::-1]), len(old) - start, len(new) - start)
     edit = Edit("", start, len(old) - end, new[start : len(new) - end])
     return text_edits(source, [edit], units)[0]
-
-
-def _common(left: str, right: str) -> int:
-    """How many characters two texts begin with together."""
-    pairs = zip(left, right, strict=False)
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def within(range_: types.Range, position: types.Position) -> bool:

@@ -20,7 +20,16 @@ from hypothesis import strategies as st
 from cases import FIXTURES, all_cases, write_tree
 from sampler_lint import engine, memory
 from sampler_lint.cache import Cache, default_folder
-from sampler_lint.findings import Applicability, Cell, Edit, Finding, Fix, Position
+from sampler_lint.findings import (
+    Applicability,
+    Cell,
+    Edit,
+    Finding,
+    Fix,
+    Place,
+    Position,
+    Related,
+)
 from sampler_lint.memory import finding_as_json, finding_from
 from sampler_lint.model import project as model_project
 
@@ -117,13 +126,15 @@ fixes = st.builds(
     st.sampled_from(Applicability),
     st.lists(st.builds(Edit, texts, numbers, numbers, texts), max_size=3).map(tuple),
 )
+cells = st.none() | st.builds(Cell, numbers, numbers, numbers)
+places = st.builds(Place, texts, st.builds(Position, numbers, numbers), cells)
 findings = st.builds(
     Finding,
     *(texts, texts, texts),
     *(st.builds(Position, numbers, numbers), st.builds(Position, numbers, numbers)),
     st.none() | fixes,
-    st.lists(texts, max_size=3).map(tuple),
-    st.none() | st.builds(Cell, numbers, numbers, numbers),
+    st.lists(st.builds(Related, texts | places, texts), max_size=3).map(tuple),
+    cells,
     st.booleans(),
     st.lists(fixes, max_size=2).map(tuple),
 )

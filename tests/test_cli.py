@@ -16,7 +16,7 @@ from sampler_lint import __version__, engine
 from sampler_lint.cache import Cache
 from sampler_lint.cli import COMMANDS, main
 from sampler_lint.cli._common import keyword
-from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
+from sampler_lint.findings import Applicability, Edit, Finding, Fix, Place, Position, Related
 from sampler_lint.harness import verify
 from sampler_lint.harness.invariants import Verdict
 from sampler_lint.reporters.diff import unified_diff
@@ -582,9 +582,8 @@ def test_json_of_a_fix_in_another_file(buggy, monkeypatch, capsys):
     (buggy / "data.py").write_text("a = 1\nb = 2\n")
     edits = (Edit("data.py", 6, 7, "c"), Edit("train.py", 0, 0, "x = 1\n"))
     fix = Fix("Move it", Applicability.UNSAFE, edits)
-    finding = Finding(
-        "SMP201", "m", "train.py", Position(1, 1), Position(1, 2), fix, ("data.py:2: here",)
-    )
+    why = (Related(Place("data.py", Position(2, 1)), "here"),)
+    finding = Finding("SMP201", "m", "train.py", Position(1, 1), Position(1, 2), fix, why)
     monkeypatch.setattr(engine, "check", lambda *_, **__: engine.Report([finding]))
     assert main(["--output-format", "json"]) == 1
     (found,) = json.loads(capsys.readouterr().out)

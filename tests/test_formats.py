@@ -20,7 +20,16 @@ import pytest
 from sampler_lint.cli import main
 from sampler_lint.cli._common import wants_color
 from sampler_lint.cli._telling import follows_links
-from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
+from sampler_lint.findings import (
+    Applicability,
+    Edit,
+    FileError,
+    Finding,
+    Fix,
+    Place,
+    Position,
+    Related,
+)
 from sampler_lint.fingerprints import fingerprints
 from sampler_lint.reporters import FORMATS, Outcome, RuleText, Sources, reporter, shows_edits
 from sampler_lint.reporters.text import visible
@@ -60,6 +69,10 @@ def outcome(*findings: Finding, **more: object) -> Outcome:
     return Outcome(findings, files=1, sources=sources, **more)  # type: ignore[arg-type]
 
 
+def at(path: str, text: str) -> Related:
+    return Related(Place(path, Position(3, 1)), text)
+
+
 def told(form: str, *findings: Finding, **more: object) -> str:
     return reporter(form)(outcome(*findings, **more))
 
@@ -93,7 +106,7 @@ def test_nothing_reaches_a_terminal_or_a_workflow_raw(form: str, hostile: str) -
         path,
         hostile,
         fix=Fix(hostile, Applicability.SAFE, (Edit(path, 0, 1, hostile),)),
-        why=(f"{path}:3: {hostile}",),
+        why=(at(path, hostile),),
     )
     text = told(form, bad, suppressed=[finding(path + "2", hostile)])
     assert all(character.isprintable() or character == "\n" for character in text)
@@ -114,6 +127,88 @@ def test_nothing_reaches_a_terminal_or_a_workflow_raw(form: str, hostile: str) -
         (line,) = text.splitlines()
         assert line.startswith("::error title=sampler-lint (SMP101),file=")
         assert "::set-output" not in re.split(r"(?<!^)::", line)[0]
+
+
+#: What a program finds of a file that could not be checked: its name, line and the reason.
+FAILED_IN = {
+    "json": lambda text: [
+        (os.path.relpath(each["filename"]), each["location"]["row"], each["message"])
+        for each in json.loads(text)
+        if each["code"] is None
+    ],
+    "json-lines": lambda text: [
+        (os.path.relpath(each["filename"]), each["location"]["row"], each["message"])
+        for each in map(json.loads, text.splitlines())
+        if each["code"] is None
+    ],
+    "gitlab": lambda text: [
+        (each["location"]["path"], each["location"]["lines"]["begin"], each["description"])
+        for each in json.loads(text)
+        if each["check_name"] == "not-checked"
+    ],
+    "rdjson": lambda text: [
+        (
+            each["location"]["path"],
+            each["location"].get("range", {"start": {"line": 1}})["start"]["line"],
+            each["message"],
+        )
+        for each in json.loads(text)["diagnostics"]
+        if each.get("severity") == "ERROR"
+    ],
+    "sarif": lambda text: [
+        (
+            each["locations"][0]["physicalLocation"]["artifactLocation"]["uri"],
+            each["locations"][0]["physicalLocation"].get("region", {"startLine": 1})["startLine"],
+            each["message"]["text"],
+        )
+        for each in json.loads(text)["runs"][0]["invocations"][0]["toolExecutionNotifications"]
+    ],
+    "junit": lambda text: [
+        (case.get("file"), int(case.get("line", "1")), problem.get("message"))
+        for case in ElementTree.fromstring(text).iter("testcase")
+        for problem in case.findall("error")
+    ],
+    "github": lambda text: [
+        (os.path.relpath(match[1]), int(match[2] or 1), match[3])
+        for match in re.finditer(
+            r"^::error title=sampler-lint,file=([^,:]+)(?:,line=(\d+))?::(.*)$", text, re.MULTILINE
+        )
+    ],
+    "azure": lambda text: [
+        (os.path.relpath(match[1]), int(match[2] or 1), match[3])
+        for match in re.finditer(
+            r"^##vso\[task\.logissue type=error;sourcepath=([^;]+);(?:linenumber=(\d+);)?\](.*)$",
+            text,
+            re.MULTILINE,
+        )
+    ],
+}
+
+
+@pytest.mark.parametrize("form", sorted(set(FORMATS) - {"text", "concise", "grouped"}))
+@pytest.mark.parametrize("beside", [(), (finding("ok.py"),)])
+def test_a_program_sees_which_files_could_not_be_checked(
+    form: str, beside: tuple[Finding, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CI_PROJECT_DIR", raising=False)
+    bad = [FileError("bad.py", "cannot be parsed", 4), FileError("gone.py", "cannot be read")]
+    text = told(form, *beside, errors=bad)
+    first, second = FAILED_IN[form](text)
+    assert (first[:2], second[:2]) == (("bad.py", 4), ("gone.py", 1))
+    assert "cannot be parsed" in first[2]
+    assert "cannot be read" in second[2]
+    assert "No findings" not in text
+    assert text.count("SMP101") >= len(beside)
+    hostile = FileError(named(HOSTILE[0]), HOSTILE[0])
+    text = told(form, errors=[hostile])
+    assert all(character.isprintable() or character == "\n" for character in text)
+
+
+def test_junit_counts_errors_apart() -> None:
+    root = ElementTree.fromstring(told("junit", finding(), errors=[FileError("train.py", "bad")]))
+    for element in (root, root[0]):
+        counts = [element.get(name) for name in ("tests", "failures", "errors")]
+        assert counts == ["2", "1", "1"]
 
 
 def test_text_names_files_whose_text_is_hostile_too(tmp_path: Path) -> None:
@@ -243,7 +338,10 @@ def test_sarif() -> None:
     bad = finding(
         "a b#é.py",
         fix=Fix("Mend it", Applicability.UNSAFE, (Edit("a b#é.py", 10, 11, "z"),)),
-        why=("data.py:4: loader built here", "because"),
+        why=(
+            Related(Place("data.py", Position(4, 5)), "loader built here"),
+            Related("", "because"),
+        ),
     )
     run = sarif(bad, rules=lambda: {"SMP101": text}, suppressed=[finding("b.py")])
     (rule,) = run["tool"]["driver"]["rules"]
@@ -258,7 +356,7 @@ def test_sarif() -> None:
     assert "#" not in location["artifactLocation"]["uri"]
     assert location["region"] == {"startLine": 2, "startColumn": 3, "endLine": 2, "endColumn": 4}
     related, reason = first["relatedLocations"]
-    assert related["physicalLocation"]["region"] == {"startLine": 4}
+    assert related["physicalLocation"]["region"] == {"startLine": 4, "startColumn": 5}
     assert reason == {"message": {"text": "because"}}
     (change,) = first["fixes"][0]["artifactChanges"]
     assert change["replacements"] == [
@@ -270,7 +368,19 @@ def test_sarif() -> None:
     assert "suppressions" not in first
     assert second["suppressions"] == [{"kind": "inSource"}]
     assert run["invocations"] == [{"executionSuccessful": True}]
-    assert sarif(errors=1)["invocations"] == [{"executionSuccessful": False}]
+    (invocation,) = sarif(errors=[FileError("a.py", "bad", 4), FileError("b.py", "worse")])[
+        "invocations"
+    ]
+    assert invocation["executionSuccessful"] is False
+    told_ = invocation["toolExecutionNotifications"]
+    assert [(each["level"], each["message"]["text"]) for each in told_] == [
+        ("error", "bad"),
+        ("error", "worse"),
+    ]
+    first, second = (each["locations"][0]["physicalLocation"] for each in told_)
+    assert first["artifactLocation"]["uri"] == "a.py"
+    assert first["region"] == {"startLine": 4}
+    assert "region" not in second
 
 
 def test_sarif_of_a_file_elsewhere(tmp_path: Path) -> None:
@@ -313,9 +423,10 @@ def test_sarif_is_valid_by_the_published_schema(schema: dict) -> None:
     )  # fmt: skip
     documents = [
         json.loads(everything.stdout),
-        *(json.loads(told("sarif", finding(named(text), text, why=(f"{named(text)}:3: {text}",))))
+        *(json.loads(told("sarif", finding(named(text), text, why=(at(named(text), text),))))
           for text in HOSTILE),
         json.loads(told("sarif")),
+        json.loads(told("sarif", errors=[FileError("a.py", "bad", 4), FileError("b.py", "worse")])),
     ]  # fmt: skip
     assert len(documents[0]["runs"][0]["results"]) > 50
     assert len({rule["id"] for rule in documents[0]["runs"][0]["tool"]["driver"]["rules"]}) > 15

@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import shutil
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -20,8 +21,16 @@ from pygls.workspace import Workspace
 
 from cases import FIXTURES
 from sampler_lint import engine
-from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
-from sampler_lint.language_server import convert, notebooks
+from sampler_lint.findings import (
+    Applicability,
+    Edit,
+    Finding,
+    Fix,
+    Place,
+    Position,
+    Related,
+)
+from sampler_lint.language_server import convert, edited, notebooks
 from sampler_lint.language_server import server as server_module
 from sampler_lint.source import SourceFile
 
@@ -31,9 +40,11 @@ FIXTURE = FIXTURES / "SMP101/torch-batch-sampler"
 class Editor:
     """A client with what the server told it."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, *command: str) -> None:
         self.root = root
+        self.command = command or ("-m", "sampler_lint", "server")
         self.client = LanguageClient("test-editor", "1")
+        self.workspace: types.WorkspaceClientCapabilities | None = None
         self.diagnostics: dict[str, list[types.Diagnostic]] = {}
         self._told = asyncio.Event()
 
@@ -43,13 +54,14 @@ class Editor:
             self._told.set()
 
     async def __aenter__(self) -> Editor:
-        await self.client.start_io(sys.executable, "-m", "sampler_lint", "server")
+        await self.client.start_io(sys.executable, *self.command)
         answer = await self.client.initialize_async(
             types.InitializeParams(
                 capabilities=types.ClientCapabilities(
+                    workspace=self.workspace,
                     notebook_document=types.NotebookDocumentClientCapabilities(
                         types.NotebookDocumentSyncClientCapabilities()
-                    )
+                    ),
                 ),
                 root_uri=self.root.as_uri(),
             )
@@ -100,9 +112,9 @@ class Editor:
         return [each for each in answer or () if isinstance(each, types.CodeAction)]
 
 
-def in_editor(root: Path, play: Callable[[Editor], Awaitable[None]]) -> None:
+def in_editor(root: Path, play: Callable[[Editor], Awaitable[None]], *command: str) -> None:
     async def session() -> None:
-        async with Editor(root) as editor:
+        async with Editor(root, *command) as editor:
             await play(editor)
 
     asyncio.run(asyncio.wait_for(session(), 120))
@@ -246,14 +258,91 @@ def test_a_file_that_is_being_typed_is_no_error(project):
     path = project / "train.py"
 
     async def play(editor: Editor) -> None:
-        assert len(await editor.open(path)) == 1
-        assert await editor.type(path, path.read_text() + "\ndef (") == []
-        assert len(await editor.type(path, path.read_text(), 3)) == 1
+        text = path.read_text()
+        (shown,) = await editor.open(path)
+        (related,) = shown.related_information or ()
+        typed = text.replace("train_loader = DataLoader", "x = 1\n    train_loader = DataLoader")
+        (now,) = await editor.type(path, f"def (\n{typed}\nprint(")
+        assert (now.code, now.message) == (shown.code, shown.message)
+        start, end = shown.range.start, shown.range.end
+        assert now.range == types.Range(
+            types.Position(start.line + 2, start.character),
+            types.Position(end.line + 2, end.character),
+        )
+        (moved,) = now.related_information or ()
+        assert moved.location.range.start.line == related.location.range.start.line + 2
+        assert await editor.actions(path, now.range) == []  # its places are of another text
+        spelled = "train_loader.sampler.set_epoch(epoch)"
+        assert await editor.type(path, f"print(\n{text.replace(spelled, 'pass')}", 3) == []
+        assert await editor.type(path, "x = 1\n", 4) == []
+        assert await editor.type(path, "print(", 5) == []
+        assert len(await editor.type(path, text, 6)) == 1
         params = types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(path.as_uri()))
         editor.client.text_document_did_close(params)
         assert await editor.told_of(path.as_uri()) == []
 
     in_editor(project, play)
+
+
+#: The server, and besides a request for what it holds in memory.
+PROBED = """
+import ast, gc, sys
+from sampler_lint.cli import run
+from sampler_lint.language_server import server as module
+from sampler_lint.model.linked import Model
+
+def probed(make=module.make_server):
+    server = make()
+
+    @server.feature("test/memory")
+    def memory(server, *asked):
+        held = gc.get_objects()
+        count = lambda kind: sum(isinstance(each, kind) for each in held)
+        return [gc.isenabled(), count(Model), count(ast.FunctionDef)]
+
+    return server
+
+module.make_server = probed
+sys.exit(run())
+"""
+
+
+def test_an_edit_leaves_nothing_in_memory(project):
+    path = project / "train.py"
+    # A sampler that is run on paper, and whose tree is read for that.
+    sampler = FIXTURES / "SMP304/at-most-one/bad/train.py"
+    shutil.copy(sampler, project / "sampler.py")
+
+    async def play(editor: Editor) -> None:
+        held = []
+        await editor.open(path)
+        for version in range(2, 6):
+            await editor.type(path, f"{path.read_text()}\n# {version}\n", version)
+            held.append(await editor.client.protocol.send_request_async("test/memory", None))
+        collects, models, functions = held[0]
+        assert (collects, models) == (True, 1)
+        assert functions
+        assert held == [held[0]] * len(held)
+
+    in_editor(project, play, "-c", PROBED, "server")
+
+
+@pytest.mark.parametrize(("methods", "code"), [(("shutdown", "exit"), 0), (("exit",), 1)])
+def test_it_ends_as_the_protocol_wants_it(project, methods, code):
+    uri, text = (project / "train.py").as_uri(), (project / "train.py").read_text()
+    item = {"uri": uri, "languageId": "python", "version": 1, "text": text}
+    hello = {"processId": None, "rootUri": project.as_uri(), "capabilities": {}}
+    said = [
+        {"id": 1, "method": "initialize", "params": hello},
+        {"method": "initialized", "params": {}},
+        {"method": types.TEXT_DOCUMENT_DID_OPEN, "params": {"textDocument": item}},
+        *({"method": each, **({"id": 2} if each == "shutdown" else {})} for each in methods),
+    ]
+    bodies = [json.dumps({"jsonrpc": "2.0", **each}).encode() for each in said]
+    stream = b"".join(b"Content-Length: %d\r\n\r\n%b" % (len(each), each) for each in bodies)
+    command = [sys.executable, "-m", "sampler_lint", "server"]
+    done = subprocess.run(command, input=stream, capture_output=True, timeout=120)
+    assert (done.returncode, done.stderr.decode()) == (code, "")
 
 
 def cell_uri(number: int) -> str:
@@ -310,7 +399,8 @@ def test_a_notebook_is_checked_and_mended_cell_by_cell(project):
         )
         (related,) = shown.related_information or ()
         assert related.location.uri == uri
-        assert "DataLoader(" in texts[2].splitlines()[related.location.range.start.line]
+        built = related.location.range.start
+        assert texts[2].splitlines()[built.line][built.character :].startswith("DataLoader(")
 
         hover = await editor.client.text_document_hover_async(
             types.HoverParams(types.TextDocumentIdentifier(uri), shown.range.start)
@@ -352,6 +442,11 @@ def test_a_notebook_is_checked_and_mended_cell_by_cell(project):
         assert await editor.told_of(uri) == []
         type_(texts[2], 4)
         assert len(await editor.told_of(uri)) == 1
+        type_(f"print(\n{texts[2]}", 5)
+        (moved,) = await editor.told_of(uri)
+        assert moved.range.start.line == shown.range.start.line + 1
+        (related,) = moved.related_information or ()
+        assert related.location.range.start.line == built.line + 1
         assert [editor.diagnostics[cell_uri(n)] for n in (1, 2, 4)] == [[], [], []]
         editor.client.notebook_document_did_close(
             types.DidCloseNotebookDocumentParams(
@@ -406,12 +501,109 @@ def desk(project, monkeypatch):
     return Desk(project, monkeypatch)
 
 
-@pytest.mark.parametrize(
-    "feature", [types.TEXT_DOCUMENT_DID_SAVE, types.WORKSPACE_DID_CHANGE_WATCHED_FILES]
-)
-def test_what_is_written_to_disk_is_checked_again(desk, project, feature):
-    desk.open(project / "train.py")
-    assert desk.check(feature) == {"train.py": ["SMP101"]}
+def on_disk(path: Path, kind: types.FileChangeType) -> tuple[str, object]:
+    """What an editor tells of a file that something else wrote."""
+    params = types.DidChangeWatchedFilesParams([types.FileEvent(path.as_uri(), kind)])
+    return types.WORKSPACE_DID_CHANGE_WATCHED_FILES, params
+
+
+def test_what_others_write_is_seen(desk, project):
+    """The loader is built in another file, which is not open."""
+    text = (project / "train.py").read_text()
+    built = "DataLoader(dataset, batch_sampler=batch_sampler)"
+    assert built in text
+    helper = project / "helper.py"
+    helper.write_text(
+        "from torch.utils.data import DataLoader\n\n\n"
+        f"def build(dataset, batch_sampler):\n    return {built}\n"
+    )
+    call = text.replace(built, "build(dataset, batch_sampler)")
+    path = project / "train.py"
+    desk.open(path, f"from helper import build\n{call}")
+    assert desk.check() == {"train.py": ["SMP101"]}
+    helper.write_text(helper.read_text().replace("batch_sampler=batch_sampler", "batch_size=4"))
+    assert desk.check(on_disk(path, types.FileChangeType.Changed)) == {"train.py": ["SMP101"]}
+    assert desk.check(on_disk(helper, types.FileChangeType.Changed)) == {"train.py": []}
+    pyproject = project / "pyproject.toml"
+    helper.unlink()
+    desk.open(path, text, version=2)
+    assert desk.check(on_disk(helper, types.FileChangeType.Deleted)) == {"train.py": ["SMP101"]}
+    pyproject.write_text('[tool.sampler-lint]\nignore = ["SMP101"]\n')
+    assert desk.check(on_disk(pyproject, types.FileChangeType.Changed)) == {"train.py": []}
+
+
+def test_the_editor_is_asked_to_tell_of_files_that_others_write(project):
+    path, asked = project / "train.py", []
+
+    async def play(editor: Editor) -> None:
+        while not asked:
+            await asyncio.sleep(0.01)
+        (registration,) = asked
+        assert registration.method == types.WORKSPACE_DID_CHANGE_WATCHED_FILES
+        options = registration.register_options
+        patterns = {each["globPattern"] for each in options["watchers"]}
+        assert {"**/*.py", "**/*.ipynb", "**/pyproject.toml", "**/sampler-lint.toml"} <= patterns
+        assert len(await editor.open(path)) == 1
+        (project / "pyproject.toml").write_text('[tool.sampler-lint]\nignore = ["SMP101"]\n')
+        _, params = on_disk(project / "pyproject.toml", types.FileChangeType.Changed)
+        editor.client.workspace_did_change_watched_files(params)
+        assert await editor.told_of(path.as_uri()) == []
+
+    async def session() -> None:
+        watches = types.DidChangeWatchedFilesClientCapabilities(dynamic_registration=True)
+        editor = Editor(project)
+        editor.workspace = types.WorkspaceClientCapabilities(did_change_watched_files=watches)
+
+        @editor.client.feature(types.CLIENT_REGISTER_CAPABILITY)
+        def register(params: types.RegistrationParams) -> None:
+            asked.extend(params.registrations)
+
+        async with editor:
+            await play(editor)
+
+    asyncio.run(asyncio.wait_for(session(), 120))
+
+
+#: A text, what it became, and where each stretch of it in brackets stands then (None: nowhere).
+TYPED = [
+    ("a\n[b]\nc\n", "x\na\nb\nc\n", "x\na\n[b]\nc\n"),
+    ("f([b])\n", "f(x, b)\n", "f(x, [b])\n"),
+    ("f([b])\n", "f(b, x\n", "f([b], x\n"),
+    ("f([a.b.c])\n", "f(a.x.b.c\n", "f([a.x.b.c]\n"),
+    ("a\n[b]\nc\n", "a\nc\n", None),
+    ("[ab]\n", "aab\n", "[aab]\n"),
+    ("a\n[b\nc]\nd\n", "a\nb\nx(\nc\nd\n", "a\n[b\nx(\nc]\nd\n"),
+    ("one\n[é = 1]\n", "one(\n\né = 1\nx", "one(\n\n[é = 1]\nx"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "expected"), TYPED)
+def test_a_finding_moves_with_its_text(old, new, expected):
+    def places(marked: str) -> tuple[Position, Position]:
+        start, end = marked.index("["), marked.index("]") - 1
+        source = SourceFile("a.py", marked.replace("[", "").replace("]", "").encode())
+        return source.position(start), source.position(end)
+
+    start, end = places(old)
+    finding = Finding("SMP101", "wrong", "a.py", start, end)
+    before = old.replace("[", "").replace("]", "").encode()
+    path = str(Path("a.py").absolute())
+    typed = edited.typed_since({path: before}, {path: new.encode()})
+    moved = edited.moved(finding, typed)
+    assert (moved and (moved.start, moved.end)) == (expected and places(expected))
+
+
+def test_what_cannot_be_decoded_is_not_moved():
+    path = str(Path("a.py").absolute())
+    assert edited.typed_since({path: b"x = 1\n"}, {path: b"# coding: no-such\n"}) == {}
+    finding = found(Fix("mend", Applicability.SAFE, (Edit("b.py", 0, 1, "y"),)))
+    typed = edited.typed_since({path: b"# x\nx\n"}, {path: b"#\n# x\nx\n"})
+    moved = edited.moved(finding, typed)
+    assert moved is not None
+    assert moved.fix == finding.fix  # of a file that nobody types in
+    other = edited.moved(found(Fix("mend", Applicability.SAFE, (Edit("a.py", 0, 1, ""),))), typed)
+    assert other is not None
+    assert other.fix is None
 
 
 def test_typing_on_puts_the_check_off(desk, project, monkeypatch):
@@ -562,9 +754,15 @@ def files(path):
 
 
 def test_places_that_cannot_be_read_are_not_related():
-    why = ("a.py:1: made here", "gone.py:1: kept here", "no place at all")
+    why = (
+        Related(Place("a.py", Position(1, 3)), "made here"),
+        Related(Place("gone.py", Position(1, 1)), "kept here"),
+        Related("", "no place at all"),
+    )
     shown = convert.diagnostic(found(why=why), files("a.py"), files, len)
-    assert [each.message for each in shown.related_information] == ["made here"]
+    (related,) = shown.related_information
+    assert related.message == "made here"
+    assert related.location.range.start == types.Position(0, 2)
 
 
 @pytest.mark.parametrize(

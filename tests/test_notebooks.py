@@ -98,6 +98,52 @@ def test_formats_for_files_name_the_row_of_the_json(project, capsys):
     assert "train_loader.sampler.set_epoch(epoch)" in line
 
 
+BUILT = "    train_loader = DataLoader(dataset, batch_sampler=batch_sampler)"
+
+
+def test_sarif_relates_the_line_of_the_json_where_the_loader_is_built(project, capsys):
+    assert main(["--output-format", "sarif"]) == 1
+    (result,) = json.loads(capsys.readouterr().out)["runs"][0]["results"]
+    (related,) = result["relatedLocations"]
+    where = related["physicalLocation"]
+    assert where["artifactLocation"]["uri"] == "train.ipynb"
+    lines = (project / "train.ipynb").read_text().splitlines()
+    assert BUILT in lines[where["region"]["startLine"] - 1]
+    assert related["message"]["text"] == "loader built here with `batch_sampler=`"
+
+
+def test_a_changed_line_that_a_finding_rests_on_brings_it_up(project, capsys):
+    def git(*arguments):
+        author = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+        subprocess.run(["git", *author, *arguments], check=True, capture_output=True)
+
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "one")
+    assert main(["--diff-base", "HEAD"]) == 0
+    path = project / "train.ipynb"
+    path.write_text(path.read_text().replace(BUILT, f"{BUILT}  # changed"))
+    assert main(["--diff-base", "HEAD"]) == 1
+    assert capsys.readouterr().out.count("SMP101") == 1
+
+
+def test_each_note_names_the_row_in_its_cell(tmp_path, monkeypatch, capsys):
+    text = (FIXTURES / "SMP402/even-batches-tabs/bad/train.py").read_text()
+    (tmp_path / "train.ipynb").write_text(notebook([MAGIC, *cells_of(text)]))
+    monkeypatch.chdir(tmp_path)
+    assert main(["--select", "SMP402", "--output-format", "json"]) == 1
+    (found,) = json.loads(capsys.readouterr().out)
+    (related,) = found["related"]
+    cell = cells_of(text)[related["cell"] - 3]
+    line = cell[related["location"]["row"] - 1]
+    assert "//" in line
+    assert line[related["location"]["column"] - 1 :] == line.lstrip()
+    assert found["why"] == [
+        f"train.ipynb: cell {related['cell']}, line {related['location']['row']}: "
+        "quotient taken here"
+    ]
+
+
 def test_a_fix_changes_the_lines_of_the_cell_and_nothing_else(project, capsys):
     assert main(["--fix"]) == 0
     expected = notebook([MAGIC, *cells_of(program("fixed"))])

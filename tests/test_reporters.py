@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 import unicodedata
 
 import pytest
 
-from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
+from sampler_lint.findings import (
+    Applicability,
+    Cell,
+    Edit,
+    FileError,
+    Finding,
+    Fix,
+    Place,
+    Position,
+    Related,
+)
 from sampler_lint.reporters import FORMATS, Mended, Outcome, Sources, reporter
 from sampler_lint.reporters.text import visible
 
@@ -54,14 +65,17 @@ def test_every_format_tells_nothing_and_something(name):
 
 
 def test_whole_finding():
-    why = ("data.py:4: loader built here", "data.py:9: returned here")
+    why = (
+        Related(Place("data.py", Position(4, 7)), "loader built here"),
+        Related("DataLoader", "returned by it"),
+    )
     assert text(finding((2, 5), (2, 8), Applicability.SAFE, why=why), source="a\n    foo()\n") == (
         "train.py:2:5: SMP101 [*] It is wrong\n"
         "  |\n"
         "2 |     foo()\n"
         "  |     ^^^\n"
         "    note: data.py:4: loader built here\n"
-        "    note: data.py:9: returned here\n"
+        "    note: DataLoader: returned by it\n"
         "    help: fix available: Call it\n"
         "\n"
         "Found 1 finding (1 fixable with --fix) in 1 file.\n"
@@ -97,7 +111,7 @@ DISPLAY = finding(applicability=Applicability.DISPLAY)
         ([], {"files": 0}, "No Python files found."),
         (
             [],
-            {"files": 3, "errors": 1},
+            {"files": 3, "errors": [FileError("a.py", "bad")]},
             "No findings in 3 files, but 1 error: not all was checked.",
         ),
         ([finding()], {}, "Found 1 finding in 1 file."),
@@ -132,7 +146,7 @@ def test_summary_of_fixes():
 @pytest.mark.parametrize("width", [50, 80])
 def test_a_terminal_gets_whole_words(width, color):
     told = {
-        "why": (f"data.py:4: {'loader built here and ' * 9}kept",),
+        "why": (Related("data.py:4", f"{'loader built here and ' * 9}kept"),),
         "applicability": Applicability.SAFE,
     }
     one = dataclasses.replace(finding((1, 150), (1, 152), **told), message="It is wrong, " * 20)
@@ -270,7 +284,11 @@ def test_json_of_nothing():
 
 
 def test_json_keys_are_ruff_s_and_why():
-    (found,) = parsed(finding((1, 1), (1, 3), Applicability.SAFE, why=("a.py:1: here",)))
+    here = Related(Place("a.py", Position(1, 3)), "here")
+    there = Related(Place("b.ipynb", Position(9, 3), Cell(4, 8, 99)), "there")
+    (found,) = parsed(
+        finding((1, 1), (1, 3), Applicability.SAFE, why=(here, there, Related("", "because")))
+    )
     assert sorted(found) == [
         "cell",
         "code",
@@ -280,6 +298,7 @@ def test_json_keys_are_ruff_s_and_why():
         "location",
         "message",
         "noqa_row",
+        "related",
         "url",
         "why",
     ]
@@ -287,7 +306,22 @@ def test_json_keys_are_ruff_s_and_why():
     assert found["location"] == {"row": 1, "column": 1}
     assert found["end_location"] == {"row": 1, "column": 3}
     assert found["fix"]["applicability"] == "safe"
-    assert found["why"] == ["a.py:1: here"]
+    assert found["why"] == ["a.py:1: here", "b.ipynb: cell 4, line 2: there", "because"]
+    assert found["related"] == [
+        {
+            "cell": None,
+            "filename": os.path.abspath("a.py"),
+            "location": {"row": 1, "column": 3},
+            "message": "here",
+        },
+        {
+            "cell": 4,
+            "filename": os.path.abspath("b.ipynb"),
+            "location": {"row": 2, "column": 3},
+            "message": "there",
+        },
+        {"message": "because"},
+    ]
 
 
 @pytest.mark.parametrize("source", ["é = 1\r\nxy\r\n", "\ufeffé = 1\r\nxy\r\n", "é = 1\rxy\r"])

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -107,16 +106,16 @@ def test_findings_have_a_place_in_their_file(bad: Path) -> None:
 
 def test_reasons_lead_to_lines_of_the_tree(bad: Path) -> None:
     for found in check(bad).findings:
-        for note in found.why:
-            place = re.match(r"(?P<path>[^:]+):(?P<row>\d+): \S", note)
-            assert place is not None, note
-            lines = (bad / place["path"]).read_bytes().splitlines()
-            assert 1 <= int(place["row"]) <= len(lines)
+        assert len(found.places) == len(found.why)
+        for path, start, _ in found.places:
+            line = SourceFile.read(str(bad / path)).line(start.row)
+            assert line[start.column - 1 :].strip()
+            assert line[start.column - 1 :] == line[start.column - 1 :].lstrip()
 
 
 def test_messages_are_one_plain_sentence(bad: Path) -> None:
     for found in check(bad).findings:
-        texts = [found.message, *found.why, *([found.fix.message] if found.fix else [])]
+        texts = [found.message, *map(str, found.why), *([found.fix.message] if found.fix else [])]
         for text in texts:
             assert text == text.strip()
             assert "\n" not in text
@@ -337,7 +336,7 @@ def as_json(finding: Finding, base: Path) -> dict:
         "message": finding.message,
         "start": (finding.start.row, finding.start.column),
         "end": (finding.end.row, finding.end.column),
-        "why": list(finding.why),
+        "why": list(map(str, finding.why)),
         "fix": finding.fix
         and (finding.fix.message, applicability(finding), [e.content for e in finding.fix.edits]),
     }

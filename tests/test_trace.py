@@ -423,8 +423,8 @@ def test_observed(observed, body, code, words):
     if code:
         assert words in found[0].message
         assert Path(found[0].path).name == "train.py"
-        assert any("built here" in one for one in found[0].evidence)
-        assert any("iterated here" in one for one in found[0].evidence)
+        assert any("built here" in one.text for one in found[0].evidence)
+        assert any("iterated here" in one.text for one in found[0].evidence)
 
 
 def test_ranks_that_are_concerned_are_named(observed):

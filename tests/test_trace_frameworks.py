@@ -181,4 +181,4 @@ def test_planted_bug(tmp_path, gloo_session, framework, program, bug, code, word
     if code:
         assert words in found[0].message
         assert Path(found[0].path) == script
-        assert any("iterated here" in one for one in found[0].evidence)
+        assert any("iterated here" in one.text for one in found[0].evidence)

@@ -61,10 +61,10 @@ class ChangedLines:
         rows = self._rows(finding.path, data)
         if rows is None or not rows.isdisjoint(range(start.row, end.row + 1)):
             return True
-        for path, row, _ in finding.places:
-            if os.path.isfile(path) and (path != finding.path or data is None):
-                rows = self._rows(path, None)
-                if rows is None or row in rows:
+        for place in finding.places:
+            if os.path.isfile(place.path) and (place.path != finding.path or data is None):
+                rows = self._rows(place.path, None)
+                if rows is None or place.in_file.row in rows:
                     return True
         return False
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from sampler_lint.rounds import Decide
     from sampler_lint.rules import Described
 
-__all__ = ["FixReport", "Options", "OptionsOf", "Report", "Session", "check", "fix"]
+__all__ = ["FixReport", "Options", "OptionsOf", "Report", "Session", "check", "fix", "parses"]
 
 
 @dataclass(slots=True)
@@ -128,6 +128,13 @@ def check(
     report.suppressed.sort(key=lambda finding: finding.sort_key)
     report.errors.sort(key=lambda error: (error.path, error.row or 0))
     return report
+
+
+def parses(path: str, data: bytes) -> bool:
+    """Whether a file can be checked with a content."""
+    from sampler_lint.model.project import syntax_error
+
+    return syntax_error(path, lambda: data) is None
 
 
 def _asked(

@@ -8,7 +8,6 @@ as it stands in the file, so nothing outside an edit can change.
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -30,6 +29,56 @@ class Position(NamedTuple):
 
     row: int
     column: int
+
+
+class Cell(NamedTuple):
+    """The cell of a notebook that a place is in."""
+
+    number: int
+    """Its place among all cells, from 1."""
+    first_row: int
+    """The row of its first line in the Python text that stands for the notebook."""
+    file_row: int
+    """The row of the notebook's own JSON that holds the place's line."""
+
+
+class Place(NamedTuple):
+    """Where something stands, in any file."""
+
+    path: str
+    """The file, spelled as in :attr:`Finding.path`."""
+    start: Position
+    cell: Cell | None = None
+    """Where the file is a notebook; ``start`` is in the text made of it."""
+
+    @property
+    def shown(self) -> Position:
+        """``start``, counted from the first row of its cell in a notebook."""
+        above = self.cell.first_row - 1 if self.cell else 0
+        return Position(self.start.row - above, self.start.column)
+
+    @property
+    def in_file(self) -> Position:
+        """``start`` in the file as it is on disk; the whole line in a notebook."""
+        return Position(self.cell.file_row, 1) if self.cell else self.start
+
+    def __str__(self) -> str:
+        """For people: ``data.py:40``; in a notebook the cell and its line."""
+        if self.cell is None:
+            return f"{self.path}:{self.start.row}"
+        return f"{self.path}: cell {self.cell.number}, line {self.shown.row}"
+
+
+class Related(NamedTuple):
+    """A place that a finding rests on."""
+
+    place: Place | str
+    """The name of a library's class, where no file of the tree holds it; empty for none."""
+    text: str
+    """What is there, e.g. ``loader built here``."""
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.text}" if self.place else self.text
 
 
 class Edit(NamedTuple):
@@ -57,26 +106,6 @@ class Fix:
         return frozenset(edit.path for edit in self.edits)
 
 
-_PLACE = re.compile(r"(?P<path>.+?):(?P<row>[1-9]\d*): (?P<text>.*)", re.DOTALL)
-
-
-def place_in(why: str) -> tuple[str, int, str] | None:
-    """Path, row and the rest of a reason that begins with a place."""
-    match = _PLACE.fullmatch(why)
-    return (match["path"], int(match["row"]), match["text"]) if match else None
-
-
-class Cell(NamedTuple):
-    """The cell of a notebook that a finding begins in."""
-
-    number: int
-    """Its place among all cells, from 1."""
-    first_row: int
-    """The row of its first line in the Python text that stands for the notebook."""
-    file_row: int
-    """The row of the notebook's own JSON that holds the finding's first line."""
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One bug at one place."""
@@ -89,8 +118,8 @@ class Finding:
     start: Position
     end: Position
     fix: Fix | None = None
-    why: tuple[str, ...] = field(default=())
-    """The chain of places the finding rests on, e.g. ``data.py:40: loader built here``."""
+    why: tuple[Related, ...] = ()
+    """The chain of places the finding rests on."""
     cell: Cell | None = None
     """Where the file is a notebook; ``start`` and ``end`` are rows of the text made of it."""
     assumes: bool = False
@@ -123,9 +152,9 @@ class Finding:
         return Position(self.cell.file_row, 1), Position(last, 1)
 
     @property
-    def places(self) -> list[tuple[str, int, str]]:
-        """The places that it rests on: path, row, and what is there; see ``why``."""
-        return [place for place in map(place_in, self.why) if place]
+    def places(self) -> list[Place]:
+        """The places in the tree that it rests on; see ``why``."""
+        return [each.place for each in self.why if isinstance(each.place, Place)]
 
     @property
     def sort_key(self) -> tuple[str, Position, str, str]:

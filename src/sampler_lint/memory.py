@@ -17,7 +17,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sampler_lint.cache import Cache, Signature, digest, is_racy, signature
-from sampler_lint.findings import Applicability, Cell, Edit, FileError, Finding, Fix, Position
+from sampler_lint.findings import (
+    Applicability,
+    Cell,
+    Edit,
+    FileError,
+    Finding,
+    Fix,
+    Place,
+    Position,
+    Related,
+)
 from sampler_lint.roots import leads_outside
 from sampler_lint.source import (
     SourceError,
@@ -282,9 +292,6 @@ def _errors_from(rows: object, paths: Sequence[str]) -> dict[str, FileError]:
     return errors
 
 
-_CELL = ("number", "first_row", "file_row")
-
-
 def finding_as_json(finding: Finding) -> list[Any]:
     """The finding as lists, texts and numbers."""
     fix = None if finding.fix is None else _fix_as_json(finding.fix)
@@ -292,10 +299,20 @@ def finding_as_json(finding: Finding) -> list[Any]:
     return [
         *(finding.code, finding.message, finding.path),
         *(start.row, start.column, end.row, end.column),
-        *(fix, list(finding.why)),
-        None if finding.cell is None else [getattr(finding.cell, name) for name in _CELL],
+        *(fix, [[_place_as_json(each.place), each.text] for each in finding.why]),
+        _cell_as_json(finding.cell),
         *(finding.assumes, [_fix_as_json(one) for one in finding.candidates]),
     ]
+
+
+def _cell_as_json(cell: Cell | None) -> list[int] | None:
+    return None if cell is None else list(cell)
+
+
+def _place_as_json(place: Place | str) -> object:
+    return (
+        place if isinstance(place, str) else [place.path, *place.start, _cell_as_json(place.cell)]
+    )
 
 
 def _fix_as_json(fix: Fix) -> list[Any]:
@@ -319,11 +336,27 @@ def finding_from(row: object) -> Finding:
         Position(first_row, first_column),
         Position(last_row, last_column),
         None if fix is None else _fix_from(fix),
-        tuple(map(_text, _items(why))),
-        None if cell is None else Cell(*map(_number, _items(cell, len(_CELL)))),
+        tuple(map(_related_from, _items(why))),
+        _cell_from(cell),
         _flag(assumes),
         tuple(map(_fix_from, _items(candidates))),
     )
+
+
+def _cell_from(row: object) -> Cell | None:
+    if row is None:
+        return None
+    number, first_row, file_row = map(_number, _items(row, 3))
+    return Cell(number, first_row, file_row)
+
+
+def _related_from(row: object) -> Related:
+    place, text = _items(row, 2)
+    if isinstance(place, str):
+        return Related(place, _text(text))
+    path, first_row, column, cell = _items(place, 4)
+    start = Position(_number(first_row), _number(column))
+    return Related(Place(_text(path), start, _cell_from(cell)), _text(text))
 
 
 def _fix_from(row: object) -> Fix:

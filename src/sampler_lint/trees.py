@@ -70,6 +70,13 @@ class Session:
         """``edits`` is as for :func:`engine.check`."""
         self._edits = edits
         self._trees: dict[tuple[str, Options], Tree] = {}
+        self._parsed: dict[str, Parsed] = {}
+        """By root, what was parsed for trees that are no longer kept."""
+
+    def outdate(self) -> None:
+        """Something on disk has changed: read it again, and parse what is not as it was."""
+        self._parsed.update((root, tree.project.parsed) for (root, _), tree in self._trees.items())
+        self._trees.clear()
 
     def tree(
         self,
@@ -83,7 +90,7 @@ class Session:
         tree = self._trees.get(key)
         if tree is None or not tree.fits(overlay, shown):
             files = files_of(root, options_of, shown)
-            parsed = tree.project.parsed if tree is not None else None
+            parsed = tree.project.parsed if tree is not None else self._parsed.pop(root, None)
             tree = self._trees[key] = Tree(
                 *(root, key[1], files, overlay), parsed=parsed, edits=self._edits
             )

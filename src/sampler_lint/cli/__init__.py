@@ -61,14 +61,13 @@ def run() -> int:
     """The ``sampler-lint`` command: :func:`main` in a process that ends with it.
 
     One check makes many small objects and no garbage, and then the process is over: looking
-    for garbage among them, at the end too, took a quarter of the time. Fixing checks again and
-    again, and needs the memory back.
+    for garbage among them, at the end too, took a quarter of the time. A command that checks
+    again and again switches the collector back on.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by who started us: an exit code is all they want
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-    if not {"--fix", "--diff"} & set(sys.argv):
-        gc.disable()
+    gc.disable()
     if hasattr(signal, "SIGTERM"):
         signal.signal(signal.SIGTERM, _terminate)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -87,6 +88,7 @@ def mend(
     from sampler_lint.reporters.diff import unified_diff
     from sampler_lint.reporters.text import closing
 
+    gc.enable()  # each round leaves a model behind
     told = not arguments.diff and not overlay
     in_place = told and arguments.patch_dir is None
     proofs: list[Proof] = []
@@ -98,7 +100,7 @@ def mend(
     written = in_place or (bool(overlay) and not arguments.diff)
     outcome = teller.outcome(
         result.report,
-        errors=len(errors),
+        errors=errors,
         sources=Sources({**overlay, **after}),
         mended=Mended(
             *(result.fixed, result.left, len(after)),

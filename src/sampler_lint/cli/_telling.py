@@ -70,7 +70,7 @@ class Teller:
         arguments = self._arguments
         listener = None if arguments.output_file else self._stream
         color = wants_color(arguments.color, listener)
-        more.setdefault("errors", len(report.errors))
+        more.setdefault("errors", report.errors)
         suppressed = report.suppressed if arguments.show_suppressed else []
         left_out = {**report.left_out, "suppressed": suppressed}
         return Outcome(

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import gc
+import os
+import sys
 from collections.abc import Sequence
 
-from sampler_lint.cli._common import CLEAN, Parser, UsageError
+from sampler_lint.cli._common import CLEAN, FINDINGS, Parser, UsageError
 
 
 def main(argv: Sequence[str]) -> int:
-    """Serve an editor until it hangs up and return the exit code."""
+    """Serve an editor until it hangs up and return the exit code.
+
+    That is 0 only after the request ``shutdown``, as the protocol wants it.
+    """
     make_parser().parse_args(argv)
     try:
         from sampler_lint.language_server.server import make_server
@@ -19,8 +25,12 @@ def main(argv: Sequence[str]) -> int:
         raise UsageError(
             f"the server needs {missing}: pip install 'sampler-lint[server]'"
         ) from error
-    make_server().start_io()
-    return CLEAN
+    gc.enable()  # it checks after each edit, and needs the memory back
+    server = make_server()
+    # pygls closes the stream that it writes to; standard output is still flushed at the end.
+    with open(os.dup(sys.stdout.fileno()), "wb") as stdout:
+        server.start_io(stdout=stdout)
+    return CLEAN if server.shut_down else FINDINGS
 
 
 def make_parser() -> Parser:

@@ -183,6 +183,7 @@ def _as_linted(observations: Sequence[Observation], run: Run) -> list[Observatio
     if not unsure:
         return list(observations)
     from sampler_lint import engine
+    from sampler_lint.harness.judge import Evidence
 
     log = run.ranks[0].log
     calls = {call.path for call in log.set_epochs}
@@ -196,15 +197,15 @@ def _as_linted(observations: Sequence[Observation], run: Run) -> list[Observatio
         code = next((code for code in (one.code, *one.also) if code in linted), None)
         if one.also and code is not None:
             path = os.path.relpath(linted[code].path, run.root)
-            place = f"{path}:{linted[code].start.row}"
-            note = f"{place}: the linter finds {code} here; `sampler-lint rule {code}` explains it"
+            text = f"the linter finds {code} here; `sampler-lint rule {code}` explains it"
+            note = Evidence(text, path, linted[code].start.row)
             one = replace(one, code=code, evidence=(*one.evidence, note))
         told.append(one)
     return told
 
 
 def _finding(one: Observation, run: Run) -> Finding:
-    from sampler_lint.findings import Finding, Position
+    from sampler_lint.findings import Finding, Place, Position, Related
     from sampler_lint.harness.runs import relative
 
     first, last = 1, 1
@@ -213,7 +214,11 @@ def _finding(one: Observation, run: Run) -> Finding:
         first, last = len(text) - len(text.lstrip()) + 1, len(text.rstrip()) + 1
     path = relative(one.path, os.getcwd())
     start, end = Position(max(1, one.line), first), Position(max(1, one.line), max(first, last))
-    return Finding(one.code, one.message, path, start, end, why=one.evidence)
+    why = tuple(
+        Related(Place(each.path, Position(each.line, 1)) if each.path else "", each.text)
+        for each in one.evidence
+    )
+    return Finding(one.code, one.message, path, start, end, why=why)
 
 
 def _batches(run: Run) -> int:

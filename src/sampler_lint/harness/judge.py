@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sampler_lint.harness.invariants import (
     comparable,
@@ -41,6 +41,16 @@ _CHOOSE = ("repeat", "repetition", "replacement", "weight", "subset", "rasampler
 _SHARES = ("num_replicas", "world_size", "num_processes", "num_shards")
 
 
+class Evidence(NamedTuple):
+    """What an observation rests on."""
+
+    text: str
+    """A sentence for a person."""
+    path: str = ""
+    """Where it was seen, relative to the run's root; empty if nowhere in a file."""
+    line: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """One bug that a run has shown."""
@@ -50,8 +60,8 @@ class Observation:
     """What was seen and what to do, as one sentence."""
     path: str
     line: int
-    evidence: tuple[str, ...]
-    """Places and numbers, each a sentence for a person."""
+    evidence: tuple[Evidence, ...]
+    """Places and numbers."""
     also: tuple[str, ...] = ()
     """Other codes whose bugs look the same from outside."""
 
@@ -90,11 +100,7 @@ def _spot(loader: Loader, passes: Sequence[Pass]) -> tuple[str, int]:
     return passes[0].path, passes[0].line
 
 
-def _place(run: Run, path: str, line: int) -> str:
-    return f"{relative(path, run.root)}:{line}"
-
-
-def _places(run: Run, job: Sequence[Stream]) -> list[str]:
+def _places(run: Run, job: Sequence[Stream]) -> list[Evidence]:
     """Where the job's loader was built and is iterated, and what it is."""
     loader, passes = job[0].loader, job[0].passes
     size = "" if loader.dataset_length is None else f" of {loader.dataset_length} samples"
@@ -103,9 +109,10 @@ def _places(run: Run, job: Sequence[Stream]) -> list[str]:
         data = f"{len(loader.subset)} samples of {loader.dataset_cls}"
     chain = " over ".join(sampler["cls"] for sampler in loader.samplers)
     reads = f", indices from {chain}" if chain else ""
-    places = [f"{run.place(loader)}: {loader.cls} built here over {data}{reads}"]
+    built = f"{loader.cls} built here over {data}{reads}"
+    places = [Evidence(built, relative(loader.path, run.root), loader.line)]
     for path, line in dict.fromkeys((one.path, one.line) for one in passes):
-        places.append(f"{_place(run, path, line)}: iterated here")
+        places.append(Evidence("iterated here", relative(path, run.root), line))
     return places[:5]
 
 
@@ -145,7 +152,7 @@ def _orders(run: Run, job: Sequence[Stream]) -> Iterator[Observation]:
             f"epochs {_span(numbers)} have one order on {_who(ranks, len(job))}: {cause.reason}"
         )
         calls = _calls(run, log)
-        begins = f"rank {rank} begins each of them with {some(epochs[0].begins)}"
+        begins = Evidence(f"rank {rank} begins each of them with {some(epochs[0].begins)}")
         path, line = _spot(loader, epochs)
         yield Observation(
             cause.code, message, path, line, (*_places(run, job), *calls, begins), cause.also
@@ -185,14 +192,18 @@ def _asked_again(log: Log, stream: Stream, epochs: Sequence[Pass]) -> bool:
     )
 
 
-def _calls(run: Run, log: Log) -> list[str]:
+def _calls(run: Run, log: Log) -> list[Evidence]:
     """Where ``set_epoch`` was called, on what, with which values."""
     calls: dict[tuple[str, int, str], list[str]] = {}
     for call in log.set_epochs:
         calls.setdefault((call.path, call.line, call.cls), []).append(str(call.value))
     return [
-        f"{_place(run, path, line)}: set_epoch of {cls} called here with "
-        f"{', '.join(values[:4])}{' …' if len(values) > 4 else ''}"
+        Evidence(
+            f"set_epoch of {cls} called here with "
+            f"{', '.join(values[:4])}{' …' if len(values) > 4 else ''}",
+            relative(path, run.root),
+            line,
+        )
         for (path, line, cls), values in list(calls.items())[:4]
     ]
 
@@ -344,7 +355,8 @@ def _shares(run: Run, job: Sequence[Stream]) -> Iterator[Observation]:
             code, text = flaw
             path, line = _spot(loaders[0], passes)
             evidence = [
-                f"rank {rank} begins with {some(one.begins)}" for rank, one in enumerate(passes[:4])
+                Evidence(f"rank {rank} begins with {some(one.begins)}")
+                for rank, one in enumerate(passes[:4])
             ]
             yield Observation(
                 code, f"epoch {number}: {text}", path, line, (*_places(run, job), *evidence)
@@ -491,7 +503,7 @@ def _steps(run: Run, job: Sequence[Stream]) -> Iterator[Observation]:
             continue
         loader = job[0].loader
         told = ", ".join(f"rank {rank} took {count}" for rank, count in enumerate(counts))
-        waits = [str(rank) for rank in run.ranks if rank.outcome in ("hung", "stopped")]
+        waits = [Evidence(str(rank)) for rank in run.ranks if rank.outcome in ("hung", "stopped")]
         path, line = _spot(loader, job[0].passes)
         yield Observation(
             "SMP306",

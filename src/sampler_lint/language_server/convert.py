@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from lsprotocol import types
 
-from sampler_lint.findings import Applicability, Edit, Finding, Position
+from sampler_lint.findings import Applicability, Cell, Edit, Finding, Position
 from sampler_lint.fixing import apply_edits
+from sampler_lint.language_server.edited import common
 from sampler_lint.language_server.notebooks import OpenNotebook
 from sampler_lint.reporters import rule_url
 from sampler_lint.source import NOTEBOOK, SourceFile
@@ -23,10 +22,6 @@ Units = Callable[[str], int]
 #: The file at an absolute path as the editor has it; None if it cannot be read.
 Files = Callable[[str], "SourceFile | None"]
 
-_PLACE = re.compile(
-    r"(?P<path>.+?):(?: cell (?P<cell>\d+), line )?(?P<row>\d+): (?P<text>.+)", re.DOTALL
-)
-
 
 def place(source: SourceFile, position: Position, units: Units) -> types.Position:
     """A row and column of ours as the client counts them."""
@@ -36,9 +31,14 @@ def place(source: SourceFile, position: Position, units: Units) -> types.Positio
 
 def span(source: SourceFile, finding: Finding, units: Units) -> types.Range:
     """Where a finding stands, in its cell if that is a notebook's."""
-    above = finding.cell.first_row - 1 if finding.cell else 0
     ends = [place(source, each, units) for each in (finding.start, finding.end)]
-    return types.Range(*(types.Position(end.line - above, end.character) for end in ends))
+    return types.Range(*(in_cell(end, finding.cell) for end in ends))
+
+
+def in_cell(position: types.Position, cell: Cell | None) -> types.Position:
+    """A position in the text of a notebook as one in its cell."""
+    above = cell.first_row - 1 if cell else 0
+    return types.Position(position.line - above, position.character)
 
 
 def diagnostic(
@@ -52,24 +52,29 @@ def diagnostic(
         code=finding.code,
         code_description=types.CodeDescription(rule_url(finding.code)),
         source=SOURCE,
-        related_information=list(_related(finding, files)),
+        related_information=list(_related(finding, files, units)),
     )
 
 
-def _related(finding: Finding, files: Files) -> Iterator[types.DiagnosticRelatedInformation]:
-    for reason in finding.why:
-        found = _PLACE.fullmatch(reason)
-        if found is None:
+def _related(
+    finding: Finding, files: Files, units: Units
+) -> Iterator[types.DiagnosticRelatedInformation]:
+    for related in finding.why:
+        if isinstance(related.place, str):
             continue
-        path = str(Path(found["path"]).absolute())
-        source, uri, cell = files(path), Path(path).as_uri(), int(found["cell"] or 0)
-        if isinstance(source, OpenNotebook) and 0 < cell <= len(source.cells):
-            uri = source.cells[cell - 1]
-        elif source is None or cell:
+        path, start, cell = related.place
+        path = str(Path(path).absolute())
+        source, uri = files(path), Path(path).as_uri()
+        if source is None:
             continue
-        start = types.Position(int(found["row"]) - 1, 0)
-        where = types.Location(uri, types.Range(start, start))
-        yield types.DiagnosticRelatedInformation(where, found["text"])
+        if cell is not None:
+            if not isinstance(source, OpenNotebook) or cell.number > len(source.cells):
+                continue  # an editor shows cells, and cannot be sent to a line of the file
+            uri = source.cells[cell.number - 1]
+        at = in_cell(place(source, start, units), cell)
+        yield types.DiagnosticRelatedInformation(
+            types.Location(uri, types.Range(at, at)), related.text
+        )
 
 
 def text_edits(source: SourceFile, edits: Iterable[Edit], units: Units) -> list[types.TextEdit]:
@@ -152,16 +157,10 @@ def replacement(old: str, new: str, units: Units) -> types.TextEdit:
     """One edit that makes ``new`` of ``old`` and leaves alone what they begin and end with."""
     source = SourceFile("", b"")
     source.text = old
-    start = _common(old, new)
-    end = min(_common(old[::-1], new[::-1]), len(old) - start, len(new) - start)
+    start = common(old, new)
+    end = min(common(old[::-1], new[::-1]), len(old) - start, len(new) - start)
     edit = Edit("", start, len(old) - end, new[start : len(new) - end])
     return text_edits(source, [edit], units)[0]
-
-
-def _common(left: str, right: str) -> int:
-    """How many characters two texts begin with together."""
-    pairs = zip(left, right, strict=False)
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def within(range_: types.Range, position: types.Position) -> bool:

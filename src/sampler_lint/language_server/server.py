@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,9 +13,10 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
 from sampler_lint import __version__, engine
-from sampler_lint.config import ConfigError, Lookup
+from sampler_lint.config import FILES, ConfigError, Lookup
 from sampler_lint.findings import Finding
 from sampler_lint.language_server import convert, notebooks
+from sampler_lint.language_server.edited import Readable, moved, typed_since
 from sampler_lint.language_server.notebooks import OpenNotebook
 from sampler_lint.reporters import rule_url
 from sampler_lint.rules import every_rule, page
@@ -24,6 +26,8 @@ from sampler_lint.source import NOTEBOOK, SourceError, SourceFile, as_declared
 QUIET = 0.25
 
 _FIX_ALL = "source.fixAll.samplerLint"
+#: What is checked, and what says how. (Where a project writes its logs, a ``*.txt`` is no news.)
+_WATCHED = tuple(f"**/{name}" for name in ("*.py", f"*{NOTEBOOK}", *FILES, ".gitignore"))
 #: An editor asks for the other once for each cell, and would make the edits as often.
 _FIX_NOTEBOOK = f"notebook.{_FIX_ALL}"
 _CODE = re.compile(r"\bSMP[0-9]{3}\b")
@@ -38,9 +42,16 @@ class Server(LanguageServer):
         self._shown: dict[str, list[tuple[Finding, types.Diagnostic]]] = {}
         """By document URI."""
         self._checked: Mapping[str, bytes] = {}
-        """The contents that what is shown was found in."""
+        """The open files' contents at the last check."""
+        self._readable = Readable(engine.parses)
+        self._unreadable: frozenset[str] = frozenset()
+        """Those of them that were shown what was found before somebody began to type."""
+        self._written = False
+        """Whether files were written by others since the last check."""
         self._due: asyncio.Task[None] | None = None
         self._checking = asyncio.Lock()
+        self.shut_down = False
+        """Whether the editor has asked for it."""
 
     # -- the editor's files
 
@@ -91,15 +102,25 @@ class Server(LanguageServer):
             documents = self.workspace.text_documents
             versions = {uri: documents[uri].version for uri in opened.values()}
             try:
-                report = await asyncio.to_thread(self._check, [*opened, *sheets], contents)
+                if self._written:
+                    self._written = False
+                    self._session.outdate()
+                read = await asyncio.to_thread(self._readable, contents)
+                found = await asyncio.to_thread(self._check, [*opened, *sheets], read)
             except ConfigError as error:
                 self.window_show_message(
                     types.ShowMessageParams(types.MessageType.Error, f"sampler-lint: {error}")
                 )
                 return
-        self._checked = contents
-        self._publish(opened, versions, contents, report)
-        self._publish_cells(sheets, report)
+        typed = typed_since(read, contents)
+        findings = [each for each in (moved(one, typed) for one in found) if each is not None]
+        self._checked, self._unreadable = contents, frozenset(typed)
+        self._publish(opened, versions, contents, findings)
+        self._publish_cells(sheets, findings)
+        del found, findings
+        # The model before this one is a large cycle, and a collection that is made only after so
+        # many new objects would let dozens of them pile up: a check itself makes none.
+        gc.collect()
 
     def _check(self, paths: Sequence[str], contents: Mapping[str, bytes]) -> list[Finding]:
         """All findings in ``paths``, each under its own configuration; other paths are read."""
@@ -152,6 +173,30 @@ class Server(LanguageServer):
         shown = [diagnostic for _, diagnostic in self._shown.get(uri, ())]
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, shown, version))
 
+    # -- files that others write
+
+    async def watch(self) -> None:
+        """Ask the editor to tell of files that are written, if it can be asked."""
+        workspace = self.client_capabilities.workspace
+        watching = workspace and workspace.did_change_watched_files
+        if watching and watching.dynamic_registration:
+            watchers = [types.FileSystemWatcher(pattern) for pattern in _WATCHED]
+            options = types.DidChangeWatchedFilesRegistrationOptions(watchers)
+            method = types.WORKSPACE_DID_CHANGE_WATCHED_FILES
+            await self.client_register_capability_async(
+                types.RegistrationParams([types.Registration(method, method, options)])
+            )
+
+    def written(self, changes: Sequence[types.FileEvent]) -> None:
+        """Look at the disk again, unless it is only open files that were saved."""
+        held = self.contents()
+        for change in changes:
+            path = to_fs_path(change.uri)
+            saved = change.type == types.FileChangeType.Changed
+            if path is None or not saved or str(Path(path).absolute()) not in held:
+                self._written = True
+        self.check_soon()
+
     def forget(self, uri: str) -> None:
         """A closed file has no diagnostics."""
         self._shown.pop(uri, None)
@@ -169,7 +214,7 @@ class Server(LanguageServer):
         path = str(Path(place).absolute()) if place else ""
         source = self.file(path) if path else None
         # Fixes are offsets: after a keystroke, even in another cell, they wait for the next check.
-        current = self.contents() == self._checked
+        current = self.contents() == self._checked and path not in self._unreadable
         if source is not None and current and _asked(types.CodeActionKind.QuickFix, only):
             for finding, shown in self._shown.get(uri, ()):
                 if convert.touches(shown.range, range_):
@@ -298,7 +343,15 @@ def make_server() -> Server:
 
     @server.feature(types.WORKSPACE_DID_CHANGE_WATCHED_FILES)
     async def written(server: Server, params: types.DidChangeWatchedFilesParams) -> None:
-        server.check_soon()
+        server.written(params.changes)
+
+    @server.feature(types.INITIALIZED)
+    async def initialized(server: Server, params: types.InitializedParams) -> None:
+        await server.watch()
+
+    @server.feature(types.SHUTDOWN)
+    def shutdown(server: Server, params: None) -> None:
+        server.shut_down = True
 
     @server.feature(
         types.TEXT_DOCUMENT_CODE_ACTION,

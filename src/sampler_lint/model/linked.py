@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sampler_lint.findings import Place
 from sampler_lint.model import catalog
 from sampler_lint.model.catalog import TORCH_DATA, Contract
 from sampler_lint.model.catalog.declared import SAMPLER as DECLARED_SAMPLER
@@ -109,16 +110,12 @@ class Model:
         relative = os.path.relpath(module.path, self.project.root)
         return relative.removesuffix(".py").split(os.sep)
 
-    def place(self, scope: Scope, node: Node) -> str:
-        """``data.py:40``, for the chain of reasons under a finding."""
-        source = self.module_of(scope).source
-        cell = source.cell_of(node.row)
-        if cell is None:
-            return f"{source.path}:{node.row}"
-        return f"{source.path}: cell {cell.number}, line {node.row - cell.first_row + 1}"
+    def place(self, scope: Scope, node: Node) -> Place:
+        """Where a node stands; ``data.py:40`` as text."""
+        return self.module_of(scope).place(node)
 
-    def place_of(self, obj: Obj) -> str:
-        """Where an object was built, or its class defined."""
+    def place_of(self, obj: Obj) -> Place | str:
+        """Where an object was built, or its class defined; a library's class by its name."""
         if obj.site is not None:
             return self.place(obj.site.scope, obj.site)
         if isinstance(obj.cls, Class):

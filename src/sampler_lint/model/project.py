@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
+from sampler_lint import findings
 from sampler_lint.findings import FileError
 from sampler_lint.model.extract import FactsError, check_syntax, extract, parse
 from sampler_lint.model.facts import (
@@ -29,6 +30,7 @@ from sampler_lint.model.facts import (
     Map,
     ModuleFacts,
     Name,
+    Node,
     Scope,
     Store,
     last_name,
@@ -142,6 +144,11 @@ class Module:
     def display(self) -> str:
         """The path as findings show it."""
         return self.source.path
+
+    def place(self, node: Node) -> findings.Place:
+        """Where a node of this file stands."""
+        start = self.source.position(self.source.offset(node.row, node.col))
+        return findings.Place(self.source.path, start, self.source.cell_of(node.row))
 
     def __repr__(self) -> str:
         return f"<Module {self.name}>"

@@ -11,7 +11,7 @@ import pkgutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sampler_lint.findings import Applicability, Finding
+from sampler_lint.findings import Applicability, FileError, Finding
 from sampler_lint.source import SourceError, SourceFile
 
 #: Modules here that are no format.
@@ -24,6 +24,9 @@ FORMATS: Mapping[str, str] = {
     if not info.name.startswith("_") and info.name not in _OTHERS
 }
 
+
+#: What a format that must have a name for each problem calls a file that could not be checked.
+NOT_CHECKED = "not-checked"
 
 SITE = "https://sampler-lint.readthedocs.io/"
 
@@ -82,8 +85,8 @@ class Outcome:
     """How many files were asked for."""
     unparsed: int = 0
     """How many of them were not parsed, since no finding can be in them."""
-    errors: int = 0
-    """How many files could not be checked; standard error says which."""
+    errors: Sequence[FileError] = ()
+    """The files that could not be checked, sorted; standard error names them, too."""
     sources: Callable[[str], SourceFile | None] = field(default_factory=Sources)
     quiet: bool = False
     """Whether only findings are told, and no summary."""

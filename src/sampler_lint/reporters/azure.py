@@ -12,20 +12,26 @@ from sampler_lint.reporters.text import heading, visible
 
 
 def render(outcome: Outcome) -> str:
-    """A command for each finding."""
+    """A command for each finding, and for each file that could not be checked."""
     lines = []
     for finding in outcome.findings:
         start, _ = finding.in_file
-        properties = {
-            "type": "error",
-            "sourcepath": os.path.abspath(finding.path),
+        more = {
             "linenumber": str(start.row),
             "columnnumber": str(start.column),
             "code": finding.code,
         }
-        listed = "".join(f"{name}={_property(value)};" for name, value in properties.items())
-        lines.append(f"##vso[task.logissue {listed}]{_data(heading(finding, outcome))}\n")
+        lines.append(_command(finding.path, more, heading(finding, outcome)))
+    for error in outcome.errors:
+        more = {"linenumber": str(error.row)} if error.row else {}
+        lines.append(_command(error.path, more, str(error)))
     return "".join(lines)
+
+
+def _command(path: str, more: dict[str, str], text: str) -> str:
+    properties = {"type": "error", "sourcepath": os.path.abspath(path), **more}
+    listed = "".join(f"{name}={_property(value)};" for name, value in properties.items())
+    return f"##vso[task.logissue {listed}]{_data(text)}\n"
 
 
 def _data(text: str) -> str:

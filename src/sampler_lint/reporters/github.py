@@ -8,17 +8,29 @@ from __future__ import annotations
 
 import os
 
-from sampler_lint.findings import Finding
+from sampler_lint.findings import FileError, Finding
 from sampler_lint.reporters import Outcome
 from sampler_lint.reporters.text import heading, visible
 
 
 def render(outcome: Outcome) -> str:
-    """A command for each finding; GitHub shows the text after the second pair of colons."""
-    return "".join(f"{_command(each, outcome)}\n" for each in outcome.findings)
+    """A command for each finding, and for each file that could not be checked.
+
+    GitHub shows the text after the second pair of colons.
+    """
+    lines = [_of_finding(each, outcome) for each in outcome.findings]
+    lines += map(_of_error, outcome.errors)
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _command(finding: Finding, outcome: Outcome) -> str:
+def _of_error(error: FileError) -> str:
+    properties = {"title": "sampler-lint", "file": os.path.abspath(error.path)}
+    if error.row:
+        properties["line"] = str(error.row)
+    return _command(properties, str(error))
+
+
+def _of_finding(finding: Finding, outcome: Outcome) -> str:
     start, end = finding.in_file
     properties = {
         "title": f"sampler-lint ({finding.code})",
@@ -31,8 +43,12 @@ def _command(finding: Finding, outcome: Outcome) -> str:
     if start.row != end.row:
         # Columns are for findings within a line; GitHub drops an annotation that mixes them.
         del properties["col"], properties["endColumn"]
+    return _command(properties, heading(finding, outcome))
+
+
+def _command(properties: dict[str, str], text: str) -> str:
     listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::error {listed}::{_data(heading(finding, outcome))}"
+    return f"::error {listed}::{_data(text)}"
 
 
 def _data(text: str) -> str:

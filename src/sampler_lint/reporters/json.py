@@ -1,9 +1,9 @@
 """JSON in ruff's shape, so that tools which read ``ruff check --output-format json`` can read it.
 
-Additions: ``why`` (the places a finding rests on), ``filename`` in an edit that changes another
-file than the finding's and, with ``--verify``, a record with ``proof`` for each fix that was
-tried. Pure ASCII, so that names which are not valid Unicode survive any terminal encoding. The
-shape: https://docs.astral.sh/ruff/settings/#output-format
+Additions: ``related`` (the places a finding rests on; ``why`` is the same as text), ``filename``
+in an edit that changes another file than the finding's and, with ``--verify``, a record with
+``proof`` for each fix that was tried. Pure ASCII, so that names which are not valid Unicode
+survive any terminal encoding. The shape: https://docs.astral.sh/ruff/settings/#output-format
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from sampler_lint.findings import Edit, Finding, Position
+from sampler_lint.findings import Edit, FileError, Finding, Position, Related
 from sampler_lint.reporters import Outcome, rule_url
 
 SHOWS_EDITS = True
@@ -25,7 +25,10 @@ def render(outcome: Outcome) -> str:
 
 
 def records(outcome: Outcome) -> Iterator[dict[str, Any]]:
-    """Each finding as a JSON object; ``suppressed`` is in it where a comment silences it."""
+    """Each finding as a JSON object, and each file that could not be checked.
+
+    ``suppressed`` is in it where a comment silences it.
+    """
     for each in outcome.shown:
         record = _finding(each, outcome)
         if each in outcome.suppressed:
@@ -41,6 +44,25 @@ def records(outcome: Outcome) -> Iterator[dict[str, Any]]:
                 "message": each.fix.message,
             }
         yield {**record, "proof": {"verdict": verdict, "evidence": evidence}}
+    yield from map(_error, outcome.errors)
+
+
+def _error(error: FileError) -> dict[str, Any]:
+    """A file that could not be checked: no rule says so, hence ``code`` is null."""
+    place = _location(Position(error.row or 1, 1))
+    return {
+        "cell": None,
+        "code": None,
+        "end_location": place,
+        "filename": os.path.abspath(error.path),
+        "fix": None,
+        "location": place,
+        "message": error.reason,
+        "noqa_row": None,
+        "related": [],
+        "url": None,
+        "why": [],
+    }
 
 
 def _finding(finding: Finding, outcome: Outcome) -> dict[str, Any]:
@@ -54,7 +76,20 @@ def _finding(finding: Finding, outcome: Outcome) -> dict[str, Any]:
         "message": finding.message,
         "noqa_row": finding.shown[0].row,
         "url": rule_url(finding.code),
-        "why": list(finding.why),
+        "related": [_related(each) for each in finding.why],
+        "why": list(map(str, finding.why)),
+    }
+
+
+def _related(related: Related) -> dict[str, Any]:
+    """A place the finding rests on; without a file where it is in none of the tree."""
+    if isinstance(related.place, str):
+        return {"message": str(related)}
+    return {
+        "cell": cell.number if (cell := related.place.cell) else None,
+        "filename": os.path.abspath(related.place.path),
+        "location": _location(related.place.shown),
+        "message": related.text,
     }
 
 

@@ -1,53 +1,56 @@
 """JUnit's XML, which most build servers show: a suite for each file, a failure for each finding.
 
+A file that could not be checked is an error.
 https://github.com/testmoapp/junitxml
 """
 
 from __future__ import annotations
 
-from itertools import groupby
 from xml.etree import ElementTree
 
-from sampler_lint.findings import Finding
-from sampler_lint.reporters import Outcome
+from sampler_lint.findings import FileError, Finding
+from sampler_lint.reporters import NOT_CHECKED, Outcome
 from sampler_lint.reporters.text import heading, visible
 
 
 def render(outcome: Outcome) -> str:
-    """One document; a run without findings is one test that passed."""
-    count = str(len(outcome.findings))
-    root = ElementTree.Element("testsuites", name="sampler-lint", tests=count, failures=count)
-    for path, findings in groupby(outcome.findings, key=lambda finding: finding.path):
+    """One document; a run with nothing to say is one test that passed."""
+    root = ElementTree.Element("testsuites", name="sampler-lint")
+    by_path: dict[str, list[Finding | FileError]] = {}
+    every: list[Finding | FileError] = [*outcome.findings, *outcome.errors]
+    for item in every:
+        by_path.setdefault(visible(item.path), []).append(item)
+    for path, items in by_path.items():
         suite = _suite(root, path)
-        for finding in findings:
-            _failure(suite, finding, outcome)
-            suite.set("tests", str(len(suite)))
-            suite.set("failures", str(len(suite)))
-    if not outcome.findings:
+        for item in items:
+            if isinstance(item, FileError):
+                case = _case(suite, path, "could not be checked", item.row)
+                _problem(case, "error", item.reason, NOT_CHECKED, visible(str(item)))
+            else:
+                row = item.in_file[0].row
+                case = _case(suite, path, f"{item.code} at line {row}", row)
+                _problem(case, "failure", item.message, item.code, heading(item, outcome))
+    if not by_path:
         suite = _suite(root, "sampler-lint")
-        suite.set("tests", "1")
-        suite.set("failures", "0")
         ElementTree.SubElement(suite, "testcase", name="No findings", classname="sampler-lint")
+    for element in (root, *root):
+        for count, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
+            element.set(count, str(len(element.findall(f".//{tag}"))))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def _suite(root: ElementTree.Element, name: str) -> ElementTree.Element:
-    return ElementTree.SubElement(
-        root, "testsuite", name=visible(name), package="sampler-lint", errors="0", skipped="0"
-    )
+    return ElementTree.SubElement(root, "testsuite", name=name, package="sampler-lint", skipped="0")
 
 
-def _failure(suite: ElementTree.Element, finding: Finding, outcome: Outcome) -> None:
-    path = visible(finding.path)
-    case = ElementTree.SubElement(
-        suite,
-        "testcase",
-        name=f"{finding.code} at line {finding.in_file[0].row}",
-        classname=path.removesuffix(".py"),
-        file=path,
-        line=str(finding.in_file[0].row),
-    )
-    message = visible(finding.message)
-    failure = ElementTree.SubElement(case, "failure", message=message, type=finding.code)
-    failure.text = heading(finding, outcome)
+def _case(suite: ElementTree.Element, path: str, name: str, row: int | None) -> ElementTree.Element:
+    case = ElementTree.SubElement(suite, "testcase", name=name, file=path)
+    case.set("classname", path.removesuffix(".py"))
+    if row:
+        case.set("line", str(row))
+    return case
+
+
+def _problem(case: ElementTree.Element, tag: str, message: str, kind: str, text: str) -> None:
+    ElementTree.SubElement(case, tag, message=visible(message), type=kind).text = text

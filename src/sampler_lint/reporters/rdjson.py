@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from sampler_lint.findings import Finding, Position
+from sampler_lint.findings import FileError, Finding, Position
 from sampler_lint.fingerprints import relative_to
 from sampler_lint.reporters import Outcome, rule_url
 from sampler_lint.source import SourceFile
@@ -17,13 +17,24 @@ SHOWS_EDITS = True
 
 
 def render(outcome: Outcome) -> str:
-    """All findings as one document."""
+    """All findings as one document, and the files that could not be checked."""
     document = {
         "source": {"name": "sampler-lint", "url": rule_url("")},
         "severity": "WARNING",
-        "diagnostics": [_diagnostic(each, outcome) for each in outcome.findings],
+        "diagnostics": [
+            *(_diagnostic(each, outcome) for each in outcome.findings),
+            *map(_error, outcome.errors),
+        ],
     }
     return json.dumps(document, indent=2) + "\n"
+
+
+def _error(error: FileError) -> dict[str, Any]:
+    """A file that could not be checked."""
+    location: dict[str, Any] = {"path": relative_to(error.path)}
+    if error.row:
+        location["range"] = {"start": {"line": error.row}}
+    return {"message": error.reason, "location": location, "severity": "ERROR"}
 
 
 def _diagnostic(finding: Finding, outcome: Outcome) -> dict[str, Any]:

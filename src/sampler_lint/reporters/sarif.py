@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from sampler_lint import __version__
-from sampler_lint.findings import Edit, Finding, Position, place_in
+from sampler_lint.findings import Edit, FileError, Finding, Position, Related
 from sampler_lint.fingerprints import fingerprints
 from sampler_lint.reporters import Outcome, rule_url
 from sampler_lint.reporters._links import below, uri
@@ -25,7 +26,10 @@ _ROOT = "%SRCROOT%"
 
 
 def render(outcome: Outcome) -> str:
-    """One run; suppressed findings are in it, marked so, where they are shown."""
+    """One run; suppressed findings are in it, marked so, where they are shown.
+
+    What could not be checked is no result, but tells that the run is not whole.
+    """
     findings = outcome.shown
     codes = sorted({each.code for each in findings})
     prints = fingerprints(findings, outcome.sources)
@@ -39,7 +43,7 @@ def render(outcome: Outcome) -> str:
                 "rules": [_rule(code, outcome) for code in codes],
             }
         },
-        "invocations": [{"executionSuccessful": not outcome.errors}],
+        "invocations": [_invocation(outcome.errors)],
         "originalUriBaseIds": {_ROOT: {"uri": f"{Path(os.getcwd()).as_uri()}/"}},
         "columnKind": "unicodeCodePoints",
         "results": [
@@ -48,6 +52,21 @@ def render(outcome: Outcome) -> str:
         ],
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
+
+
+def _invocation(errors: Sequence[FileError]) -> dict[str, Any]:
+    """How the run went: a notification for each file that could not be checked."""
+    invocation: dict[str, Any] = {"executionSuccessful": not errors}
+    if errors:
+        invocation["toolExecutionNotifications"] = [
+            {
+                "level": "error",
+                "message": {"text": each.reason},
+                "locations": [_location(each.path, {"startLine": each.row} if each.row else None)],
+            }
+            for each in errors
+        ]
+    return invocation
 
 
 def _rule(code: str, outcome: Outcome) -> dict[str, Any]:
@@ -80,17 +99,21 @@ def _result(finding: Finding, index: int, fingerprint: str, outcome: Outcome) ->
     return result
 
 
-def _related(why: str) -> dict[str, Any]:
-    """A place the finding rests on; only a message where it names none."""
-    place = place_in(why)
-    if place is None:
-        return {"message": {"text": why}}
-    path, row, text = place
-    return {**_location(path, {"startLine": row}), "message": {"text": text}}
+def _related(related: Related) -> dict[str, Any]:
+    """A place the finding rests on; only a message where no file of the tree holds it."""
+    place = related.place
+    if isinstance(place, str):
+        return {"message": {"text": str(related)}}
+    start = place.in_file
+    region = {"startLine": start.row, "startColumn": start.column}
+    return {**_location(place.path, region), "message": {"text": related.text}}
 
 
-def _location(path: str, region: dict[str, int]) -> dict[str, Any]:
-    return {"physicalLocation": {"artifactLocation": _artifact(path), "region": region}}
+def _location(path: str, region: dict[str, int] | None) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": _artifact(path)}
+    if region is not None:
+        place["region"] = region
+    return {"physicalLocation": place}
 
 
 def _artifact(path: str) -> dict[str, str]:

@@ -83,7 +83,7 @@ def summary(outcome: Outcome) -> str:
         fixable = _fixable(outcome)
         return f"Found {_count(len(outcome.findings), 'finding')}{fixable} in {files}{left_out}."
     if outcome.errors:
-        errors = _count(outcome.errors, "error")
+        errors = _count(len(outcome.errors), "error")
         return f"No findings in {files}, but {errors}: not all was checked{left_out}."
     if not outcome.files:
         return "No Python files found."
@@ -218,9 +218,9 @@ def _finding(finding: Finding, outcome: Outcome, paint: Painter) -> Iterator[str
     source = outcome.sources(finding.path)
     if source is not None:
         yield from _snippet(finding, source, paint, width)
-    for why in finding.why:
-        why = folded(visible(why), width, before=len("    note: "))
-        yield f"    {paint('blue', 'note:')} {why}"
+    for related in finding.why:
+        note = folded(visible(str(related)), width, before=len("    note: "))
+        yield f"    {paint('blue', 'note:')} {note}"
     if finding.fix is not None:
         fix = _HELP[finding.fix.applicability].format(visible(finding.fix.message))
         fix = folded(fix, width, before=len("    help: "))

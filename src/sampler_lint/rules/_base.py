@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from sampler_lint.findings import Finding, Fix
+from sampler_lint.findings import Finding, Fix, Related
 from sampler_lint.suppressions import Suppressions
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Suspect:
     start: Node
     message: str
     end: Node | None = None
-    why: tuple[str, ...] = ()
+    why: tuple[Related, ...] = ()
     mend: Callable[[], Fix | None] | None = field(default=None, repr=False)
     """Builds the fix from libcst nodes (see :class:`~sampler_lint.rules._region.Region`)."""
     candidates: Callable[[], tuple[Fix, ...]] | None = field(default=None, repr=False)

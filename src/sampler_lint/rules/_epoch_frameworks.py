@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
 from sampler_lint.model.epoch_calls import carriers
 from sampler_lint.model.epoch_state import epoch_state, same_program
@@ -73,8 +73,8 @@ def _hidden_by_prepare(model: Model) -> Iterator[Suspect]:
                 f"sampler that was passed in and call `set_epoch` on that"
             )
             why = (
-                f"{model.place(prepare.scope, prepare)}: the loader is prepared here",
-                f"{model.place_of(hidden)}: batch sampler built here",
+                Related(model.place(prepare.scope, prepare), "the loader is prepared here"),
+                Related(model.place_of(hidden), "batch sampler built here"),
             )
             yield Suspect(model.module_of(call.scope), call, message, why=why)
             break
@@ -179,7 +179,7 @@ def _before_run(model: Model) -> Iterator[Suspect]:
             f"`{name}.state.epoch` does not count yet, and every epoch repeats one order; call it "
             f"in a handler of `Events.EPOCH_STARTED`"
         )
-        why = (f"{model.place(call.scope, runs[0])}: `{name}` runs here",)
+        why = (Related(model.place(call.scope, runs[0]), f"`{name}` runs here"),)
         yield Suspect(module, call, message, why=why, mend=partial(_handle, module, call, engine))
 
 
@@ -279,7 +279,7 @@ def unreached_by_lightning(model: Model) -> Iterator[Suspect]:
                             f"nothing calls `{sampler.name}.set_epoch`: {who}, so every epoch "
                             f"repeats one order; call it in `on_train_epoch_start`"
                         )
-                        why = (f"{model.place(hook, hook)}: Lightning gets the loader here",)
+                        why = (Related(model.place(hook, hook), "Lightning gets the loader here"),)
                         yield Suspect(model.module_of(site.scope), site, message, why=why)
 
 

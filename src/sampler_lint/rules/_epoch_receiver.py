@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.findings import Applicability, Fix
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.model import catalog
 from sampler_lint.model.epoch_calls import carriers, guards
 from sampler_lint.model.epoch_state import is_closed, lookup, uses_epoch
@@ -81,7 +81,7 @@ def _on_loader(model: Model, call: Call) -> Suspect | None:
         f"`{target}.set_epoch()`"
     )
     module = model.module_of(call.scope)
-    why = tuple(f"{model.place_of(obj)}: loader built here" for obj in loaders[:2])
+    why = tuple(Related(model.place_of(obj), "loader built here") for obj in loaders[:2])
     return Suspect(
         module,
         call,
@@ -182,7 +182,7 @@ def _never_guarded(model: Model, call: Call) -> Suspect | None:
                 f"`{obj.name}`, so `{unparse(call.func)}` is never called and every epoch repeats "
                 f"one order; ask for what it is, or for `set_epoch` itself"
             )
-            why = (f"{model.place_of(obj)}: `{obj.name}` built here",)
+            why = (Related(model.place_of(obj), f"`{obj.name}` built here"),)
             module = model.module_of(call.scope)
             return Suspect(module, call, message, why=why)
     return None

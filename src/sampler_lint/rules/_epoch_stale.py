@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.findings import Related
 from sampler_lint.model.epoch_calls import carriers
 from sampler_lint.model.epoch_state import EpochState, epoch_state, reach
 from sampler_lint.model.facts import (
@@ -72,7 +73,7 @@ def _kept_iterators(model: Model) -> Iterator[Suspect]:
                 f"for it, so the call acts one epoch late and the first two share one order; "
                 f"make the iterator anew after it, or advance the epoch in the repeating sampler"
             )
-            why = (f"{model.place(store.scope, store.stmt)}: the iterator is made here",)
+            why = (Related(model.place(store.scope, store.stmt), "the iterator is made here"),)
             yield Suspect(model.module_of(call.scope), call, message, why=why)
             break
 
@@ -110,7 +111,7 @@ def _made_ahead(model: Model) -> Iterator[Suspect]:
         if state is None:
             continue
         read = state.reads(state.iteration)[0]
-        why = (f"{model.place(read.scope, read)}: the order for the next pass is made here",)
+        why = (Related(model.place(read.scope, read), "the order for the next pass is made here"),)
         for call in model.epoch_setters:
             assert isinstance(call.func, Attr)
             receiver = call.func.value
@@ -195,7 +196,7 @@ def _persistent_workers(model: Model) -> Iterator[Suspect]:
                 f"so every epoch repeats one order; share the epoch "
                 f"(`multiprocessing.Value`) or drop `persistent_workers`"
             )
-            why = (f"{model.place_of(kept)}: loader built here",)
+            why = (Related(model.place_of(kept), "loader built here"),)
             yield Suspect(model.module_of(call.scope), call, message, why=why)
             break
 
@@ -239,8 +240,8 @@ def _after_iterator(model: Model) -> Iterator[Suspect]:
             f"first two share one order; call it before"
         )
         why = (
-            f"{model.place(place.scope, place)}: the iterator is made here",
-            f"{model.place_of(loader)}: loader built here",
+            Related(model.place(place.scope, place), "the iterator is made here"),
+            Related(model.place_of(loader), "loader built here"),
         )
         yield Suspect(model.module_of(call.scope), call, message, why=why)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
 from sampler_lint.model.facts import (
     Attr,
@@ -86,7 +86,7 @@ def _missing(model: Model, module: Module, read: Attr) -> Suspect | None:
         edit = Edit(module.source.path, end - len(read.name), end, near[0])
         return fix(f"Read `{near[0]}`", Applicability.UNSAFE, [edit], module.source)
 
-    why = (f"{model.place_of(owner)}: built here",)
+    why = (Related(model.place_of(owner), "built here"),)
     return Suspect(module, read, message, why=why, mend=mend)
 
 

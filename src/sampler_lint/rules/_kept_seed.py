@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.findings import Related
 from sampler_lint.model.draws import global_draw
 from sampler_lint.model.facts import (
     Assign,
@@ -71,7 +72,7 @@ def seed_not_read(model: Model, module: Module, cls: Class) -> Iterator[Suspect]
         f"generator of the whole process, so {has_no_say} in the order; draw from a generator "
         f"seeded with `self.seed + self.epoch`"
     )
-    why = (f"{model.place(drawn.scope, drawn)}: drawn here",)
+    why = (Related(model.place(drawn.scope, drawn), "drawn here"),)
     yield Suspect(module, store.target if store is not None else param.node, message, why=why)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model.epoch_calls import EpochSet, epoch_calls
 from sampler_lint.model.facts import (
     Assign,
@@ -154,7 +154,7 @@ class EpochOnlyOnSampler(Rule):
                 f"`.sampler` is a SequentialSampler that nothing reads and every epoch repeats "
                 f"one order; set the epoch of `{target}`"
             )
-            why = (f"{model.place_of(obj)}: loader built here with `batch_sampler=`",)
+            why = (Related(model.place_of(obj), "loader built here with `batch_sampler=`"),)
             certain = not any(isinstance(v, Unknown) for v in values)
             paths = {found for _, found in missed}
             only = len(missed) == len(loaders) and len(paths) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model.arguments import passed
 from sampler_lint.model.epoch_calls import (
     Built,
@@ -193,7 +193,7 @@ def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> str | None
         if not may_act_in(model, found, scope, node):
             continue
         values = model.flow.values(receiver)
-        place = model.place(scope, node)
+        place = str(model.place(scope, node))
         if any(isinstance(v, Obj) and (v.cls, v.site) in ours for v in values):
             return place
         forwards = isinstance(scope, Function) and "set_epoch" in scope.name
@@ -245,7 +245,7 @@ def _suspect(model: Model, found: EpochLoop, reached: _Reached) -> Suspect:
             f"at epoch 0: every pass repeats one order; count the passes and call `set_epoch` on "
             f"`{where}` before this line"
         )
-        built = f"{model.place_of(reached.sampler)}: sampler built here"
+        built = Related(model.place_of(reached.sampler), "sampler built here")
         inner = found.inner
         return Suspect(model.module_of(inner.scope), inner.stmt, message, why=(built,))
     message = (
@@ -261,10 +261,10 @@ def _suspect(model: Model, found: EpochLoop, reached: _Reached) -> Suspect:
         message += f"; call `set_epoch` on `{where}` in each epoch"
     else:
         message += "; call it in each epoch"
-    why = [f"{model.place_of(reached.sampler)}: sampler built here"]
-    why.append(f"{model.place_of(found.inner.loader)}: handed to this loader")
+    why = [Related(model.place_of(reached.sampler), "sampler built here")]
+    why.append(Related(model.place_of(found.inner.loader), "handed to this loader"))
     if found.calls:
-        why.append(f"{model.place(found.inner.scope, found.inner.stmt)}: iterated here")
+        why.append(Related(model.place(found.inner.scope, found.inner.stmt), "iterated here"))
 
     def mend() -> Fix | None:
         if receiver is None or (counter.new and _skips_its_end(loop)):

@@ -6,7 +6,7 @@ import functools
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model.epoch_calls import Carrier, calls_for, carriers, runs_in
 from sampler_lint.model.epoch_state import same_program
 from sampler_lint.model.epochs import EpochLoop, epoch_expression, epoch_loops, trains
@@ -143,10 +143,10 @@ def _between(calls: list[Call], first: int, last: int) -> list[Call]:
     return calls[bisect_left(calls, first, key=order) : bisect_right(calls, last, key=order)]
 
 
-def _around(model: Model, found: EpochLoop, carrier: Carrier) -> tuple[str, ...]:
+def _around(model: Model, found: EpochLoop, carrier: Carrier) -> tuple[Related, ...]:
     return (
-        f"{model.place(found.loop.scope, found.loop)}: the epoch loop",
-        f"{model.place_of(carrier.sampler)}: sampler built here",
+        Related(model.place(found.loop.scope, found.loop), "the epoch loop"),
+        Related(model.place_of(carrier.sampler), "sampler built here"),
     )
 
 
@@ -483,7 +483,7 @@ def _one_rank(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
                         f"epoch 0, so the ranks' shards overlap and samples are left out; call it "
                         f"on every rank"
                     )
-                    why = (f"{model.place(call.scope, parent)}: only one rank gets here",)
+                    why = (Related(model.place(call.scope, parent), "only one rank gets here"),)
                     return Suspect(model.module_of(call.scope), call, message, why=why)
         inner = parent
     return None

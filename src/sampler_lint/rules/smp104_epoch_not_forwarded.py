@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model.epoch_state import (
     EpochState,
     draws,
@@ -345,10 +345,12 @@ def _suspect(
         does = f"`{owner.name}` inherits `set_epoch` from `{base}`, which does not reach {who}"
     advice = "forward it" if setter is not None else "add one"
     message = f"{does}, {result}; {advice}"
-    built = {(model.place_of(c.obj), c.obj.name) for c in carriers}
-    why = [f"{place}: `{name}` built here" for place, name in sorted(built)[:2]]
+    built = {  # a row is named once, however many are built in it
+        (str(place := model.place_of(c.obj)), c.obj.name): place for c in carriers
+    }
+    why = [Related(built[key], f"`{key[1]}` built here") for key in sorted(built)[:2]]
     if call is not None:
-        why.append(f"{model.place(call.scope, call)}: `set_epoch` is called here")
+        why.append(Related(model.place(call.scope, call), "`set_epoch` is called here"))
     start = name_of(module, own if own is not None else owner)
     mend = (
         (lambda: _forward(model, module, state, inner, carriers, own))
@@ -509,7 +511,7 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
                 f"{stores}, and the pass seeds its generator with `{spelled}` alone: every epoch "
                 f"repeats one order; seed it with `{spelled} + self.epoch`"
             )
-            why = tuple(f"{model.place(call.scope, call)}: seeded here" for call in found)
+            why = tuple(Related(model.place(call.scope, call), "seeded here") for call in found)
             return Suspect(
                 module,
                 start,
@@ -535,7 +537,7 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
             f"repeats it; make it in `__iter__` (or again in `set_epoch`)"
         )
         why = tuple(
-            f"{model.place(read.scope, read)}: read here, before any `set_epoch`"
+            Related(model.place(read.scope, read), "read here, before any `set_epoch`")
             for read in state.reads(state.construction)[:2]
         )
         return Suspect(module, start, message, why=why)
@@ -725,9 +727,9 @@ def _missing(model: Model, module: Module, state: EpochState) -> Suspect | None:
         f"has no `set_epoch`: every epoch repeats one order; add "
         f"`set_epoch(epoch)` and call it in each epoch"
     )
-    why = [f"{model.place(read.scope, read)}: the epoch is read here"]
+    why = [Related(model.place(read.scope, read), "the epoch is read here")]
     if call is not None:
-        why.append(f"{model.place(call.scope, call)}: `set_epoch` is called here")
+        why.append(Related(model.place(call.scope, call), "`set_epoch` is called here"))
 
     def mend() -> Fix | None:
         edits = _add_method(module, state.cls, [f"self.{name} = epoch"], "epoch")

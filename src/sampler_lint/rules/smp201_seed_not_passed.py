@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model.arguments import MISSING, passed
 from sampler_lint.model.draws import bare_generator, draws
 from sampler_lint.model.epochs import EVALUATING, Pass, pass_trains, passes
@@ -129,7 +129,7 @@ class _Source(NamedTuple):
     setting: str
     reason: str
     """Why it does not."""
-    why: str
+    why: Related
 
 
 def _source(model: Model, module: Module, site: Call) -> _Source | None:
@@ -141,11 +141,10 @@ def _source(model: Model, module: Module, site: Call) -> _Source | None:
             return own
     if source is None:
         return None
-    place = f"{source.module.display}:{source.call.row}"
     return _Source(
         source.setting.code,
         f"`{unparse(source.call.func)}` does not reach the sampler's own generator",
-        f"{place}: the program is seeded here",
+        Related(source.module.place(source.call), "the program is seeded here"),
     )
 
 
@@ -159,7 +158,7 @@ def _own_seed(model: Model, module: Module, function: Scope, *, is_seeded: bool)
     return _Source(
         param.name,
         f"`{function.name}` takes a seed and does not pass it on",
-        f"{module.display}:{function.row}: the seed is taken here",
+        Related(module.place(function), "the seed is taken here"),
     )
 
 
@@ -204,7 +203,7 @@ def _unheard(model: Model, sampler: Obj) -> Suspect | None:
         f"seeded with `{unparse(shuffle.seed)}` alone, so every seed reads the same order; give "
         f"`{sampler.name}` a `seed` parameter and pass `seed=seed`"
     )
-    why = (f"{model.place(shuffle.call.scope, shuffle.call)}: the shuffle is seeded here",)
+    why = (Related(model.place(shuffle.call.scope, shuffle.call), "the shuffle is seeded here"),)
     return Suspect(module, site, message, why=why)
 
 

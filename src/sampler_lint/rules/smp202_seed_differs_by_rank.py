@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.findings import Applicability, Fix
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.model.draws import ingredients, own_entropy
 from sampler_lint.model.facts import Attr, Bin, Call, Class, Expr, Function, Store, unparse, walk
 from sampler_lint.model.flow import Obj, self_class
@@ -111,10 +111,12 @@ def _seed_argument(model: Model, sampler: Obj) -> Suspect | None:
         f"differently before it takes its share, so some samples are read by several ranks and "
         f"others by none; "
     )
-    why: tuple[str, ...] = (f"{model.place(term.scope, term.whole)}: the rank enters here",)
+    why: tuple[Related, ...] = (
+        Related(model.place(term.scope, term.whole), "the rank enters here"),
+    )
     if term.scope is not site.scope and keeps is not None and keeps.value is not None:
         message += "use the seed of rank 0 on every rank (broadcast it here)"
-        why = (*why, f"{model.place(site.scope, site)}: the sampler is built here")
+        why = (*why, Related(model.place(site.scope, site), "the sampler is built here"))
         where = model.module_of(keeps.scope)
         sync = lambda: sync_seed(where, keeps)  # noqa: E731
         return Suspect(where, keeps.target, message, keeps.value, why, sync)
@@ -168,7 +170,7 @@ def _own_shuffle(model: Model, cls: Class, shuffle: OwnShuffle) -> Suspect:
         f"several ranks and others by none; leave the rank out of the seed"
     )
     scope = shuffle.seeded.call.scope
-    why = (f"{model.place(scope, shuffle.share)}: the rank's share is taken here",)
+    why = (Related(model.place(scope, shuffle.share), "the rank's share is taken here"),)
     site = shuffle.seeded.call if term.scope is scope else None
     mend = lambda: _drop_rank(module, site, term)  # noqa: E731
     return Suspect(module, term.whole, message, why=why, mend=mend)
@@ -232,7 +234,7 @@ def _at_seeding(model: Model, seeding: RankSeeding, draws: list[GlobalDraw]) -> 
         f"samples are read by several ranks and others by none; seed all ranks alike until the "
         f"data is built, or draw with a generator of its own"
     )
-    why = tuple(f"{model.place(draw.call.scope, draw.call)}: drawn here" for draw in draws)
+    why = tuple(Related(model.place(draw.call.scope, draw.call), "drawn here") for draw in draws)
     mend = lambda: draw_alike(model, draws)  # noqa: E731
     return Suspect(seeding.module, seeding.call, message, why=why, mend=mend)
 
@@ -244,8 +246,8 @@ def _at_draw(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> Suspect:
         f"one trains on another may validate on; draw with a generator that all ranks seed alike"
     )
     why = (
-        f"{model.place(seeding.term.scope, seeding.term.whole)}: the rank enters here",
-        f"{model.place(seeding.call.scope, seeding.call)}: the generator is seeded here",
+        Related(model.place(seeding.term.scope, seeding.term.whole), "the rank enters here"),
+        Related(model.place(seeding.call.scope, seeding.call), "the generator is seeded here"),
     )
     message = message[0].upper() + message[1:] if message[0].isalpha() else message
     mend = lambda: draw_alike(model, [draw])  # noqa: E731

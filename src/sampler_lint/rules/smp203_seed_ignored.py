@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model.draws import Seeded
 from sampler_lint.model.facts import (
     Assign,
@@ -82,19 +82,19 @@ class SeedIgnored(Rule):
                     yield _suspect(model, module, cls, seeded, *reason)
 
 
-def _setting(model: Model, module: Module, cls: Class) -> tuple[str, tuple[str, ...]] | None:
+def _setting(model: Model, module: Module, cls: Class) -> tuple[str, tuple[Related, ...]] | None:
     """The seed that does not reach the sampler, in words, and the place it stands at."""
     source = seeding(model, module, cls)
     if source is not None:
-        place = f"{source.module.display}:{source.call.row}"
-        return f"`{source.setting.code}`", (f"{place}: the program is seeded here",)
+        seeded = Related(source.module.place(source.call), "the program is seeded here")
+        return f"`{source.setting.code}`", (seeded,)
     if takes_seed(model, cls):
         return "the `seed` that it is given", ()
     for sampler in model.constructions():
         site = sampler.site
         if sampler.cls is cls and site is not None and _offers_seed(site.scope):
-            place = model.place(site.scope, site)
-            return f"the `seed` of `{site.scope.name}`", (f"{place}: it is built here",)
+            built = Related(model.place(site.scope, site), "it is built here")
+            return f"the `seed` of `{site.scope.name}`", (built,)
     return None
 
 
@@ -136,7 +136,7 @@ def _offers_seed(scope: Scope) -> bool:
 
 
 def _suspect(
-    model: Model, module: Module, cls: Class, seeded: Seeded, setting: str, why: tuple[str, ...]
+    model: Model, module: Module, cls: Class, seeded: Seeded, setting: str, why: tuple[Related, ...]
 ) -> Suspect:
     given = unparse(seeded.seed)
     attribute = own_seed(model, cls)

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from sampler_lint.findings import Applicability, Fix
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.model.batches import is_abstract, is_batch_sampler
 from sampler_lint.model.facts import (
     Assign,
@@ -116,7 +116,9 @@ class BatchSamplerWithoutBatchSize(Rule):
             message += f"; set `self.batch_size = {size[0]}`"
         loader = model.used_as_batch_sampler.get(cls)
         why = (
-            () if loader is None else (f"{model.place_of(loader)}: used as `batch_sampler=` here",)
+            ()
+            if loader is None
+            else (Related(model.place_of(loader), "used as `batch_sampler=` here"),)
         )
         mend = None if size is None else lambda: _mend(module, cls, missing, *size)
         return Suspect(

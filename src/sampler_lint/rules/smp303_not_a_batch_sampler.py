@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -74,10 +74,12 @@ class NotABatchSampler(Rule):
         injection = Injection(model)
         for cls, loader in used.items():
             module = model.module_of(cls)
-            why = [f"{model.place_of(loader)}: used as `batch_sampler=` here"]
+            why = [Related(model.place_of(loader), "used as `batch_sampler=` here")]
             if cls in tests:
                 demand = tests[cls]
-                why.append(f"{model.place(demand.scope, demand)}: only a BatchSampler passes here")
+                why.append(
+                    Related(model.place(demand.scope, demand), "only a BatchSampler passes here")
+                )
                 who = f"`{model.place(demand.scope, demand)}` refuses it"
             else:
                 refused = _refused(model, module, injection)
@@ -136,7 +138,9 @@ def _refused_unless_batch_sampler(model: Model, stmt: Stmt) -> Expr | None:
     return given[0]
 
 
-def _suspect(model: Model, module: Module, cls: Class, who: str, why: tuple[str, ...]) -> Suspect:
+def _suspect(
+    model: Model, module: Module, cls: Class, who: str, why: tuple[Related, ...]
+) -> Suspect:
     message = (
         f"`{cls.name}` yields batches but is no `torch.utils.data.BatchSampler`: {who}; derive it "
         f"from `BatchSampler`"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model.epoch_state import epoch_state
 from sampler_lint.model.facts import (
     Attr,
@@ -138,7 +138,7 @@ def _miscounts(model: Model, module: Module, cls: Class) -> Suspect | None:
         f"`len(loader)`; make `__len__` count what `__iter__` yields"
     )
     where, node = _place(model, module, cls, length, iterate, trial)
-    why = (f"{model.place(iterate, iterate)}: handed out here",)
+    why = (Related(model.place(iterate, iterate), "handed out here"),)
     return Suspect(
         where, node, message, why=why, mend=lambda: _mend_length(model, module, cls, length)
     )
@@ -507,7 +507,7 @@ def _set_too_late(model: Model, cls: Class) -> Suspect | None:
         f"loader, raises AttributeError before the first epoch, and later tells the length of "
         f"the epoch before; work it out in `__init__`"
     )
-    why = (f"{model.place(setters[0], setters[0])}: set here",)
+    why = (Related(model.place(setters[0], setters[0]), "set here"),)
     return Suspect(model.module_of(length), read, message, why=why)
 
 
@@ -531,7 +531,7 @@ def _skips_under_inherited(model: Model, module: Module, cls: Class) -> Suspect 
         f"counts every sample: `len()` is too large, and with it the steps of an epoch and the "
         f"learning-rate schedule; define `__len__` for what is handed out"
     )
-    why = (f"{module.display}:{skip.row}: samples skipped here",)
+    why = (Related(module.place(skip), "samples skipped here"),)
     return Suspect(module, name_of(module, cls), message, why=why)
 
 

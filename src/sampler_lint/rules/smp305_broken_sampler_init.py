@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
 from sampler_lint.model.catalog.torch import DEMANDS_DATA_SOURCE, WITHOUT_INIT
 from sampler_lint.model.facts import (
@@ -408,7 +408,7 @@ def _unset(module: Module, cls: Class, init: Function, name: str, read: Attr) ->
         f"`{cls.name}` gets `{name}` from `set_epoch` only, but `__iter__` reads it: reading the "
         f"loader before `set_epoch` raises AttributeError; set `{name} = 0` in `__init__`"
     )
-    why = (f"{module.display}:{read.row}: read here",)
+    why = (Related(module.place(read), "read here"),)
 
     def mend() -> Fix | None:
         source = module.source

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from sampler_lint.findings import Related
 from sampler_lint.model.facts import Attr, Class, Function, Name, With, last_name
 from sampler_lint.model.flow import Obj, self_class
 from sampler_lint.model.injection import Injection, shards_itself
@@ -119,7 +120,7 @@ def _not_cut(model: Model, cls: Class) -> Suspect | None:
         f"after as many as all ranks have"
     )
     agreed = min(agreeing, key=lambda method: method.row)
-    why = (f"{model.place(agreed, agreed)}: the ranks agree on it here",)
+    why = (Related(model.place(agreed, agreed), "the ranks agree on it here"),)
     where = given[0] if len(given) == 1 else name_of(model.module_of(iterate), iterate)
     return Suspect(model.module_of(iterate), where, message, why=why)
 
@@ -168,8 +169,8 @@ def _left_over(model: Model) -> Iterator[Suspect]:
             f"on the batch sampler"
         )
         why = (
-            f"{model.place(*uneven)}: `even_batches` is switched off here",
-            f"{model.place_of(loader)}: used as `batch_sampler=` here",
+            Related(model.place(*uneven), "`even_batches` is switched off here"),
+            Related(model.place_of(loader), "used as `batch_sampler=` here"),
         )
         yield Suspect(module, name_of(module, cls), message, why=why)
 
@@ -189,9 +190,9 @@ def _uneven(
     )
     iterate = defined_by(model, cls, "__iter__")
     where, node = splitting_place(model, cls) or (module, name_of(module, cls))
-    why = [] if iterate is None else [f"{model.place(iterate, iterate)}: handed out here"]
+    why = [] if iterate is None else [Related(model.place(iterate, iterate), "handed out here")]
     if given is not None:
-        why.append(f"{model.place_of(given)}: given a distributed sampler here")
+        why.append(Related(model.place_of(given), "given a distributed sampler here"))
     return Suspect(where, node, message, why=tuple(why))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
 from sampler_lint.model.facts import (
     Attr,
@@ -230,7 +230,7 @@ def _no_epoch_to_set(model: Model) -> Iterator[Suspect]:
                     f"AttributeError in a run of one process; ask whether it is a "
                     f"DistributedSampler first"
                 )
-                why = (f"{model.place_of(loader)}: built here, with `sampler=None` too",)
+                why = (Related(model.place_of(loader), "built here, with `sampler=None` too"),)
                 yield Suspect(model.module_of(call.scope), call.func, message, why=why)
                 break
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from sampler_lint.findings import Applicability, Fix
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -104,7 +104,7 @@ class RemainderOfQuotient(Rule):
             f"which parts hold one element more: samples are lost or repeated and lengths are "
             f"untrue; take the remainder of `{count}`"
         )
-        why = (f"{module.display}:{quotient.stmt.row}: quotient taken here",)
+        why = (Related(module.place(quotient.stmt), "quotient taken here"),)
 
         def mend() -> Fix | None:
             text = count if _is_atom(quotient.count) else f"({count})"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model.facts import (
     Arg,
     Attr,
@@ -201,7 +201,7 @@ def _in_tables(model: Model, made: Construction) -> Iterator[Suspect]:
                 f"`{made.built}` takes no argument `{name}`, which it gets by `**`: TypeError when "
                 f"the line runs; did you mean `{near}`?"
             )
-            why = (f"{model.place(made.call.scope, made.call)}: passed here",)
+            why = (Related(model.place(made.call.scope, made.call), "passed here"),)
             mend = partial(_rename, module, node, name, near)
             yield Suspect(module, node, message, why=why, mend=mend)
 

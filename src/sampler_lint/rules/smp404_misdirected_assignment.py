@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
 from sampler_lint.model.facts import (
     Assign,
@@ -445,7 +445,7 @@ def _overwrite(
         f"`{shown} = {text_of(module.source, stored)}` is lost: `{base}.__init__`, called after "
         f"it, {what}; {advice}"
     )
-    why = (f"{module.display}:{store.stmt.row}: `{shown}` set here",)
+    why = (Related(module.place(store.stmt), f"`{shown}` set here"),)
 
     def mend() -> Fix | None:
         if given is None:
@@ -610,8 +610,6 @@ def _shadow(
         ]
         return fix(f"Name `{hidden}` first", Applicability.UNSAFE, edits, source)
 
-    place = abstract.row
-    why = (
-        (f"{module.display}:{place}: abstract `{method}`",) if abstract.module is cls.module else ()
-    )
+    here = Related(module.place(abstract), f"abstract `{method}`")
+    why = (here,) if abstract.module is cls.module else ()
     return Suspect(module, name_of(module, cls), message, why=why, mend=mend)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -172,7 +172,7 @@ def _failing_check(model: Model, cls: Class, trial: Trial, error: RaisedError) -
             f"from what `__iter__` will hand out"
         )
         where = model.module_of(loaded.scope)
-        why = (f"{names.module.display}:{node_of(error.node).row}: this {what} fails",)
+        why = (Related(names.module.place(node_of(error.node)), f"this {what} fails"),)
         return Suspect(where, loaded, message, why=why)
     message = (
         f"with {trial.story}, this {what} fails ({error.kind}): the indices of `{cls.name}` do "

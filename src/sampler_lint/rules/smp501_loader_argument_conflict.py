@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
 from sampler_lint.model.catalog import TORCH_DATA
 from sampler_lint.model.facts import (
@@ -355,7 +355,9 @@ def _suspect(
     message += f"; {_advice(first, second, pair, verdict, turned is not None)}"
     why = []
     if verdict.through is not None:
-        why.append(f"{model.place(verdict.through.scope, verdict.through)}: called with both here")
+        why.append(
+            Related(model.place(verdict.through.scope, verdict.through), "called with both here")
+        )
     return Suspect(
         module,
         second,

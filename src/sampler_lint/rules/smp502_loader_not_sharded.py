@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from sampler_lint.findings import Related
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -307,5 +308,5 @@ def _suspect(model: Model, loader: Obj, joins: Call) -> Suspect:
         f"this `{loader.name}` trains in several processes and nobody shards it ({given}): every "
         f"process reads the whole dataset in each epoch; give it a `DistributedSampler`"
     )
-    why = (f"{model.place(joins.scope, joins)}: the program runs as several processes",)
+    why = (Related(model.place(joins.scope, joins), "the program runs as several processes"),)
     return Suspect(module, loader.site.func, message, why=why)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.findings import Related
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -138,12 +139,12 @@ def _suspect(model: Model, obj: Obj, target: Name | Attr, loader: Obj | None) ->
             "no loader is sharded by it, and one over this dataset reads all of it on every rank; "
             f"pass `sampler={name}` to the loader"
         )
-        why: tuple[str, ...] = ()
+        why: tuple[Related, ...] = ()
     else:
         rest = (
             f"the `{loader.name}` over the same dataset (line {loader.site.row}) reads all of it "
             f"on every rank; pass it `sampler={name}`"
         )
-        why = (f"{model.place_of(loader)}: this loader gets no sampler",)
+        why = (Related(model.place_of(loader), "this loader gets no sampler"),)
     message = f"`{name}` is a `{obj.name}` that is never handed to a loader: {rest}"
     return Suspect(model.module_of(obj.site.scope), obj.site, message, why=why)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from sampler_lint.findings import Related
 from sampler_lint.model.epochs import pass_trains, passes
 from sampler_lint.model.facts import (
     Attr,
@@ -68,7 +69,7 @@ class EvaluationPadding(Rule):
             if not _evaluates(model, found.scope, found.stmt) or pass_trains(model, found):
                 continue
             seen.add((found.scope, found.stmt))
-            why = (f"{model.place_of(sampler)}: sampler built here",)
+            why = (Related(model.place_of(sampler), "sampler built here"),)
             source = unparse(found.source)
             message = (
                 f"this evaluation over `{source}` counts what its `{sampler.name}` hands out: the "

@@ -232,6 +232,7 @@ class Interpreter:
         self.touched: set[Names] = set()
         """Those of which something has been made in this process."""
         self._names: dict[int, Names] = {}
+        self._generators: dict[ast.FunctionDef, bool] = {}
 
     def restart(self, world: int, rank: int) -> None:
         """Be another process, with a fresh budget; module globals are made again."""
@@ -246,6 +247,7 @@ class Interpreter:
         """Make room, before anything is asked of another class: what was read is read again."""
         if len(self._names) > _MOST_FILES:
             self._names.clear()
+            self._generators.clear()
             self.touched.clear()
             # Collection is off while checking, and what has run refers to itself. The youngest:
             # what has been here the last time is not looked at again.
@@ -370,7 +372,9 @@ class Interpreter:
             frame.variables = {**fn.closure, **frame.variables}
         if isinstance(fn.node, ast.Lambda):
             return self.value(fn.node.body, frame)
-        if _is_generator(fn.node):
+        if fn.node not in self._generators:
+            self._generators[fn.node] = _yields(fn.node)
+        if self._generators[fn.node]:
             return self._generate(fn.node, frame)
         self.depth += 1
         if self.depth > _DEPTH:
@@ -1030,8 +1034,7 @@ def _spell(value: Any) -> str:
     return value.key if isinstance(value, Data) else repr(value)
 
 
-@cache
-def _is_generator(node: ast.FunctionDef) -> bool:
+def _yields(node: ast.FunctionDef) -> bool:
     todo: list[ast.AST] = list(node.body)
     while todo:
         current = todo.pop()

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from sampler_lint.model.facts import Class, Expr
 from sampler_lint.model.project import Module
+from sampler_lint.model.running.budget import BUDGET
 from sampler_lint.model.running.interpreter import Interpreter
 from sampler_lint.model.running.trials import is_as_long_as_it_says
 
@@ -15,6 +16,7 @@ def first_true(
     interpreter: Interpreter, cls: Class, module: Module, returned: Expr, candidates: Iterable[str]
 ) -> str | None:
     """The first candidate that, returned instead, is what every rank hands out in every world."""
+    BUDGET.open()
     tree = interpreter.names_of(module).tree
     place = returned.row, returned.col
     stmt = next(

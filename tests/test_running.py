@@ -12,9 +12,10 @@ from sampler_lint.model.facts import Class
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Project
 from sampler_lint.model.running import prelude
+from sampler_lint.model.running.errors import RaisedError
 from sampler_lint.model.running.interpreter import Interpreter
 from sampler_lint.model.running.trials import Trial, Trials, World
-from sampler_lint.model.running.values import Data, RaisedError, Source
+from sampler_lint.model.running.values import Data, Source
 
 HEAD = "import math, random\nimport torch\nfrom torch.utils.data import *\n"
 

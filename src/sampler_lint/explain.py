@@ -64,6 +64,7 @@ def explain(
     here = list(_statements_at(module, row))
     out += _names(model, here, row)
     out += _loops(model, here)
+    out += _untried(model, module, here, row)
     out += _rules(model, module, here, row, found)
     return out
 
@@ -155,6 +156,23 @@ def _loops(model: Model, here: list[Stmt]) -> list[str]:
                 f"{model.place(found.inner.scope, found.inner.stmt)}"
             ] = None
     return list(out)
+
+
+def _untried(model: Model, module: Module, here: list[Stmt], row: int) -> list[str]:
+    """Sampler classes around the line that rules about counting know nothing of, and why."""
+    around: dict[Scope, None] = {}
+    for stmt in here:
+        scope: Scope | None = stmt.scope
+        while scope is not None:
+            around[scope] = None
+            scope = scope.outer
+    return [
+        f"  not tried: {reason} (class {cls.name})"
+        for cls in module.facts.classes
+        if (cls in around or cls.row == row)
+        and model.is_sampler_class(cls)
+        and (reason := model.trials(cls).unknown)
+    ]
 
 
 def _rules(

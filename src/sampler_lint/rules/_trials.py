@@ -25,8 +25,8 @@ from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 
 if TYPE_CHECKING:
+    from sampler_lint.model.running.errors import RaisedError
     from sampler_lint.model.running.trials import Trial
-    from sampler_lint.model.running.values import RaisedError
 
 
 _RANK = re.compile(r"(^|_)rank(_|$)|^process_index$|^shard_(id|idx|index)$")

@@ -58,8 +58,8 @@ from sampler_lint.rules._trials import (
 )
 
 if TYPE_CHECKING:
+    from sampler_lint.model.running.errors import RaisedError
     from sampler_lint.model.running.trials import Trial
-    from sampler_lint.model.running.values import RaisedError
 
 
 class PartitionArithmetic(Rule):

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from sampler_lint.model.facts import Class, Expr
 from sampler_lint.model.project import Module
+from sampler_lint.model.running.budget import BUDGET
 from sampler_lint.model.running.interpreter import Interpreter
 from sampler_lint.model.running.trials import is_as_long_as_it_says
 
@@ -16,6 +17,7 @@ def first_true(
     interpreter: Interpreter, cls: Class, module: Module, returned: Expr, candidates: Iterable[str]
 ) -> str | None:
     """The first candidate that, returned instead, is what every rank hands out in every world."""
+    BUDGET.open()
     tree = interpreter.names_of(module).tree
     stmt = _returns(tree).get((returned.row, returned.col))
     if stmt is None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import gc
-import operator
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -18,35 +17,40 @@ from sampler_lint.model import catalog
 from sampler_lint.model.catalog import TORCH_DATA
 from sampler_lint.model.facts import Class
 from sampler_lint.model.project import Module, Project
-from sampler_lint.model.running import library
+from sampler_lint.model.running import library, operators
+from sampler_lint.model.running.budget import (
+    BUDGET,
+    DEEPEST_CALL,
+    MOST_FILES,
+    PATIENT_TURNS,
+    size,
+)
+from sampler_lint.model.running.errors import (
+    CannotTellError,
+    EndlessError,
+    Globals,
+    RaisedError,
+)
 from sampler_lint.model.running.values import (
     UNKNOWN,
     Array,
     Bound,
-    CannotTellError,
     Data,
-    EndlessError,
     External,
     Fn,
     Instance,
     Klass,
     Native,
     Parent,
-    RaisedError,
+    Size,
     Source,
     elements,
+    key,
     plain,
     state,
     truth,
+    weigh,
 )
-
-#: Nodes visited in one run before it counts as endless.
-_STEPS = 60_000
-_DEPTH = 40
-#: Trees of so many files are kept from one class to the next.
-_MOST_FILES = 32
-#: Turns of a ``while`` loop before anyone looks whether it gets on.
-_PATIENCE = 40
 
 _NEUTRAL_BASES = frozenset(
     {"object", "ABC", "Generic", "Protocol", "Iterable", "Iterator", "Sized"}
@@ -203,7 +207,7 @@ class Frame:
 
     def __init__(
         self,
-        names: Names,
+        names: Globals,
         variables: dict[str, Any],
         klass: Klass | None = None,
         receiver: Any = None,
@@ -225,7 +229,6 @@ class Interpreter:
         self.project = project
         self.world = 1
         self.rank = 0
-        self.steps = 0
         self.depth = 0
         self.outside = 0
         """How often anything was asked that may answer otherwise the next time."""
@@ -233,19 +236,20 @@ class Interpreter:
         """Those of which something has been made in this process."""
         self._names: dict[int, Names] = {}
         self._generators: dict[ast.FunctionDef, bool] = {}
+        BUDGET.open()
 
     def restart(self, world: int, rank: int) -> None:
         """Be another process, with a fresh budget; module globals are made again."""
         self.world, self.rank = world, rank
-        self.steps = 0
         self.depth = 0
+        BUDGET.restart()
         for names in self.touched:
             names.made.clear()
         self.touched.clear()
 
     def forget_files(self) -> None:
         """Make room, before anything is asked of another class: what was read is read again."""
-        if len(self._names) > _MOST_FILES:
+        if len(self._names) > MOST_FILES:
             self._names.clear()
             self._generators.clear()
             self.touched.clear()
@@ -360,7 +364,7 @@ class Interpreter:
         if callee is UNKNOWN:
             self.outside += 1
             return UNKNOWN
-        if isinstance(callee, library.Size):
+        if isinstance(callee, Size):
             return int(callee)
         raise CannotTellError("what is called")
 
@@ -369,6 +373,7 @@ class Interpreter:
             raise CannotTellError("a decorated function")
         frame = Frame(fn.names, self._bind(fn, args, keywords), fn.klass, receiver)
         if fn.closure is not None:
+            BUDGET.items(len(fn.closure))
             frame.variables = {**fn.closure, **frame.variables}
         if isinstance(fn.node, ast.Lambda):
             return self.value(fn.node.body, frame)
@@ -377,7 +382,7 @@ class Interpreter:
         if self._generators[fn.node]:
             return self._generate(fn.node, frame)
         self.depth += 1
-        if self.depth > _DEPTH:
+        if self.depth > DEEPEST_CALL:
             raise CannotTellError("how deep it calls")
         try:
             next(self._block(fn.node.body, frame), None)  # to its end, for it yields nothing
@@ -411,6 +416,7 @@ class Interpreter:
         if len(args) > len(params):
             if spec.vararg is None:
                 raise RaisedError("TypeError", fn.node)
+            BUDGET.items(len(args))
             out[spec.vararg.arg] = tuple(args[len(params) :])
         elif spec.vararg is not None:
             out[spec.vararg.arg] = ()
@@ -446,7 +452,9 @@ class Interpreter:
             yield from self._statement(stmt, frame)
 
     def _statement(self, stmt: ast.stmt, frame: Frame) -> Iterator[Any]:
-        self._step()
+        BUDGET.left -= 1
+        if BUDGET.left < 0:
+            BUDGET.over()
         if isinstance(stmt, ast.Expr):
             yield from self._expression(stmt.value, frame)
         elif isinstance(stmt, ast.Assign):
@@ -518,9 +526,9 @@ class Interpreter:
         turns = 0
         before: object = None
         while self.true(self.value(stmt.test, frame)):
-            self._step()
+            BUDGET.step()
             turns += 1
-            if turns > _PATIENCE:
+            if turns > PATIENT_TURNS:
                 now = self._state(frame)
                 if now is not None and now == before:
                     raise EndlessError("", stmt, frame.names)
@@ -589,6 +597,7 @@ class Interpreter:
             stars = [i for i, t in enumerate(target.elts) if isinstance(t, ast.Starred)]
             if stars:
                 after = len(target.elts) - stars[0] - 1
+                BUDGET.items(2 * len(values))
                 middle = values[stars[0] : len(values) - after]
                 values = [*values[: stars[0]], middle, *values[len(values) - after :]]
             if len(values) != len(target.elts):
@@ -625,10 +634,8 @@ class Interpreter:
         elif isinstance(target, ast.Subscript):
             container = self.value(target.value, frame)
             key = self._key(target.slice, frame)
-            if not isinstance(container, (list, dict)):
-                raise CannotTellError("what is deleted")
             try:
-                del container[key]
+                library.delete(container, key)
             except (IndexError, KeyError) as error:
                 raise RaisedError(type(error).__name__, target) from error
         else:
@@ -638,7 +645,9 @@ class Interpreter:
 
     def value(self, node: ast.expr, frame: Frame) -> Any:
         """The value of an expression."""
-        self._step()
+        BUDGET.left -= 1  # a step; most are these
+        if BUDGET.left < 0:
+            BUDGET.over()
         handler = _EXPRESSIONS.get(type(node))
         if handler is None:
             raise CannotTellError(type(node).__name__)
@@ -762,6 +771,7 @@ class Interpreter:
             if keyword.arg is not None:
                 keywords[keyword.arg] = value
             elif isinstance(value, dict):
+                BUDGET.items(len(value))
                 keywords.update(value)
             else:
                 raise CannotTellError("**")
@@ -803,20 +813,12 @@ class Interpreter:
             left, right = plain(left), plain(right)
         if isinstance(left, str) and isinstance(op, ast.Mod):
             return UNKNOWN
-        function = _BINARY.get(type(op))
-        if function is None:
-            raise CannotTellError("an operator")
-        if isinstance(left, Array) or isinstance(right, Array):
-            return library.broadcast(function, left, right)
         if isinstance(left, Instance) or isinstance(right, Instance):
             raise CannotTellError("an operator of an object")
-        library.check_size(type(op).__name__, left, right)
         try:
-            return function(left, right)
+            return operators.binary(type(op), left, right)
         except ZeroDivisionError as error:
             raise RaisedError("ZeroDivisionError", node) from error
-        except (TypeError, OverflowError, ValueError) as error:
-            raise CannotTellError("an operator") from error
 
     def _unary(self, node: ast.UnaryOp, frame: Frame) -> Any:
         value = self.value(node.operand, frame)
@@ -824,12 +826,7 @@ class Interpreter:
             return not self.true(value)
         if value is UNKNOWN:
             return UNKNOWN
-        value = plain(value)
-        function = _UNARY[type(node.op)]
-        try:
-            return value.map(function) if isinstance(value, Array) else function(value)
-        except TypeError as error:
-            raise CannotTellError("an operator") from error
+        return operators.unary(type(node.op), plain(value))
 
     def _bool_op(self, node: ast.BoolOp, frame: Frame) -> Any:
         *parts, last = node.values
@@ -858,23 +855,16 @@ class Interpreter:
         if isinstance(op, (ast.In, ast.NotIn)):
             if isinstance(right, (External, Instance, Data)) or right is UNKNOWN:
                 raise CannotTellError("what is in it")
-            found = plain(left) in [plain(item) for item in self.listed(right)]
-            return found is isinstance(op, ast.In)
+            return library.contains(self, right, left) is isinstance(op, ast.In)
         if left is None or right is None:
             if left is UNKNOWN or right is UNKNOWN:
                 raise CannotTellError("whether it is None")
             if isinstance(op, (ast.Eq, ast.NotEq)):
                 return (left is right) is isinstance(op, ast.Eq)
         left, right = plain(left), plain(right)
-        function = _COMPARISONS[type(op)]
-        if isinstance(left, Array) or isinstance(right, Array):
-            return library.broadcast(function, left, right)
         if isinstance(left, Instance) or isinstance(right, Instance):
             raise CannotTellError("a comparison of objects")
-        try:
-            return function(left, right)
-        except TypeError as error:
-            raise CannotTellError("a comparison") from error
+        return operators.compare(type(op), left, right)
 
     def _if_exp(self, node: ast.IfExp, frame: Frame) -> Any:
         chosen = node.body if self.true(self.value(node.test, frame)) else node.orelse
@@ -889,15 +879,16 @@ class Interpreter:
                 items.append(self.value(item, frame))
         if isinstance(node, ast.List):
             return items
-        return tuple(items) if isinstance(node, ast.Tuple) else {plain(item) for item in items}
+        return tuple(items) if isinstance(node, ast.Tuple) else {key(item) for item in items}
 
     def _dict(self, node: ast.Dict, frame: Frame) -> Any:
         out: dict[Any, Any] = {}
-        for key, item in zip(node.keys, node.values, strict=True):
+        for name, item in zip(node.keys, node.values, strict=True):
             value = self.value(item, frame)
-            if key is not None:
-                out[plain(self.value(key, frame))] = value
+            if name is not None:
+                out[key(self.value(name, frame))] = value
             elif isinstance(value, dict):
+                BUDGET.items(len(value))
                 out.update(value)
             else:
                 raise CannotTellError("**")
@@ -908,16 +899,17 @@ class Interpreter:
     ) -> Any:
         # Python takes the outermost iterable at once, the rest when asked.
         first = self.iterate(self.value(node.generators[0].iter, frame))
+        BUDGET.items(len(frame.variables))
         inner = frame.inner(dict(frame.variables))
         if isinstance(node, ast.DictComp):
             return {
-                plain(self.value(node.key, inner)): self.value(node.value, inner)
+                key(self.value(node.key, inner)): self.value(node.value, inner)
                 for _ in self._loops(node.generators, inner, first)
             }
         out = (self.value(node.elt, inner) for _ in self._loops(node.generators, inner, first))
         if isinstance(node, ast.ListComp):
-            return list(out)
-        return {plain(item) for item in out} if isinstance(node, ast.SetComp) else out
+            return BUDGET.collect(out)
+        return {key(item) for item in out} if isinstance(node, ast.SetComp) else out
 
     def _loops(
         self, generators: list[ast.comprehension], frame: Frame, first: Iterator[Any] | None
@@ -927,7 +919,6 @@ class Interpreter:
             return
         generator = generators[0]
         for item in first or self.iterate(self.value(generator.iter, frame)):
-            self._step()
             self._assign(generator.target, item, frame)
             if all(self.true(self.value(test, frame)) for test in generator.ifs):
                 yield from self._loops(generators[1:], frame, None)
@@ -937,6 +928,7 @@ class Interpreter:
 
     def _closure(self, node: ast.FunctionDef | ast.Lambda, frame: Frame) -> Fn:
         # The body sees the names as they are when it runs, the defaults as they are now.
+        BUDGET.items(len(frame.variables))
         return Fn(node, frame.names, frame.klass, frame.variables, dict(frame.variables))
 
     def _walrus(self, node: ast.NamedExpr, frame: Frame) -> Any:
@@ -959,15 +951,15 @@ class Interpreter:
         found = elements(value)
         if found is None:
             raise CannotTellError("what it holds")
-        return found
+        return BUDGET.each(found)
 
     def listed(self, value: Any) -> list[Any]:
         """``list(value)``."""
-        out = []
-        for item in self.iterate(value):
-            self._step()
-            out.append(item)
-        return out
+        if isinstance(value, Array):
+            value = value.items
+        if isinstance(value, (list, tuple, dict, set, range, str)):
+            return BUDGET.collect(value)
+        return BUDGET.collect(self.iterate(value))
 
     def length(self, value: Any) -> int:
         """``len(value)``."""
@@ -980,7 +972,7 @@ class Interpreter:
                 raise RaisedError("TypeError")
             return result
         if isinstance(value, (list, tuple, dict, set, range, str)):
-            return len(value)
+            return size(value)
         if isinstance(value, Array):
             return len(value.items)
         if isinstance(value, Data) and value.length is not None:
@@ -994,11 +986,6 @@ class Interpreter:
                 raise CannotTellError("whether it is true")
             return self.method(value, "__len__") is None or self.length(value) > 0
         return truth(value)
-
-    def _step(self) -> None:
-        self.steps += 1
-        if self.steps > _STEPS:
-            raise CannotTellError("whether it ends")
 
 
 def _kinds(node: ast.Call) -> list[ast.expr] | None:
@@ -1031,6 +1018,7 @@ def _registers(decorator: ast.expr) -> bool:
 
 
 def _spell(value: Any) -> str:
+    weigh(value)
     return value.key if isinstance(value, Data) else repr(value)
 
 
@@ -1072,33 +1060,6 @@ def _prelude() -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-    ast.BitAnd: operator.and_,
-    ast.BitOr: operator.or_,
-    ast.BitXor: operator.xor,
-    ast.LShift: operator.lshift,
-    ast.RShift: operator.rshift,
-}
-_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
-    ast.Invert: lambda value: not value if isinstance(value, bool) else ~value,
-}
-_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
 _EXPRESSIONS: dict[type[ast.expr], Callable[..., Any]] = {
     ast.Constant: Interpreter._constant,
     ast.Name: Interpreter._name,

@@ -1,48 +1,49 @@
 """What builtins, the standard library, torch and numpy do, as far as samplers use them.
 
-A function that is not known gives :data:`UNKNOWN` if it cannot change its arguments.
+A function that is not known gives :data:`UNKNOWN` if it cannot change its arguments. Each that
+is known says in its table what it costs (:class:`~.budget.Cost`).
 """
 
 from __future__ import annotations
 
-import bisect
+import ast
 import builtins
 import itertools
 import math
-import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from sampler_lint.model.running.arrays import ARRAYS, LARGEST, RANDOM, RANDOM_STATE
+from sampler_lint.model.running.arrays import ARRAYS, RANDOM, RANDOM_STATE
+from sampler_lint.model.running.budget import BUDGET, MOST_DIGITS, Cost, Op
+from sampler_lint.model.running.errors import CannotTellError, RaisedError
+from sampler_lint.model.running.operators import (
+    binary,
+    bisected,
+    check_number,
+    extreme,
+    order,
+)
 from sampler_lint.model.running.values import (
     UNKNOWN,
     Array,
     Bound,
-    CannotTellError,
     Data,
     External,
     Fn,
     Instance,
     Klass,
     Native,
-    RaisedError,
+    Run,
+    Size,
     Source,
+    key,
+    perform,
     plain,
+    weigh,
 )
 
-if TYPE_CHECKING:
-    from sampler_lint.model.running.interpreter import Interpreter
-
 _SILENT = ("builtins.print", "logging.", "warnings.", "loguru.", "gc.")
-
-
-#: Functions of ``math`` whose result is no larger than their arguments, more or less.
-_MATH = frozenset(
-    {
-        "ceil", "copysign", "fabs", "floor", "fmod", "fsum", "gcd", "isclose", "isfinite",
-        "isinf", "isnan", "isqrt", "lcm", "log", "log10", "log2", "sqrt", "trunc",
-    }
-)  # fmt: skip
 
 
 class Defaults(dict[Any, Any]):
@@ -72,92 +73,83 @@ def is_isinstance(callee: Any) -> bool:
     return isinstance(callee, External) and callee.dotted == "builtins.isinstance"
 
 
-def check_size(op: str, left: Any, right: Any) -> None:
-    """Stop before the result of an operator gets too large.
-
-    Raises:
-        CannotTellError: it would.
-    """
-    sizes = [len(value) for value in (left, right) if isinstance(value, (list, tuple, str))]
-    numbers = [abs(value) for value in (left, right) if isinstance(value, int)]
-    if op == "Mult" and sizes and numbers:
-        sizes = [sizes[0] * numbers[0]]
-    if sum(sizes) > LARGEST or any(number.bit_length() > 512 for number in numbers):
-        raise CannotTellError("something large")
-    if op in {"Pow", "LShift"} and isinstance(right, (int, float)) and abs(right) > 64:
-        raise CannotTellError("a large number")
-
-
-def broadcast(function: Callable[[Any, Any], Any], left: Any, right: Any) -> Array:
-    """An operator between arrays, or an array and a number."""
-    if isinstance(left, (list, tuple)):
-        left = Array(left)
-    if isinstance(right, (list, tuple)):
-        right = Array(right)
-    if isinstance(left, Array) and isinstance(right, Array):
-        if len(left.items) != len(right.items):
-            raise CannotTellError("arrays of different lengths")
-        pairs = list(zip(left.items, right.items, strict=True))
-    elif isinstance(left, Array):
-        pairs = [(item, right) for item in left.items]
-    else:
-        pairs = [(left, item) for item in right.items]
-    if any(UNKNOWN in (a, b) for a, b in pairs):
-        raise CannotTellError("what the array holds")
-    try:
-        return Array(function(plain(a), plain(b)) for a, b in pairs)
-    except (ZeroDivisionError, TypeError) as error:
-        raise CannotTellError("an operator of arrays") from error
-
-
-def item(owner: Any, key: Any) -> Any:
-    """``owner[key]``."""
+def item(owner: Any, index: Any) -> Any:
+    """``owner[index]``."""
     if isinstance(owner, External):
         raise CannotTellError("an item from outside")
     if isinstance(owner, Array):
-        if isinstance(key, slice):
-            return Array(owner.items[key])
-        if isinstance(key, (Array, list)):
-            keys = key.items if isinstance(key, Array) else key
+        if isinstance(index, slice):
+            return Array(item(owner.items, index))
+        if isinstance(index, (Array, list)):
+            keys = index.items if isinstance(index, Array) else index
+            BUDGET.items(len(keys))
             if len(keys) == len(owner.items) and all(isinstance(k, bool) for k in keys):
-                return Array(itertools.compress(owner.items, keys))
-            return Array(owner.items[k] for k in keys)
-        return owner.items[key]
-    if key is UNKNOWN:
+                return Array(list(itertools.compress(owner.items, keys)))
+            return Array([owner.items[k] for k in keys])
+        return owner.items[index]
+    if index is UNKNOWN:
         return UNKNOWN
     if isinstance(owner, (list, tuple, str, range)):
-        if isinstance(key, Array) and len(key.items) == 1:
-            key = key.items[0]
-        if not isinstance(key, (int, slice)):
+        if isinstance(index, Array) and len(index.items) == 1:
+            index = index.items[0]
+        if isinstance(index, slice):
+            if not isinstance(owner, range):
+                BUDGET.items(len(range(*index.indices(len(owner)))))
+        elif not isinstance(index, int):
             raise CannotTellError("an item")
-        return owner[key]
+        return owner[index]
     if isinstance(owner, dict):
-        return owner[key]
+        return owner[key(index)]
     raise CannotTellError("an item")
 
 
-def store(container: Any, key: Any, value: Any) -> None:
-    """``container[key] = value``."""
-    if key is UNKNOWN:
+def store(container: Any, index: Any, value: Any) -> None:
+    """``container[index] = value``."""
+    if index is UNKNOWN:
         raise CannotTellError("which item is set")
     if isinstance(container, Array):
         container = container.items
-        if isinstance(key, (slice, Array)):
+        if isinstance(index, (slice, Array)):
             raise CannotTellError("items that are set")
-    if isinstance(container, list) and isinstance(key, slice):
+    if isinstance(container, list) and isinstance(index, slice):
         if isinstance(value, Array):
             value = value.items
         if not isinstance(value, (list, tuple, range)):
             raise CannotTellError("items that are set")
-        check_size("Add", container, list(value))
+        BUDGET.items(len(container))
+        value = BUDGET.collect(value)
     if isinstance(container, (list, dict)):
         try:
-            container[key] = value
+            container[index if isinstance(container, list) else key(index)] = value
         except (IndexError, TypeError) as error:
             raise CannotTellError("an item that is set") from error
         return
     if container is not UNKNOWN:
         raise CannotTellError("an item that is set")
+
+
+def delete(container: Any, index: Any) -> None:
+    """``del container[index]``."""
+    if isinstance(container, list):
+        BUDGET.items(len(container))
+    elif isinstance(container, dict):
+        index = key(index)
+    else:
+        raise CannotTellError("what is deleted")
+    del container[index]
+
+
+def contains(run: Run, container: Any, value: Any) -> bool:
+    """``value in container``."""
+    value = plain(value)
+    if isinstance(container, str) and isinstance(value, str):
+        BUDGET.text(len(container) + len(value))
+        return value in container
+    if isinstance(container, range) and isinstance(value, int):
+        return value in container
+    listed = [plain(part) for part in run.listed(container)]
+    weigh(listed)
+    return value in listed
 
 
 # --------------------------------------------------------------------------- attributes
@@ -169,19 +161,20 @@ def external_attribute(owner: External, name: str) -> Any:
         return getattr(math, name)
     if owner.dotted == "sys" and name == "maxsize":
         return 2**63 - 1
+    BUDGET.text(len(owner.dotted) + len(name))
     return External(f"{owner.dotted}.{name}")
 
 
-def attribute(run: Interpreter, owner: Any, name: str) -> Any:
+def attribute(run: Run, owner: Any, name: str) -> Any:
     """An attribute of a plain value."""
+    if isinstance(owner, Array) and name in _ARRAY_FACTS:
+        return _ARRAY_FACTS[name](owner)
+    op = METHODS.get(_kind(owner), {}).get(name)
+    if op is not None:
+        method = op
+        return Native(lambda *args, **kw: perform(method, run, (owner, *args), kw))
     if isinstance(owner, Array):
-        if name in {"shape", "T", "size", "dtype", "device", "ndim"}:
-            return _array_facts(owner, name)
-        return Native(lambda *args, **kw: _array_method(run, owner, name, args, kw))
-    table = _METHODS.get(_kind(owner))
-    if table is not None and name in table:
-        method = table[name]
-        return Native(lambda *args, **kw: method(run, owner, *args, **kw))
+        raise CannotTellError(f"`{name}` of an array")
     if isinstance(owner, (int, float)) and name in {"item", "tolist", "long", "int", "float"}:
         return Native(lambda: owner)
     if isinstance(owner, str):
@@ -190,146 +183,171 @@ def attribute(run: Interpreter, owner: Any, name: str) -> Any:
 
 
 def _kind(owner: Any) -> str:
-    for kind in (dict, list, set):
+    for kind in (dict, list, set, Array):
         if isinstance(owner, kind):
             return kind.__name__
     return ""
 
 
-def _array_facts(array: Array, name: str) -> Any:
-    if name == "shape":
-        return (len(array.items),)
-    if name == "size":
-        # An attribute in numpy, a method in torch.
-        return Size(len(array.items))
-    if name == "ndim":
-        return 1
-    return UNKNOWN if name != "T" else array
+_ARRAY_FACTS: dict[str, Callable[[Array], Any]] = {
+    "shape": lambda array: (len(array.items),),
+    # An attribute in numpy, a method in torch.
+    "size": lambda array: Size(len(array.items)),
+    "ndim": lambda array: 1,
+    "T": lambda array: array,
+    "dtype": lambda array: UNKNOWN,
+    "device": lambda array: UNKNOWN,
+}
 
 
-class Size(int):
-    """The size of an array: numpy reads it, torch calls it."""
+def _same(run: Run, array: Array, *args: Any, **keywords: Any) -> Array:
+    return Array(array.items)
 
 
-def _array_method(
-    run: Interpreter, array: Array, name: str, args: tuple[Any, ...], kw: dict[str, Any]
-) -> Any:
-    same = {"numpy", "cpu", "long", "int", "to", "cuda", "astype", "flatten", "contiguous", "clone"}
-    same |= {"copy", "detach", "view", "reshape", "squeeze", "type", "float"}
-    if name in {"view", "reshape"} and [plain(a) for a in args] not in ([-1], [len(array.items)]):
+def _reshape(run: Run, array: Array, *shape: Any, **keywords: Any) -> Array:
+    if [plain(size) for size in shape] not in ([-1], [len(array.items)]):
         raise CannotTellError("the shape of an array")
-    if name in same:
-        return Array(array.items)
-    if name == "tolist":
-        return list(array.items)
-    if name in {"numel", "__len__"}:
-        return len(array.items)
-    if name == "item" and len(array.items) == 1:
-        return array.items[0]
-    if name in {
-        "sum",
-        "max",
-        "min",
-        "any",
-        "all",
-        "cumsum",
-        "unique",
-        "argsort",
-        "nonzero",
-        "sort",
-    }:
-        if args or kw:
+    return Array(array.items)
+
+
+def _of_array(name: str) -> Op:
+    def call(run: Run, array: Array, *args: Any, **keywords: Any) -> Any:
+        if args or keywords:
             raise CannotTellError(f"`{name}` of an array")
-        if name == "sort":
-            raise CannotTellError("a sorted array")
         return external(run, f"numpy.{name}", [array], {})
-    if name == "extend" or name == "append":
-        raise CannotTellError(f"`{name}` of an array")
-    raise CannotTellError(f"`{name}` of an array")
+
+    return Op(Cost.BY_ITEM, call)
 
 
-def _append(run: Interpreter, owner: list[Any], value: Any) -> None:
+def _only(run: Run, array: Array) -> Any:
+    if len(array.items) != 1:
+        raise CannotTellError("`item` of an array")
+    return array.items[0]
+
+
+def _sort_array(run: Run, array: Array, *args: Any, **keywords: Any) -> Any:
+    raise CannotTellError("`sort` of an array" if args or keywords else "a sorted array")
+
+
+def _append(run: Run, owner: list[Any], value: Any) -> None:
     owner.append(value)
 
 
-def _extend(run: Interpreter, owner: list[Any], values: Any) -> None:
+def _extend(run: Run, owner: list[Any], values: Any) -> None:
     owner.extend(run.listed(values))
 
 
-def _pop(run: Interpreter, owner: list[Any], index: Any = -1) -> Any:
+def _pop(run: Run, owner: list[Any], index: Any = -1) -> Any:
     try:
         return owner.pop(plain(index))
     except IndexError as error:
         raise RaisedError("IndexError") from error
 
 
-def _remove(run: Interpreter, owner: list[Any], value: Any) -> None:
+def _remove(run: Run, owner: list[Any], value: Any) -> None:
     owner.remove(value)
 
 
-def _sort(run: Interpreter, owner: list[Any], key: Any = None, reverse: Any = False) -> None:
+def _sort(run: Run, owner: list[Any], key: Any = None, reverse: Any = False) -> None:
     owner[:] = _sorted(run, owner, key=key, reverse=reverse)
 
 
-def _copy(run: Interpreter, owner: Any) -> Any:
+def _copy(run: Run, owner: Any) -> Any:
     return owner.copy()
 
 
-def _dict_get(run: Interpreter, owner: dict[Any, Any], key: Any, default: Any = None) -> Any:
-    return owner.get(plain(key), default)
+def _dict_get(run: Run, owner: dict[Any, Any], name: Any, default: Any = None) -> Any:
+    return owner.get(key(name), default)
 
 
-def _dict_pop(run: Interpreter, owner: dict[Any, Any], key: Any, *default: Any) -> Any:
+def _dict_pop(run: Run, owner: dict[Any, Any], name: Any, *default: Any) -> Any:
     try:
-        return owner.pop(plain(key), *default)
+        return owner.pop(key(name), *default)
     except KeyError as error:
         raise RaisedError("KeyError") from error
 
 
-def _dict_set(run: Interpreter, owner: dict[Any, Any], key: Any, default: Any = None) -> Any:
-    return owner.setdefault(plain(key), default)
+def _dict_set(run: Run, owner: dict[Any, Any], name: Any, default: Any = None) -> Any:
+    return owner.setdefault(key(name), default)
 
 
-def _dict_update(run: Interpreter, owner: dict[Any, Any], other: Any = (), **more: Any) -> None:
-    owner.update(other, **more)
+def _dict_update(run: Run, owner: dict[Any, Any], other: Any = (), **more: Any) -> None:
+    owner.update(_dict(run, other, **more))
 
 
-_METHODS: dict[str, dict[str, Callable[..., Any]]] = {
+#: By the type of their object, which is their first argument.
+METHODS: dict[str, dict[str, Op]] = {
     "list": {
-        "__getitem__": lambda run, owner, key: item(owner, key),
-        "append": _append,
-        "extend": _extend,
-        "pop": _pop,
-        "popleft": lambda run, owner: _pop(run, owner, 0),
-        "remove": _remove,
-        "sort": _sort,
-        "copy": _copy,
-        "reverse": lambda run, owner: owner.reverse(),
-        "clear": lambda run, owner: owner.clear(),
-        "insert": lambda run, owner, index, value: owner.insert(plain(index), value),
-        "index": lambda run, owner, value: owner.index(value),
-        "count": lambda run, owner, value: owner.count(value),
+        "__getitem__": Op(Cost.FLAT, lambda run, owner, index: item(owner, plain(index))),
+        "append": Op(Cost.FLAT, _append),
+        "extend": Op(Cost.BY_ITEM, _extend),
+        "pop": Op(Cost.SHALLOW, _pop),
+        "popleft": Op(Cost.SHALLOW, lambda run, owner: _pop(run, owner, 0)),
+        "remove": Op(Cost.DEEP, _remove),
+        "sort": Op(Cost.BY_ITEM, _sort),
+        "copy": Op(Cost.SHALLOW, _copy),
+        "reverse": Op(Cost.SHALLOW, lambda run, owner: owner.reverse()),
+        "clear": Op(Cost.SHALLOW, lambda run, owner: owner.clear()),
+        "insert": Op(
+            Cost.SHALLOW, lambda run, owner, index, value: owner.insert(plain(index), value)
+        ),
+        "index": Op(Cost.DEEP, lambda run, owner, value: owner.index(value)),
+        "count": Op(Cost.DEEP, lambda run, owner, value: owner.count(value)),
     },
     "dict": {
-        "__getitem__": lambda run, owner, key: item(owner, plain(key)),
-        "keys": lambda run, owner: list(owner),
-        "values": lambda run, owner: list(owner.values()),
-        "items": lambda run, owner: list(owner.items()),
-        "get": _dict_get,
-        "pop": _dict_pop,
-        "setdefault": _dict_set,
-        "update": _dict_update,
-        "copy": _copy,
-        "clear": lambda run, owner: owner.clear(),
+        "__getitem__": Op(Cost.FLAT, lambda run, owner, name: owner[key(name)]),
+        "keys": Op(Cost.SHALLOW, lambda run, owner: list(owner)),
+        "values": Op(Cost.SHALLOW, lambda run, owner: list(owner.values())),
+        "items": Op(Cost.SHALLOW, lambda run, owner: list(owner.items())),
+        "get": Op(Cost.FLAT, _dict_get),
+        "pop": Op(Cost.FLAT, _dict_pop),
+        "setdefault": Op(Cost.FLAT, _dict_set),
+        "update": Op(Cost.BY_ITEM, _dict_update),
+        "copy": Op(Cost.SHALLOW, _copy),
+        "clear": Op(Cost.SHALLOW, lambda run, owner: owner.clear()),
     },
     "set": {
-        "add": lambda run, owner, value: owner.add(plain(value)),
-        "discard": lambda run, owner, value: owner.discard(plain(value)),
-        "remove": lambda run, owner, value: owner.remove(plain(value)),
-        "update": lambda run, owner, values: owner.update(map(plain, run.listed(values))),
-        "clear": lambda run, owner: owner.clear(),
-        "copy": _copy,
-        "union": lambda run, owner, other: owner | {plain(v) for v in run.listed(other)},
+        "add": Op(Cost.FLAT, lambda run, owner, value: owner.add(key(value))),
+        "discard": Op(Cost.FLAT, lambda run, owner, value: owner.discard(key(value))),
+        "remove": Op(Cost.FLAT, lambda run, owner, value: owner.remove(key(value))),
+        "update": Op(
+            Cost.BY_ITEM, lambda run, owner, values: owner.update(map(key, run.listed(values)))
+        ),
+        "clear": Op(Cost.SHALLOW, lambda run, owner: owner.clear()),
+        "copy": Op(Cost.SHALLOW, _copy),
+        "union": Op(
+            Cost.SHALLOW, lambda run, owner, other: owner | {key(v) for v in run.listed(other)}
+        ),
+    },
+    "Array": {
+        **dict.fromkeys(
+            (
+                *("numpy", "cpu", "long", "int", "to", "cuda", "astype", "flatten", "contiguous"),
+                *("clone", "copy", "detach", "squeeze", "type", "float"),
+            ),
+            Op(Cost.BY_ITEM, _same),
+        ),
+        **dict.fromkeys(("view", "reshape"), Op(Cost.BY_ITEM, _reshape)),
+        "tolist": Op(Cost.BY_ITEM, lambda run, array, *args, **kw: BUDGET.collect(array.items)),
+        **dict.fromkeys(
+            ("numel", "__len__"), Op(Cost.FLAT, lambda run, array, *args, **kw: len(array.items))
+        ),
+        "item": Op(Cost.FLAT, _only),
+        "sort": Op(Cost.FLAT, _sort_array),
+        **{
+            name: _of_array(name)
+            for name in (
+                "sum",
+                "max",
+                "min",
+                "any",
+                "all",
+                "cumsum",
+                "unique",
+                "argsort",
+                "nonzero",
+            )
+        },
     },
 }
 
@@ -337,31 +355,26 @@ _METHODS: dict[str, dict[str, Callable[..., Any]]] = {
 # --------------------------------------------------------------------------- functions
 
 
-def external(run: Interpreter, dotted: str, args: list[Any], keywords: dict[str, Any]) -> Any:
+def external(run: Run, dotted: str, args: list[Any], keywords: dict[str, Any]) -> Any:
     """A call of something outside the tree."""
     root, _, rest = dotted.partition(".")
     last = dotted.rpartition(".")[2]
+    op: Op | None = None
     if root == "builtins":
-        builtin = _BUILTINS.get(rest) or _DOTTED.get(rest)
-        if builtin is not None:
-            return builtin(run, *args, **keywords)
-    elif root == "math" and rest in _MATH:
-        numbers = [plain(arg) for arg in args]
-        if not all(isinstance(number, (int, float)) for number in numbers):
-            raise CannotTellError("a number")
-        result: Any = getattr(math, rest)(*numbers)
-        return result
+        op = BUILTINS.get(rest) or DOTTED.get(rest)
+    elif root == "math" and rest in MATH:
+        op = MATH[rest]
     elif last in RANDOM_STATE and root in {"random", "numpy", "torch"}:
         return External(f"{root}.random")
     elif root in {"random", "numpy", "torch"} and last in RANDOM and _is_random(dotted):
         run.outside += 1
-        return RANDOM[last](run, *args, **keywords)
+        op = RANDOM[last]
     elif root in {"numpy", "torch"} and last in ARRAYS and dotted.count(".") == 1:
-        return ARRAYS[last](run, *args, **keywords)
-    elif last in _ANYWHERE:
-        return _ANYWHERE[last](run, *args, **keywords)
-    elif dotted in _DOTTED:
-        return _DOTTED[dotted](run, *args, **keywords)
+        op = ARRAYS[last]
+    else:
+        op = ANYWHERE.get(last) or DOTTED.get(dotted)
+    if op is not None:
+        return perform(op, run, args, keywords)
     if any(isinstance(a, (list, dict, Array, Instance, set)) for a in [*args, *keywords.values()]):
         raise CannotTellError(f"what {dotted} does")
     if root == "torch" and ".distributed" in dotted:
@@ -379,22 +392,29 @@ def _is_random(dotted: str) -> bool:
 # -- builtins
 
 
-def _int(run: Interpreter, value: Any = 0, *base: Any) -> Any:
+def _int(run: Run, value: Any = 0, *base: Any) -> Any:
     if value is UNKNOWN:
         return UNKNOWN
     value = plain(value)
     if isinstance(value, Array) and len(value.items) == 1:
         value = value.items[0]
+    return int(_readable(value, "int()"))
+
+
+def _float(run: Run, value: Any = 0) -> Any:
+    return UNKNOWN if value is UNKNOWN else float(_readable(plain(value), "float()"))
+
+
+def _readable(value: Any, what: str) -> int | float | str:
     if not isinstance(value, (int, float, str)):
-        raise CannotTellError("int()")
-    return int(value)
+        raise CannotTellError(what)
+    if isinstance(value, str) and len(value) > MOST_DIGITS:
+        raise CannotTellError("a large number")
+    check_number(value)
+    return value
 
 
-def _float(run: Interpreter, value: Any = 0) -> Any:
-    return UNKNOWN if value is UNKNOWN else float(plain(value))
-
-
-def _getattr(run: Interpreter, owner: Any, name: Any, *default: Any) -> Any:
+def _getattr(run: Run, owner: Any, name: Any, *default: Any) -> Any:
     if not isinstance(name, str):
         raise CannotTellError("getattr")
     if default and isinstance(owner, (Data, External)) and not name == "indices":
@@ -407,14 +427,15 @@ def _getattr(run: Interpreter, owner: Any, name: Any, *default: Any) -> Any:
         raise
 
 
-def _hasattr(run: Interpreter, owner: Any, name: Any) -> bool:
+def _hasattr(run: Run, owner: Any, name: Any) -> bool:
     if not isinstance(owner, Instance) or not isinstance(name, str):
         raise CannotTellError("hasattr")
     return name in owner.attributes or run.member(owner.klass, name) is not None
 
 
-def _str(run: Interpreter, value: Any = "", *more: Any) -> Any:
+def _str(run: Run, value: Any = "", *more: Any) -> Any:
     value = value.number if type(value) is Data else value
+    check_number(value)
     return str(value) if isinstance(value, (int, float, str)) else UNKNOWN
 
 
@@ -433,7 +454,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 }
 
 
-def _isinstance(run: Interpreter, value: Any, kinds: Any) -> bool:
+def _isinstance(run: Run, value: Any, kinds: Any) -> bool:
     if value is UNKNOWN or isinstance(value, External):
         raise CannotTellError("its type")
     for kind in kinds if isinstance(kinds, tuple) else (kinds,):
@@ -474,43 +495,48 @@ def _isinstance(run: Interpreter, value: Any, kinds: Any) -> bool:
     return False
 
 
-def _sorted(run: Interpreter, values: Any, key: Any = None, reverse: Any = False) -> list[Any]:
+def _keys(run: Run, listed: list[Any], key: Any) -> list[Any]:
+    return [plain(value if key is None else run.call(key, [value], {})) for value in listed]
+
+
+def _sorted(run: Run, values: Any, key: Any = None, reverse: Any = False) -> list[Any]:
     listed = run.listed(values)
-    keys = [plain(value if key is None else run.call(key, [value], {})) for value in listed]
-    order = sorted(range(len(listed)), key=keys.__getitem__, reverse=bool(reverse))
-    return [listed[index] for index in order]
+    places = order(_keys(run, listed, key), reverse=bool(reverse))
+    return [listed[place] for place in places]
 
 
 def _extreme(choose: Callable[..., Any]) -> Callable[..., Any]:
-    def function(run: Interpreter, *values: Any, key: Any = None, **more: Any) -> Any:
+    def function(run: Run, *values: Any, key: Any = None, **more: Any) -> Any:
         if len(values) > 1:
-            if UNKNOWN in values:
+            if any(value is UNKNOWN for value in values):
                 return UNKNOWN
-            listed = list(values)
+            listed = BUDGET.collect(values)
         else:
             listed = run.listed(values[0])
         if not listed:
             if "default" in more:
                 return more["default"]
             raise RaisedError("ValueError")
-        keys = [plain(value if key is None else run.call(key, [value], {})) for value in listed]
-        return listed[choose(range(len(listed)), key=keys.__getitem__)]
+        return listed[extreme(choose, _keys(run, listed, key))]
 
     return function
 
 
-def _sum(run: Interpreter, values: Any, start: Any = 0) -> Any:
+def _sum(run: Run, values: Any, start: Any = 0) -> Any:
     listed = [start, *run.listed(values)]
     if any(isinstance(value, list) for value in listed):
         if not all(isinstance(value, list) for value in listed):
             raise CannotTellError("a sum")
-        if sum(map(len, listed)) > LARGEST:
-            raise CannotTellError("something large")
-        return [item for value in listed for item in value]
-    return UNKNOWN if UNKNOWN in listed else sum(plain(value) for value in listed)
+        return [item for value in listed for item in BUDGET.collect(value)]
+    if any(value is UNKNOWN for value in listed):
+        return UNKNOWN
+    total = plain(start)
+    for value in BUDGET.each(listed[1:]):
+        total = binary(ast.Add, total, plain(value))
+    return total
 
 
-def _next(run: Interpreter, iterator: Any, *default: Any) -> Any:
+def _next(run: Run, iterator: Any, *default: Any) -> Any:
     if not isinstance(iterator, Iterator):
         raise CannotTellError("next()")
     for value in iterator:
@@ -520,7 +546,7 @@ def _next(run: Interpreter, iterator: Any, *default: Any) -> Any:
     raise RaisedError("StopIteration")
 
 
-def _range(run: Interpreter, *bounds: Any) -> range:
+def _range(run: Run, *bounds: Any) -> range:
     numbers = [plain(bound) for bound in bounds]
     if not all(isinstance(number, int) for number in numbers):
         raise RaisedError("TypeError")
@@ -529,20 +555,20 @@ def _range(run: Interpreter, *bounds: Any) -> range:
     return range(*numbers)
 
 
-def _enumerate(run: Interpreter, values: Any, start: Any = 0) -> Iterator[Any]:
+def _enumerate(run: Run, values: Any, start: Any = 0) -> Iterator[Any]:
     return enumerate(run.iterate(values), plain(start))
 
 
-def _zip(run: Interpreter, *values: Any, strict: Any = False) -> Iterator[Any]:
+def _zip(run: Run, *values: Any, strict: Any = False) -> Iterator[Any]:
     return zip(*(run.iterate(value) for value in values), strict=bool(strict))
 
 
-def _map(run: Interpreter, function: Any, *values: Any) -> Iterator[Any]:
+def _map(run: Run, function: Any, *values: Any) -> Iterator[Any]:
     iterators = [run.iterate(value) for value in values]
     return (run.call(function, list(args), {}) for args in zip(*iterators, strict=False))
 
 
-def _filter(run: Interpreter, function: Any, values: Any) -> Iterator[Any]:
+def _filter(run: Run, function: Any, values: Any) -> Iterator[Any]:
     return (
         value
         for value in run.iterate(values)
@@ -550,70 +576,113 @@ def _filter(run: Interpreter, function: Any, values: Any) -> Iterator[Any]:
     )
 
 
-def _iter(run: Interpreter, value: Any, *sentinel: Any) -> Iterator[Any]:
+def _iter(run: Run, value: Any, *sentinel: Any) -> Iterator[Any]:
     if sentinel:
         raise CannotTellError("iter() with a sentinel")
     return run.iterate(value)
 
 
-def _set(run: Interpreter, values: Any = ()) -> set[Any]:
-    return {plain(value) for value in run.listed(values)}
+def _set(run: Run, values: Any = ()) -> set[Any]:
+    return {key(value) for value in run.listed(values)}
 
 
-def _dict(run: Interpreter, values: Any = (), **more: Any) -> dict[Any, Any]:
+def _dict(run: Run, values: Any = (), **more: Any) -> dict[Any, Any]:
     if isinstance(values, dict):
+        BUDGET.items(len(values))
         return {**values, **more}
-    return {**{plain(k): v for k, v in map(run.listed, run.listed(values))}, **more}
+    return {**{key(k): v for k, v in map(run.listed, run.listed(values))}, **more}
 
 
-def _number(function: Callable[..., Any]) -> Callable[..., Any]:
-    def call(run: Interpreter, *args: Any) -> Any:
-        return UNKNOWN if UNKNOWN in args else function(*(plain(arg) for arg in args))
+def _number(function: Callable[..., Any]) -> Op:
+    """A function of numbers that makes none that is longer."""
 
-    return call
+    def call(run: Run, *args: Any) -> Any:
+        if any(arg is UNKNOWN for arg in args):
+            return UNKNOWN
+        numbers = [plain(arg) for arg in BUDGET.each(args)]
+        if not all(isinstance(number, (int, float)) for number in numbers):
+            raise CannotTellError("a number")
+        check_number(*numbers)
+        return function(*numbers)
+
+    return Op(Cost.BY_ITEM, call)
 
 
-_BUILTINS: dict[str, Callable[..., Any]] = {
-    "len": lambda run, value: run.length(value),
-    "range": _range,
-    "int": _int,
-    "float": _float,
-    "bool": lambda run, value=False: run.true(value),
-    "str": _str,
-    "repr": _str,
-    "list": lambda run, values=(): run.listed(values),
-    "tuple": lambda run, values=(): tuple(run.listed(values)),
-    "set": _set,
-    "frozenset": _set,
-    "dict": _dict,
-    "min": _extreme(min),
-    "max": _extreme(max),
-    "sum": _sum,
+def _round(number: float, digits: int = 0) -> float:
+    # Python makes ten to the power of negative ones.
+    return round(number, max(-MOST_DIGITS, digits)) if digits else round(number)
+
+
+def _lcm(*numbers: int) -> int:
+    result = 1
+    for number in numbers:
+        result = math.lcm(result, number)
+        check_number(result)
+    return result
+
+
+def _any(run: Run, values: Any) -> bool:
+    return any(run.true(value) for value in run.iterate(values))
+
+
+def _all(run: Run, values: Any) -> bool:
+    return all(run.true(value) for value in run.iterate(values))
+
+
+BUILTINS: dict[str, Op] = {
+    "len": Op(Cost.FLAT, lambda run, value: run.length(value)),
+    "range": Op(Cost.FLAT, _range),
+    "int": Op(Cost.FLAT, _int),
+    "float": Op(Cost.FLAT, _float),
+    "bool": Op(Cost.FLAT, lambda run, value=False: run.true(value)),
+    "str": Op(Cost.FLAT, _str),
+    "repr": Op(Cost.FLAT, _str),
+    "list": Op(Cost.BY_ITEM, lambda run, values=(): run.listed(values)),
+    "tuple": Op(Cost.BY_ITEM, lambda run, values=(): tuple(run.listed(values))),
+    "set": Op(Cost.BY_ITEM, _set),
+    "frozenset": Op(Cost.BY_ITEM, _set),
+    "dict": Op(Cost.BY_ITEM, _dict),
+    "min": Op(Cost.BY_ITEM, _extreme(min)),
+    "max": Op(Cost.BY_ITEM, _extreme(max)),
+    "sum": Op(Cost.BY_ITEM, _sum),
     "abs": _number(abs),
-    "round": _number(round),
+    "round": _number(_round),
     "divmod": _number(divmod),
-    "sorted": _sorted,
-    "reversed": lambda run, values: iter(run.listed(values)[::-1]),
-    "enumerate": _enumerate,
-    "zip": _zip,
-    "map": _map,
-    "filter": _filter,
-    "iter": _iter,
-    "next": _next,
-    "any": lambda run, values: any(run.true(value) for value in run.iterate(values)),
-    "all": lambda run, values: all(run.true(value) for value in run.iterate(values)),
-    "isinstance": _isinstance,
-    "getattr": _getattr,
-    "hasattr": _hasattr,
-    "callable": lambda run, value: isinstance(value, (Fn, Bound, Klass)),
-    "slice": lambda run, *parts: slice(*(None if p is None else plain(p) for p in parts)),
+    "sorted": Op(Cost.BY_ITEM, _sorted),
+    "reversed": Op(Cost.BY_ITEM, lambda run, values: iter(run.listed(values)[::-1])),
+    "enumerate": Op(Cost.BY_ITEM, _enumerate),
+    "zip": Op(Cost.BY_ITEM, _zip),
+    "map": Op(Cost.BY_ITEM, _map),
+    "filter": Op(Cost.BY_ITEM, _filter),
+    "iter": Op(Cost.BY_ITEM, _iter),
+    "next": Op(Cost.BY_ITEM, _next),
+    "any": Op(Cost.BY_ITEM, _any),
+    "all": Op(Cost.BY_ITEM, _all),
+    "isinstance": Op(Cost.SHALLOW, _isinstance),
+    "getattr": Op(Cost.FLAT, _getattr),
+    "hasattr": Op(Cost.FLAT, _hasattr),
+    "callable": Op(Cost.FLAT, lambda run, value: isinstance(value, (Fn, Bound, Klass))),
+    "slice": Op(
+        Cost.FLAT, lambda run, *parts: slice(*(None if p is None else plain(p) for p in parts))
+    ),
 }
+
+#: Functions of ``math`` whose result is no larger than their arguments, more or less.
+MATH: dict[str, Op] = {
+    function.__name__: _number(function)
+    for function in (
+        *(math.ceil, math.copysign, math.fabs, math.floor, math.fmod, math.gcd, math.isclose),
+        *(math.isfinite, math.isinf, math.isnan, math.isqrt, math.log, math.log10),
+        *(math.log2, math.sqrt, math.trunc),
+    )
+}
+MATH["lcm"] = _number(_lcm)
 
 
 # -- the rest of the standard library
 
 
-def _deepcopy(run: Interpreter, value: Any) -> Any:
+def _deepcopy(run: Run, value: Any) -> Any:
     if isinstance(value, list):
         return [_deepcopy(run, item) for item in value]
     if isinstance(value, Defaults):
@@ -627,93 +696,111 @@ def _deepcopy(run: Interpreter, value: Any) -> Any:
     return value
 
 
-def _shallow(run: Interpreter, value: Any) -> Any:
+def _shallow(run: Run, value: Any) -> Any:
     if isinstance(value, (list, dict, set)):
         return value.copy()
     return _deepcopy(run, value)
 
 
-def _defaultdict(run: Interpreter, factory: Any = None, *more: Any) -> Any:
+def _defaultdict(run: Run, factory: Any = None, *more: Any) -> Any:
     if more or factory is None:
         raise CannotTellError("defaultdict()")
     return Defaults(lambda: run.call(factory, [], {}))
 
 
-def _counter(run: Interpreter, values: Any = ()) -> dict[Any, int]:
+def _counter(run: Run, values: Any = ()) -> dict[Any, int]:
     out: dict[Any, int] = Defaults(lambda: 0)
     for value in run.listed(values):
-        out[plain(value)] += 1
+        out[key(value)] += 1
     return out
 
 
-def _chain(run: Interpreter, *values: Any) -> Iterator[Any]:
-    return (item for value in values for item in run.iterate(value))
+def _chain(run: Run, *values: Any) -> Iterator[Any]:
+    return (part for value in values for part in run.iterate(value))
 
 
-def _cycle(run: Interpreter, values: Any) -> Iterator[Any]:
+def _cycle(run: Run, values: Any) -> Iterator[Any]:
     listed = run.listed(values)
     while listed:
         yield from listed
 
 
-def _islice(run: Interpreter, values: Any, *bounds: Any) -> Iterator[Any]:
+def _islice(run: Run, values: Any, *bounds: Any) -> Iterator[Any]:
     return itertools.islice(run.iterate(values), *(None if b is None else plain(b) for b in bounds))
 
 
-def _accumulate(run: Interpreter, values: Any) -> Iterator[Any]:
-    return itertools.accumulate(plain(value) for value in run.iterate(values))
+def _accumulate(run: Run, values: Any) -> Iterator[Any]:
+    return itertools.accumulate(map(plain, run.iterate(values)), partial(binary, ast.Add))
 
 
-def _repeat_value(run: Interpreter, value: Any, *times: Any) -> Iterator[Any]:
+def _repeat_value(run: Run, value: Any, *times: Any) -> Iterator[Any]:
     return itertools.repeat(value, *(plain(count) for count in times))
 
 
-def _itemgetter(run: Interpreter, *keys: Any) -> Native:
-    if len(keys) == 1:
-        return Native(lambda owner: item(owner, keys[0]))
-    return Native(lambda owner: tuple(item(owner, key) for key in keys))
+def _itemgetter(run: Run, *keys: Any) -> Native:
+    wanted = [plain(one) for one in keys]
+    if len(wanted) == 1:
+        return Native(lambda owner: item(owner, wanted[0]))
+    return Native(lambda owner: tuple(item(owner, one) for one in BUDGET.each(wanted)))
 
 
-def _getenv(run: Interpreter, name: Any, default: Any = None) -> Any:
+def _getenv(run: Run, name: Any, default: Any = None) -> Any:
+    if not isinstance(name, str):
+        raise CannotTellError("which variable is read")
     places = {"WORLD_SIZE": run.world, "RANK": run.rank}
     return str(places[name]) if name in places else UNKNOWN
 
 
-_DOTTED: dict[str, Callable[..., Any]] = {
-    "dict.fromkeys": lambda run, keys, value=None: dict.fromkeys(
-        map(plain, run.listed(keys)), value
+def _bisect(*, right: bool) -> Op:
+    return Op(Cost.BY_ITEM, lambda run, a, x: bisected(run.listed(a), plain(x), right=right))
+
+
+def _fromkeys(run: Run, keys: Any, value: Any = None) -> dict[Any, Any]:
+    return dict.fromkeys(map(key, run.listed(keys)), value)
+
+
+def _constant(value: Any) -> Op:
+    return Op(Cost.FLAT, lambda run, *args, **keywords: value)
+
+
+#: By their full names; also those of the builtins that are made by methods.
+DOTTED: dict[str, Op] = {
+    "dict.fromkeys": Op(Cost.BY_ITEM, _fromkeys),
+    "copy.deepcopy": Op(Cost.DEEP, _deepcopy),
+    "copy.copy": Op(Cost.SHALLOW, _shallow),
+    "collections.defaultdict": Op(Cost.FLAT, _defaultdict),
+    "collections.OrderedDict": Op(Cost.BY_ITEM, _dict),
+    "collections.deque": Op(Cost.BY_ITEM, lambda run, values=(): run.listed(values)),
+    "collections.Counter": Op(Cost.BY_ITEM, _counter),
+    "itertools.chain": Op(Cost.BY_ITEM, _chain),
+    "itertools.chain.from_iterable": Op(
+        Cost.BY_ITEM, lambda run, values: _chain(run, *run.listed(values))
     ),
-    "copy.deepcopy": _deepcopy,
-    "copy.copy": _shallow,
-    "collections.defaultdict": _defaultdict,
-    "collections.OrderedDict": _dict,
-    "collections.deque": lambda run, values=(): run.listed(values),
-    "collections.Counter": _counter,
-    "itertools.chain": _chain,
-    "itertools.chain.from_iterable": lambda run, values: _chain(run, *run.listed(values)),
-    "itertools.cycle": _cycle,
-    "itertools.islice": _islice,
-    "itertools.accumulate": _accumulate,
-    "itertools.repeat": _repeat_value,
-    "operator.itemgetter": _itemgetter,
-    "operator.floordiv": _number(operator.floordiv),
-    "bisect.bisect_left": lambda run, a, x: bisect.bisect_left(run.listed(a), plain(x)),
-    "bisect.bisect_right": lambda run, a, x: bisect.bisect_right(run.listed(a), plain(x)),
-    "bisect.bisect": lambda run, a, x: bisect.bisect_right(run.listed(a), plain(x)),
-    "os.getenv": _getenv,
-    "os.environ.get": _getenv,
-    "torch.cuda.device_count": lambda run: run.world,
-    "torch.cuda.is_available": lambda run: True,
-    "torch.distributed.is_available": lambda run: True,
-    "torch.distributed.is_initialized": lambda run: True,
-    "torch.distributed.barrier": lambda run, *args, **kw: None,
+    "itertools.cycle": Op(Cost.BY_ITEM, _cycle),
+    "itertools.islice": Op(Cost.BY_ITEM, _islice),
+    "itertools.accumulate": Op(Cost.BY_ITEM, _accumulate),
+    "itertools.repeat": Op(Cost.BY_ITEM, _repeat_value),
+    "operator.itemgetter": Op(Cost.SHALLOW, _itemgetter),
+    "operator.floordiv": Op(
+        Cost.FLAT, lambda run, left, right: binary(ast.FloorDiv, plain(left), plain(right))
+    ),
+    "bisect.bisect_left": _bisect(right=False),
+    "bisect.bisect_right": _bisect(right=True),
+    "bisect.bisect": _bisect(right=True),
+    "os.getenv": Op(Cost.FLAT, _getenv),
+    "os.environ.get": Op(Cost.FLAT, _getenv),
+    "torch.cuda.device_count": Op(Cost.FLAT, lambda run: run.world),
+    "torch.cuda.is_available": _constant(True),
+    "torch.distributed.is_available": _constant(True),
+    "torch.distributed.is_initialized": _constant(True),
+    "torch.distributed.barrier": _constant(None),
 }
 
 #: By last name, from wherever they are imported.
-_ANYWHERE: dict[str, Callable[..., Any]] = {
-    "get_rank": lambda run, *group, **kw: run.rank,
-    "get_world_size": lambda run, *group, **kw: run.world,
-    "get_dist_info": lambda run, *group, **kw: (run.rank, run.world),
-    "tqdm": lambda run, values=(), *more, **kw: values,
-    "trange": lambda run, n, **kw: _range(run, n),
+ANYWHERE: dict[str, Op] = {
+    "get_rank": Op(Cost.FLAT, lambda run, *group, **kw: run.rank),
+    "get_world_size": Op(Cost.FLAT, lambda run, *group, **kw: run.world),
+    "get_dist_info": Op(Cost.FLAT, lambda run, *group, **kw: (run.rank, run.world)),
+    "tqdm": Op(Cost.FLAT, lambda run, values=(), *more, **kw: values),
+    "trange": Op(Cost.FLAT, lambda run, n, **kw: _range(run, n)),
 }

@@ -11,12 +11,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from sampler_lint.model.running.errors import CannotTellError
 from sampler_lint.model.running.interpreter import Interpreter
 from sampler_lint.model.running.values import (
     COLUMN,
     UNKNOWN,
     Array,
-    CannotTellError,
     Data,
     Fn,
     Instance,

@@ -14,19 +14,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sampler_lint.model.facts import Class
-from sampler_lint.model.running.interpreter import Interpreter
-from sampler_lint.model.running.set_up import SetUp, World
-from sampler_lint.model.running.values import (
-    Array,
+from sampler_lint.model.running.budget import BUDGET, MOST_HANDED_OUT, MOST_OPTIONS
+from sampler_lint.model.running.errors import (
     CannotTellError,
-    Data,
     EndlessError,
-    Fn,
-    Instance,
+    OverBudgetError,
     RaisedError,
 )
-
-_ENDLESS = 400
+from sampler_lint.model.running.interpreter import Interpreter
+from sampler_lint.model.running.set_up import SetUp, World
+from sampler_lint.model.running.values import Array, Data, Fn, Instance
 
 #: What the interpreter raises for a program it cannot follow, or that fails in its own hands.
 _SILENT = (
@@ -167,7 +164,6 @@ class Trials(NamedTuple):
 _SOME = (World(13, 2, 4), World(11, 3, 2), World(24, 2, 4), World(21, 4, 4))
 #: Where batches cannot be taken apart.
 _SINGLES = (World(8, 3, 1), World(7, 2, 1))
-_MOST_OPTIONS = 8
 
 
 def try_out(interpreter: Interpreter, cls: Class, *, around_shard: bool = False) -> Trials:
@@ -175,6 +171,12 @@ def try_out(interpreter: Interpreter, cls: Class, *, around_shard: bool = False)
 
     ``around_shard``: the sampler that it takes is a DistributedSampler, not a plain one.
     """
+    BUDGET.open()
+    trials = _tried(interpreter, cls, around_shard=around_shard)
+    return Trials(unknown=BUDGET.gone) if BUDGET.gone else trials
+
+
+def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trials:
     usual: list[Trial] = []
     unknown = ""
     try:
@@ -182,12 +184,14 @@ def try_out(interpreter: Interpreter, cls: Class, *, around_shard: bool = False)
         interpreter.restart(_WORLDS[0].ranks, 0)
         length_raised = _length(interpreter, spec.build(_WORLDS[0], 0))[1]
     except (RaisedError, *_SILENT) as error:
-        return Trials(unknown=repr(error))
+        return Trials(unknown=_reason(error))
     try:
         usual += _usual(interpreter, spec)
+    except OverBudgetError as error:
+        return Trials(unknown=_reason(error), length_raised=length_raised)
     except _SILENT as error:
         usual.clear()
-        unknown = repr(error)
+        unknown = _reason(error)
     tiny = []
     for world in _TINY:
         with contextlib.suppress(*_SILENT):
@@ -203,6 +207,17 @@ def try_out(interpreter: Interpreter, cls: Class, *, around_shard: bool = False)
     if usual and spec.has_while_loop:
         trials = trials._replace(stuck=tuple(_stuck(interpreter, spec)))
     return trials
+
+
+def _reason(error: Exception) -> str:
+    """Why a class is not tried, in words."""
+    if isinstance(error, RaisedError):
+        return f"building it raises {error.kind}"
+    if isinstance(error, OverBudgetError):
+        return str(error)
+    if isinstance(error, CannotTellError):
+        return f"cannot tell {error}"
+    return f"cannot tell what it does ({type(error).__name__})"
 
 
 def is_as_long_as_it_says(interpreter: Interpreter, cls: Class) -> bool:
@@ -233,6 +248,7 @@ def try_around(
     interpreter: Interpreter, cls: Class, parameter: str, inner: Class
 ) -> tuple[Trial, ...]:
     """Try a sampler class around objects of another class of the tree."""
+    BUDGET.open()
     out: list[Trial] = []
     with contextlib.suppress(RaisedError, *_SILENT):
         spec = SetUp(interpreter, interpreter.class_of(cls))
@@ -243,7 +259,7 @@ def try_around(
                 trial = _trial(interpreter, spec, world._replace(drop_last=drop_last))
                 words = [] if spec.takes_drop_last or not drops else [f"drop_last={drop_last}"]
                 out.append(trial._replace(also=", ".join([f"around `{inner.name}`", *words])))
-    return tuple(out)
+    return () if BUDGET.gone else tuple(out)
 
 
 def _trial(
@@ -270,7 +286,7 @@ def _trial(
 
 def _varied(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
     """Worlds in which one optional argument is given; none for an option not understood."""
-    for option in itertools.islice(spec.options(), _MOST_OPTIONS):
+    for option in itertools.islice(spec.options(), MOST_OPTIONS):
         try:
             trials = [_trial(interpreter, spec, world, option) for world in _SOME]
         except _SILENT:
@@ -281,7 +297,7 @@ def _varied(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
 
 def _stuck(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
     """The first world for each flag in which some loop never ends."""
-    for option in (None, *itertools.islice(spec.flags(), _MOST_OPTIONS)):
+    for option in (None, *itertools.islice(spec.flags(), MOST_OPTIONS)):
         for world in (*_SOME, *_SINGLES):
             try:
                 trial = _trial(interpreter, spec, world, option)
@@ -370,7 +386,7 @@ def _turn(interpreter: Interpreter, instance: Instance, rank: int, asked: int) -
         for item in interpreter.iterate(instance):
             # A batch may be cleared by who yielded it.
             yielded.append(list(item) if isinstance(item, list) else item)
-            if len(yielded) > _ENDLESS:
+            if len(yielded) > MOST_HANDED_OUT:
                 raise CannotTellError("whether it ends")
     except RaisedError as error:
         raised = error.bare()

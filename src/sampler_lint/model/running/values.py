@@ -5,36 +5,19 @@ from __future__ import annotations
 import ast
 import itertools
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from sampler_lint.model.running.interpreter import Names
-
-
-class CannotTellError(Exception):
-    """The program does something that this interpreter does not know, or asks for what no one
-    can know before the run."""
-
-
-class RaisedError(Exception):
-    """The program raises ``kind``; ``node`` is what does, in the module of ``names``."""
-
-    def __init__(self, kind: str, node: ast.AST | None = None, names: Names | None = None) -> None:
-        super().__init__(kind)
-        self.kind = kind
-        self.node = node
-        self.names = names
-
-    def bare(self) -> RaisedError:
-        """The same to keep, without the frames that it came through."""
-        return type(self)(self.kind, self.node, self.names)
-
-
-class EndlessError(RaisedError):
-    """The program runs for ever: a turn of the loop ``node`` leaves everything as it was."""
+from sampler_lint.model.running.budget import (
+    BUDGET,
+    DEEPEST_VALUE,
+    LARGEST_KEY,
+    Cost,
+    Op,
+)
+from sampler_lint.model.running.errors import CannotTellError, Globals
 
 
 class _Unknown:
@@ -77,10 +60,12 @@ class Data:
     def number(self) -> int:
         """The number that stands for it."""
         Data.asked += 1
+        BUDGET.text(len(self.key))
         return 1 + zlib.crc32(self.key.encode()) % 5
 
     def part(self, what: str) -> Any:
         """An attribute, item or result of it; a sample that is a mapping has one column."""
+        BUDGET.text(len(self.key) + len(what))
         owner, _, method = self.key.rpartition(".")
         if what == "()" and owner.startswith("dataset["):
             column = Data(f"{owner}[{COLUMN!r}]")
@@ -97,6 +82,7 @@ class Data:
         """
         if self.length is None:
             raise CannotTellError("how many there are")
+        BUDGET.text(self.length * len(self.key))
         return [Data(f"{self.key}[{index}]").number for index in range(self.length)]
 
 
@@ -144,11 +130,16 @@ class Array:
     """A tensor or numpy array of one dimension."""
 
     def __init__(self, items: Iterable[Any]) -> None:
-        self.items = list(items)
+        self.items = BUDGET.collect(items)
 
     def map(self, function: Callable[[Any], Any]) -> Array:
         """Element by element."""
-        return Array(function(item) for item in self.items)
+        BUDGET.items(len(self.items))
+        return Array([function(item) for item in self.items])
+
+
+class Size(int):
+    """The size of an array: numpy reads it, torch calls it."""
 
 
 @dataclass(eq=False)
@@ -157,7 +148,7 @@ class Klass:
 
     name: str
     node: ast.ClassDef
-    names: Names
+    names: Globals
     bases: list[Any]
     members: dict[str, Any] = field(default_factory=dict)
 
@@ -185,7 +176,7 @@ class Fn:
     """A function or lambda, with the class it is defined in and the local names around it."""
 
     node: ast.FunctionDef | ast.Lambda
-    names: Names
+    names: Globals
     klass: Klass | None = None
     closure: dict[str, Any] | None = None
     defaults: dict[str, Any] = field(default_factory=dict)
@@ -232,6 +223,83 @@ class Native:
     call: Callable[..., Any]
 
 
+class Run(Protocol):
+    """What the library asks of the interpreter."""
+
+    world: int
+    rank: int
+    outside: int
+
+    def call(self, callee: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+        """``callee(*args, **keywords)``."""
+
+    def attribute(self, owner: Any, name: str) -> Any:
+        """``owner.name``."""
+
+    def member(self, klass: Klass, name: str) -> Any:
+        """What the hierarchy of a class defines as ``name``."""
+
+    def external_class(self, value: Any) -> Any:
+        """torch's classes as the prelude has them."""
+
+    def iterate(self, value: Any) -> Iterator[Any]:
+        """``iter(value)``, charged item by item."""
+
+    def listed(self, value: Any) -> list[Any]:
+        """``list(value)``."""
+
+    def length(self, value: Any) -> int:
+        """``len(value)``."""
+
+    def true(self, value: Any) -> bool:
+        """Whether the value is true."""
+
+
+def perform(op: Op, run: Run, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """Call a function of the library, which is charged first."""
+    cost, call = op
+    BUDGET.left -= 1
+    if BUDGET.left < 0:
+        BUDGET.over()
+    if cost is Cost.SHALLOW:
+        for value in args:
+            if isinstance(value, (list, tuple, dict, set, str, Array)):
+                BUDGET.items(len(value.items if isinstance(value, Array) else value))
+    elif cost is Cost.DEEP:
+        for value in (*args, *keywords.values()):
+            weigh(value)
+    return call(run, *args, **keywords)
+
+
+def weigh(value: Any) -> None:
+    """Charge for all that a value holds, as often as it can be reached from it.
+
+    What compares, hashes, copies or writes it out goes there as often.
+
+    Raises:
+        CannotTellError: it is nested deeper than Python's own functions can bear.
+    """
+    if not isinstance(value, (int, float, type(None))):
+        _weigh(value, 0)
+
+
+def _weigh(value: Any, depth: int) -> None:
+    if isinstance(value, str):
+        BUDGET.text(len(value))
+        return
+    if isinstance(value, Array):
+        value = value.items
+    if isinstance(value, (list, tuple, set, dict)):
+        if depth > DEEPEST_VALUE:
+            raise CannotTellError("how deep it is")
+        BUDGET.items(len(value))
+        for part in value:
+            if not isinstance(part, (int, float)):
+                _weigh(part, depth + 1)
+        if isinstance(value, dict):
+            _weigh(list(value.values()), depth)
+
+
 def plain(value: Any) -> Any:
     """The value as an operand: data becomes its number.
 
@@ -245,7 +313,22 @@ def plain(value: Any) -> Any:
     if value is UNKNOWN or isinstance(value, External):
         raise CannotTellError("the value")
     if isinstance(value, tuple):
+        weigh(value)
         return tuple(plain(item) for item in value)
+    return value
+
+
+def key(value: Any) -> Any:
+    """The value as a key of a dict, or an element of a set.
+
+    Raises:
+        CannotTellError: it is not known, or a number that may have the hash of many others.
+    """
+    value = plain(value)
+    if isinstance(value, tuple):
+        return tuple(key(part) for part in value)
+    if isinstance(value, int) and not -LARGEST_KEY < value < LARGEST_KEY:
+        raise CannotTellError("a large number")
     return value
 
 
@@ -258,24 +341,25 @@ def state(value: Any) -> Any:
     return _state(value, 0)
 
 
-_DEEPEST = 8
-
-
 def _state(value: Any, depth: int) -> Any:
-    if depth > _DEEPEST:
+    if depth > DEEPEST_VALUE:
         raise CannotTellError("how deep it is")
     if isinstance(value, (list, tuple, Array)):
         items = value.items if isinstance(value, Array) else value
+        BUDGET.items(len(items))
         return type(value), [_state(item, depth + 1) for item in items]
     if isinstance(value, dict):
+        BUDGET.items(2 * len(value))
         return [(_state(key, depth + 1), _state(item, depth + 1)) for key, item in value.items()]
     if isinstance(value, set):
+        BUDGET.items(len(value))
         return set(value)
     if isinstance(value, Source):
         return value.size, _state(value.changed, depth + 1)
     if isinstance(value, Data):
         return value.key
     if isinstance(value, Instance):
+        BUDGET.step()
         return id(value), _state(value.attributes, depth + 1)
     if isinstance(value, Iterator):
         raise CannotTellError("what is left in it")

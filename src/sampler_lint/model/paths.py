@@ -49,7 +49,18 @@ from sampler_lint.model.facts import (
     statements,
     walk,
 )
-from sampler_lint.model.flow import MISSING, ExtObj, Lit, Unknown, Value, passed
+from sampler_lint.model.flow import (
+    MISSING,
+    Ext,
+    ExtObj,
+    Lit,
+    Pack,
+    Table,
+    Unknown,
+    Value,
+    View,
+    passed,
+)
 from sampler_lint.model.linked import Model
 
 _MOST_STATES = 600
@@ -110,9 +121,19 @@ class Way:
     """The call of the function that this way begins with."""
 
 
-def ways(model: Model, call: Call, exprs: Sequence[Expr]) -> list[Way] | None:
-    """Every way to ``call``, whoever calls its function; None if there are too many."""
-    return _Run(model, call, exprs).ways({}, None)
+def ways(
+    model: Model, call: Call, exprs: Sequence[Expr], *, settled: bool = True
+) -> list[Way] | None:
+    """Every way to ``call``, whoever calls its function; None if there are too many.
+
+    Args:
+        model: the linked model.
+        call: where the ways end.
+        exprs: what is asked for there.
+        settled: whether a literal that is kept elsewhere (a constant, an attribute's default)
+            counts as the value; else somebody may set another before the program runs.
+    """
+    return _Run(model, call, exprs, settled=settled).ways({}, None)
 
 
 def ways_by_caller(
@@ -161,8 +182,11 @@ def literal(const: Const) -> Sym:
 class _Run:
     """The abstract run of one function up to one call."""
 
-    def __init__(self, model: Model, call: Call, exprs: Sequence[Expr]) -> None:
+    def __init__(
+        self, model: Model, call: Call, exprs: Sequence[Expr], *, settled: bool = True
+    ) -> None:
         self.model = model
+        self.settled = settled
         self.call = call
         self.exprs = exprs
         self.scope: Scope = call.scope
@@ -433,7 +457,8 @@ class _Run:
         values = self.model.flow.values(expr)
         kinds: dict[tuple[bool | None, bool | None, tuple[Any, ...]], None] = {}
         for value in values:
-            kinds[_known_of(value)] = None
+            is_open = isinstance(value, Lit) and not self.settled
+            kinds[(None, None, ()) if is_open else _known_of(value)] = None
         if not kinds:
             kinds[(None, None, ())] = None
         if len(kinds) > 1 and isinstance(expr, Call) and _is_told(expr):
@@ -553,9 +578,10 @@ def _known_of(value: Value) -> tuple[bool | None, bool | None, tuple[Any, ...]]:
         # What a class builds is an object; what a function gives may be anything.
         made = value.dotted.rpartition(".")[2][:1].isupper()
         return (False if made else None), (True if made else None), ()
-    if isinstance(value, Unknown):
+    if isinstance(value, (Unknown, Ext)):
+        # What a name outside of the tree holds is chosen there, or by who starts the program.
         return None, None, ()
-    return False, True, ()
+    return False, (None if isinstance(value, (Pack, Table, View)) else True), ()
 
 
 def _is_told(call: Call) -> bool:

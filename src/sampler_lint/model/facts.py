@@ -606,6 +606,34 @@ class ModuleFacts(Scope):
         return by_class.get(cls, [])
 
 
+class PartOfFacts(ModuleFacts):
+    """The facts of one file with fewer functions, classes and calls."""
+
+    __slots__ = ("whole",)
+    whole: ModuleFacts
+
+    def __init__(
+        self,
+        whole: ModuleFacts,
+        functions: list[Function],
+        classes: list[Class],
+        calls: list[Call],
+    ) -> None:
+        for cls in type(whole).__mro__:
+            for slot in getattr(cls, "__slots__", ()):
+                if hasattr(whole, slot):
+                    setattr(self, slot, getattr(whole, slot))
+        self.whole = whole
+        self.functions, self.classes, self.all_calls = functions, classes, calls
+
+    @property
+    def scopes(self) -> Iterator[Scope]:
+        """The module itself, of which it is a part, and what is left in it."""
+        yield self.whole
+        yield from self.functions
+        yield from self.classes
+
+
 # --------------------------------------------------------------------------- walking
 
 
@@ -708,11 +736,15 @@ _COMPOUND = (For, While, If, With, Try)
 
 def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
     """Every statement of a body in reading order, inside compounds too, not in new scopes."""
-    for stmt in body:
-        yield stmt
-        if isinstance(stmt, _COMPOUND):
-            for block in blocks(stmt):
-                yield from statements(block)
+    pending = [iter(body)]
+    while pending:
+        for stmt in pending[-1]:
+            yield stmt
+            if isinstance(stmt, _COMPOUND):
+                pending += [iter(block) for block in blocks(stmt)][::-1]
+                break
+        else:
+            pending.pop()
 
 
 def dotted(expr: Expr | None) -> str | None:

@@ -80,7 +80,7 @@ class Sym:
     origin: Expr | None = None
     """The expression that made the value."""
     param: str | None = None
-    """The parameter it still is."""
+    """The parameter, or the name from outside of the tree, that it still is."""
 
 
 @dataclass(slots=True)
@@ -216,7 +216,7 @@ class _Run:
                 for after, values in self._all(self.exprs, state):
                     out.append(Way(tuple(after.refined(value) for value in values), through))
             return out
-        except _TooManyError:
+        except (_TooManyError, RecursionError):
             return None
 
     def _all(self, exprs: Sequence[Expr], state: State) -> Iterator[tuple[State, list[Sym]]]:
@@ -276,6 +276,7 @@ class _Run:
             if _holds(expr, self.call):
                 self.hits += self._reach(expr, state)
                 return
+        self.hits.append(state)  # it stands so deep that it is an expression of its own
 
     def _reach(self, expr: Expr, state: State) -> Iterator[State]:
         """The states in which the call inside ``expr`` is evaluated."""
@@ -455,6 +456,8 @@ class _Run:
             if param is not None:
                 return [Sym(key, origin=expr, param=expr.id)]
         values = self.model.flow.values(expr)
+        if values and all(isinstance(value, Ext) for value in values):
+            return [Sym(key, origin=expr, param=dotted(expr))]
         kinds: dict[tuple[bool | None, bool | None, tuple[Any, ...]], None] = {}
         for value in values:
             is_open = isinstance(value, Lit) and not self.settled

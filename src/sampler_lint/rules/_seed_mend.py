@@ -79,20 +79,23 @@ def _parameter_edit(module: Module, function: Function, default: str) -> Edit:
         indent = _alone_on_line(source, stars)
         gap = " " if indent is None else own_line[1:].format(indent)
         return Edit(source.path, stars, stars, f"{text},{gap}")
-    last = function.params[-1]
-    last_node = next(
-        param
-        for param in (*parameters.params, *parameters.kwonly_params, parameters.star_arg)
-        if isinstance(param, cst.Param) and param.name.value == last.name
-    )
-    part = last_node.default or last_node.annotation or last_node.name
-    end = region.span(part)[1]
-    if isinstance(part, cst.Annotation):
-        end = region.span(part.annotation)[1]
-    indent = _alone_on_line(source, region.span(last_node.name)[0])
+    slash = parameters.posonly_ind
+    if function.params[-1].kind == "positional_only" and isinstance(slash, cst.ParamSlash):
+        # What stands before the slash cannot be given by its name.
+        start = region.span(slash)[0]
+        end, comma = start + 1, slash.comma
+    else:
+        star = [parameters.star_arg] if isinstance(parameters.star_arg, cst.Param) else []
+        last = [*parameters.params, *star, *parameters.kwonly_params][-1]
+        part = last.default or last.annotation or last.name
+        if isinstance(part, cst.Annotation):
+            part = part.annotation
+        start, end = region.span(last.name)[0], region.span(part)[1]
+        comma = last.comma
+    indent = _alone_on_line(source, start)
     if indent is None:
         return Edit(source.path, end, end, f", {text}")
-    if isinstance(last_node.comma, cst.Comma):
+    if isinstance(comma, cst.Comma):
         at = source.text.index(",", end) + 1
         return Edit(source.path, at, at, f"{own_line[1:].format(indent)}{text},")
     return Edit(source.path, end, end, f"{own_line.format(indent)}{text}")

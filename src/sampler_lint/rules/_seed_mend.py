@@ -40,12 +40,14 @@ def pass_in(
     keyword: str,
     *,
     spelling: str | None = None,
+    untyped: bool = False,
     known: dict[Function, list[Edit | Planned] | None] | None = None,
 ) -> tuple[list[Edit | Planned], bool]:
-    """The edits that pass the program's seed in ``calls``, and whether all of them could be.
+    """The edits that pass the program's seed in ``calls``, and whether all certainly get an int.
 
     A function that calls without a seed gets a parameter of its own, if all of its callers in
-    turn have a seed to pass. ``known`` are the functions that were asked before.
+    turn have a seed to pass. ``untyped``: whether a seed that may be no int is passed, too.
+    ``known`` are the functions that were asked before.
     """
     known = {} if known is None else known
     edits: list[Edit | Planned] = []
@@ -56,8 +58,9 @@ def pass_in(
         is_wrong = call.has_double_star or (
             spelling is not None and last_name(call.func) != spelling
         )
-        if seed is not None and seed.is_number is not None and not is_wrong:
+        if seed is not None and not is_wrong and (untyped or seed.is_number is not None):
             edits.append(seed_edit(module, call, keyword, None, spelled(seed)))
+            everywhere = everywhere and seed.is_number is not None
             continue
         through = None
         if seed is None and not is_wrong and isinstance(call.scope, Function):

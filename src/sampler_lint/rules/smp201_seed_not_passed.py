@@ -599,7 +599,7 @@ def _add_parameter(
         for call in model.flow.callers(function)
         if last_name(call.func) == called(function) and _shuffles_through(model, site, call)
     ]
-    passed, everywhere = pass_in(model, calls, "seed")
+    passed, everywhere = pass_in(model, calls, "seed", untyped=True)
     if not passed:
         applicability = Applicability.DISPLAY  # as long as nobody passes it, nothing changes
     elif everywhere and not is_library(module, function):
@@ -615,7 +615,7 @@ def _pass_where_missing(model: Model, module: Module, unpassed: Sequence[_Unpass
     edits: list[Edit | Planned] = []
     everywhere = True
     for one in unpassed:
-        passed, all_of_it = pass_in(model, one.calls, one.parameter)
+        passed, all_of_it = pass_in(model, one.calls, one.parameter, untyped=True)
         edits += passed
         everywhere = everywhere and all_of_it
     if not edits:

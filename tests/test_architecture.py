@@ -34,7 +34,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "discovery": {"timings", "gitignore", "roots", "findings"},
     "suppressions": {"source", "findings"},
     "fixing": {"source", "findings"},
-    "rounds": {"fixing", "source", "findings"},
+    "unfinished": {"fixing", "cache", "source", "findings"},
+    "rounds": {"unfinished", "fixing", "source", "findings"},
     "fingerprints": {"source", "findings"},
     "baseline": {"fingerprints", "source", "findings"},
     "changed_lines": {"findings"},
@@ -47,7 +48,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "engine": {
         *("trees", "memory", "cache", "parallel", "timings", "options"),
-        *("rounds", "fixing", "rules", "model", "suppressions", "discovery", "options"),
+        *("rounds", "unfinished", "fixing", "rules", "model", "suppressions", "discovery"),
         *("roots", "source", "findings"),
     },
     "explain": {"engine", "rules", "model", "roots", "options", "source", "findings"},

@@ -33,7 +33,7 @@ def broken(monkeypatch):
     def check(self, model):
         for loader in model.loaders:
             raise KeyError(f"no such thing as {loader.name}\nor two")
-        yield
+        yield from ()
 
     monkeypatch.setattr(type(RULES["SMP501"]), "check", check)
 
@@ -42,10 +42,70 @@ def test_the_rest_goes_on(project, broken, capsys):
     assert main(["--no-cache"]) == 2
     told = capsys.readouterr()
     assert "train.py:39:13: SMP101" in told.out
-    (error,) = told.err.splitlines()
-    assert error.startswith("error: other.py:2: SMP000 the rule SMP501 failed here")
-    assert "(KeyError: 'no such thing as DataLoader" in error
-    assert "at test_failures.py:" in error
+    errors = sorted(told.err.splitlines())
+    assert len(errors) == 2
+    assert errors[0].startswith("error: other.py:2: SMP000 the rule SMP501 failed here")
+    assert errors[1].startswith("error: train.py:")
+    for error in errors:
+        assert "(KeyError: 'no such thing as DataLoader" in error
+        assert "at test_failures.py:" in error
+
+
+def test_a_failure_costs_one_place(project, monkeypatch, capsys):
+    """Whatever the rule looked at stands beside others in its file and in other files."""
+    (project / "many.py").write_text(
+        "from torch.utils.data import DataLoader\n"
+        "class Trainer:\n"
+        "    def first(self, d, s):\n"
+        "        return DataLoader(d, sampler=s, shuffle=True)\n"
+        "    def second(self, d, s):\n"
+        "        return DataLoader(d, sampler=s, shuffle=True)\n"
+        "one = DataLoader(d, sampler=s, shuffle=True)\n"
+        "two = DataLoader(d, sampler=s, shuffle=True)\n"
+    )
+    from sampler_lint.rules import smp501_loader_argument_conflict as rule
+
+    judge = rule._check
+    for row in (4, 7):
+
+        def fails(model, module, call, given, pair, row=row):
+            if module.display == "many.py" and call.row == row:
+                raise RecursionError("too deep")
+            return judge(model, module, call, given, pair)
+
+        monkeypatch.setattr(rule, "_check", fails)
+        assert main(["--no-cache", "--select", "SMP501", "--output-format", "concise"]) == 2
+        told = capsys.readouterr()
+        (error,) = told.err.splitlines()
+        assert error.startswith(f"error: many.py:{row}: SMP000 the rule SMP501 failed here")
+        rows = [line.split(":")[:2] for line in told.out.splitlines() if "SMP501" in line]
+        assert rows == [
+            *(["many.py", str(other)] for other in (4, 6, 7, 8) if other != row),
+            ["other.py", "2"],
+        ]
+
+
+def test_a_rule_that_fails_everywhere_ends(project, monkeypatch, capsys):
+    def check(self, model):
+        raise ValueError
+        yield
+
+    monkeypatch.setattr(type(RULES["SMP501"]), "check", check)
+    assert main(["--no-cache"]) == 2
+    told = capsys.readouterr()
+    assert "train.py:39:13: SMP101" in told.out
+    assert len(told.err.splitlines()) == 1
+
+
+def test_a_model_that_cannot_be_linked_is_told(project, monkeypatch, capsys):
+    from sampler_lint.model.linked import Model
+
+    def fails(self, *_):
+        raise RecursionError
+
+    monkeypatch.setattr(Model, "__init__", fails)
+    assert main(["--no-cache", "--select", "SMP1,SMP5"]) == 2
+    assert "RecursionError" in capsys.readouterr().err
 
 
 def test_the_traceback_is_shown_when_asked_for(project, broken, capsys):
@@ -80,7 +140,10 @@ def test_a_fix_that_cannot_be_made_is_a_failure_of_its_rule(project, monkeypatch
 
     monkeypatch.setattr(type(RULES["SMP101"]), "check", check)
     report = engine.check(["."], Options(select=("SMP1", "SMP5")))
-    assert [finding.code for finding in report.findings] == ["SMP501"]
+    assert [(f.code, f.fix is None) for f in report.findings] == [
+        ("SMP501", False),
+        ("SMP101", True),
+    ]
     (error,) = report.errors
     assert "RecursionError" in error.reason
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
+import types
 from pathlib import Path
+from typing import Any
 
 import pytest
+from torch.utils.data import DataLoader, DistributedSampler, RandomSampler
 
 from sampler_lint import engine
 from sampler_lint.engine import Options
@@ -43,6 +47,101 @@ def indented(lines: str) -> str:
 
 
 # SMP501
+
+
+#: Spellings of a loader whose sampler there is only if the user says so, by what ``on`` says so.
+OPTIONAL_SAMPLERS = [
+    "s = DistributedSampler(d, 2, 0) if {on} else None",
+    "s = None if not {on} else DistributedSampler(d, 2, 0)",
+    "s = DistributedSampler(d, 2, 0)\nif not {on}:\n    s = None",
+    "s = None\nif {on}:\n    s = DistributedSampler(d, 2, 0)",
+    "if {on}:\n    s, other = DistributedSampler(d, 2, 0), 1\nelse:\n    s = other = None",
+    "if (on := {on}):\n    s = DistributedSampler(d, 2, 0)\nelse:\n    s = None",
+    "if (s := DistributedSampler(d, 2, 0) if {on} else None) is not None:\n    print('on')",
+    "s = {on} and DistributedSampler(d, 2, 0)",
+    "s = {on} and DistributedSampler(d, 2, 0) or None",
+    "def made():\n    if not {on}:\n        return None\n    return DistributedSampler(d, 2, 0)\n"
+    "s = made()",
+    "def made():\n    return DistributedSampler(d, 2, 0) if {on} else None\ns = made()",
+    "match bool({on}):\n    case True:\n        s = DistributedSampler(d, 2, 0)\n"
+    "    case _:\n        s = None",
+    "class Made:\n    def __init__(self):\n        self.s = None\n        if {on}:\n"
+    "            self.s = DistributedSampler(d, 2, 0)\ns = Made().s",
+    "if not {on}:\n    return DataLoader(d, 4, True)\ns = DistributedSampler(d, 2, 0)",
+    "kept = [DistributedSampler(d, 2, 0) if {on} else None]\ns = kept[0]",
+]
+ARGUMENTS = "import argparse\nargs = argparse.ArgumentParser().parse_args([])\n"
+#: Where options are kept, with the name that holds this one.
+OPTIONS = {
+    "args.on": ARGUMENTS,
+    "parse().on": ARGUMENTS + "def parse():\n    return args\n",
+    "FLAGS.on": "from absl import flags\nFLAGS = flags.FLAGS\n",
+    "cfg.TRAIN.ON": "from settings import cfg\n",
+    "settings.ON": "import settings\n",
+    "ON": "from settings import ON\n",
+    "options['on']": "from settings import options\n",
+    "os.environ.get('ON')": "",
+    "getattr(args, 'on', False)": ARGUMENTS,
+    "default.on": "class Default:\n    on = True\ndefault = Default()\n"
+    "from settings import change\nchange(default)\n",
+    "CONSTANT": "CONSTANT = True\n",
+    "table['on']": "from settings import options\ntable = {'on': True}\ntable.update(options)\n",
+    "on": "",
+}
+
+
+class _Settings(types.ModuleType):
+    """A module of somebody else with every option that a program of these asks for."""
+
+    def __init__(self, name: str, is_on: bool) -> None:
+        super().__init__(name)
+        self.on = self.ON = is_on
+        self.cfg = self.flags = self.FLAGS = self.TRAIN = self
+        self.options = {"on": is_on}
+
+    def change(self, options: object) -> None:
+        options.on = self.on  # type: ignore[attr-defined]
+
+
+def _loader_of(program: str, is_on: bool, monkeypatch: pytest.MonkeyPatch) -> DataLoader[int]:
+    """What the program builds where the user chose so."""
+    monkeypatch.setattr("argparse.ArgumentParser.parse_args", lambda *_: _Settings("args", is_on))
+    for name in ("absl", "settings"):
+        monkeypatch.setitem(sys.modules, name, _Settings(name, is_on))
+    monkeypatch.setenv("ON", "1" if is_on else "")
+    scope: dict[str, Any] = {}
+    exec(program.replace("CONSTANT = True", f"CONSTANT = {is_on}"), scope)
+    loader = scope["build"](scope["Map"](), is_on)
+    assert isinstance(loader, DataLoader)
+    return loader
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_whoever_starts_the_program_chooses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    """A fix keeps what a program did that ran, however its option is spelled."""
+    monkeypatch.chdir(tmp_path)
+    for lines in OPTIONAL_SAMPLERS:
+        body = indented(lines.format(on=option))
+        program = (
+            f"{IMPORTS}{OPTIONS[option]}\ndef build(d, on):\n{body}\n"
+            "    return DataLoader(d, 4, sampler=s, shuffle=True)\n"
+        )
+        told = engine.fix(["main.py"], overlay={"main.py": program.encode()}, write=False)
+        assert told.errors == told.report.errors == []
+        new = told.changed.get("main.py", (b"", program.encode()))[1].decode()
+        found = [f for f in (*told.fixed, *told.report.findings) if f.code == "SMP501"]
+        assert found or lines.startswith(("kept", "match")), program
+        with pytest.raises(ValueError, match="mutually exclusive"):
+            _loader_of(program, True, monkeypatch)
+        if lines.startswith("s = {on} and") and not lines.endswith("None"):
+            assert new == program  # torch takes what is not None for a sampler
+            continue
+        assert isinstance(_loader_of(program, False, monkeypatch).sampler, RandomSampler)
+        assert isinstance(_loader_of(new, False, monkeypatch).sampler, RandomSampler), new
+        if new != program:
+            assert isinstance(_loader_of(new, True, monkeypatch).sampler, DistributedSampler)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,11 @@ def default_folder() -> str:
     return os.path.join(base, "sampler-lint")
 
 
+def unfinished_folder() -> str:
+    """Where it is noted what a fix of several files is about to write."""
+    return os.path.join(default_folder(), "unfinished")
+
+
 def digest(*parts: bytes) -> str:
     """A hash that tells contents apart."""
     try:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from sampler_lint.cache import Cache, build, digest
+from sampler_lint.cache import Cache, build, digest, unfinished_folder
 from sampler_lint.findings import Applicability, FileError, Finding
 from sampler_lint.memory import Memory, TreeReport
 from sampler_lint.options import DEFAULTS, Options, OptionsOf, weight
@@ -389,7 +389,7 @@ def _judged(tree: Tree, choices: Mapping[str, _Choice]) -> TreeReport:
                 (path, silenced, finding)
                 for silenced, finding in _of_file(tree, path, found, options, rules_here)
             ]
-    report.failures = [tree.failures[code] for code in sorted(tree.failures)]
+    report.failures = [error for code in sorted(tree.failures) for error in tree.failures[code]]
     report.errors = dict(tree.project.errors)
     report.unparsed = {path for path in tree.project.files if not tree.project.is_parsed(path)}
     return report
@@ -465,6 +465,22 @@ def _misplaced(root: str, options_of: OptionsOf, inner: Iterable[Options]) -> It
                 yield FileError(options.origin or root, reason)
 
 
+def settle(paths: Sequence[str]) -> tuple[list[str], list[FileError]]:
+    """Take back what a run that was ended has half fixed in the trees of ``paths``.
+
+    Returns:
+        The files written for it, and what could not be.
+    """
+    try:
+        if not os.listdir(unfinished_folder()):
+            return [], []
+    except OSError:
+        return [], []
+    from sampler_lint import unfinished
+
+    return unfinished.settle([project_root(path) for path in paths])
+
+
 @dataclass(slots=True)
 class FixReport:
     """What ``fix`` did and what it left."""
@@ -515,6 +531,7 @@ def fix(
     from sampler_lint.rounds import Rounds, stamp
 
     overlay = overlay or {}
+    unsettled = settle(paths)[1] if write else []
     parsed: dict[str, Parsed] = {}
 
     def checked(contents: Mapping[str, bytes]) -> Report:
@@ -534,4 +551,5 @@ def fix(
     rounds.run(max_rounds)
     if write:
         rounds.write()
-    return FixReport(rounds.checked, rounds.fixed, rounds.left, rounds.changed, rounds.errors)
+    errors = [*unsettled, *rounds.errors]
+    return FixReport(rounds.checked, rounds.fixed, rounds.left, rounds.changed, errors)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import traceback
+from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from sampler_lint.findings import FileError
 
 if TYPE_CHECKING:
+    from sampler_lint.model.facts import Node, Scope
     from sampler_lint.model.project import Project
 
 #: The code under which the linter reports on itself.
@@ -37,18 +39,48 @@ def failure(
 
 
 def _looked_at(raised: TracebackType | None, project: Project) -> tuple[str, int | None] | None:
-    from sampler_lint.model.facts import ModuleFacts, Node, Scope
+    from sampler_lint.model.facts import ModuleFacts
 
+    for node, scope in _places(reversed(_frames(raised))):
+        row = None if isinstance(node, ModuleFacts) else node.row
+        return project.module_of(scope).display, row
+    return None
+
+
+def avoidable(error: BaseException) -> Iterator[Node]:
+    """What may be hidden from a rule so that it does not fail again, the least first.
+
+    That is the call, the function or class around it and the file that the rule itself looked
+    at, then those that what it asked looked at.
+    """
+    from sampler_lint.model.facts import Call, Class, Function
+
+    for frame in _frames(error.__traceback__):
+        for node, scope in _places([frame]):
+            if isinstance(node, Call):
+                yield node
+            if isinstance(scope, (Function, Class)):
+                yield scope
+            yield scope.module
+
+
+def _frames(raised: TracebackType | None) -> list[TracebackType]:
+    """The frames, the outermost first."""
     frames: list[TracebackType] = []
     while raised is not None:
         frames.append(raised)
         raised = raised.tb_next
-    for frame in reversed(frames):
+    return frames
+
+
+def _places(frames: Iterable[TracebackType]) -> Iterator[tuple[Node, Scope]]:
+    """The pieces of syntax in the variables of functions, each with the scope it is in."""
+    from sampler_lint.model.facts import Node, Scope
+
+    for frame in frames:
         for value in reversed(frame.tb_frame.f_locals.values()):
-            # A piece of syntax, or what was built at one.
-            for node in (value, getattr(value, "site", None)):
+            # A piece of syntax, or what was built at one, or a class of the tree.
+            for node in (value, getattr(value, "site", None), getattr(value, "cls", None)):
                 scope = node if isinstance(node, Scope) else getattr(node, "scope", None)
                 if isinstance(node, Node) and isinstance(scope, Scope):
-                    row = None if isinstance(node, ModuleFacts) else node.row
-                    return project.module_of(scope).display, row
-    return None
+                    yield node, scope

@@ -23,8 +23,9 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-_PREFIX, _SUFFIX = ".sampler-lint-", ".tmp"
-_TEMPORARY = re.compile(rf"{re.escape(_PREFIX)}\w+{re.escape(_SUFFIX)}")
+#: How the names of temporary files begin and end.
+PREFIX, SUFFIX = ".sampler-lint-", ".tmp"
+_TEMPORARY = re.compile(rf"{re.escape(PREFIX)}\w+{re.escape(SUFFIX)}")
 
 
 def choose(
@@ -211,7 +212,7 @@ def _temporary(folder: str, data: bytes) -> Iterator[str]:
     tell it from what a killed process left.
     """
     while True:
-        descriptor, path = tempfile.mkstemp(prefix=_PREFIX, suffix=_SUFFIX, dir=folder)
+        descriptor, path = tempfile.mkstemp(prefix=PREFIX, suffix=SUFFIX, dir=folder)
         try:
             with open(descriptor, "wb") as file, contextlib.ExitStack() as until_renamed:
                 # Windows renames no open file; elsewhere the second descriptor keeps the lock.

@@ -8,6 +8,7 @@ finds the same and changes nothing.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,6 +28,7 @@ from sampler_lint.fixing import (
     write_whole,
 )
 from sampler_lint.source import SourceError, SourceFile, read_bytes
+from sampler_lint.unfinished import together
 
 #: To find the fix that does harm, each takes a check.
 _MOST_TRIED_ALONE = 16
@@ -195,15 +197,18 @@ class Rounds(Generic[CheckedT]):
         lost: set[str] = set()
         for group in self._joined(changed):
             written: list[str] = []
-            try:
-                for path in group:
-                    old, new = changed[path]
-                    write_whole(path, new, expect=old)
-                    written.append(path)
-            except SourceError as error:
-                self.errors.append(error.error)
-                lost.update(group)
-                self._restore(written, changed)
+            with contextlib.ExitStack() as stack:
+                try:
+                    if len(group) > 1:
+                        stack.enter_context(together({path: changed[path] for path in group}))
+                    for path in group:
+                        old, new = changed[path]
+                        write_whole(path, new, expect=old)
+                        written.append(path)
+                except SourceError as error:
+                    self.errors.append(error.error)
+                    lost.update(group)
+                    self._restore(written, changed)
         if lost:
             self._forget(lost)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -17,12 +17,16 @@ from sampler_lint.roots import project_root
 from sampler_lint.timings import Watch, counted
 
 if TYPE_CHECKING:
+    from sampler_lint.model.facts import Node
     from sampler_lint.model.linked import Model
     from sampler_lint.model.project import Parsed, Project
     from sampler_lint.rules import Rule, Suspect
     from sampler_lint.suppressions import Suppressions
 
 T = TypeVar("T")
+
+#: After each failure of a rule the files are linked again.
+_MOST_FAILURES = 8
 
 
 def find(paths: Sequence[str], options_of: OptionsOf, watch: Watch | None = None) -> Discovery:
@@ -127,8 +131,8 @@ class Tree:
         self.project: Project = Project(root, files, overlay, digest, jobs, watch, parsed)
         self.seconds: dict[str, float] = {}
         """How long each rule took; the first that needs a part of the model pays for it."""
-        self.failures: dict[str, FileError] = {}
-        """Rules that failed, by code."""
+        self.failures: dict[str, list[FileError]] = {}
+        """Where rules failed, by code."""
         self._found: dict[str, list[tuple[str, Finding]]] = {}
         self._suppressions: dict[str, Suppressions] = {}
 
@@ -146,6 +150,9 @@ class Tree:
     @cached_property
     def model(self) -> Model:
         """The linked model of the tree."""
+        return self._linked(())
+
+    def _linked(self, hidden: Collection[Node]) -> Model:
         from sampler_lint.model.declared import Declared
         from sampler_lint.model.joining import files_to_join
         from sampler_lint.model.linked import Model
@@ -158,6 +165,7 @@ class Tree:
                 self.project,
                 Requirements(self.project, options.torch_version, options.frameworks),
                 Declared(self.project, options.known_samplers, options.known_loaders),
+                hidden,
             )
 
         model = linked()
@@ -169,8 +177,7 @@ class Tree:
         for rule in counted("rules", rules, len(rules), self._watch):
             if rule.code not in self._found:
                 started = time.perf_counter()
-                said = self.guarded(rule.code, self._run(rule, self.model))
-                self._found[rule.code] = list(said)
+                self._found[rule.code] = list(self.guarded(rule.code, self._run(rule)))
                 self.seconds[rule.code] = time.perf_counter() - started
             for path, finding in self._found[rule.code]:
                 by_path.setdefault(path, []).append(finding)
@@ -192,14 +199,40 @@ class Tree:
         project = self.project
         return project.is_parsed(path) or path in project.seeding or path in project.looked_into
 
-    def _run(self, rule: Rule, model: Model) -> Iterator[tuple[str, Finding]]:
+    def _run(self, rule: Rule) -> Iterator[tuple[str, Finding]]:
         seen = set()
-        for suspect in rule.check(model):
-            finding = _finding(rule, suspect, self._edits)
-            key = (suspect.module.path, finding.start, finding.end)
-            if key not in seen:
-                seen.add(key)
-                yield suspect.module.path, finding
+        for suspect in self._suspects(rule, self.model, set()):
+            for finding in self.guarded(rule.code, self._finding(rule, suspect)):
+                key = (suspect.module.path, finding.start, finding.end)
+                if key not in seen:
+                    seen.add(key)
+                    yield suspect.module.path, finding
+
+    def _suspects(self, rule: Rule, model: Model, hidden: set[Node]) -> Iterator[Suspect]:
+        """What the rule suspects; where it fails at a place, it looks at all others once more."""
+        try:
+            yield from rule.check(model)
+        except Exception as error:
+            from sampler_lint.failures import avoidable
+
+            place = next((node for node in avoidable(error) if node not in hidden), None)
+            if place is None or len(hidden) == _MOST_FAILURES:
+                raise
+            self._failed(rule.code, error)
+            hidden.add(place)
+        else:
+            return
+        # What the failed rule has asked may be half worked out: link the files anew.
+        vars(self).pop("model", None)
+        yield from self._suspects(rule, self._linked(hidden), hidden)
+
+    def _failed(self, code: str, error: Exception, path: str | None = None) -> None:
+        from sampler_lint.failures import failure
+
+        told = failure(code, error, self.project, path)
+        known = self.failures.setdefault(code, [])
+        if all(told.path != other.path for other in known):
+            known.append(told)
 
     def guarded(self, code: str, said: Iterator[T], path: str | None = None) -> Iterator[T]:
         """What a rule says, up to where it fails: its own bug costs its findings, not the run.
@@ -209,38 +242,47 @@ class Tree:
         try:
             yield from said
         except Exception as error:
-            from sampler_lint.failures import failure
+            self._failed(code, error, path)
 
-            self.failures[code] = failure(code, error, self.project, path)
+    def _finding(self, rule: Rule, suspect: Suspect) -> Iterator[Finding]:
+        from sampler_lint.rules._region import offsets
 
+        source = suspect.module.source
+        start, end = offsets(source, suspect.start)
+        if suspect.end is not None:
+            end = offsets(source, suspect.end)[1]
+        fix: Fix | None = None
+        candidates: tuple[Fix, ...] = ()
+        if not suspect.assumes:
+            with self._without_a_fix(rule, suspect):
+                fix = _worked_out(suspect.mend(), self._edits) if suspect.mend else None
+            if suspect.candidates and self._edits:
+                with self._without_a_fix(rule, suspect):
+                    candidates = tuple(filter(None, map(_worked_out, suspect.candidates())))
+        yield Finding(
+            rule.code,
+            suspect.message,
+            suspect.module.display,
+            source.position(start),
+            source.position(end),
+            fix,
+            suspect.why,
+            source.cell_of(source.position(start).row),
+            suspect.assumes,
+            candidates,
+        )
 
-def _finding(rule: Rule, suspect: Suspect, edits: bool) -> Finding:
-    from sampler_lint.rules._region import RegionError, offsets
+    @contextlib.contextmanager
+    def _without_a_fix(self, rule: Rule, suspect: Suspect) -> Iterator[None]:
+        """Where a fix cannot be worked out, the finding has none."""
+        from sampler_lint.rules._region import RegionError
 
-    source = suspect.module.source
-    start, end = offsets(source, suspect.start)
-    if suspect.end is not None:
-        end = offsets(source, suspect.end)[1]
-    fix: Fix | None = None
-    candidates: tuple[Fix, ...] = ()
-    if not suspect.assumes:
-        with contextlib.suppress(RegionError):
-            fix = _worked_out(suspect.mend(), edits) if suspect.mend else None
-        if suspect.candidates and edits:
-            with contextlib.suppress(RegionError):
-                candidates = tuple(filter(None, map(_worked_out, suspect.candidates())))
-    return Finding(
-        rule.code,
-        suspect.message,
-        suspect.module.display,
-        source.position(start),
-        source.position(end),
-        fix,
-        suspect.why,
-        source.cell_of(source.position(start).row),
-        suspect.assumes,
-        candidates,
-    )
+        try:
+            yield
+        except RegionError:
+            pass
+        except Exception as error:
+            self._failed(rule.code, error, suspect.module.path)
 
 
 def _worked_out(fix: Fix | None, edits: bool = True) -> Fix | None:

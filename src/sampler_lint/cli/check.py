@@ -100,12 +100,14 @@ def main(argv: Sequence[str]) -> int:
         if fixing or overlay:
             raise UsageError("--add-noqa and --write-baseline neither fix nor read standard input")
         return put_up_with(arguments, paths, options)
+    from sampler_lint import engine
+
+    unsettled = [] if overlay else _settle(arguments, paths)
     narrow = narrowing(arguments, paths)
     if fixing:
         errors, found = mend(arguments, options, paths, overlay, narrow)
-        return _exit_code(arguments, errors, found=found)
+        return _exit_code(arguments, [*unsettled, *errors], found=found)
 
-    from sampler_lint import engine
     from sampler_lint.reporters import Sources
 
     teller = Teller(arguments, sys.stdout)
@@ -125,7 +127,23 @@ def main(argv: Sequence[str]) -> int:
         complain_of(report.errors, tracebacks=arguments.show_traceback)
     if arguments.timings:
         tell_timings(report.timings, time.perf_counter() - started)
-    return _exit_code(arguments, report.errors, found=bool(report.findings))
+    errors = [*unsettled, *report.errors]
+    return _exit_code(arguments, errors, found=bool(report.findings))
+
+
+def _settle(arguments: argparse.Namespace, paths: Sequence[str]) -> list[FileError]:
+    """Take back what an earlier run has half fixed, and say so; what could not be."""
+    from sampler_lint import engine
+
+    written, errors = engine.settle(paths)
+    if written and not arguments.quiet:
+        from sampler_lint.reporters.text import visible
+
+        told = ", ".join(map(visible, written))
+        note = f"note: a fix of several files had been interrupted; it is undone in {told}"
+        print(note, file=sys.stderr)
+    complain_of(errors, tracebacks=arguments.show_traceback)
+    return errors
 
 
 def _parsed(argv: Sequence[str]) -> argparse.Namespace:

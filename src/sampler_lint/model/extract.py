@@ -49,12 +49,17 @@ from sampler_lint.model.facts import (
     While,
     With,
     Yield,
+    children,
+    dotted,
 )
 
 if TYPE_CHECKING:
     from libcst.metadata import CodePosition
 
 _LONGEST_STRING = 120
+#: People write expressions a dozen levels deep. Python allows more levels than any walk could
+#: recurse to, so what stands below this one is read as an expression of its own.
+_DEEPEST = 64
 _LISTS = ("stores", "calls", "reads", "returns", "yields", "loops", "iterated")
 NodeT = TypeVar("NodeT", bound=Node)
 
@@ -200,6 +205,10 @@ class _Extractor:
         self.facts: ModuleFacts
         self.stmt: Stmt | None = None
         self.order = 0
+        self.depth = 0
+        """How deep in an expression of its statement (or lambda) is what is read now."""
+        self.deferred: list[tuple[Other, ast.expr, Scope, Stmt | None]] = []
+        """What stands too deep, in place of which expression and where."""
 
     # -- scopes
 
@@ -226,11 +235,13 @@ class _Extractor:
         scope.iterated = []
         scope.body = []
 
-    def _inside(self, scope: Scope, body: Callable[[], None]) -> None:
-        saved = self.scope, self.stmt
+    def _inside(self, scope: Scope, body: Callable[[], None], *, is_lambda: bool = False) -> None:
+        saved = self.scope, self.stmt, self.depth
         self.scope, self.stmt = scope, None
+        if not is_lambda:
+            self.depth = 0
         body()
-        self.scope, self.stmt = saved
+        self.scope, self.stmt, self.depth = saved
         for name in _LISTS:
             if not getattr(scope, name):
                 setattr(scope, name, _NONE)
@@ -257,7 +268,7 @@ class _Extractor:
             else:
                 function.body = self.block(node.body, None)
 
-        self._inside(function, body)
+        self._inside(function, body, is_lambda=isinstance(node, ast.Lambda))
         return function
 
     def params(self, args: ast.arguments) -> list[Param]:
@@ -316,6 +327,7 @@ class _Extractor:
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
                 continue
             stmt = handler(self, node, out, parent)
+            self._work_off()
             stmt.last_order = self.order
         return out
 
@@ -442,10 +454,21 @@ class _Extractor:
         return stmt
 
     def if_(self, node: ast.If, block: list[Stmt], parent: Stmt | None) -> Stmt:
-        stmt: If = self._new(If, node, block, parent)
-        stmt.test = self.expr(node.test)
-        stmt.body = self.block(node.body, stmt)
+        # A long chain of "elif" is one "if" in another: walk it without recursion.
+        chain: list[If] = []
+        while True:
+            stmt: If = self._new(If, node, block, parent)
+            chain.append(stmt)
+            stmt.test = self.expr(node.test)
+            self._work_off()
+            stmt.body = self.block(node.body, stmt)
+            if len(node.orelse) != 1 or not isinstance(node.orelse[0], ast.If):
+                break
+            stmt.orelse = block = []
+            node, parent = node.orelse[0], stmt
         stmt.orelse = self.block(node.orelse, stmt)
+        for stmt in reversed(chain):
+            stmt.last_order = self.order
         return stmt
 
     def match(self, node: Any, block: list[Stmt], parent: Stmt | None) -> Stmt:
@@ -547,6 +570,39 @@ class _Extractor:
             name.id = node.id  # type: ignore[attr-defined]
             name.scope, name.stmt = self.scope, self.stmt
             return name
+        if self.depth == _DEEPEST:
+            return self._deferred(node)
+        self.depth += 1
+        found = self._compound(node, kind, store=store)
+        self.depth -= 1
+        return found
+
+    def _deferred(self, node: ast.expr) -> Expr:
+        other = _at(Other(), node)
+        other.parts = []
+        self.deferred.append((other, node, self.scope, self.stmt))
+        return other
+
+    def _work_off(self) -> None:
+        """Read what stands too deep in an expression, as expressions of their own.
+
+        Where they were stand the names in them: what is done with those is not known.
+        """
+        if not self.deferred:
+            return
+        saved = self.scope, self.stmt
+        read: list[tuple[Other, Expr]] = []
+        while self.deferred:
+            other, node, self.scope, self.stmt = self.deferred.pop()
+            for name in _LISTS:
+                if getattr(self.scope, name) is _NONE:
+                    setattr(self.scope, name, [])
+            read.append((other, self.expr(node)))
+        self.scope, self.stmt = saved
+        for other, expr in reversed(read):
+            other.parts = _names_in(expr)
+
+    def _compound(self, node: ast.expr, kind: type[ast.expr], *, store: bool) -> Expr:
         if kind is ast.Constant:
             const = _at(Const(), node)
             value = node.value  # type: ignore[attr-defined]
@@ -634,7 +690,11 @@ class _Extractor:
         while isinstance(chain[-1].left, ast.BinOp):
             chain.append(chain[-1].left)
         left = self.expr(chain[-1].left)
-        for part in reversed(chain):
+        for number, part in enumerate(reversed(chain), 1):
+            if number % _DEEPEST == 0:
+                cut = _at(Other(), part.left)
+                cut.parts = _names_in(left)
+                left = cut
             bin_op = _at(Bin(), part)
             bin_op.op = type(part.op).__name__
             bin_op.left = left
@@ -711,6 +771,19 @@ class _Extractor:
 _ROWS: list[int] = []
 #: What is empty in most scopes and blocks, and never changed once they are read.
 _NONE: list[Any] = []
+
+
+def _names_in(expr: Expr) -> list[Expr]:
+    """The names, dotted ones whole, that are somewhere in an expression."""
+    found: list[Expr] = []
+    stack = [expr]
+    while stack:
+        current = stack.pop()
+        if dotted(current) is not None:
+            found.append(current)
+        else:
+            stack += reversed(children(current))
+    return found
 
 
 def _at(new: NodeT, node: Any) -> NodeT:

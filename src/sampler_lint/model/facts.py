@@ -678,6 +678,34 @@ class ModuleFacts(Scope):
         return known
 
 
+class PartOfFacts(ModuleFacts):
+    """The facts of one file with fewer functions, classes and calls."""
+
+    __slots__ = ("whole",)
+    whole: ModuleFacts
+
+    def __init__(
+        self,
+        whole: ModuleFacts,
+        functions: list[Function],
+        classes: list[Class],
+        calls: list[Call],
+    ) -> None:
+        for cls in type(whole).__mro__:
+            for slot in getattr(cls, "__slots__", ()):
+                if hasattr(whole, slot) and not slot.startswith("_"):
+                    setattr(self, slot, getattr(whole, slot))
+        self.whole, self.memo = whole, {}
+        self.functions, self.classes, self.all_calls = functions, classes, calls
+
+    @property
+    def scopes(self) -> Iterator[Scope]:
+        """The module itself, of which it is a part, and what is left in it."""
+        yield self.whole
+        yield from self.functions
+        yield from self.classes
+
+
 # --------------------------------------------------------------------------- walking
 
 

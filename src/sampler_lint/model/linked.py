@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -32,7 +32,7 @@ from sampler_lint.model.facts import (
     last_name,
 )
 from sampler_lint.model.flow import Flow, Lit, Obj, Unknown, Value, self_class
-from sampler_lint.model.project import Module, Project, names_meant
+from sampler_lint.model.project import Module, Project, names_meant, without
 from sampler_lint.model.requirements import Range, Requirements
 
 if TYPE_CHECKING:
@@ -80,8 +80,15 @@ class Model:
         project: Project,
         requirements: Requirements | None = None,
         declared: Declared | None = None,
+        hidden: Collection[Node] = (),
     ) -> None:
+        """Link the files of ``project``.
+
+        Calls, functions, classes and files that are ``hidden`` are not among those to look at,
+        though what they do is known as before.
+        """
         self.project = project
+        self._modules = without(project.candidates, hidden) if hidden else project.candidates
         self.requirements = requirements or Requirements(project)
         self.flow = Flow(project, declared)
         self.memo: dict[object, Any] = {}
@@ -99,7 +106,7 @@ class Model:
     @property
     def modules(self) -> list[Module]:
         """The files that say a sampler word."""
-        return self.project.candidates
+        return self._modules
 
     def module_of(self, scope: Scope) -> Module:
         """The file a scope is in."""

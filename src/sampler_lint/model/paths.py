@@ -49,7 +49,18 @@ from sampler_lint.model.facts import (
     statements,
     walk,
 )
-from sampler_lint.model.flow import MISSING, ExtObj, Lit, Unknown, Value, passed
+from sampler_lint.model.flow import (
+    MISSING,
+    Ext,
+    ExtObj,
+    Lit,
+    Pack,
+    Table,
+    Unknown,
+    Value,
+    View,
+    passed,
+)
 from sampler_lint.model.linked import Model
 
 _MOST_STATES = 600
@@ -69,7 +80,7 @@ class Sym:
     origin: Expr | None = None
     """The expression that made the value."""
     param: str | None = None
-    """The parameter it still is."""
+    """The parameter, or the name from outside of the tree, that it still is."""
 
 
 @dataclass(slots=True)
@@ -110,9 +121,19 @@ class Way:
     """The call of the function that this way begins with."""
 
 
-def ways(model: Model, call: Call, exprs: Sequence[Expr]) -> list[Way] | None:
-    """Every way to ``call``, whoever calls its function; None if there are too many."""
-    return _Run(model, call, exprs).ways({}, None)
+def ways(
+    model: Model, call: Call, exprs: Sequence[Expr], *, settled: bool = True
+) -> list[Way] | None:
+    """Every way to ``call``, whoever calls its function; None if there are too many.
+
+    Args:
+        model: the linked model.
+        call: where the ways end.
+        exprs: what is asked for there.
+        settled: whether a literal that is kept elsewhere (a constant, an attribute's default)
+            counts as the value; else somebody may set another before the program runs.
+    """
+    return _Run(model, call, exprs, settled=settled).ways({}, None)
 
 
 def ways_by_caller(
@@ -161,8 +182,11 @@ def literal(const: Const) -> Sym:
 class _Run:
     """The abstract run of one function up to one call."""
 
-    def __init__(self, model: Model, call: Call, exprs: Sequence[Expr]) -> None:
+    def __init__(
+        self, model: Model, call: Call, exprs: Sequence[Expr], *, settled: bool = True
+    ) -> None:
         self.model = model
+        self.settled = settled
         self.call = call
         self.exprs = exprs
         self.scope: Scope = call.scope
@@ -192,7 +216,7 @@ class _Run:
                 for after, values in self._all(self.exprs, state):
                     out.append(Way(tuple(after.refined(value) for value in values), through))
             return out
-        except _TooManyError:
+        except (_TooManyError, RecursionError):
             return None
 
     def _all(self, exprs: Sequence[Expr], state: State) -> Iterator[tuple[State, list[Sym]]]:
@@ -252,6 +276,7 @@ class _Run:
             if _holds(expr, self.call):
                 self.hits += self._reach(expr, state)
                 return
+        self.hits.append(state)  # it stands so deep that it is an expression of its own
 
     def _reach(self, expr: Expr, state: State) -> Iterator[State]:
         """The states in which the call inside ``expr`` is evaluated."""
@@ -431,9 +456,12 @@ class _Run:
             if param is not None:
                 return [Sym(key, origin=expr, param=expr.id)]
         values = self.model.flow.values(expr)
+        if values and all(isinstance(value, Ext) for value in values):
+            return [Sym(key, origin=expr, param=dotted(expr))]
         kinds: dict[tuple[bool | None, bool | None, tuple[Any, ...]], None] = {}
         for value in values:
-            kinds[_known_of(value)] = None
+            is_open = isinstance(value, Lit) and not self.settled
+            kinds[(None, None, ()) if is_open else _known_of(value)] = None
         if not kinds:
             kinds[(None, None, ())] = None
         if len(kinds) > 1 and isinstance(expr, Call) and _is_told(expr):
@@ -553,9 +581,10 @@ def _known_of(value: Value) -> tuple[bool | None, bool | None, tuple[Any, ...]]:
         # What a class builds is an object; what a function gives may be anything.
         made = value.dotted.rpartition(".")[2][:1].isupper()
         return (False if made else None), (True if made else None), ()
-    if isinstance(value, Unknown):
+    if isinstance(value, (Unknown, Ext)):
+        # What a name outside of the tree holds is chosen there, or by who starts the program.
         return None, None, ()
-    return False, True, ()
+    return False, (None if isinstance(value, (Pack, Table, View)) else True), ()
 
 
 def _is_told(call: Call) -> bool:

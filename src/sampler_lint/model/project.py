@@ -6,11 +6,12 @@ it. Nothing is imported or run, and nothing outside the tree is read.
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -31,6 +32,7 @@ from sampler_lint.model.facts import (
     ModuleFacts,
     Name,
     Node,
+    PartOfFacts,
     Scope,
     Store,
     last_name,
@@ -152,6 +154,27 @@ class Module:
 
     def __repr__(self) -> str:
         return f"<Module {self.name}>"
+
+
+def without(modules: Iterable[Module], hidden: Collection[Node]) -> list[Module]:
+    """The files with those calls, functions and classes that are not hidden, nor in what is."""
+
+    def is_hidden(scope: Scope | None) -> bool:
+        while scope is not None and scope not in hidden:
+            scope = scope.outer
+        return scope is not None
+
+    parts = []
+    for module in modules:
+        facts = module.facts
+        if facts not in hidden:
+            calls = [c for c in facts.all_calls if c not in hidden and not is_hidden(c.scope)]
+            functions = [function for function in facts.functions if not is_hidden(function)]
+            classes = [cls for cls in facts.classes if not is_hidden(cls)]
+            part = copy.copy(module)
+            part.facts = PartOfFacts(facts, functions, classes, calls)
+            parts.append(part)
+    return parts
 
 
 class Project:

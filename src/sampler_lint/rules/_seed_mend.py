@@ -11,7 +11,7 @@ from sampler_lint.model.facts import Bin, Call, Class, Const, Expr, Function, Na
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 from sampler_lint.model.seed_names import Seed, in_scope
-from sampler_lint.rules._mend import add_keyword
+from sampler_lint.rules._mend import add_keyword, is_library
 from sampler_lint.rules._region import Planned, Region, offsets, replacement
 from sampler_lint.source import SourceFile
 
@@ -35,22 +35,75 @@ def seed_edit(
 
 
 def pass_in(
-    model: Model, calls: Iterable[Call], keyword: str, *, spelling: str | None = None
+    model: Model,
+    calls: Iterable[Call],
+    keyword: str,
+    *,
+    spelling: str | None = None,
+    untyped: bool = False,
+    known: dict[Function, list[Edit | Planned] | None] | None = None,
 ) -> tuple[list[Edit | Planned], bool]:
-    """The edits that pass the program's seed in ``calls``, and whether all of them could be."""
+    """The edits that pass the program's seed in ``calls``, and whether all certainly get an int.
+
+    A function that calls without a seed gets a parameter of its own, if all of its callers in
+    turn have a seed to pass. ``untyped``: whether a seed that may be no int is passed, too.
+    ``known`` are the functions that were asked before.
+    """
+    known = {} if known is None else known
     edits: list[Edit | Planned] = []
     everywhere = True
     for call in calls:
         module = model.module_of(call.scope)
         seed = in_scope(model, module, call.scope, call)
-        if seed is None or call.has_double_star or seed.is_number is None:
-            everywhere = False
+        is_wrong = call.has_double_star or (
+            spelling is not None and last_name(call.func) != spelling
+        )
+        if seed is not None and not is_wrong and (untyped or seed.is_number is not None):
+            edits.append(seed_edit(module, call, keyword, None, spelled(seed)))
+            everywhere = everywhere and seed.is_number is not None
             continue
-        if spelling is not None and last_name(call.func) != spelling:
+        through = None
+        if seed is None and not is_wrong and isinstance(call.scope, Function):
+            through = _through(model, call.scope, known)
+        if through is None:
             everywhere = False
-            continue
-        edits.append(seed_edit(module, call, keyword, None, spelled(seed)))
+        else:
+            edits += [seed_edit(module, call, keyword, None, "seed"), *through]
     return edits, everywhere
+
+
+def _through(
+    model: Model, function: Function, known: dict[Function, list[Edit | Planned] | None]
+) -> list[Edit | Planned] | None:
+    """The edits that give a function the seed that all of its callers have; None if not all do."""
+    if function not in known:
+        known[function] = None  # what calls itself has no other caller then
+        module = model.module_of(function)
+        calls = model.flow.callers(function)
+        if can_take_seed(function) and calls and not is_library(module, function):
+            passed, everywhere = pass_in(
+                model, calls, "seed", spelling=called(function), known=known
+            )
+            if everywhere:
+                own = [parameter_edit(module, function, "0"), docstring_edit(module, function)]
+                known[function] = [*own, *passed]
+    return known[function]
+
+
+def can_take_seed(function: Function) -> bool:
+    """A plain function or a constructor: a method's signature may be somebody else's contract."""
+    return (
+        (function.cls is None or (function.name == "__init__" and bool(function.params)))
+        and function.define is not None
+        and function.param("seed") is None
+        and "seed" not in function.bindings
+        and not function.decorators
+    )
+
+
+def called(function: Function) -> str:
+    """The name by which the function is called: of a constructor, the class's."""
+    return function.cls.name if function.cls is not None else function.name
 
 
 def parameter_edit(module: Module, function: Function, default: str) -> Planned:
@@ -79,20 +132,23 @@ def _parameter_edit(module: Module, function: Function, default: str) -> Edit:
         indent = _alone_on_line(source, stars)
         gap = " " if indent is None else own_line[1:].format(indent)
         return Edit(source.path, stars, stars, f"{text},{gap}")
-    last = function.params[-1]
-    last_node = next(
-        param
-        for param in (*parameters.params, *parameters.kwonly_params, parameters.star_arg)
-        if isinstance(param, cst.Param) and param.name.value == last.name
-    )
-    part = last_node.default or last_node.annotation or last_node.name
-    end = region.span(part)[1]
-    if isinstance(part, cst.Annotation):
-        end = region.span(part.annotation)[1]
-    indent = _alone_on_line(source, region.span(last_node.name)[0])
+    slash = parameters.posonly_ind
+    if function.params[-1].kind == "positional_only" and isinstance(slash, cst.ParamSlash):
+        # What stands before the slash cannot be given by its name.
+        start = region.span(slash)[0]
+        end, comma = start + 1, slash.comma
+    else:
+        star = [parameters.star_arg] if isinstance(parameters.star_arg, cst.Param) else []
+        last = [*parameters.params, *star, *parameters.kwonly_params][-1]
+        part = last.default or last.annotation or last.name
+        if isinstance(part, cst.Annotation):
+            part = part.annotation
+        start, end = region.span(last.name)[0], region.span(part)[1]
+        comma = last.comma
+    indent = _alone_on_line(source, start)
     if indent is None:
         return Edit(source.path, end, end, f", {text}")
-    if isinstance(last_node.comma, cst.Comma):
+    if isinstance(comma, cst.Comma):
         at = source.text.index(",", end) + 1
         return Edit(source.path, at, at, f"{own_line[1:].format(indent)}{text},")
     return Edit(source.path, end, end, f"{own_line.format(indent)}{text}")

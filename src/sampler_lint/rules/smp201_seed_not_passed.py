@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
@@ -44,6 +44,8 @@ from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import fix, is_library, text_of
 from sampler_lint.rules._region import Planned, insert_lines, line_indent
 from sampler_lint.rules._seed_mend import (
+    called,
+    can_take_seed,
     docstring_edit,
     generator_edits,
     parameter_edit,
@@ -64,9 +66,9 @@ class SeedNotPassed(Rule):
         literal seed or none, in a program that seeds its generators from a setting
         (`torch.manual_seed(args.seed)`, `seed_everything(cfg.seed)`...). A sampler of the tree
         with a `seed` parameter of its own counts too, and a factory whose `seed` cannot reach
-        the sampler it builds. Silent with `shuffle=False`, for samplers of validation and test
-        data, in tests, and where the seed is set later or enters through `set_epoch` or through
-        the data (`shuffle_dataset(data, args.seed)`).
+        the sampler it builds, or that no call passes. Silent with `shuffle=False`, for samplers
+        of validation and test data, in tests, and where the seed is set later or enters through
+        `set_epoch` or through the data (`shuffle_dataset(data, args.seed)`).
 
     Why is this bad?
         `DistributedSampler` shuffles with a generator of its own, seeded with `seed + epoch`;
@@ -75,10 +77,10 @@ class SeedNotPassed(Rule):
 
     Fix safety:
         Safe where the seed is in scope, is an int and is the same on every rank, and where a
-        factory gets a new parameter `seed: int = 0` that every call in the tree passes (a
-        generator of the same factory, with a literal seed, gets it added). Unsafe
-        where the seed's type is not known, and in library code, where the new parameter only
-        makes the seed settable.
+        factory gets a new parameter `seed: int = 0` that every call in the tree passes, through
+        the functions between (a generator of the same factory, with a literal seed, gets it
+        added). Unsafe where the seed's type is not known, and where only some calls have a seed
+        to pass. Only shown where none has: nothing would change then.
 
     How it is proved:
         Invariant `seed-matters`: two runs with different seeds give one order before the fix
@@ -114,7 +116,7 @@ class SeedNotPassed(Rule):
                 continue
             if _evaluates(model, sampler, module) or _reads_seeded_order(model, sampler):
                 continue
-            source = _source(model, module, site)
+            source = _source(model, module, site, is_passed_on=bool(fixed.unpassed))
             if source is None or _seeded_later(model, module, sampler):
                 continue
             if launches(model).is_dead(site.scope):
@@ -132,10 +134,13 @@ class _Source(NamedTuple):
     why: Related
 
 
-def _source(model: Model, module: Module, site: Call) -> _Source | None:
-    """What seeds the program; the ``seed`` of the factory itself stands nearer than other files."""
+def _source(model: Model, module: Module, site: Call, *, is_passed_on: bool) -> _Source | None:
+    """What seeds the program; the ``seed`` of the factory itself stands nearer than other files.
+
+    Unless the factory passes it on.
+    """
     source = seeding(model, module, site)
-    if source is None or source.module is not module:
+    if not is_passed_on and (source is None or source.module is not module):
         own = _own_seed(model, module, site.scope, is_seeded=source is not None)
         if own is not None:
             return own
@@ -207,6 +212,15 @@ def _unheard(model: Model, sampler: Obj) -> Suspect | None:
     return Suspect(module, site, message, why=why)
 
 
+class _Unpassed(NamedTuple):
+    """A function of the tree with a seed, and its calls, none of which passes one."""
+
+    function: Function
+    parameter: str
+    default: int
+    calls: tuple[Call, ...]
+
+
 class _Fixed(NamedTuple):
     """The seed a sampler keeps: the parameter it takes it by, and the literal it gets."""
 
@@ -215,6 +229,8 @@ class _Fixed(NamedTuple):
     value: str
     takes_none: bool = False
     """Whether None is the parameter's own default."""
+    unpassed: tuple[_Unpassed, ...] = ()
+    """The factories whose default it is, as no call in the tree passes another."""
 
 
 def _fixed_seed(model: Model, sampler: Obj) -> _Fixed | None:
@@ -239,7 +255,60 @@ def _fixed_seed(model: Model, sampler: Obj) -> _Fixed | None:
     if isinstance(given, Const) and isinstance(given.value, int):
         return _Fixed(parameter, given, f"the literal seed {given.value}")
     value = _constant(given)
-    return _Fixed(parameter, given, f"the constant seed {value}") if value is not None else None
+    if value is not None:
+        return _Fixed(parameter, given, f"the constant seed {value}")
+    unpassed = _unpassed(model, given, frozenset())
+    if unpassed:
+        told = f"the default seed {unpassed[0].default}"
+        return _Fixed(parameter, given, told, unpassed=tuple(unpassed))
+    return None
+
+
+def _unpassed(model: Model, given: Expr, asked: frozenset[Function]) -> list[_Unpassed]:
+    """Where the value comes from, if it is only ever the default of parameters."""
+    if not isinstance(given, Name) or not isinstance(given.scope, Function):
+        return []
+    function, name = given.scope, given.id
+    param = function.param(name)
+    callers = model.flow.callers(function)
+    if (
+        param is None
+        or function in asked
+        or len(function.bindings[name]) > 1
+        or not callers
+        or function.decorators
+        or is_library(model.module_of(function), function)
+        or _is_handed_on(model, called(function))
+    ):
+        return []
+    bound = function.cls is not None and not function.is_static
+    found: list[_Unpassed] = []
+    missing: list[Call] = []
+    for caller in callers:
+        value = passed(function, param, caller, is_bound=bound)
+        if value is MISSING:
+            missing.append(caller)
+            continue
+        above = _unpassed(model, value, asked | {function}) if isinstance(value, Expr) else []
+        if not above:
+            return []
+        found += above
+    if missing:
+        default = param.default.value if isinstance(param.default, Const) else None
+        if not isinstance(default, int) or isinstance(default, bool):
+            return []
+        found.append(_Unpassed(function, name, default, tuple(missing)))
+    return found
+
+
+def _is_handed_on(model: Model, name: str) -> bool:
+    """Whether a function of that name is passed to something that may call it."""
+    return any(
+        last_name(arg.value) == name
+        for module in model.modules
+        for call in module.facts.all_calls
+        for arg in call.args
+    )
 
 
 def _constant(expr: Expr) -> int | None:
@@ -458,8 +527,12 @@ def _suspect(
         f"`{sampler.name}` shuffles with {fixed.value} whatever `{source.setting}` is: "
         f"{source.reason}, so every seed reads the same order"
     )
-    seed = in_scope(model, module, site.scope, site)
-    if seed is not None:
+    seed = in_scope(model, module, site.scope, site) if not fixed.unpassed else None
+    if fixed.unpassed:
+        first = fixed.unpassed[0]
+        message += f"; no call of `{called(first.function)}` passes `{first.parameter}`: pass it"
+        mend = lambda: _pass_where_missing(model, module, fixed.unpassed)  # noqa: E731
+    elif seed is not None:
         message += f"; pass `{keyword}={seed.code}`"
         mend = lambda: _pass_seed(module, site, fixed, seed)  # noqa: E731
     else:
@@ -469,8 +542,8 @@ def _suspect(
             code = f"{kept.init.params[0].name}.{kept.attribute}"
             message += f"; keep the seed as `{code}` in `__init__` and pass `{keyword}={code}`"
             mend = lambda: _keep_seed(module, site, fixed, kept)  # noqa: E731
-        elif function is not None and _can_take_parameter(function):
-            message += f"; give `{_called(function)}` a `seed` parameter and pass it on"
+        elif function is not None and can_take_seed(function):
+            message += f"; give `{called(function)}` a `seed` parameter and pass it on"
             mend = lambda: _add_parameter(model, module, function, site, fixed)  # noqa: E731
         else:
             message += f"; pass the program's seed as `{keyword}=`"
@@ -506,22 +579,6 @@ def _as_taken(seed: Seed, fixed: _Fixed, code: str) -> str:
     return code if fixed.takes_none else spelled(Seed(code, seed.is_number))
 
 
-def _can_take_parameter(function: Function) -> bool:
-    """A plain function or a constructor: a method's signature may be somebody else's contract."""
-    return (
-        (function.cls is None or (function.name == "__init__" and bool(function.params)))
-        and function.define is not None
-        and function.param("seed") is None
-        and "seed" not in function.bindings
-        and not function.decorators
-    )
-
-
-def _called(function: Function) -> str:
-    """The name by which the function is called: of a constructor, the class's."""
-    return function.cls.name if function.cls is not None else function.name
-
-
 def _add_parameter(
     model: Model, module: Module, function: Function, site: Call, fixed: _Fixed
 ) -> Fix | None:
@@ -538,16 +595,32 @@ def _add_parameter(
     calls = [
         call
         for call in model.flow.callers(function)
-        if last_name(call.func) == _called(function) and _shuffles_through(model, site, call)
+        if last_name(call.func) == called(function) and _shuffles_through(model, site, call)
     ]
-    passed, everywhere = pass_in(model, calls, "seed")
-    safe = bool(calls) and everywhere and not is_library(module, function)
-    return fix(
-        f"Give `{_called(function)}` a `seed` parameter",
-        Applicability.SAFE if safe else Applicability.UNSAFE,
-        [*edits, *passed],
-        source,
-    )
+    passed, everywhere = pass_in(model, calls, "seed", untyped=True)
+    if not passed:
+        applicability = Applicability.DISPLAY  # as long as nobody passes it, nothing changes
+    elif everywhere and not is_library(module, function):
+        applicability = Applicability.SAFE
+    else:
+        applicability = Applicability.UNSAFE
+    message = f"Give `{called(function)}` a `seed` parameter"
+    return fix(message, applicability, [*edits, *passed], source)
+
+
+def _pass_where_missing(model: Model, module: Module, unpassed: Sequence[_Unpassed]) -> Fix | None:
+    """Pass the program's seed in every call of factories that take one."""
+    edits: list[Edit | Planned] = []
+    everywhere = True
+    for one in unpassed:
+        passed, all_of_it = pass_in(model, one.calls, one.parameter, untyped=True)
+        edits += passed
+        everywhere = everywhere and all_of_it
+    if not edits:
+        return None
+    applicability = Applicability.SAFE if everywhere else Applicability.UNSAFE
+    names = ", ".join(f"`{called(one.function)}`" for one in unpassed)
+    return fix(f"Pass the seed to {names}", applicability, edits, module.source)
 
 
 def _shuffles_through(model: Model, site: Call, call: Call) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
@@ -50,9 +50,11 @@ class LoaderArgumentConflict(Rule):
         runs with several processes, or when a user first sets the option.
 
     Fix safety:
-        Safe where the program could only raise before: the refused literal is dropped, or
-        `shuffle=True` becomes `shuffle=sampler is None` where there may be no sampler. Unsafe
-        where an option of the user would be ignored from now on, or a test is turned round.
+        Safe where the program could only raise before: the refused literal is dropped where a
+        sampler is always given, and `shuffle=True` becomes `shuffle=sampler is None` where there
+        may be none. A setting (an option, an entry or attribute, a constant) that decides counts
+        as one that somebody may choose otherwise, whatever it is by default. Unsafe where an
+        option of the user would be ignored from now on, or a test is turned round.
 
     How it is proved:
         Invariant `runs`: on two gloo ranks the program stops with the `ValueError` before the
@@ -226,6 +228,8 @@ class _Verdict(NamedTuple):
     kind: str
     """``always``, ``sometimes`` (the first one may be absent), ``pointless`` or ``parameter``."""
     through: Call | None = None
+    is_falsy: bool = False
+    """Whether the first one may be false without being None, so that torch still takes it."""
     varies: bool = False
     """Whether it is the second one that makes the difference."""
 
@@ -238,6 +242,11 @@ def _check(
         return None
     found = ways(model, call, [first, second])
     verdict = _judge(found, pair, second) if found else None
+    if verdict is not None and (verdict.kind == "always" or verdict.varies):
+        # What is set in one place is easily set to something else: then the first one is absent.
+        found = ways(model, call, [first], settled=False)
+        if not (found and all(pair.first_given(way.values[0]) for way in found)):
+            verdict = _Verdict("sometimes", is_falsy=_may_be_falsy(found))
     if verdict is None:
         for caller, of_caller in ways_by_caller(model, call, [first, second]):
             if _meet(of_caller, pair):
@@ -259,7 +268,8 @@ def _judge(found: Sequence[Way], pair: _Pair, second: Expr) -> _Verdict | None:
     if _meet(found, pair):
         certain = all(state == (True, True) for state in states)
         varies = all(state[0] for state in states)
-        return _Verdict("always" if certain else "sometimes", varies=varies)
+        kind = "always" if certain else "sometimes"
+        return _Verdict(kind, is_falsy=_may_be_falsy(found), varies=varies)
     if isinstance(second, Const):
         if pair.first == "batch_size":
             return None
@@ -272,6 +282,12 @@ def _judge(found: Sequence[Way], pair: _Pair, second: Expr) -> _Verdict | None:
     if refused and len(refused) + len(accepted) == len(states):
         return _Verdict("pointless")
     return None
+
+
+def _may_be_falsy(found: Iterable[Way] | None) -> bool:
+    """Whether the first argument may be false on some way without being None."""
+    firsts = [way.values[0] for way in found or ()]
+    return any(first.truth is False and not first.none for first in firsts)
 
 
 def _meet(found: Sequence[Way], pair: _Pair) -> bool:
@@ -406,7 +422,7 @@ def _turned(first: Expr, second: Expr) -> Compare | None:
 def _mend(
     module: Module, call: Call, first: Expr, second: Expr, pair: _Pair, verdict: _Verdict
 ) -> Fix | None:
-    if pair.second == "sampler" or pair.first == "batch_size":
+    if pair.second == "sampler" or pair.first == "batch_size" or verdict.is_falsy:
         return None  # which of the two was meant is for a person to say
     arg = next((arg for arg in call.args if arg.value is second), None)
     if arg is None or verdict.through is not None:

@@ -35,6 +35,7 @@ from sampler_lint.harness.world import (
     dump_stacks,
     hung_rank,
     recorded_environment,
+    startable,
 )
 from sampler_lint.harness.zygote import HarnessError
 
@@ -167,7 +168,11 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
-            list(argv), cwd=cwd, env=environment, stdout=stdout, start_new_session=True
+            startable(argv, environment),
+            cwd=cwd,
+            env=environment,
+            stdout=stdout,
+            start_new_session=True,
         )
     except OSError as error:
         raise HarnessError(f"{argv[0]} cannot be started: {error.strerror or error}") from error

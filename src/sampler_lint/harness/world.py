@@ -227,7 +227,19 @@ def supervised(
 def _spawned(
     argv: Sequence[str], cwd: str, environment: Mapping[str, str]
 ) -> Iterator[supervise.Child]:
-    """The command as a supervised child, in a session of its own."""
+    """The command as a supervised child, in a session of its own; nothing of it stays."""
+    with supervise.adopting() as others:
+        try:
+            with _piped(argv, cwd, environment) as child:
+                yield child
+        finally:
+            supervise.kill_orphans(others)
+
+
+@contextlib.contextmanager
+def _piped(
+    argv: Sequence[str], cwd: str, environment: Mapping[str, str]
+) -> Iterator[supervise.Child]:
     out, err = os.pipe(), os.pipe()
     try:
         process = subprocess.Popen(

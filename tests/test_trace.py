@@ -791,4 +791,6 @@ def test_wrong_calls(tmp_path):
         (("--", "false"), "failed (exit status 1) before any loader was read"),
     ]
     for arguments, words in cases:
-        assert words in trace(*arguments, cwd=tmp_path, status=2)
+        told = trace(*arguments, cwd=tmp_path, status=2)
+        assert words in told
+        assert "Nothing wrong was seen" not in told

@@ -230,6 +230,13 @@ def test_parses_compiles_quietly_and_runs_nothing() -> None:
             assert not parses(broken)
 
 
+def test_parses_what_a_newer_python_does() -> None:
+    newer = 'type X = int\ndef f[T](d: T):\n    return f"{d["a"]}"\n'
+    assert parses(newer)
+    assert not parses(newer + "x = ")
+    assert not parses(newer + "return 1\n")
+
+
 # write_whole
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import os
 import re
@@ -145,13 +144,17 @@ def moved(start: int, end: int, edits: Sequence[Edit]) -> tuple[int, int]:
 
 
 def parses(text: str) -> bool:
-    """Whether Python compiles ``text``; nothing is run, no warning is shown."""
+    """Whether Python compiles ``text``; nothing is run, no warning is shown.
+
+    Syntax that is newer than the running Python is parsed by libcst, and the rest compiled.
+    """
+    from sampler_lint.model.extract import FactsError, parse
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            tree = ast.parse(text)
-            compile(tree, "<fixed>", "exec", dont_inherit=True)
-        except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
+            compile(parse(text), "<fixed>", "exec", dont_inherit=True)
+        except (FactsError, SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
             return False
     return True
 

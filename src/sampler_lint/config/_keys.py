@@ -124,7 +124,7 @@ def _version(value: Any) -> str:
 
 
 def _path(value: Any) -> str:
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not value or "\0" in value:
         raise RefusedError("must be a path")
     return value
 

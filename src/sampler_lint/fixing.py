@@ -179,7 +179,8 @@ def write_whole(path: str, data: bytes, *, expect: bytes | None) -> None:
     """Replace the content of an existing file, so that it is at any moment wholly old or new.
 
     The file that a link leads to is written, and the link stays. Mode and, if permitted,
-    ownership are kept. Another hard link to the file keeps the old content.
+    ownership, access control list and extended attributes are kept. Another hard link to the file
+    keeps the old content.
 
     Args:
         path: the file.
@@ -271,5 +272,23 @@ def _copy_owner_and_mode(source: str, target: str) -> None:
     if hasattr(os, "chown"):
         with contextlib.suppress(PermissionError):
             os.chown(target, status.st_uid, status.st_gid)
+    _copy_attributes(source, target)
     # After chown, which clears the set-id bits.
     os.chmod(target, stat.S_IMODE(status.st_mode))
+
+
+def _copy_attributes(source: str, target: str) -> None:
+    """Give ``target`` the extended attributes of ``source``, and no others, where that is allowed.
+
+    On Linux the access control list is one of them (acl(5)); a new file has that of its folder.
+    """
+    if not hasattr(os, "listxattr"):
+        return
+    with contextlib.suppress(OSError):
+        wanted = os.listxattr(source)
+        for name in {*wanted, *os.listxattr(target)}:
+            with contextlib.suppress(OSError):
+                if name in wanted:
+                    os.setxattr(target, name, os.getxattr(source, name))
+                else:
+                    os.removexattr(target, name)

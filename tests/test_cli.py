@@ -584,6 +584,16 @@ def test_output_that_cannot_be_written(project, arguments):
         assert subprocess.run(command, stdout=full, stderr=full, check=False).returncode == 2
 
 
+@pytest.mark.skipif(os.name != "posix", reason="a folder that is in use stays there")
+def test_a_working_directory_that_is_gone(tmp_path, monkeypatch, capsys):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main([]) == 2
+    assert capsys.readouterr().err == "error: the working directory is not there any more\n"
+
+
 @pytest.mark.skipif(os.name != "posix", reason="pipes work otherwise there")
 def test_a_reader_that_stops_early(project):
     for number in range(60):

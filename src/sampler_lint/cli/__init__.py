@@ -57,6 +57,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         if error.filename is not None:
             raise
+        if isinstance(error, FileNotFoundError):
+            complain("the working directory is not there any more")
+            return FAILED
         # Of those that no file is to blame for, what remains is that nobody takes our output.
         _drop_unwritten(sys.stdout)
         if isinstance(error, BrokenPipeError):  # the reader (``| head``) has seen enough

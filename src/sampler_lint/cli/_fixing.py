@@ -126,13 +126,14 @@ def mend(
 def _tell_patch(arguments: argparse.Namespace, changed: Mapping[str, tuple[bytes, bytes]]) -> None:
     """Print a patch: for a program that applies it byte by byte, for people as they may see it.
 
-    Whoever asks for colours means people, too: git applies no coloured patch.
+    Only ``--color always`` says that people will see what does not go to a terminal; CI sets
+    ``FORCE_COLOR`` for all programs, and git applies no coloured patch.
     """
     from sampler_lint.reporters.diff import shown, unified_diff
 
     patches = [unified_diff(path, *change) for path, change in sorted(changed.items())]
-    color = wants_color(arguments.color, sys.stdout)
-    if color or sys.stdout.isatty():
+    if arguments.color == "always" or sys.stdout.isatty():
+        color = wants_color(arguments.color, sys.stdout)
         sys.stdout.write("".join(shown(patch, color=color) for patch in patches))
     else:
         write_bytes(b"".join(patches))

@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "config": {"options", "rules", "reporters", "model", "roots", "source"},
     "discovery": {"timings", "gitignore", "roots", "findings"},
     "suppressions": {"source", "findings"},
-    "fixing": {"source", "findings"},
+    "fixing": {"source", "findings", "model"},
     "unfinished": {"fixing", "cache", "source", "findings"},
     "rounds": {"unfinished", "fixing", "source", "findings"},
     "fingerprints": {"source", "findings"},

@@ -348,7 +348,12 @@ def test_tool_may_be_anything(buggy):
 
 def test_fix(buggy, capsys):
     assert main(["--fix"]) == 0
-    assert capsys.readouterr() == ("Fixed 1 finding in 1 file; none left.\n", "")
+    assert capsys.readouterr() == (
+        "train.py:39:13: SMP101 fixed: Call `set_epoch` on "
+        "`train_loader.batch_sampler.sampler`\n"
+        "Fixed 1 finding in 1 file; none left.\n",
+        "",
+    )
     assert (buggy / "train.py").read_bytes() == FIXED
     assert main(["--fix"]) == 0
     assert capsys.readouterr().out == "All clear: 1 file checked.\n"
@@ -383,7 +388,8 @@ def test_a_fix_that_cannot_be_written(buggy, capsys):
     ],
     ids=["plain", "crlf", "bom", "no-newline-at-end", "latin-1-form-feed"],
 )
-def test_diff_is_what_fix_does(project, change):
+def test_diff_is_what_fix_does(project, change, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as CI does for all programs
     patches(project / "train.py", change)
 
 
@@ -399,7 +405,9 @@ def patches(path, change):
     subprocess.run(["git", "init", "-q"], check=True)
     result = run("--diff", path.name)
     assert result.returncode == 1
-    assert result.stderr == b"Would fix 1 finding in 1 file; none left.\n"
+    line, summary = result.stderr.splitlines()
+    assert b":13: SMP101 would be fixed: Call `set_epoch` on" in line
+    assert summary == b"Would fix 1 finding in 1 file; none left."
     assert path.read_bytes() == before
 
     apply = ["git", "-c", "core.autocrlf=false", "apply", "--whitespace=nowarn", "-"]
@@ -410,6 +418,39 @@ def patches(path, change):
     path.write_bytes(before)
     assert run("--fix", path.name).returncode == 0
     assert path.read_bytes() == patched
+
+
+COLORED = re.compile("\x1b\\[(?:1|31|32|36)m(.*)\x1b\\[0m")
+
+
+@pytest.mark.parametrize(
+    ("on_terminal", "arguments", "environment", "colored"),
+    [
+        (True, [], {}, True),
+        (True, ["--color", "never"], {}, False),
+        (True, [], {"NO_COLOR": "1"}, False),
+        (False, ["--color", "always"], {}, True),
+    ],
+)
+def test_diff_for_people(buggy, monkeypatch, on_terminal, arguments, environment, colored):
+    """It has the colours of git, and no source line commands the terminal."""
+    evil = BAD.replace(
+        b"        model.train()", b"        model.train()\t# \x1b]0;title\x07 \r# \xff"
+    )
+    (buggy / "train.py").write_bytes(b"# coding: latin-1\n" + evil.replace(b"\n", b"\r\n"))
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    stdout = Terminal() if on_terminal else io.StringIO()
+    monkeypatch.setattr(sys, "stdout", stdout)
+    main(["--diff", *arguments])
+    lines = stdout.getvalue().splitlines()
+    assert all(COLORED.fullmatch(line) for line in lines if line[0] != " ") is colored
+    plain = [COLORED.sub(r"\1", line) for line in lines]
+    assert plain[:2] == ["--- a/train.py", "+++ b/train.py"]
+    assert "+            train_loader.batch_sampler.sampler.set_epoch(epoch)" in plain
+    assert "         model.train()\t# \\x1b]0;title\\x07 \\r# \\xff" in plain
+    assert not set("\x1b\x07\r") & set("".join(plain))
 
 
 def test_diff_of_the_last_line(project):
@@ -474,7 +515,7 @@ def test_stdin_fix_prints_the_source_and_tells_the_rest_elsewhere(buggy):
     result = run("-", "--fix", "--stdin-filename", "train.py", data=data, cwd=buggy)
     assert result.returncode == 0
     assert result.stdout == FIXED.replace(b"\n", b"\r\n")
-    assert result.stderr == b"Fixed 1 finding in 1 file; none left.\n"
+    assert result.stderr.endswith(b"Fixed 1 finding in 1 file; none left.\n")
     assert (buggy / "train.py").read_bytes() == BAD
 
 
@@ -526,6 +567,31 @@ def test_streams_that_were_closed_beforehand(project, source, status):
     (project / "train.py").write_bytes(source)
     closed = ["/bin/sh", "-c", 'exec "$0" -m sampler_lint >&- 2>&-']
     assert subprocess.run([*closed, sys.executable], check=False).returncode == status
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has such a device")
+@pytest.mark.parametrize(
+    "arguments", [[], ["--diff"], ["--output-format", "json"], ["rule"], ["--show-settings"]]
+)
+def test_output_that_cannot_be_written(project, arguments):
+    for number in range(20):
+        (project / f"train{number}.py").write_bytes(BAD)
+    with open("/dev/full", "wb") as full:
+        command = [sys.executable, "-m", "sampler_lint", *arguments]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+        assert done.stderr == b"error: the output cannot be written: No space left on device\n"
+        assert done.returncode == 2
+        assert subprocess.run(command, stdout=full, stderr=full, check=False).returncode == 2
+
+
+@pytest.mark.skipif(os.name != "posix", reason="a folder that is in use stays there")
+def test_a_working_directory_that_is_gone(tmp_path, monkeypatch, capsys):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert main([]) == 2
+    assert capsys.readouterr().err == "error: the working directory is not there any more\n"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes work otherwise there")
@@ -637,6 +703,7 @@ def test_rules_are_listed(capsys):
     ("arguments", "meant"),
     [
         (["--slect", "SMP1"], "--select"),
+        (["--exit-non-zero"], "--exit-non-zero-on-fix"),
         (["--output_format=json"], "--output-format"),
         (["rule", "--output-fromat", "json"], "--output-format"),
         (["verify", "x", "--world-sizes", "2"], "--world-size"),
@@ -651,7 +718,8 @@ def test_a_misspelt_option_names_the_one_that_was_meant(arguments, meant, capsys
 
 
 def test_other_usage_errors_name_no_option(capsys):
-    for arguments in (["--jobs", "x"], ["--xyzzy"], ["rule", "a", "b"]):
+    opposites = (["--no-fix"], ["--nofix"], ["--include=x"], ["--unselect"], ["--extend-ignore"])
+    for arguments in (["--jobs", "x"], ["--xyzzy"], ["rule", "a", "b"], *opposites):
         with pytest.raises(SystemExit):
             main(arguments)
         assert "did you mean" not in capsys.readouterr().err

@@ -19,6 +19,7 @@ from sampler_lint.rules import Rule, every_rule
 FIXTURE = Path(__file__).parent.parent / "fixtures" / "SMP101" / "torch-batch-sampler"
 BAD = (FIXTURE / "bad" / "train.py").read_bytes()
 FIXED = (FIXTURE / "fixed" / "train.py").read_bytes()
+CALL = "Call `set_epoch` on `train_loader.batch_sampler.sampler`"
 
 
 def git(*arguments: str | Path, cwd: Path) -> None:
@@ -44,9 +45,9 @@ def test_a_patch_for_each_repository(repositories, tmp_path, capsys):
     assert main(["--patch-dir", "deep/patches", *repositories]) == 1
     out, err = capsys.readouterr()
     assert out == (
-        "one/app/tools/again.py: would fix SMP101\n"
-        "one/app/train.py: would fix SMP101\n"
-        "two/app/train.py: would fix SMP101\n"
+        f"one/app/tools/again.py:39:13: SMP101 would be fixed: {CALL}\n"
+        f"one/app/train.py:39:13: SMP101 would be fixed: {CALL}\n"
+        f"two/app/train.py:39:13: SMP101 would be fixed: {CALL}\n"
         "Would fix 3 findings in 3 files; none left.\n"
     )
     assert err == "2 of 3 repositories: patch in deep/patches\n"
@@ -78,9 +79,9 @@ def test_a_repository_in_another_and_a_path_twice_count_once(repositories, tmp_p
 def test_fixing_several_repositories_in_place(repositories, tmp_path, capsys):
     assert main(["--fix", *repositories]) == 0
     assert capsys.readouterr() == (
-        "one/app/tools/again.py: fixed SMP101\n"
-        "one/app/train.py: fixed SMP101\n"
-        "two/app/train.py: fixed SMP101\n"
+        f"one/app/tools/again.py:39:13: SMP101 fixed: {CALL}\n"
+        f"one/app/train.py:39:13: SMP101 fixed: {CALL}\n"
+        f"two/app/train.py:39:13: SMP101 fixed: {CALL}\n"
         "Fixed 3 findings in 3 files; none left.\n",
         "",
     )

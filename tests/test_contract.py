@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -875,6 +876,30 @@ def test_nothing_is_left_behind(contract: Callable[..., tuple[int, str, str]]) -
     assert code == 0
     assert len(out) < 10_000
     assert not set(supervise.descendants(os.getpid())) - before
+
+
+@pytest.mark.parametrize("ends", ["", "os.kill(os.getpid(), 9)"])
+def test_a_daemon_is_not_left_behind(
+    contract: Callable[..., tuple[int, str, str]], tmp_path: Path, ends: str
+) -> None:
+    """One that a process started which has ended, in a session of its own."""
+    (tmp_path / "daemons.py").write_text(
+        textwrap.dedent(
+            f"""
+            import os, subprocess, sys
+            from samplers import Right
+            start = "import subprocess; print(subprocess.Popen(['sleep', '1000'],"
+            start += " start_new_session=True, stdout=-3, stderr=-3).pid)"
+            started = subprocess.run([sys.executable, "-c", start], capture_output=True, text=True)
+            open("daemon", "w").write(started.stdout)
+            {ends}
+            """
+        )
+    )
+    contract("daemons:Right")
+    pid = int((tmp_path / "daemon").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
 
 
 def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import stat
+import struct
 import subprocess
 import sys
 import time
@@ -230,7 +231,53 @@ def test_parses_compiles_quietly_and_runs_nothing() -> None:
             assert not parses(broken)
 
 
+def test_parses_what_a_newer_python_does() -> None:
+    newer = 'type X = int\ndef f[T](d: T):\n    return f"{d["a"]}"\n'
+    assert parses(newer)
+    assert not parses(newer + "x = ")
+    assert not parses(newer + "return 1\n")
+
+
 # write_whole
+
+
+def acl(*entries: tuple[int, int, int]) -> bytes:
+    """An access control list as Linux keeps it: tag, rights and number of each entry."""
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+ACCESS, DEFAULT = "system.posix_acl_access", "system.posix_acl_default"
+ANYBODY = 0xFFFFFFFF
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="Linux has extended attributes")
+def test_writes_keep_attributes_and_access(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared, plain = tmp_path / "shared.py", tmp_path / "plain.py"
+    for path in (shared, plain):
+        path.write_bytes(b"old")
+        path.chmod(0o640)
+    user = (2, 6, 1234)  # one more may write
+    common = [(1, 6, ANYBODY), (4, 4, ANYBODY), (16, 6, ANYBODY), (32, 0, ANYBODY)]
+    listed = acl(common[0], user, *common[1:])
+    try:
+        os.setxattr(shared, "user.origin", b"here")
+        os.setxattr(shared, ACCESS, listed)
+        os.setxattr(tmp_path, DEFAULT, listed)
+    except OSError:
+        pytest.skip("no such attributes on this file system")
+    for path in (shared, plain):
+        write_whole(str(path), b"new", expect=b"old")
+    assert os.getxattr(shared, "user.origin") == b"here"
+    assert os.getxattr(shared, ACCESS) == listed
+    assert ACCESS not in os.listxattr(plain), "that of the folder is for new files"
+    assert stat.S_IMODE(plain.stat().st_mode) == 0o640
+
+    def forbidden(*_: object) -> None:
+        raise PermissionError
+
+    for name in ("setxattr", "removexattr", "listxattr"):
+        monkeypatch.setattr(os, name, forbidden)
+        write_whole(str(shared), b"old", expect=None)
 
 
 def test_writes_keep_mode_and_link_and_leave_nothing_else(tmp_path: Path) -> None:

@@ -166,6 +166,26 @@ def test_options_of_ours(project):
     assert (done.returncode, done.stdout.count("SMP504")) == (1, len(found))
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["--select", "SMP504"],
+        ["--select", "SMP5"],
+        ["--extend-select", "SMP504"],
+        ["--select", "F,SMP504"],
+    ],
+)
+def test_a_rule_that_is_off_by_default_runs_when_flake8_is_told_to(project, asked):
+    case = REPOSITORY / "fixtures/SMP504"
+    (script,) = sorted(case.glob("*/bad/*.py"))[:1]
+    (project / "train.py").write_bytes(script.read_bytes())
+    run = [sys.executable, "-m", "flake8", "--isolated", *asked]
+    done = subprocess.run(run, capture_output=True, text=True, cwd=project, check=False)
+    assert "SMP504" in done.stdout
+    # The bare prefix asks for the plugin: the rules that are on by default.
+    assert flake8(".", cwd=project) == []
+
+
 def test_a_wrong_option_of_ours(project):
     run = [sys.executable, "-m", "flake8", "--isolated", "--sampler-lint-torch-version", "new", "."]
     done = subprocess.run(run, capture_output=True, text=True, cwd=project, check=False)

@@ -171,6 +171,95 @@ def test_a_configuration_that_leads_out_is_refused(
     assert not list((hostile.parent / "outside").glob("*.record"))
 
 
+def everything(folder: Path) -> dict[str, bytes | None]:
+    """All files below a folder, links and their targets' absence included."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in folder.rglob("*")
+    }
+
+
+@pytest.mark.parametrize(
+    ("folder", "files"),
+    [
+        ("kept", {"CACHEDIR.TAG": "link"}),
+        ("kept", {"0" * 32 + ".record": "link"}),
+        ("kept", {"0" * 32 + ".record": "fifo"}),
+        ("kept", {".gitignore": "*.log\n"}),
+        ("kept", {"poetry.lock": "", "notes.tmp": ""}),
+        (".", {"poetry.lock": "", "notes.tmp": ""}),
+        (".git/refs", {}),
+        (".git/hooks/pre-commit", {}),
+    ],
+)
+def test_a_trees_cache_dir_holds_nothing_else(
+    hostile: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    folder: str,
+    files: dict[str, str],
+) -> None:
+    from sampler_lint.cli import main
+
+    monkeypatch.chdir(hostile)
+    (hostile / ".git").mkdir(exist_ok=True)
+    (hostile / "sampler-lint.toml").write_text(f"cache-dir = {folder!r}\n")
+    for name, text in files.items():
+        path = hostile / folder / name
+        path.parent.mkdir(exist_ok=True)
+        if text == "link":
+            path.symlink_to("../../outside/made")
+        elif text == "fifo":
+            os.mkfifo(path)
+        else:
+            path.write_text(text)
+    before = everything(hostile.parent)
+    for arguments in ([], ["--clear-cache"]):
+        assert main(arguments) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"cache-dir {folder!r} " in line
+        assert line.endswith("(use --cache-dir)")
+    assert everything(hostile.parent) == before
+
+
+def test_a_cache_dir_of_the_users_choice_loses_nothing(
+    hostile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sampler_lint.cli import main
+
+    monkeypatch.chdir(hostile)
+    (hostile / "src").mkdir()
+    (hostile / "src" / "poetry.lock").write_text("")
+    (hostile / "src" / "CACHEDIR.TAG").symlink_to("../../outside/made")
+    before = everything(hostile.parent)
+    found = [main(["--cache-dir", "src"]) for _ in range(2)]
+    assert found == [1, 1], "what we write there keeps no file from being checked"
+    assert list((hostile / "src").glob("*.record"))
+    assert main(["--cache-dir", "src", "--clear-cache"]) == 0
+    assert everything(hostile.parent) == before
+
+
+@pytest.mark.parametrize("folder", ['"a\\u0000b"', f'"{"x" * 10_000}"'])
+@pytest.mark.parametrize("told", [False, True])
+def test_a_cache_dir_that_is_no_path(
+    hostile: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    folder: str,
+    told: bool,
+) -> None:
+    from sampler_lint.cli import main
+
+    monkeypatch.chdir(hostile)
+    if not told:
+        (hostile / "sampler-lint.toml").write_text(f"cache-dir = {folder}\n")
+    assert main(["--config", f"cache-dir={folder}"] if told else []) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: ")
+    assert "cache-dir" in line
+    assert len(line) < 500
+
+
 # -- what the source promises
 
 #: Part of the package that runs only when asked, and in processes of its own.

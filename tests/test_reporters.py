@@ -132,12 +132,17 @@ def test_summary(findings, more, last):
 def test_summary_of_fixes():
     two = Mended([SAFE], [(UNSAFE, "unsafe: use --unsafe-fixes"), (DISPLAY, "no fix")], 1, True)
     assert text(mended=two).endswith(
+        "train.py:1:1: SMP101 fixed: Call it\n"
         "Fixed 1 finding in 1 file; 2 left:\n"
         "  train.py:1:1: SMP101 (unsafe: use --unsafe-fixes)\n"
         "  train.py:1:1: SMP101 (no fix)\n"
     )
-    one = Mended([SAFE, SAFE], [(DISPLAY, "no fix")], 2, False)
+    edits = (*SAFE.fix.edits, Edit("data.py", 0, 0, "x"))
+    wide = dataclasses.replace(SAFE, fix=dataclasses.replace(SAFE.fix, edits=edits))
+    one = Mended([SAFE, wide], [(DISPLAY, "no fix")], 2, False)
     assert text(mended=one) == (
+        "train.py:1:1: SMP101 would be fixed: Call it\n"
+        "train.py:1:1: SMP101 would be fixed: Call it (in data.py, too)\n"
         "Would fix 2 findings in 2 files; 1 left: train.py:1:1: SMP101 (no fix)\n"
     )
 

@@ -22,6 +22,7 @@ from sampler_lint.harness.judge import judge
 from sampler_lint.harness.runs import Run
 from sampler_lint.harness.trace import trace as run_trace
 from sampler_lint.harness.verify import SCRIPT, find_fixtures
+from sampler_lint.harness.world import startable
 from sampler_lint.harness.zygote import HarnessError
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -510,6 +511,23 @@ def project(tmp_path: Path):
     return write
 
 
+def test_a_program_beside_the_interpreter_is_found(tmp_path, monkeypatch):
+    """As in ``.venv/bin/sampler-lint trace -- torchrun …``; what is on ``PATH`` goes first."""
+    ours, first = tmp_path / "ours", tmp_path / "first"
+    for folder in (ours, first):
+        folder.mkdir()
+        for name in ("launcher", "other")[: 1 + (folder == ours)]:
+            (folder / name).write_text("#!/bin/sh\n")
+            (folder / name).chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(ours / "python"))
+    found = {"PATH": str(first)}
+    assert startable(["launcher", "x"], found) == ["launcher", "x"]
+    assert startable(["other", "x"], found) == [str(ours / "other"), "x"]
+    assert startable(["nowhere"], found) == ["nowhere"]
+    assert startable(["./other"], found) == ["./other"]
+    assert startable(["launcher"], {}) == [str(ours / "launcher")]
+
+
 def test_guide_shows_what_torchrun_gives(tmp_path):
     """The script and the transcript of the guide, which is an unmodified training script."""
     guide = (DOCS / "trace.md").read_text("utf-8")
@@ -791,4 +809,6 @@ def test_wrong_calls(tmp_path):
         (("--", "false"), "failed (exit status 1) before any loader was read"),
     ]
     for arguments, words in cases:
-        assert words in trace(*arguments, cwd=tmp_path, status=2)
+        told = trace(*arguments, cwd=tmp_path, status=2)
+        assert words in told
+        assert "Nothing wrong was seen" not in told

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import stat
 import sys
 from collections.abc import Iterator, Sequence
@@ -18,7 +19,7 @@ from sampler_lint import __version__
 
 _MAGIC = "sampler-lint-cache 1"
 _SUFFIX = ".record"
-_OURS = (_SUFFIX, ".tmp", ".lock")
+_OURS = re.compile(r"[0-9a-f]{32}\.record(?:\.lock|\.[0-9]+\.tmp)?")
 _MOST_BYTES = 64 * 2**20
 _README = {
     ".gitignore": "*\n",
@@ -103,7 +104,7 @@ class Cache:
     def read(self, key: str) -> list[str] | None:
         """The lines kept under ``key``; None if there are none, or they are not as written."""
         try:
-            with open(self._path(key), "rb") as file:
+            with open(self._path(key), "rb", opener=_open_no_link) as file:
                 header, _, body = file.read(_MOST_BYTES).partition(b"\n")
         except OSError:
             return None
@@ -121,7 +122,7 @@ class Cache:
             path = self._path(key)
             temporary = f"{path}.{os.getpid()}.tmp"
             try:
-                with open(temporary, "wb") as file:
+                with open(temporary, "xb") as file:
                     file.write(_header(key, body) + b"\n" + body)
                 os.replace(temporary, path)
             except BaseException:
@@ -141,7 +142,8 @@ class Cache:
             import fcntl
 
             self._prepare()
-            file = open(self._path(key) + ".lock", "ab")  # noqa: SIM115
+            lock = self._path(key) + ".lock"
+            file = open(lock, "ab", opener=_open_no_link)  # noqa: SIM115
         except (ImportError, OSError):
             yield waited
             return
@@ -156,19 +158,28 @@ class Cache:
 
     def _prepare(self) -> None:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
-        for name, text in _README.items():
-            path = os.path.join(self.folder, name)
-            if not os.path.exists(path):
-                with open(path, "w", encoding="ascii") as file:
-                    file.write(text)
+        paths = {os.path.join(self.folder, name): text for name, text in _README.items()}
+        missing = [path for path in paths if not os.path.lexists(path)]
+        if missing and self.is_ours():
+            for path in missing:
+                with open(path, "x", encoding="ascii") as file:
+                    file.write(paths[path])
+
+    def is_ours(self) -> bool:
+        """Whether the folder, if there is one, holds nothing that is not of a cache of ours.
+
+        Raises:
+            OSError: it cannot be looked at, or is none.
+        """
+        try:
+            with os.scandir(self.folder) as entries:
+                return all(_is_record(entry) or _is_readme(entry) for entry in entries)
+        except FileNotFoundError:
+            return True
 
     def _records(self) -> Iterator[os.DirEntry[str]]:
         with os.scandir(self.folder) as entries:
-            for entry in entries:
-                if entry.name.endswith((_SUFFIX, ".tmp", ".lock")) and entry.is_file(
-                    follow_symlinks=False
-                ):
-                    yield entry
+            yield from filter(_is_record, entries)
 
     def _shrink(self) -> None:
         """Drop what was written longest ago until a quarter of the room is free again."""
@@ -195,10 +206,30 @@ class Cache:
         for path in paths:
             os.unlink(path)
         with contextlib.suppress(OSError):
-            for name in _README:
-                os.unlink(os.path.join(self.folder, name))
+            with os.scandir(self.folder) as entries:
+                readmes = [entry.path for entry in entries if _is_readme(entry)]
+            if len(readmes) == len(_README):  # one alone may be anybody's
+                for path in readmes:
+                    os.unlink(path)
             os.rmdir(self.folder)
         return sum(path.endswith(_SUFFIX) for path in paths)
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    """Open what is no link, and wait for nobody where it is a pipe."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o666)
+
+
+def _is_record(entry: os.DirEntry[str]) -> bool:
+    return bool(_OURS.fullmatch(entry.name)) and entry.is_file(follow_symlinks=False)
+
+
+def _is_readme(entry: os.DirEntry[str]) -> bool:
+    text = _README.get(entry.name)
+    if text is None or not entry.is_file(follow_symlinks=False):
+        return False
+    with open(entry.path, "rb") as file:
+        return file.read(len(text) + 1) == text.encode("ascii")
 
 
 def _encoded(text: str) -> bytes:

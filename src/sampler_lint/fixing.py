@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import os
 import re
@@ -146,13 +145,17 @@ def moved(start: int, end: int, edits: Sequence[Edit]) -> tuple[int, int]:
 
 
 def parses(text: str) -> bool:
-    """Whether Python compiles ``text``; nothing is run, no warning is shown."""
+    """Whether Python compiles ``text``; nothing is run, no warning is shown.
+
+    Syntax that is newer than the running Python is parsed by libcst, and the rest compiled.
+    """
+    from sampler_lint.model.extract import FactsError, parse
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            tree = ast.parse(text)
-            compile(tree, "<fixed>", "exec", dont_inherit=True)
-        except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
+            compile(parse(text), "<fixed>", "exec", dont_inherit=True)
+        except (FactsError, SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
             return False
     return True
 
@@ -177,7 +180,8 @@ def write_whole(path: str, data: bytes, *, expect: bytes | None) -> None:
     """Replace the content of an existing file, so that it is at any moment wholly old or new.
 
     The file that a link leads to is written, and the link stays. Mode and, if permitted,
-    ownership are kept. Another hard link to the file keeps the old content.
+    ownership, access control list and extended attributes are kept. Another hard link to the file
+    keeps the old content.
 
     Args:
         path: the file.
@@ -269,5 +273,23 @@ def _copy_owner_and_mode(source: str, target: str) -> None:
     if hasattr(os, "chown"):
         with contextlib.suppress(PermissionError):
             os.chown(target, status.st_uid, status.st_gid)
+    _copy_attributes(source, target)
     # After chown, which clears the set-id bits.
     os.chmod(target, stat.S_IMODE(status.st_mode))
+
+
+def _copy_attributes(source: str, target: str) -> None:
+    """Give ``target`` the extended attributes of ``source``, and no others, where that is allowed.
+
+    On Linux the access control list is one of them (acl(5)); a new file has that of its folder.
+    """
+    if not hasattr(os, "listxattr"):
+        return
+    with contextlib.suppress(OSError):
+        wanted = os.listxattr(source)
+        for name in {*wanted, *os.listxattr(target)}:
+            with contextlib.suppress(OSError):
+                if name in wanted:
+                    os.setxattr(target, name, os.getxattr(source, name))
+                else:
+                    os.removexattr(target, name)

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from sampler_lint.engine import Session
     from sampler_lint.findings import Finding
 
+#: What the codes of ours begin with, as flake8 is told by the name of the entry point.
+_PREFIX = "SMP"
+
 #: What flake8 reports where the command line would print an error and exit 2.
 _NOT_CHECKED = "SMP000"
 
@@ -54,6 +57,16 @@ def _keys() -> Iterator[Key]:
     from sampler_lint.config import KEYS
 
     return (key for key in KEYS if key.name in _KEYS)
+
+
+def _asked_for(options: argparse.Namespace) -> Iterator[str]:
+    """What flake8's own ``select`` and ``extend-select`` say about our rules.
+
+    The prefix alone asks for the plugin, as flake8 knows no other way to, and not for each rule.
+    """
+    for code in (*(options.select or ()), *(options.extend_select or ())):
+        if code.startswith(_PREFIX) and code != _PREFIX:
+            yield code
 
 
 @functools.cache
@@ -173,6 +186,7 @@ class Plugin:
                     from flake8.exceptions import ExecutionError
 
                     raise ExecutionError(f"{cls.name}-{error.about(key)}") from error
+        values["extend_select"] = (*values.get("extend_select", ()), *_asked_for(options))
         cls.options = replace(DEFAULTS, **values)
         paths = getattr(options, "filenames", None) or [os.curdir]
         folders = [path for path in paths if os.path.isdir(path)]

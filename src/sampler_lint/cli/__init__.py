@@ -7,12 +7,14 @@ due, where asked to tell), 2 the job could not be done whole, 130 interrupted, 1
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import TextIO
 
 from sampler_lint.cli._common import (
     FAILED,
@@ -42,19 +44,39 @@ def main(argv: Sequence[str] | None = None) -> int:
     named = bool(arguments) and arguments[0] in COMMANDS
     command = arguments.pop(0) if named else COMMANDS[0]
     try:
-        code: int = import_module(f"{__name__}.{command}").main(arguments)
-        sys.stdout.flush()
+        try:
+            code: int = import_module(f"{__name__}.{command}").main(arguments)
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
     except UsageError as error:
         complain(str(error))
         return FAILED
-    except BrokenPipeError:
-        # The reader (``| head``) has seen enough. What is still buffered must go nowhere, or
-        # the interpreter complains about it on its way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
     except KeyboardInterrupt:
         return INTERRUPTED
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        if isinstance(error, FileNotFoundError):
+            complain("the working directory is not there any more")
+            return FAILED
+        # Of those that no file is to blame for, what remains is that nobody takes our output.
+        _drop_unwritten(sys.stdout)
+        if isinstance(error, BrokenPipeError):  # the reader (``| head``) has seen enough
+            return PIPE_CLOSED
+        with contextlib.suppress(OSError):
+            complain(f"the output cannot be written: {error.strerror}")
+        _drop_unwritten(sys.stderr)
+        return FAILED
     return code
+
+
+def _drop_unwritten(stream: TextIO) -> None:
+    """Send what a stream does not take nowhere, or the interpreter complains when it ends."""
+    try:
+        stream.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def run() -> int:

@@ -9,7 +9,13 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sampler_lint.cli._common import UsageError, complain_of, keyword, write_bytes
+from sampler_lint.cli._common import (
+    UsageError,
+    complain_of,
+    keyword,
+    wants_color,
+    write_bytes,
+)
 from sampler_lint.cli._performing import progress
 from sampler_lint.cli._telling import Teller
 
@@ -85,7 +91,6 @@ def mend(
         UsageError: a patch or the report cannot be written.
     """
     from sampler_lint.reporters import Mended, Sources
-    from sampler_lint.reporters.diff import unified_diff
     from sampler_lint.reporters.text import closing
 
     gc.enable()  # each round leaves a model behind
@@ -109,8 +114,7 @@ def mend(
         ),
     )
     if arguments.diff:
-        patch = (unified_diff(path, *change) for path, change in sorted(result.changed.items()))
-        write_bytes(b"".join(patch))
+        _tell_patch(arguments, result.changed)
         teller.say(closing(outcome))
     else:
         for path, source in overlay.items():
@@ -119,6 +123,22 @@ def mend(
     complain_of(errors, tracebacks=arguments.show_traceback)
     telling = not (in_place or overlay) or arguments.diff or arguments.exit_non_zero_on_fix
     return errors, bool(result.report.findings) or (telling and bool(after))
+
+
+def _tell_patch(arguments: argparse.Namespace, changed: Mapping[str, tuple[bytes, bytes]]) -> None:
+    """Print a patch: for a program that applies it byte by byte, for people as they may see it.
+
+    Only ``--color always`` says that people will see what does not go to a terminal; CI sets
+    ``FORCE_COLOR`` for all programs, and git applies no coloured patch.
+    """
+    from sampler_lint.reporters.diff import shown, unified_diff
+
+    patches = [unified_diff(path, *change) for path, change in sorted(changed.items())]
+    if arguments.color == "always" or sys.stdout.isatty():
+        color = wants_color(arguments.color, sys.stdout)
+        sys.stdout.write("".join(shown(patch, color=color) for patch in patches))
+    else:
+        write_bytes(b"".join(patches))
 
 
 def _fixed(

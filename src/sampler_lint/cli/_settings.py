@@ -157,18 +157,50 @@ class Settings:
         """Give ``arguments`` what they leave open, from the working directory's configuration.
 
         Raises:
-            UsageError: the configuration would have files written elsewhere.
+            UsageError: records cannot be kept where they are to be.
         """
-        from sampler_lint.roots import is_inside
-
         config = self.config(os.getcwd())
-        kept = config.cache_dir
-        if kept is not None and not (
-            self._lookup.is_told("cache_dir") or is_inside(kept, os.getcwd())
-        ):
-            raise UsageError(
-                f"{config.path}: cache-dir {kept!r} leads out of the repository (use --cache-dir)"
-            )
-        arguments.unsafe_fixes = arguments.unsafe_fixes or config.unsafe_fixes
+        told = arguments.cache_dir is not None or self._lookup.is_told("cache_dir")
         arguments.cache_dir = arguments.cache_dir or config.cache_dir
+        if arguments.cache_dir is not None:
+            try:
+                _refuse_folder(arguments.cache_dir, trusted=told)
+            except UsageError as error:
+                key = "cache-dir" if told else f"{config.path}: cache-dir"
+                raise UsageError(f"{key} {_short(arguments.cache_dir)} {error}") from error
+        arguments.unsafe_fixes = arguments.unsafe_fixes or config.unsafe_fixes
         arguments.output_format = arguments.output_format or config.output_format or "text"
+
+
+def _refuse_folder(folder: str, *, trusted: bool) -> None:
+    """Accept a folder to keep records in.
+
+    One that the tree itself names, and not the user, has to lie in it and be there for nothing
+    else: whoever wrote the tree may not have us write or delete anything besides.
+
+    Raises:
+        UsageError: it cannot be used; the text says why.
+    """
+    from sampler_lint.cache import Cache
+    from sampler_lint.roots import is_inside
+
+    if not trusted:
+        real = os.path.realpath(folder)
+        if not is_inside(folder, os.getcwd()) or ".git" in real.split(os.sep):
+            raise UsageError("leads out of the repository (use --cache-dir)")
+    try:
+        ours = Cache(os.path.abspath(folder)).is_ours()
+    except PermissionError:
+        ours = trusted  # nothing can be kept, which costs nothing but time
+    except OSError as error:
+        raise UsageError(f"cannot be used: {error.strerror}") from error
+    if not (ours or trusted):
+        raise UsageError("holds other things than records (use --cache-dir)")
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}...")
+
+
+_MOST_SHOWN = 200
+"""Characters of a path in a message."""

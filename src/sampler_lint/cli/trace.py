@@ -268,12 +268,15 @@ def _summary(traced: Trace, findings: int) -> Iterator[str]:
             "No gradients were computed, so what only training needs (a loader that someone "
             "shards, equal steps) was not judged."
         )
+    batches = _batches(run)
+    if not batches and not findings:
+        return  # the error says why
     loaders = [loader for rank in run.ranks[:1] for loader in rank.log.loaders if loader.passes]
     epochs = sum(len(loader.passes) for loader in loaders)
     told = "Nothing wrong was seen." if not findings else f"Found {_count(findings, 'finding')}."
     yield (
         f"{told} Recorded: {_count(len(run.ranks), 'rank')}, {_count(len(loaders), 'loader')}, "
-        f"{_count(epochs, 'epoch')} on rank 0, {_count(_batches(run), 'batch')}."
+        f"{_count(epochs, 'epoch')} on rank 0, {_count(batches, 'batch')}."
     )
 
 

@@ -75,11 +75,21 @@ def refuse_unknown_codes(prefixes: Collection[str]) -> None:
 
 
 def nearest(word: str, words: Collection[str]) -> str:
-    """``did you mean ...?``, or nothing when no word is near."""
+    """``did you mean ...?``, or nothing when no word is near.
+
+    Each part between hyphens has to begin as in ``word``: a slip is rarely made in a first letter,
+    and what turns a meaning round is another beginning (``no-``, ``un-``, ``in-`` for ``ex-``).
+    """
     from difflib import get_close_matches
 
-    near = get_close_matches(word, words, n=1)
+    alike = [each for each in words if _begin_alike(word, each)]
+    near = get_close_matches(word, alike, n=1)
     return f"did you mean {near[0]!r}?" if near else ""
+
+
+def _begin_alike(word: str, other: str) -> bool:
+    pairs = zip(word.split("-"), other.split("-"), strict=False)
+    return all(one[:1] == two[:1] for one, two in pairs)
 
 
 def _codes_by_pattern(value: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -114,7 +124,7 @@ def _version(value: Any) -> str:
 
 
 def _path(value: Any) -> str:
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not value or "\0" in value:
         raise RefusedError("must be a path")
     return value
 

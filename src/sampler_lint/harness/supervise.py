@@ -6,11 +6,12 @@ Standard library only and free of imports from this package: the zygote loads it
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import selectors
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 #: Bytes kept of each stream, at its beginning and at its end.
@@ -141,6 +142,48 @@ def _end(child: Child) -> None:
     kill(below)
     child.left_behind += below
     child.status = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
+
+
+@contextlib.contextmanager
+def adopting() -> Iterator[set[int]]:
+    """Be the parent of whatever others leave behind in here (Linux only).
+
+    What is yielded are this process's children from before, which are no orphans.
+    """
+    set_subreaper = 36
+    prctl: Callable[..., int] | None = None
+    with contextlib.suppress(Exception):
+        prctl = ctypes.CDLL(None).prctl
+        prctl(set_subreaper, 1, 0, 0, 0)
+    try:
+        yield {pid for pid, _ in children(os.getpid())}
+    finally:
+        if prctl is not None:
+            prctl(set_subreaper, 0, 0, 0, 0)
+
+
+def orphans(known: Collection[int]) -> list[int]:
+    """The running processes below this one's children that are not ``known``.
+
+    The status of such a child that has ended is taken.
+    """
+    found = []
+    for pid, zombie in children(os.getpid()):
+        if pid in known:
+            continue
+        if zombie:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+        else:
+            found += [pid, *descendants(pid)]
+    return found
+
+
+def kill_orphans(known: Collection[int]) -> None:
+    """Kill until there are no more :func:`orphans`."""
+    while left := orphans(known):
+        kill(left)
+        time.sleep(TICK / 10)
 
 
 def kill(pids: Iterable[int]) -> None:

@@ -7,14 +7,13 @@ behind is killed. A rank that waits for ever is named with the place where it wa
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import glob
 import json
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -35,6 +34,7 @@ from sampler_lint.harness.world import (
     dump_stacks,
     hung_rank,
     recorded_environment,
+    startable,
 )
 from sampler_lint.harness.zygote import HarnessError
 
@@ -116,8 +116,7 @@ def trace(
             f"{directory} holds the records of another run; give an empty folder"
         ) from None
     started = time.monotonic()
-    with _adopting(), _signals() as caught:
-        others = {pid for pid, _ in supervise.children(os.getpid())}
+    with supervise.adopting() as others, _signals() as caught:
         child = _start(argv, root, environment, stdout)
         watch = _Watch(folder, root, timeout, stall)
         try:
@@ -167,25 +166,14 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
-            list(argv), cwd=cwd, env=environment, stdout=stdout, start_new_session=True
+            startable(argv, environment),
+            cwd=cwd,
+            env=environment,
+            stdout=stdout,
+            start_new_session=True,
         )
     except OSError as error:
         raise HarnessError(f"{argv[0]} cannot be started: {error.strerror or error}") from error
-
-
-@contextlib.contextmanager
-def _adopting() -> Iterator[None]:
-    """Be the parent of whatever the command leaves behind (Linux only)."""
-    set_subreaper = 36
-    prctl: Callable[..., int] | None = None
-    with contextlib.suppress(Exception):
-        prctl = ctypes.CDLL(None).prctl
-        prctl(set_subreaper, 1, 0, 0, 0)
-    try:
-        yield
-    finally:
-        if prctl is not None:
-            prctl(set_subreaper, 0, 0, 0, 0)
 
 
 @contextlib.contextmanager
@@ -312,15 +300,7 @@ def _end(child: subprocess.Popen[bytes], others: set[int]) -> int:
 def _left(child: subprocess.Popen[bytes], others: set[int]) -> list[int]:
     """What the command has started and is still there; takes the status of what is not."""
     left = supervise.descendants(child.pid) if child.poll() is None else []
-    for pid, zombie in supervise.children(os.getpid()):
-        if pid == child.pid or pid in others:
-            continue
-        if zombie:
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, os.WNOHANG)
-        else:
-            left += [pid, *supervise.descendants(pid)]
-    return left
+    return left + supervise.orphans({child.pid, *others})
 
 
 # -- its record

@@ -13,8 +13,10 @@ import inspect
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -225,11 +227,23 @@ def supervised(
 def _spawned(
     argv: Sequence[str], cwd: str, environment: Mapping[str, str]
 ) -> Iterator[supervise.Child]:
-    """The command as a supervised child, in a session of its own."""
+    """The command as a supervised child, in a session of its own; nothing of it stays."""
+    with supervise.adopting() as others:
+        try:
+            with _piped(argv, cwd, environment) as child:
+                yield child
+        finally:
+            supervise.kill_orphans(others)
+
+
+@contextlib.contextmanager
+def _piped(
+    argv: Sequence[str], cwd: str, environment: Mapping[str, str]
+) -> Iterator[supervise.Child]:
     out, err = os.pipe(), os.pipe()
     try:
         process = subprocess.Popen(
-            list(argv),
+            startable(argv, environment),
             cwd=cwd,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -251,6 +265,19 @@ def _spawned(
         process.returncode = child.status if child.status is not None else -signal.SIGKILL
         os.close(out[0])
         os.close(err[0])
+
+
+def startable(argv: Sequence[str], environment: Mapping[str, str]) -> list[str]:
+    """The command, its program beside this interpreter where ``PATH`` has none of that name.
+
+    So ``.venv/bin/sampler-lint trace -- torchrun …`` finds the ``torchrun`` of its environment,
+    activated or not.
+    """
+    program, *rest = argv
+    path = environment.get("PATH", os.defpath)
+    if not os.path.dirname(program) and shutil.which(program, path=path) is None:
+        program = shutil.which(program, path=os.path.dirname(sys.executable)) or program
+    return [program, *rest]
 
 
 def recorded_environment(directory: str, environment: Mapping[str, str]) -> dict[str, str]:

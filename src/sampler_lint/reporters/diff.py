@@ -1,7 +1,7 @@
 """A change as a unified diff that ``git apply`` and ``patch -p1`` accept, byte for byte.
 
 Made from bytes, not text: a line ends at LF and nowhere else, so CR, form feeds and bytes of
-any encoding reach the patch as they are.
+any encoding reach the patch as they are. :func:`shown` is the same for people.
 Format: https://git-scm.com/docs/git-diff#generate_patch_text_with_p
 """
 
@@ -11,6 +11,11 @@ import difflib
 import os
 from collections.abc import Iterator
 
+from sampler_lint.reporters.text import visible
+
+#: As git paints them, by the first character of a line.
+_COLORS = {"@": "36", "-": "31", "+": "32"}
+_BOLD = "1"
 _NO_NEWLINE = b"\n\\ No newline at end of file\n"
 
 
@@ -32,6 +37,25 @@ def unified_diff(path: str, old: bytes, new: bytes, *, start: str = os.curdir) -
         _header(f"b/{name}"),
     )
     return b"".join(line if line.endswith(b"\n") else line + _NO_NEWLINE for line in patch)
+
+
+def shown(patch: bytes, *, color: bool) -> str:
+    """The patch of one file as a terminal may show it: nothing in it commands the terminal.
+
+    It is read, not applied: every unprintable character but the tab is shown as its escape, and
+    the CR of a line's end not at all.
+    """
+    text = patch.decode("utf-8", "backslashreplace").replace("\r\n", "\n")
+    rows = []
+    for number, line in enumerate(text.split("\n")):
+        row = "\t".join(map(visible, line.split("\t")))
+        style = _BOLD if number < _HEADERS else _COLORS.get(line[:1])
+        rows.append(f"\x1b[{style}m{row}\x1b[0m" if color and style and row else row)
+    return "\n".join(rows)
+
+
+_HEADERS = 2
+"""Rows before the first hunk; a removed row may look like one of them."""
 
 
 def _lines(data: bytes) -> list[bytes]:

@@ -152,9 +152,10 @@ def _fixable(outcome: Outcome) -> str:
 
 
 def _mended(mended: Mended, left_out: str) -> str:
-    verb = "Fixed" if mended.written else "Would fix"
+    verb, done = ("Fixed", "fixed") if mended.written else ("Would fix", "would be fixed")
+    lines = "".join(f"{_made(each, done)}\n" for each in mended.fixed)
     fixed = _count(len(mended.fixed), "finding")
-    head = f"{_by_file(mended.fixed, verb.lower())}{verb} {fixed} in {_count(mended.files, 'file')}"
+    head = f"{lines}{verb} {fixed} in {_count(mended.files, 'file')}"
     if not mended.left:
         return f"{head}; none left{left_out}."
     left = [f"{visible(each.place)}: {each.code} ({visible(why)})" for each, why in mended.left]
@@ -165,17 +166,12 @@ def _mended(mended: Mended, left_out: str) -> str:
     return "\n  ".join([f"{head}; {len(mended.left)} left{left_out}:", *left])
 
 
-def _by_file(fixed: Iterable[Finding], verb: str) -> str:
-    """A line for each of several files that fixes touch."""
-    touched: dict[str, Counter[str]] = {}
-    for finding in fixed:
-        for path in finding.fix.paths if finding.fix else ():
-            touched.setdefault(path, Counter())[finding.code] += 1
-    if len(touched) < 2:
-        return ""
-    return "".join(
-        f"{visible(path)}: {verb} {_codes(counts)}\n" for path, counts in sorted(touched.items())
-    )
+def _made(finding: Finding, done: str) -> str:
+    """What a fix did, and in which files besides the finding's own."""
+    assert finding.fix is not None
+    others = ", ".join(path for path in finding.fix.paths if path != finding.path)
+    also = f" (in {others}, too)" if others else ""
+    return visible(f"{finding.place}: {finding.code} {done}: {finding.fix.message}{also}")
 
 
 def _by_reason(left: Iterable[tuple[Finding, str]]) -> list[str]:

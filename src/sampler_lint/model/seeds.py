@@ -318,7 +318,7 @@ def _attribute_settings(model: Model, expr: Attr, depth: int) -> Iterator[Settin
             yield Setting(whole, expr)
         return
     bases = model.flow.mro(cls)
-    for store in model.project.stores_of(expr.name):
+    for store in model.project.stores_near(expr.name, expr.scope):
         assert isinstance(store.target, Attr)
         if store.value is not None and self_class(store.target.value) in bases:
             yield from _settings(model, store.value, depth + 1)
@@ -341,7 +341,7 @@ def _is_redrawn(model: Model, expr: Attr) -> bool:
         and store.scope is owner.scope
         and same(store.target, expr)
         and is_drawn(store.value)
-        for store in model.project.stores_of(expr.name)
+        for store in model.project.stores_near(expr.name, expr.scope)
     )
 
 

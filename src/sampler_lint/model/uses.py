@@ -32,6 +32,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Obj, Unknown, self_class
 from sampler_lint.model.linked import Model
+from sampler_lint.model.project import Module
 from sampler_lint.source import is_candidate
 
 #: Calls that look at an object and let go of it again.
@@ -80,7 +81,7 @@ def _name_is_handed_on(model: Model, obj: Obj, target: Name) -> bool:
     owner = target.scope
     if isinstance(owner, Class) or target.id in owner.declared:
         return True
-    if owner.outer is None and _is_imported(model, target.id):
+    if owner.outer is None and _is_imported(model, owner, target.id):
         return True
 
     def is_it(expr: Expr) -> bool:
@@ -112,11 +113,13 @@ def _mentions(model: Model, scope: Scope) -> dict[str, list[Stmt]]:
     return found
 
 
-def _is_imported(model: Model, name: str) -> bool:
-    """Whether a file imports the name (or everything) from another."""
-    known: frozenset[str] | None = model.memo.get(_imported)
+def _is_imported(model: Model, scope: Scope, name: str) -> bool:
+    """Whether a file of the program imports the name (or everything) from another."""
+    programs: dict[str, frozenset[str]] = model.memo.setdefault(_imported, {})
+    program = model.project.program_of(model.module_of(scope))
+    known = programs.get(program)
     if known is None:
-        known = model.memo[_imported] = _imported(model)
+        known = programs[program] = _imported(model.project.modules_near(scope))
     return known is _EVERYTHING or name in known
 
 
@@ -124,10 +127,10 @@ def _is_imported(model: Model, name: str) -> bool:
 _EVERYTHING = frozenset({"*"})
 
 
-def _imported(model: Model) -> frozenset[str]:
+def _imported(modules: Iterable[Module]) -> frozenset[str]:
     """The names that files import, or read of another."""
     names: set[str] = set()
-    for module in model.modules:
+    for module in modules:
         if module.facts.star_imports:
             return _EVERYTHING
         for scope in module.facts.scopes:
@@ -163,7 +166,6 @@ def _attribute_is_handed_on(model: Model, target: Attr) -> bool:
         reader = self_class(expr.value)
         return reader is None or cls in model.flow.mro(reader) or reader in model.flow.mro(cls)
 
-    program = model.project.program_of(model.module_of(cls))
     return any(
         spelled.search(module.source.text)
         or any(
@@ -171,7 +173,7 @@ def _attribute_is_handed_on(model: Model, target: Attr) -> bool:
             for scope in module.facts.scopes
             if any(read.name == target.name for read in scope.reads)
         )
-        for module in model.project.modules_in(program)
+        for module in model.project.modules_near(cls)
     )
 
 

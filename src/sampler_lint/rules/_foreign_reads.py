@@ -44,7 +44,7 @@ def outside_reads(model: Model) -> Iterator[Suspect]:
                     or self_class(read.value) is not None
                     or read.name in _CONTRACT
                     or read.name.startswith("__")
-                    or model.project.stores_of(read.name)
+                    or model.project.stores_near(read.name, read.scope)
                     or is_forgiven(read)
                     or _is_asked(read)
                 ):

@@ -31,7 +31,7 @@ from sampler_lint.model.facts import (
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Lit, Obj, Unknown, Value
+from sampler_lint.model.flow import Lit, Obj, Unknown, Value, self_class
 from sampler_lint.model.linked import BATCH_SAMPLER, Model
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
@@ -212,8 +212,10 @@ def _epoch_sets(model: Model) -> EpochSets:
     if known is None:
         places = list(called_epoch_sets(model))
         places += (EpochSet(*kept) for kept in model.epoch_setters_kept)
-        for store in model.project.outer_stores("epoch"):
+        for store in model.project.stores_of("epoch"):
             assert isinstance(store.target, Attr)
+            if self_class(store.target.value) is not None:
+                continue
             if "sampler" in unparse(store.target.value).lower():
                 places.append(EpochSet(store.scope, store.stmt, store.target.value))
         known = model.memo[_epoch_sets] = EpochSets(model, places)

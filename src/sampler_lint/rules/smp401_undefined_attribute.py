@@ -122,7 +122,9 @@ class UndefinedAttribute(Rule):
                     continue
                 if read.name.startswith("__") or is_forgiven(read):
                     continue
-                if model.project.stores_of(read.name) and _set_from_outside(model, read):
+                if model.project.stores_near(read.name, read.scope) and _set_from_outside(
+                    model, read
+                ):
                     continue
                 if subclasses is None:
                     subclasses = set()
@@ -381,4 +383,6 @@ def _is_declared(read: Attr) -> bool:
 
 def _set_from_outside(model: Model, read: Attr) -> bool:
     """Whether some ``obj.name = …`` that is no method's ``self`` may set it."""
-    return any(store.how != "aug" for store in model.project.outer_stores(read.name))
+    return any(
+        store.how != "aug" for store in model.project.outer_stores_near(read.name, read.scope)
+    )

@@ -1078,7 +1078,9 @@ class Flow(Solver):
 
         def nobody() -> None:
             if not self._callers.get(function):
-                self._add(var, Unknown(f"nothing in this tree calls `{function.qualname}`"))
+                self._add(
+                    var, Unknown(f"nothing in this tree calls `{function.qualname}`", function)
+                )
                 if param.default is not None:
                     self._flow(self._expr(param.default), var)
 

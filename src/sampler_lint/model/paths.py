@@ -49,7 +49,7 @@ from sampler_lint.model.facts import (
     statements,
     walk,
 )
-from sampler_lint.model.flow import MISSING, ExtObj, Lit, Unknown, Value, passed
+from sampler_lint.model.flow import MISSING, Ext, ExtObj, Lit, Unknown, Value, passed
 from sampler_lint.model.linked import Model
 
 _MOST_STATES = 600
@@ -110,13 +110,18 @@ class Way:
     """The call of the function that this way begins with."""
 
 
-def ways(model: Model, call: Call, exprs: Sequence[Expr]) -> list[Way] | None:
-    """Every way to ``call``, whoever calls its function; None if there are too many."""
-    return _Run(model, call, exprs).ways({}, None)
+def ways(
+    model: Model, call: Call, exprs: Sequence[Expr], *, options_on: bool = True
+) -> list[Way] | None:
+    """Every way to ``call``, whoever calls its function; None if there are too many.
+
+    ``options_on``: what is read of an object outside the tree (``args.shuffle``) counts as true.
+    """
+    return _Run(model, call, exprs, options_on=options_on).ways({}, None)
 
 
 def ways_by_caller(
-    model: Model, call: Call, exprs: Sequence[Expr]
+    model: Model, call: Call, exprs: Sequence[Expr], *, options_on: bool = True
 ) -> Iterator[tuple[Call, list[Way]]]:
     """The ways to ``call`` for each known call of the function it stands in."""
     function = call.scope
@@ -125,7 +130,7 @@ def ways_by_caller(
     callers = model.flow.callers(function)
     if len(callers) > _MOST_CALLERS:
         return
-    run = _Run(model, call, exprs)
+    run = _Run(model, call, exprs, options_on=options_on)
     wanted = [param for param in function.params if param.name in run.relevant]
     for caller in callers:
         given = {
@@ -138,7 +143,7 @@ def ways_by_caller(
             for param in wanted
         }
         asked = {name: value for name, value in given.items() if isinstance(value, Expr)}
-        found = _Run(model, caller, list(asked.values())).ways({}, None) or []
+        found = ways(model, caller, list(asked.values()), options_on=options_on) or []
         out: list[Way] = []
         for way in found[:_MOST_STATES]:
             seeds = dict(zip(asked, way.values, strict=True))
@@ -161,8 +166,11 @@ def literal(const: Const) -> Sym:
 class _Run:
     """The abstract run of one function up to one call."""
 
-    def __init__(self, model: Model, call: Call, exprs: Sequence[Expr]) -> None:
+    def __init__(
+        self, model: Model, call: Call, exprs: Sequence[Expr], *, options_on: bool
+    ) -> None:
         self.model = model
+        self.options_on = options_on
         self.call = call
         self.exprs = exprs
         self.scope: Scope = call.scope
@@ -433,7 +441,8 @@ class _Run:
         values = self.model.flow.values(expr)
         kinds: dict[tuple[bool | None, bool | None, tuple[Any, ...]], None] = {}
         for value in values:
-            kinds[_known_of(value)] = None
+            is_option = isinstance(value, Ext) and not self.options_on
+            kinds[(None, None, ()) if is_option else _known_of(value)] = None
         if not kinds:
             kinds[(None, None, ())] = None
         if len(kinds) > 1 and isinstance(expr, Call) and _is_told(expr):

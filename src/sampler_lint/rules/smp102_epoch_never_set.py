@@ -161,10 +161,22 @@ def _right(model: Model, found: EpochLoop, reached: _Reached) -> str | None:
     if not trains(model, found):
         return "no optimizer step is seen in this pass: it may only evaluate"
     setter = _may_be_set(model, found, reached)
-    return None if setter is None else f"{setter} sets (or may set) the epoch of {sampler}"
+    if setter is None:
+        return None
+    if setter.misses:
+        return f"{setter.who} tries to set the epoch, and does not reach {sampler} (see there)"
+    return f"{setter.who} sets (or may set) the epoch of {sampler}"
 
 
-def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> str | None:
+class _Setter(NamedTuple):
+    """What may set the epoch of a sampler."""
+
+    who: str
+    misses: bool = False
+    """Whether it certainly does not, though it is meant to: another rule tells of it."""
+
+
+def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> _Setter | None:
     """What may set the epoch of the sampler."""
     ours = {
         (obj.cls, obj.site)
@@ -178,12 +190,12 @@ def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> str | None
     }
     for cls, _ in ours:
         if isinstance(cls, Class) and sets_epoch_itself(cls):
-            return f"{cls.name} itself"
+            return _Setter(f"{cls.name} itself")
     near = {scope.module for scope in found.scopes}
     near.update(site.scope.module for _, site in ours if site is not None)
     for scope, node, receiver in _epoch_sets(model).concerning(ours, near):
         values = model.flow.values(receiver)
-        place = model.place(scope, node)
+        place = _Setter(model.place(scope, node), _misses(model, receiver, reached))
         if any(isinstance(v, Obj) and (v.cls, v.site) in ours for v in values):
             return place
         forwards = isinstance(scope, Function) and "set_epoch" in scope.name
@@ -195,6 +207,21 @@ def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> str | None
             if any(isinstance(v, Obj) and v.site is None for v in values):
                 return place
     return None
+
+
+def _misses(model: Model, receiver: Expr, reached: _Reached) -> bool:
+    """Whether it is the ``.sampler`` of a loader with a batch sampler, which nothing reads."""
+    return (
+        isinstance(receiver, Attr)
+        and receiver.name == "sampler"
+        and reached.path[0] == "batch_sampler"
+        and any(
+            isinstance(loader, Obj)
+            and model.role(loader) == "loader"
+            and any(isinstance(given, Obj) for given in model.passed_to(loader, "batch_sampler"))
+            for loader in model.flow.values(receiver.value)
+        )
+    )
 
 
 def _forwards(model: Model, value: Obj) -> bool:

@@ -257,12 +257,14 @@ def _suspect(model: Model, found: EpochLoop, reached: _Reached) -> Suspect:
     loop = found.loop
     receiver = _receiver(model, found, reached)
     counter = _counter(module, loop)
-    where = ".".join((unparse(found.inner.source), *reached.path))
+    where = "the sampler itself"
+    if _leads_to(model, found.inner.source, reached):
+        where = f"`{'.'.join((unparse(found.inner.source), *reached.path))}`"
     if found.is_restart:
         message = (
             f"the loader is started again here with its shuffling `{reached.sampler.name}` still "
             f"at epoch 0: every pass repeats one order; count the passes and call `set_epoch` on "
-            f"`{where}` before this line"
+            f"{where} before this line"
         )
         built = f"{model.place_of(reached.sampler)}: sampler built here"
         inner = found.inner
@@ -273,8 +275,10 @@ def _suspect(model: Model, found: EpochLoop, reached: _Reached) -> Suspect:
     )
     if receiver is not None:
         message += f"; call `{receiver.code}.set_epoch({counter.code})` first in each turn"
+        if receiver.guard is not None and not receiver.guard.endswith("is not None:"):
+            message += ", where it has one"
     else:
-        message += f"; call `set_epoch` on `{where}` in each epoch"
+        message += f"; call `set_epoch` on {where} in each epoch"
     why = [f"{model.place_of(reached.sampler)}: sampler built here"]
     why.append(f"{model.place_of(found.inner.loader)}: handed to this loader")
     if found.calls:
@@ -296,6 +300,28 @@ def _suspect(model: Model, found: EpochLoop, reached: _Reached) -> Suspect:
 
     header_end = loop.iter if isinstance(loop, For) else loop.test
     return Suspect(module, loop, message, end=header_end, why=tuple(why), mend=mend)
+
+
+def _leads_to(model: Model, source: Expr, reached: _Reached) -> bool:
+    """Whether what is iterated is (or may be) a loader whose attributes lead to the sampler.
+
+    A wrapper of the tree has none of them, and one that has them may say something else.
+    """
+    return all(
+        not isinstance(value, Obj) or _keeps_given(model, value, reached.path[0])
+        for value in model.flow.values(source)
+    )
+
+
+def _keeps_given(model: Model, loader: Obj, attribute: str) -> bool:
+    """Whether it is a loader whose attribute is what it was given."""
+    return model.role(loader) == "loader" and not (
+        isinstance(loader.cls, Class)
+        and any(
+            isinstance(base, Class) and attribute in base.bindings
+            for base in model.flow.mro(loader.cls)
+        )
+    )
 
 
 def _tries_to_set(loop: Loop, sampler: str) -> bool:
@@ -378,6 +404,8 @@ def _receiver(model: Model, found: EpochLoop, reached: _Reached) -> _Receiver | 
         ):
             continue
         if any(isinstance(n, Name) and _bound_inside(loop, n) for n in walk(base)):
+            continue
+        if not all(_keeps_given(model, loader, reached.path[0]) for loader in loaders):
             continue
         reachable: set[Value] = set()
         for loader in loaders:

@@ -668,6 +668,11 @@ class Project:
             folder = os.path.dirname(folder)
         return unit
 
+    def home_of(self, module: Module) -> str:
+        """The folder that a file's package lies in, or that of a plain script."""
+        unit = self._unit(module.path)
+        return os.path.dirname(unit) if self._is_package(unit) else unit
+
     def program_of(self, module: Module) -> str:
         """Which of the tree's programs a file belongs to.
 

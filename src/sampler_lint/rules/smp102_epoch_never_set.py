@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.model.arguments import passed
+from sampler_lint.model.conditions import contradict
 from sampler_lint.model.epoch_calls import (
     EpochSet,
     EpochSets,
@@ -101,9 +102,15 @@ class EpochNeverSet(Rule):
 
 
 def _is_left_out(model: Model, found: EpochLoop, sampler: Obj) -> bool:
-    """Whether the loader's own factory call takes a branch in which this sampler is not built."""
+    """Whether this sampler is built in a branch that is not taken in a run with this loop.
+
+    The loader's own factory call takes another, or the loop stands in one that excludes it.
+    """
     through = found.inner.loader.through
     site = sampler.site
+    built = [call for call in (site, found.inner.loader.site, through) if call is not None]
+    if contradict(model, built, [found.loop, found.inner.stmt, *found.calls]):
+        return True
     if through is None or site is None or site.stmt is None:
         return False
     inner = site.stmt

@@ -80,5 +80,6 @@ def _asked(model: Model, test: Expr, answer: bool) -> Iterator[Condition]:
         if len(values) == 1 and isinstance(value := next(iter(values)), (Ext, FuncRef)):
             yield (value.dotted if isinstance(value, Ext) else value.function), answer
     elif isinstance(test, Attr) and not (isinstance(test.value, Name) and test.value.id == "self"):
-        if (name := dotted(test)) is not None:
+        name = dotted(test)
+        if name is not None:
             yield name, answer

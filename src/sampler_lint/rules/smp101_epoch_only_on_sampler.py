@@ -57,7 +57,8 @@ class EpochOnlyOnSampler(Rule):
         Reports `loader.sampler.set_epoch(...)` where `loader` was built with `batch_sampler=`
         and that batch sampler (or the sampler inside it) is what shuffles by epoch. In library
         code that takes anybody's loader, reports a guarded call that looks at `loader.sampler`
-        only.
+        only; not in tests, and not where the program builds its own loaders and none with a
+        batch sampler.
 
     Why is this bad?
         With `DataLoader(batch_sampler=...)` torch sets `loader.sampler` to a default

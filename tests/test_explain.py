@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sampler_lint.engine import check
 from sampler_lint.explain import explain
 from sampler_lint.source import SourceError
 
@@ -95,8 +96,8 @@ def test_the_loop_around_a_line_and_why_each_rule_spoke_or_not(said):
     assert loop in told
     assert any(line.startswith("SMP101 spoke: `loader.sampler.set_epoch()` do") for line in told)
     assert "because of main.py:10: loader built here with `batch_sampler=`" in told
-    silent = "SMP102 is silent: main.py:31 sets (or may set) the epoch of the DistributedSampler"
-    assert f"{silent} of main.py:10" in told
+    silent = "SMP102 is silent: main.py:31 tries to set the epoch, and does not reach the Distri"
+    assert f"{silent}butedSampler of main.py:10 (see there)" in told
     assert loop in said("for batch")
     assert loop not in said("size = 4")
     assert said("return given")["given"] == "not known: nothing in this tree calls `never`"
@@ -110,3 +111,33 @@ def test_a_line_of_no_program(said, tmp_path):
     ):
         with pytest.raises(SourceError, match=reason):
             explain(name, 1)
+
+
+def test_the_model_is_that_of_a_check_of_the_working_folder(tmp_path, monkeypatch):
+    # Nothing marks a project, and no folder is a package: a file's own root is its folder.
+    loops = (
+        "def run(loader):\n    for epoch in range(3):\n        loader.sampler.set_epoch(epoch)\n"
+    )
+    main = (
+        "from torch.utils.data import DataLoader, DistributedSampler\n"
+        "from lib.loops import run\n"
+        "run(DataLoader(DATA, batch_sampler=DistributedSampler(DATA)))\n"
+    )
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / "loops.py").write_text(loops)
+    (tmp_path / "main.py").write_text(main)
+    monkeypatch.chdir(tmp_path)
+    (finding,) = (f for f in check(["."]).findings if f.path.endswith("loops.py"))
+    told = explain("lib/loops.py", finding.start.row)
+    assert f"  {finding.code} spoke: {finding.message}" in told
+    assert not any("nothing in this tree calls" in line for line in told)
+    monkeypatch.chdir(tmp_path / "lib")
+    assert any("nothing in this tree calls" in line for line in explain("loops.py", 3))
+
+
+def test_what_one_rule_says_is_not_denied_by_the_silence_of_another(said):
+    told = said("for epoch in")
+    assert any(
+        "tries to set the epoch, and does not reach" in head + rest for head, rest in told.items()
+    )
+    assert not any("sets (or may set)" in head + rest for head, rest in told.items())

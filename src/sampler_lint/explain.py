@@ -26,7 +26,7 @@ from sampler_lint.model.flow import Ext, ExtObj, FuncRef, Lit, Obj, Unknown, Val
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 from sampler_lint.options import DEFAULTS, Options, OptionsOf
-from sampler_lint.roots import project_root
+from sampler_lint.roots import root_for_question
 from sampler_lint.source import SourceError
 
 
@@ -45,7 +45,7 @@ def explain(
         SourceError: the file cannot be read or parsed, or has no such line.
     """
     contents = {os.path.abspath(name): data for name, data in (overlay or {}).items()}
-    root = os.path.abspath(project_root(path))
+    root = os.path.abspath(root_for_question(path))
     absolute = os.path.abspath(path)
     options_of = options if callable(options) else lambda folder: options
     tree = Session().tree(root, options_of, contents, {absolute: path})

@@ -29,6 +29,17 @@ def project_root(path: str) -> str:
     return root if os.path.isabs(path) else os.path.relpath(root)
 
 
+def root_for_question(path: str) -> str:
+    """The root by which a check that starts in the working folder models a file there.
+
+    A file elsewhere, or one in a folder that holds things of many projects, has its own
+    :func:`project_root`.
+    """
+    here = os.path.join(os.getcwd(), "")
+    inside = os.path.abspath(path).startswith(here) and not _is_shared(here)
+    return project_root(os.curdir if inside else path)
+
+
 def upwards(folder: str) -> Iterator[str]:
     """The folder and its parents, ending below the root of the file system."""
     while (parent := os.path.dirname(folder)) != folder:

@@ -19,7 +19,6 @@ from sampler_lint.model.facts import (
     Name,
     Raise,
     Return,
-    Scope,
     Simple,
     Stmt,
     Store,
@@ -324,14 +323,6 @@ def is_closed(model: Model, cls: Class) -> bool:
     )
 
 
-def same_program(model: Model, one: Scope, other: Scope) -> bool:
-    """Whether two scopes are part of one program."""
-    project = model.project
-    return project.program_of(project.module_of(one)) == project.program_of(
-        project.module_of(other)
-    )
-
-
 def iterates(model: Model, cls: Class) -> bool:
     """Whether the class is a sampler or an iterable dataset, so that its passes give an order."""
     return model.is_sampler_class(cls) or any(
@@ -372,9 +363,7 @@ def read_elsewhere(model: Model, state: EpochState, known: Iterable[Reach]) -> b
             ):
                 return True
     names = set(family)
-    for module in model.modules:
-        if not same_program(model, module.facts, state.cls):
-            continue
+    for module in model.project.modules_near(state.cls):
         for scope in module.facts.scopes:
             for read in scope.reads:
                 if read.name not in state.stored or self_class(read.value) in names:
@@ -418,7 +407,9 @@ def is_fixed(model: Model, cls: Class, expr: Expr) -> bool:
         if isinstance(node, Attr):
             if self_class(node.value) is None:
                 return False
-            if any(_changes(model, store, cls) for store in model.project.stores_of(node.name)):
+            if any(
+                _changes(model, store, cls) for store in model.project.stores_near(node.name, cls)
+            ):
                 return False
         elif isinstance(node, Call):
             if last_name(node.func) not in {"int", "abs"}:
@@ -441,8 +432,6 @@ def _changes(model: Model, store: Store, cls: Class) -> bool:
         if owner is not cls and owner not in model.flow.mro(cls):
             return False
         return not (isinstance(store.scope, Function) and store.scope.name == "__init__")
-    if not same_program(model, store.scope, cls):
-        return False
     named = last_name(store.target.value) or ""
     return "sampler" in named.lower() or "dataset" in named.lower()
 

@@ -608,7 +608,7 @@ class Flow(Solver):
         elif isinstance(value, Ext):
             self._add(var, Ext(catalog.canonical(f"{value.dotted}.{name}")))
         elif isinstance(value, ExtObj):
-            self._add(var, Ext(f"{value.dotted}().{name}"))
+            self._add(var, Ext(_attribute_of_made(value.dotted, name)))
         elif isinstance(value, Obj):
             self._flow(self.field(value, name), var)
         elif isinstance(value, Super):
@@ -1123,7 +1123,9 @@ class Flow(Solver):
 
         def nobody() -> None:
             if not self._callers.get(function):
-                self._add(var, Unknown(f"nothing in this tree calls `{function.qualname}`"))
+                self._add(
+                    var, Unknown(f"nothing in this tree calls `{function.qualname}`", function)
+                )
                 if param.default is not None:
                     self._flow(self._expr(param.default), var)
 
@@ -1167,7 +1169,7 @@ class Flow(Solver):
 
     def call_candidates(self, function: Function) -> Iterator[Call]:
         """The calls whose spelling could mean ``function``."""
-        names = [function.name, *self.project.aliases(function.name)]
+        names = [function.name, *self.project.aliases(function.name, function)]
         if function.name == "__call__":
             return
         if function.name == "__init__" and function.cls is not None:
@@ -1393,6 +1395,17 @@ def _pseudo(name: str) -> Function:
 
 _TABLE_METHODS = {name: _pseudo(name) for name in ("items", "values", "get", "pop")}
 _TABLE_METHOD_NAMES = {id(function): name for name, function in _TABLE_METHODS.items()}
+
+
+def _attribute_of_made(dotted: str, name: str) -> str:
+    """The dotted name of an attribute of what an outside call made.
+
+    What comes of asking such an attribute for its own like again (a loop over ``x.values()``)
+    is the same, or the names would grow for ever and crowd out the values of the tree.
+    """
+    whole = f"{dotted}()."
+    at = whole.find(f"().{name}().")
+    return f"{dotted}().{name}" if at < 0 else f"{dotted[:at]}().{name}"
 
 
 def _origin(value: Value) -> Scope | None:

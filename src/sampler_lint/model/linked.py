@@ -299,16 +299,19 @@ class Model:
             if self.flow.is_a(cls, SAMPLER) or self.flow.is_a(cls, DATA_LOADER)
         }
         partials = {
-            alias
-            for name, aliases in self.project.aliased
-            if name in known or _speaks_of_construction(name)
-            for alias in aliases
+            program: {
+                alias
+                for name, aliases in self.project.aliased(program)
+                if name in known or _speaks_of_construction(name)
+                for alias in aliases
+            }
+            for program in {self.project.program_of(module) for module in self.modules}
         }
         seen: set[Obj] = set()
         for module in self.modules:
             names = (
                 known
-                | partials
+                | partials[self.project.program_of(module)]
                 | {
                     name
                     for name, binding in module.facts.imports
@@ -529,6 +532,10 @@ class Model:
             for call in module.facts.all_calls
             if isinstance(call.func, Attr) and "set_epoch" in call.func.name
         ]
+
+    def epoch_setters_near(self, scope: Scope) -> list[Call]:
+        """Those in the program that a scope belongs to."""
+        return [call for call in self.epoch_setters if self.project.same_program(call.scope, scope)]
 
     @cached_property
     def epoch_setters_kept(self) -> list[tuple[Scope, Expr, Expr]]:

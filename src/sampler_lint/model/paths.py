@@ -159,7 +159,7 @@ def ways_by_caller(
             for param in wanted
         }
         asked = {name: value for name, value in given.items() if isinstance(value, Expr)}
-        found = _Run(model, caller, list(asked.values())).ways({}, None) or []
+        found = ways(model, caller, list(asked.values())) or []
         out: list[Way] = []
         for way in found[:_MOST_STATES]:
             seeds = dict(zip(asked, way.values, strict=True))

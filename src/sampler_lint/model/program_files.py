@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
 
-from sampler_lint.model.facts import Class
+from sampler_lint.model.facts import Class, Function, Scope
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Importer, Module, Place, Project
 from sampler_lint.source import NOTEBOOK, SourceError
@@ -272,6 +272,16 @@ def is_test(module: Module) -> bool:
 
 def _is_test(shown: str) -> bool:
     return _TEST_PATH.search(shown.replace("\\", "/")) is not None
+
+
+def in_test_function(scope: Scope) -> bool:
+    """Whether a scope is (part of) a test function."""
+    current: Scope | None = scope
+    while current is not None:
+        if isinstance(current, Function) and current.name.startswith("test_"):
+            return True
+        current = current.outer
+    return False
 
 
 def is_imported(model: Model, module: Module, name: str) -> bool:

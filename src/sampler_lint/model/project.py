@@ -218,7 +218,9 @@ class Project:
         self._found: dict[tuple[str, int, str], str | None] = {}
         self._everywhere: dict[str, list[tuple[str, str]]] = {}
         self._roots: dict[tuple[str, str], list[str]] = {}
+        self._program_by_path: dict[str, str] = {}
         self._calls_by_program: dict[str, dict[str, list[Call]]] = {}
+        self._stores_by_program: dict[str, dict[str, list[Store]]] = {}
         self._outer_by_program: dict[str, dict[str, list[Store]]] = {}
         self._stores_by_owner: dict[str, dict[Class | None, list[Store]]] = {}
         self._sort_in(digest, jobs, watch)
@@ -618,57 +620,28 @@ class Project:
         return self._calls.get(name, [])
 
     @cached_property
-    def _aliases(self) -> dict[str, set[str]]:
-        """Name of a function or class → names that it is given to.
+    def _aliases(self) -> dict[str, dict[str, set[str]]]:
+        """By program, name of a function or class → names that it is given to."""
+        return {
+            program: _aliases_in(modules) for program, modules in self._modules_by_program.items()
+        }
 
-        Given as it is, as a ``partial``, or as one of several in a display or choice.
+    def aliased(self, program: str) -> Iterable[tuple[str, set[str]]]:
+        """Names of functions and classes of a program with their aliases."""
+        return self._aliases.get(program, {}).items()
+
+    def aliases(self, name: str, scope: Scope) -> list[str]:
+        """Names in the program of ``scope`` that a function called ``name`` may be called by, too.
+
+        As for calls, a file that belongs to no program may be any program's helper.
         """
-        # By a function's name and an argument's position: what the parameter may be called.
-        functions: dict[str, dict[int, set[str]]] = {}
-        for module in self.candidates:
-            for function in module.facts.functions:
-                taken = functions.setdefault(function.name, {})
-                bound = function.cls is not None and not function.is_static
-                for position, param in enumerate(function.params[bound:]):
-                    taken.setdefault(position, set()).add(param.name)
-        aliases: dict[str, set[str]] = {}
-
-        def note(value: Expr | None, name: str) -> None:
-            # Mostly a plain name, or none at all.
-            for meant in (value.id,) if isinstance(value, Name) else names_meant(value):
-                if meant != name and (meant in functions or meant.lstrip("_")[:1].isupper()):
-                    aliases.setdefault(meant, set()).add(name)
-
-        for module in self.candidates:
-            for scope in module.facts.scopes:
-                for name, bindings in scope.bindings.items():
-                    for binding in bindings:
-                        if binding.how == "assign" and not binding.path:
-                            note(binding.value, name)
-                for store in scope.stores:
-                    if isinstance(store.target, Attr) and not store.path:
-                        note(store.value, store.target.name)
-            for call in module.facts.all_calls:
-                takers = functions.get(last_name(call.func) or "") if call.args else None
-                for index, arg in enumerate(call.args):
-                    if arg.keyword is not None:
-                        note(arg.value, arg.keyword)
-                    elif takers is not None and isinstance(arg.value, (Name, Attr, Call)):
-                        for taker in takers.get(index, ()):
-                            note(arg.value, taker)
-        return aliases
-
-    @property
-    def aliased(self) -> Iterable[tuple[str, set[str]]]:
-        """Names of functions and classes with their aliases."""
-        return self._aliases.items()
-
-    def aliases(self, name: str) -> list[str]:
-        """Names in the candidate files that a function called ``name`` may be called by, too."""
+        program = self.program_of(self.module_of(scope))
+        among = [self._aliases.get(program, {})] if program else self._aliases.values()
         found: dict[str, None] = {name: None}
         todo = [name]
         while todo and len(found) < _MOST_ALIASES:
-            for alias in sorted(self._aliases.get(todo.pop(), ())):
+            meant = todo.pop()
+            for alias in sorted({alias for each in among for alias in each.get(meant, ())}):
                 if alias not in found:
                     found[alias] = None
                     todo.append(alias)
@@ -682,13 +655,23 @@ class Project:
         program = self.program_of(self.module_of(scope))
         return self.calls_in(program, name) if program else self.calls_named(name)
 
-    def outer_stores_near(self, attribute: str, scope: Scope) -> list[Store]:
-        """:meth:`outer_stores`, in the program that ``scope`` belongs to, as for calls."""
+    def stores_near(self, attribute: str, scope: Scope) -> list[Store]:
+        """Every assignment to ``….attribute`` in the program of ``scope``, as for calls."""
         program = self.program_of(self.module_of(scope))
         if not program:
-            return self.outer_stores(attribute)
+            return self.stores_of(attribute)
+        if attribute not in self._stores_by_program:
+            self._stores_by_program[attribute] = self._by_program(self.stores_of(attribute))
+        return self._stores_by_program[attribute].get(program, [])
+
+    def outer_stores_near(self, attribute: str, scope: Scope) -> list[Store]:
+        """Those of :meth:`stores_near` to what is no method's ``self``."""
+        program = self.program_of(self.module_of(scope))
+        stores = self._by_owner(attribute).get(None, [])
+        if not program:
+            return stores
         if attribute not in self._outer_by_program:
-            self._outer_by_program[attribute] = self._by_program(self.outer_stores(attribute))
+            self._outer_by_program[attribute] = self._by_program(stores)
         return self._outer_by_program[attribute].get(program, [])
 
     def calls_in(self, program: str, name: str) -> list[Call]:
@@ -712,10 +695,6 @@ class Project:
         """Those of :meth:`stores_of` to the ``self`` of the methods of ``cls``."""
         return self._by_owner(attribute).get(cls, [])
 
-    def outer_stores(self, attribute: str) -> list[Store]:
-        """Those of :meth:`stores_of` to what is no method's ``self``."""
-        return self._by_owner(attribute).get(None, [])
-
     def _by_owner(self, attribute: str) -> dict[Class | None, list[Store]]:
         known = self._stores_by_owner.get(attribute)
         if known is None:
@@ -731,7 +710,7 @@ class Project:
 
     @cached_property
     def _programs(self) -> dict[str, str]:
-        """File of a candidate → the program it belongs to (see :meth:`program_of`)."""
+        """Package or script folder → the program it belongs to (see :meth:`program_of`)."""
         parent: dict[str, str] = {}
 
         def find(item: str) -> str:
@@ -747,7 +726,7 @@ class Project:
                 target = self.find(name, module, level)
                 if target is not None and self._is_certain(name, module, level):
                     parent[find(self._unit(target))] = own = find(own)
-        return {module.path: find(self._unit(module.path)) for module in self.candidates}
+        return {unit: find(unit) for unit in list(parent)}
 
     def _unit(self, path: str) -> str:
         """The topmost package around a file; its folder for a plain script."""
@@ -758,17 +737,36 @@ class Project:
             folder = os.path.dirname(folder)
         return unit
 
+    def home_of(self, module: Module) -> str:
+        """The folder that a file's package lies in, or that of a plain script."""
+        unit = self._unit(module.path)
+        return os.path.dirname(unit) if self._is_package(unit) else unit
+
     def program_of(self, module: Module) -> str:
         """Which of the tree's programs a file belongs to.
 
         Packages and script folders that import one another are one program; a repository may
         hold several (examples, recipes, projects) that share nothing.
         """
-        return self._programs.get(module.path, "")
+        known = self._program_by_path.get(module.path)
+        if known is None:
+            known = self._programs.get(self._unit(module.path), "")
+            self._program_by_path[module.path] = known
+        return known
+
+    def same_program(self, one: Scope, other: Scope) -> bool:
+        """Whether two scopes may be part of one program: else neither has a say about the other."""
+        programs = {self.program_of(self.module_of(scope)) for scope in (one, other)}
+        return len(programs) == 1 or "" in programs
 
     def modules_in(self, program: str) -> list[Module]:
         """The candidate files of a program."""
         return self._modules_by_program.get(program, [])
+
+    def modules_near(self, scope: Scope) -> list[Module]:
+        """The candidate files of the program that ``scope`` belongs to, as for calls."""
+        program = self.program_of(self.module_of(scope))
+        return self.modules_in(program) if program else self.candidates
 
     @cached_property
     def _modules_by_program(self) -> dict[str, list[Module]]:
@@ -790,6 +788,47 @@ class Project:
     def imports_of(self, module: Module) -> frozenset[str]:
         """Top-level names that the program of ``module`` imports."""
         return frozenset(self._imports.get(self.program_of(module), ()))
+
+
+def _aliases_in(modules: list[Module]) -> dict[str, set[str]]:
+    """Name of a function or class → names that it is given to in the files.
+
+    Given as it is, as a ``partial``, or as one of several in a display or choice.
+    """
+    # By a function's name and an argument's position: what the parameter may be called.
+    functions: dict[str, dict[int, set[str]]] = {}
+    for module in modules:
+        for function in module.facts.functions:
+            taken = functions.setdefault(function.name, {})
+            bound = function.cls is not None and not function.is_static
+            for position, param in enumerate(function.params[bound:]):
+                taken.setdefault(position, set()).add(param.name)
+    aliases: dict[str, set[str]] = {}
+
+    def note(value: Expr | None, name: str) -> None:
+        # Mostly a plain name, or none at all.
+        for meant in (value.id,) if isinstance(value, Name) else names_meant(value):
+            if meant != name and (meant in functions or meant.lstrip("_")[:1].isupper()):
+                aliases.setdefault(meant, set()).add(name)
+
+    for module in modules:
+        for scope in module.facts.scopes:
+            for name, bindings in scope.bindings.items():
+                for binding in bindings:
+                    if binding.how == "assign" and not binding.path:
+                        note(binding.value, name)
+            for store in scope.stores:
+                if isinstance(store.target, Attr) and not store.path:
+                    note(store.value, store.target.name)
+        for call in module.facts.all_calls:
+            takers = functions.get(last_name(call.func) or "") if call.args else None
+            for index, arg in enumerate(call.args):
+                if arg.keyword is not None:
+                    note(arg.value, arg.keyword)
+                elif takers is not None and isinstance(arg.value, (Name, Attr, Call)):
+                    for taker in takers.get(index, ()):
+                        note(arg.value, taker)
+    return aliases
 
 
 def syntax_error(display: str, read: Callable[[], bytes]) -> FileError | None:

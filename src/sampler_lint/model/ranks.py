@@ -108,8 +108,7 @@ def _is_launcher_option(model: Model, expr: Attr) -> bool:
     )
     return declared and all(
         store.value is not None and kinds(model, store.value) == {"local rank"}
-        for store in model.project.stores_of("local_rank")
-        if model.project.program_of(model.module_of(store.scope)) == program
+        for store in model.project.stores_near("local_rank", expr.scope)
     )
 
 

@@ -361,7 +361,7 @@ def _is_tainted(model: Model, module: Module, node: Attr | Index) -> bool:
     """Whether some ``args.seed = args.seed + rank`` makes the setting differ between ranks."""
     program = model.project.program_of(module)
     if isinstance(node, Attr):
-        stores = model.project.stores_of(node.name)
+        stores = model.project.stores_near(node.name, node.scope)
     else:
         stores = [
             store

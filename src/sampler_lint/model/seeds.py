@@ -92,7 +92,7 @@ def seeding(model: Model, module: Module, user: Call | Scope) -> Seeding | None:
             )
             and (
                 item.module is module
-                or (not _is_numbers_only(item) and _runs_with(model, item.setting, user))
+                or (not _is_numbers_only(item) and _runs_with(model, item, module, user))
             )
         )
 
@@ -108,9 +108,17 @@ def seeding(model: Model, module: Module, user: Call | Scope) -> Seeding | None:
     return first
 
 
-def _runs_with(model: Model, setting: Setting, user: Call | Scope) -> bool:
-    """Whether the program that has the setting may be one that runs ``user``."""
-    return setting.at is None or launches(model).together(setting.at, user) is not False
+def _runs_with(model: Model, item: Seeding, module: Module, user: Call | Scope) -> bool:
+    """Whether a program that has the setting runs ``user``, which is in the file ``module``.
+
+    Where it is not seen what starts them, some file has to lead to both by its imports.
+    """
+    if item.setting.at is None:
+        return True
+    together = launches(model).together(item.setting.at, user)
+    if together is None:
+        return program_files(model).share_importer(item.module, module)
+    return together
 
 
 def _is_numbers_only(item: Seeding) -> bool:
@@ -318,7 +326,7 @@ def _attribute_settings(model: Model, expr: Attr, depth: int) -> Iterator[Settin
             yield Setting(whole, expr)
         return
     bases = model.flow.mro(cls)
-    for store in model.project.stores_of(expr.name):
+    for store in model.project.stores_near(expr.name, expr.scope):
         assert isinstance(store.target, Attr)
         if store.value is not None and self_class(store.target.value) in bases:
             yield from _settings(model, store.value, depth + 1)
@@ -341,7 +349,7 @@ def _is_redrawn(model: Model, expr: Attr) -> bool:
         and store.scope is owner.scope
         and same(store.target, expr)
         and is_drawn(store.value)
-        for store in model.project.stores_of(expr.name)
+        for store in model.project.stores_near(expr.name, expr.scope)
     )
 
 

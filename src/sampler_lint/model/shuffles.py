@@ -20,6 +20,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Obj, self_class
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.model.paths import Way, ways, ways_by_caller
 from sampler_lint.model.seeds import is_seed_name
 
 
@@ -128,10 +129,32 @@ def may_shuffle(model: Model, sampler: Obj) -> bool:
     given = model.flow.argument(sampler, "shuffle")
     if given is None:
         return default_on
+    site = sampler.site
+    if site is not None and _is_never_true(ways(model, site, [given])):
+        return False
     if _is_anybodys(model, sampler, given):
         return True
     constants = model.flow.constants(given, sampler.through)
-    return constants is None or any(constants)
+    if constants is not None and not any(constants):
+        return False
+    return not _is_left_false(model, sampler, given)
+
+
+def _is_never_true(found: list[Way] | None) -> bool:
+    """Whether a sampler is built, and on no way with what it is asked for true."""
+    return bool(found) and all(way.values[0].truth is False for way in found or ())
+
+
+def _is_left_false(model: Model, sampler: Obj, given: Expr) -> bool:
+    """Whether each caller of the function leads to the sampler with a false value only."""
+    site = sampler.site
+    if site is None or not isinstance(site.scope, Function):
+        return False
+    callers = model.flow.callers(site.scope)
+    if sampler.through is not None and sampler.through in callers:
+        callers = [sampler.through]
+    led = [item for item in ways_by_caller(model, site, [given]) if item[0] in callers]
+    return bool(led) and all(_is_never_true(found) for _, found in led)
 
 
 def _are_alike(model: Model, sampler: Obj) -> bool:

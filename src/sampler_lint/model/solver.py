@@ -7,10 +7,9 @@ from collections.abc import Callable
 from functools import partial
 from itertools import islice
 
-from sampler_lint.model.values import Unknown, Value, Values
+from sampler_lint.model.values import TOO_MANY, TOO_MUCH, Value, Values
 
 _MOST_VALUES = 24
-_TOO_MANY = Unknown("too many values")
 #: As many are compared one by one.
 _FEW_VALUES = 2
 _MOST_STEPS = 30_000
@@ -98,7 +97,7 @@ class Solver:
             if self._steps > _MOST_STEPS:
                 # Give up on this question: what it was still finding out is not all there is.
                 for open_var in islice(self._vars.values(), self._before, None):
-                    self._add(open_var, Unknown("too much to follow"))
+                    self._add(open_var, TOO_MUCH)
                 self._starts.clear()
                 self._queue.clear()
                 self._late.clear()
@@ -117,9 +116,9 @@ class Solver:
         if value in values:
             return
         if len(values) >= _MOST_VALUES:
-            if _TOO_MANY in values:
+            if TOO_MANY in values:
                 return
-            value = _TOO_MANY
+            value = TOO_MANY
         if isinstance(values, dict):
             values[value] = None
         elif len(values) < _FEW_VALUES:

@@ -128,7 +128,7 @@ def _is_sampler(expr: Expr) -> bool:
 def stores_on(model: Model, cls: Class, names: frozenset[str]) -> Iterator[Store]:
     """Every ``obj.name = value`` from outside, for instances of the class."""
     for name in sorted(names):
-        for store in model.project.outer_stores(name):
+        for store in model.project.outer_stores_near(name, cls):
             target = store.target
             assert isinstance(target, Attr)
             if store.value is None or isinstance(store.value, Const):

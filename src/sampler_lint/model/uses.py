@@ -130,20 +130,20 @@ def _attribute_is_handed_on(model: Model, target: Attr) -> bool:
         for base in model.flow.mro(cls)
     ):
         return True
-    program = model.project.program_of(model.module_of(cls))
-    if target.name in _quoted(model, program):
+    if target.name in _quoted(model, cls):
         return True
-    readers, above = _readers(model, program, target.name)
+    readers, above = _readers(model, cls, target.name)
     return None in readers or cls in above or not readers.isdisjoint(model.flow.mro(cls))
 
 
-def _quoted(model: Model, program: str) -> frozenset[str]:
-    """The names that the files of a program hold in quotes."""
+def _quoted(model: Model, scope: Scope) -> frozenset[str]:
+    """The names that the files of a scope's program hold in quotes."""
+    program = model.project.program_of(model.module_of(scope))
     known: dict[str, frozenset[str]] = model.memo.setdefault(_quoted, {})
     if program not in known:
         known[program] = frozenset(
             name
-            for module in model.project.modules_in(program)
+            for module in model.project.modules_near(scope)
             for name in _QUOTED.findall(module.source.text)
         )
     return known[program]
@@ -153,18 +153,19 @@ _QUOTED = re.compile(r"['\"](\w+)(?=['\"])")
 
 
 def _readers(
-    model: Model, program: str, name: str
+    model: Model, scope: Scope, name: str
 ) -> tuple[frozenset[Class | None], frozenset[object]]:
     """The classes that hand on such an attribute of theirs, and all that these derive from.
 
     None stands for what is read of anything else than ``self``.
     """
+    program = model.project.program_of(model.module_of(scope))
     known: dict[object, tuple[frozenset[Class | None], frozenset[object]]]
     known = model.memo.setdefault(_readers, {})
     if (program, name) not in known:
         readers = frozenset(
             self_class(read.value)
-            for module in model.project.modules_in(program)
+            for module in model.project.modules_near(scope)
             for read in _escaping_from(model, module.facts).attributes.get(name, ())
         )
         classes = (cls for cls in readers if cls is not None)

@@ -14,6 +14,12 @@ class Unknown:
     """Nothing certain can be said; ``reason`` says why."""
 
     reason: str
+    awaits: Function | None = None
+    """The function whose callers nobody sees: who calls it chooses the value."""
+
+
+#: What is found before a limit is reached depends on what was asked first: it is no answer.
+TOO_MANY, TOO_MUCH = Unknown("too many values"), Unknown("too much to follow")
 
 
 @dataclass(frozen=True, slots=True)

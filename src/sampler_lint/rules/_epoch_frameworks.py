@@ -8,7 +8,7 @@ from functools import partial
 from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
 from sampler_lint.model.epoch_calls import carriers
-from sampler_lint.model.epoch_state import epoch_state, same_program
+from sampler_lint.model.epoch_state import epoch_state
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -129,7 +129,7 @@ def _own_epochs(model: Model, given: Expr) -> Iterator[Obj]:
 
 
 def _set_otherwise(model: Model, call: Call, sampler: Obj) -> bool:
-    for other in model.epoch_setters:
+    for other in model.epoch_setters_near(call.scope):
         assert isinstance(other.func, Attr)
         if other is call:
             continue
@@ -303,12 +303,11 @@ def _moves_by_itself(model: Model, cls: Class) -> bool:
 
 def _may_be_set(model: Model, sampler: Obj, near: Class) -> bool:
     """Whether some call in the program sets (or may set) the sampler's epoch."""
-    for call in model.epoch_setters:
+    for call in model.epoch_setters_near(near):
         assert isinstance(call.func, Attr)
         values = model.flow.values(call.func.value)
         if any(isinstance(v, Obj) and v.cls is sampler.cls for v in values):
             return True
-        unclear = not values or any(not isinstance(v, Obj) for v in values)
-        if unclear and same_program(model, call.scope, near):
+        if not values or any(not isinstance(v, Obj) for v in values):
             return True
     return False

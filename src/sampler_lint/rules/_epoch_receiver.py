@@ -18,7 +18,6 @@ from sampler_lint.model.facts import (
     Name,
     Seq,
     Stmt,
-    Try,
     inherited,
     last_name,
     same,
@@ -28,6 +27,7 @@ from sampler_lint.model.flow import ClassRef, Ext, Lit, Obj
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Suspect
+from sampler_lint.rules._expected import is_expected
 from sampler_lint.rules._mend import fix, text_of
 from sampler_lint.rules._region import replacement
 
@@ -36,15 +36,11 @@ def receivers(model: Model) -> Iterator[Suspect]:
     """Every call whose receiver certainly has no ``set_epoch``, or whose guard is never true."""
     for call in model.epoch_setters:
         assert isinstance(call.func, Attr)
-        if call.func.name != "set_epoch" or _caught(call):
+        if call.func.name != "set_epoch" or is_expected(model, call, AttributeError):
             continue
         suspect = _on_loader(model, call) or _never_guarded(model, call)
         if suspect is not None:
             yield suspect
-
-
-def _caught(call: Call) -> bool:
-    return call.stmt is not None and any(isinstance(s, Try) for s in call.stmt.ancestors())
 
 
 def _on_loader(model: Model, call: Call) -> Suspect | None:

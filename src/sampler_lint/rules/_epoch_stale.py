@@ -147,7 +147,12 @@ def _is_by_use(model: Model, receiver: Expr, at: Call | Store, state: EpochState
     for read in at.scope.reads:
         if read.name in _COMMON or read.name.startswith("_") or not same(read.value, receiver):
             continue
-        owners = [cls for _, cls in model.classes() if cls.method(read.name) is not None]
+        owners = [
+            cls
+            for module in model.project.modules_near(at.scope)
+            for cls in module.facts.classes
+            if cls.method(read.name) is not None
+        ]
         if owners and all(owner in family for owner in owners):
             return True
     return False
@@ -155,7 +160,7 @@ def _is_by_use(model: Model, receiver: Expr, at: Call | Store, state: EpochState
 
 def _by_use(model: Model, state: EpochState) -> Iterator[Store]:
     for name in sorted(state.stored):
-        for store in model.project.outer_stores(name):
+        for store in model.project.outer_stores_near(name, state.cls):
             target = store.target
             if (
                 isinstance(target, Attr)
@@ -212,7 +217,7 @@ def _read_by_workers(model: Model, cls: Class) -> bool:
     # A value in shared memory is filled in place, never replaced.
     return all(
         isinstance(store.value, Const)
-        for store in (s for name in state.stored for s in model.project.stores_of(name))
+        for store in (s for name in state.stored for s in model.project.stores_near(name, cls))
         if isinstance(store.target, Attr)
         and self_class(store.target.value) in model.flow.mro(cls)
         and isinstance(store.scope, Function)

@@ -15,7 +15,6 @@ from sampler_lint.model.facts import (
     Other,
     Scope,
     Stmt,
-    Try,
     While,
     expressions,
     inherited,
@@ -29,6 +28,7 @@ from sampler_lint.model.program_files import is_test
 from sampler_lint.model.project import Module
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Suspect
+from sampler_lint.rules._expected import is_expected
 from sampler_lint.rules._mend import fix, text_of
 from sampler_lint.rules._region import offsets
 
@@ -48,8 +48,8 @@ def outside_reads(model: Model) -> Iterator[Suspect]:
                     or self_class(read.value) is not None
                     or read.name in _CONTRACT
                     or read.name.startswith("__")
-                    or model.project.stores_of(read.name)
-                    or is_forgiven(read)
+                    or model.project.stores_near(read.name, read.scope)
+                    or is_expected(model, read, AttributeError)
                     or _is_asked(read)
                 ):
                     continue
@@ -168,21 +168,3 @@ def near_names(name: str, defined: set[str]) -> list[str]:
     if alike:
         return alike
     return closest(name, own, most=2, at_least=0.8)
-
-
-def is_forgiven(read: Attr) -> bool:
-    """Whether an ``except AttributeError`` (or wider) is around the read."""
-    if read.stmt is None:
-        return False
-    for stmt in read.stmt.ancestors():
-        if isinstance(stmt, Try) and any(inner.encloses(read.stmt) for inner in stmt.body):
-            for kind, _ in stmt.handlers:
-                if kind is None or last_name(kind) in {
-                    "AttributeError",
-                    "Exception",
-                    "BaseException",
-                }:
-                    return True
-                if not isinstance(kind, Attr) and last_name(kind) is None:
-                    return True  # a tuple of types
-    return False

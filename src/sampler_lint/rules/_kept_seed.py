@@ -45,7 +45,7 @@ def seed_not_read(model: Model, module: Module, cls: Class) -> Iterator[Suspect]
         for call in scope.calls
     ):
         return
-    if _reads_seed_of_a_sampler(model):
+    if _reads_seed_of_a_sampler(model, cls):
         return
     drawn = next(
         (
@@ -76,13 +76,15 @@ def seed_not_read(model: Model, module: Module, cls: Class) -> Iterator[Suspect]
     yield Suspect(module, store.target if store is not None else param.node, message, why=why)
 
 
-def _reads_seed_of_a_sampler(model: Model) -> bool:
-    """Whether some code of the tree reads ``x_sampler.seed``."""
-    known: bool | None = model.memo.get(_reads_seed_of_a_sampler)
+def _reads_seed_of_a_sampler(model: Model, near: Class) -> bool:
+    """Whether some code of the program reads ``x_sampler.seed``."""
+    programs: dict[str, bool] = model.memo.setdefault(_reads_seed_of_a_sampler, {})
+    program = model.project.program_of(model.module_of(near))
+    known = programs.get(program)
     if known is None:
-        known = model.memo[_reads_seed_of_a_sampler] = any(
+        known = programs[program] = any(
             read.name == "seed" and "sampler" in (last_name(read.value) or "").lower()
-            for module in model.modules
+            for module in model.project.modules_near(near)
             for scope in module.facts.scopes
             for read in scope.reads
         )

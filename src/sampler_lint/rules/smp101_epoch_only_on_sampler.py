@@ -29,9 +29,12 @@ from sampler_lint.model.facts import (
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Lit, Obj, Unknown, self_class
+from sampler_lint.model.flow import Lit, Obj, Unknown, Value, self_class
+from sampler_lint.model.import_scan import without_prose
 from sampler_lint.model.linked import Model
+from sampler_lint.model.program_files import in_test_function, is_test
 from sampler_lint.model.project import Module
+from sampler_lint.model.values import TOO_MANY, TOO_MUCH
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import (
     define_helper,
@@ -54,7 +57,8 @@ class EpochOnlyOnSampler(Rule):
         Reports `loader.sampler.set_epoch(...)` where `loader` was built with `batch_sampler=`
         and that batch sampler (or the sampler inside it) is what shuffles by epoch. In library
         code that takes anybody's loader, reports a guarded call that looks at `loader.sampler`
-        only.
+        only; not in tests, and not where the program builds its own loaders and none with a
+        batch sampler.
 
     Why is this bad?
         With `DataLoader(batch_sampler=...)` torch sets `loader.sampler` to a default
@@ -119,8 +123,13 @@ class EpochOnlyOnSampler(Rule):
             if isinstance(v, Obj) and model.role(v) == "loader" and not _in_tests(model, v)
         ]
         # A package's private classes take its users' loaders too.
-        library = "." in module.name and not any(
-            obj.site is not None and obj.site.scope.module is call.scope.module for obj in loaders
+        library = (
+            "." in module.name
+            and not (is_test(module) or in_test_function(call.scope))
+            and not any(
+                obj.site is not None and obj.site.scope.module is call.scope.module
+                for obj in loaders
+            )
         )
         other = _set_on_batch_sampler(model, call, loader)
         if other is not None:
@@ -168,9 +177,10 @@ class EpochOnlyOnSampler(Rule):
 
             return Suspect(module, call, message, why=why, mend=mend)
         of_a_sampler = "sampler" in (last_name(loader) or "").lower()
-        if loaders or not library or of_a_sampler or not _is_guarded(call, origin):
-            if loaders:
-                reason = "no loader that reaches it has a batch sampler that carries an epoch"
+        closed = _is_closed(model, call, values, loaders)
+        if closed or not library or of_a_sampler or not _is_guarded(call, origin):
+            if closed is not None:
+                reason = closed
             elif of_a_sampler:
                 reason = f"`{unparse(loader)}` is a sampler around another, and no loader"
             elif not library:
@@ -196,6 +206,42 @@ class EpochOnlyOnSampler(Rule):
                 f"repeats one order; look at it too"
             )
         return Suspect(module, call, message, mend=lambda: _use_helper(module, call, receiver))
+
+
+def _is_closed(
+    model: Model, call: Call, values: frozenset[Value], loaders: list[Obj]
+) -> str | None:
+    """Why no user can hand in a loader with a batch sampler; None if one can.
+
+    What is found before the analysis gives up is not all there is. Where it does not give up, a
+    loader of the tree leaves room for another only if a public function takes what its callers
+    outside the tree choose.
+    """
+    if loaders and not {TOO_MANY, TOO_MUCH} & values:
+        awaited = (v.awaits for v in values if isinstance(v, Unknown) and v.awaits is not None)
+        if not any(model.module_of(function).is_library(function) for function in awaited):
+            return "no loader that reaches it has a batch sampler that carries an epoch"
+    builds_its_own = any(
+        obj.site is not None
+        and model.project.same_program(obj.site.scope, call.scope)
+        and not _in_tests(model, obj)
+        for obj in model.loaders
+    )
+    if builds_its_own and not _knows_batch_samplers(model, call.scope):
+        return "the program builds its loaders itself, and none with a batch sampler"
+    return None
+
+
+def _knows_batch_samplers(model: Model, near: Scope) -> bool:
+    """Whether the program says ``batch_sampler`` outside its prose."""
+    programs: dict[str, bool] = model.memo.setdefault(_knows_batch_samplers, {})
+    program = model.project.program_of(model.module_of(near))
+    if program not in programs:
+        programs[program] = any(
+            module.says("batch_sampler") and b"batch_sampler" in without_prose(module.source.data)
+            for module in model.project.modules_near(near)
+        )
+    return programs[program]
 
 
 class Origin(NamedTuple):

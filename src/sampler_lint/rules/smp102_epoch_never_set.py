@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model.arguments import passed
+from sampler_lint.model.conditions import contradict
 from sampler_lint.model.epoch_calls import (
     Built,
     EpochSet,
@@ -19,7 +20,6 @@ from sampler_lint.model.epochs import (
     EpochLoop,
     epoch_expression,
     epoch_loops,
-    is_built_alike,
     trains,
 )
 from sampler_lint.model.facts import (
@@ -39,7 +39,7 @@ from sampler_lint.model.facts import (
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Lit, Obj, Unknown, Value
+from sampler_lint.model.flow import Lit, Obj, Unknown, Value, self_class
 from sampler_lint.model.linked import BATCH_SAMPLER, Model
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
@@ -109,9 +109,15 @@ class EpochNeverSet(Rule):
 
 
 def _is_left_out(model: Model, found: EpochLoop, sampler: Obj) -> bool:
-    """Whether the loader's own factory call takes a branch in which this sampler is not built."""
+    """Whether this sampler is built in a branch that is not taken in a run with this loop.
+
+    The loader's own factory call takes another, or the loop stands in one that excludes it.
+    """
     through = found.inner.loader.through
     site = sampler.site
+    built = [call for call in (site, found.inner.loader.site, through) if call is not None]
+    if contradict(model, built, [found.loop, found.inner.stmt, *found.calls]):
+        return True
     if through is None or site is None or site.stmt is None:
         return False
     inner = site.stmt
@@ -169,10 +175,22 @@ def _right(model: Model, found: EpochLoop, reached: _Reached) -> str | None:
     if not trains(model, found):
         return "no optimizer step is seen in this pass: it may only evaluate"
     setter = _may_be_set(model, found, reached)
-    return None if setter is None else f"{setter} sets (or may set) the epoch of {sampler}"
+    if setter is None:
+        return None
+    if setter.misses:
+        return f"{setter.who} tries to set the epoch, and does not reach {sampler} (see there)"
+    return f"{setter.who} sets (or may set) the epoch of {sampler}"
 
 
-def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> str | None:
+class _Setter(NamedTuple):
+    """What may set the epoch of a sampler."""
+
+    who: str
+    misses: bool = False
+    """Whether it certainly does not, though it is meant to: another rule tells of it."""
+
+
+def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> _Setter | None:
     """What may set the epoch of the sampler."""
     ours = {
         (obj.cls, obj.site)
@@ -186,14 +204,14 @@ def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> str | None
     }
     for cls, _ in ours:
         if isinstance(cls, Class) and sets_epoch_itself(model, found, cls):
-            return f"{cls.name} itself"
+            return _Setter(f"{cls.name} itself")
     near = {scope.module for scope in found.scopes}
     near.update(site.scope.module for _, site in ours if site is not None)
     for scope, node, receiver in _epoch_sets(model).concerning(ours, near):
         if not may_act_in(model, found, scope, node):
             continue
         values = model.flow.values(receiver)
-        place = str(model.place(scope, node))
+        place = _Setter(str(model.place(scope, node)), _misses(model, receiver, reached))
         if any(isinstance(v, Obj) and (v.cls, v.site) in ours for v in values):
             return place
         forwards = isinstance(scope, Function) and "set_epoch" in scope.name
@@ -205,6 +223,21 @@ def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> str | None
             if any(isinstance(v, Obj) and v.site is None for v in values):
                 return place
     return None
+
+
+def _misses(model: Model, receiver: Expr, reached: _Reached) -> bool:
+    """Whether it is the ``.sampler`` of a loader with a batch sampler, which nothing reads."""
+    return (
+        isinstance(receiver, Attr)
+        and receiver.name == "sampler"
+        and reached.path[0] == "batch_sampler"
+        and any(
+            isinstance(loader, Obj)
+            and model.role(loader) == "loader"
+            and any(isinstance(given, Obj) for given in model.passed_to(loader, "batch_sampler"))
+            for loader in model.flow.values(receiver.value)
+        )
+    )
 
 
 def _forwards(model: Model, value: Obj) -> bool:
@@ -222,8 +255,10 @@ def _epoch_sets(model: Model) -> EpochSets:
     if known is None:
         places = list(called_epoch_sets(model))
         places += (EpochSet(*kept) for kept in model.epoch_setters_kept)
-        for store in model.project.outer_stores("epoch"):
+        for store in model.project.stores_of("epoch"):
             assert isinstance(store.target, Attr)
+            if self_class(store.target.value) is not None:
+                continue
             if "sampler" in unparse(store.target.value).lower():
                 places.append(EpochSet(store.scope, store.stmt, store.target.value))
         known = model.memo[_epoch_sets] = EpochSets(model, places)
@@ -238,12 +273,14 @@ def _suspect(model: Model, found: EpochLoop, reached: _Reached) -> Suspect:
     loop = found.loop
     receiver = _receiver(model, found, reached)
     counter = _counter(module, loop)
-    where = ".".join((unparse(found.inner.source), *reached.path))
+    where = "the sampler itself"
+    if _leads_to(model, found.inner.source, reached):
+        where = f"`{'.'.join((unparse(found.inner.source), *reached.path))}`"
     if found.is_restart:
         message = (
             f"the loader is started again here with its shuffling `{reached.sampler.name}` still "
             f"at epoch 0: every pass repeats one order; count the passes and call `set_epoch` on "
-            f"`{where}` before this line"
+            f"{where} before this line"
         )
         built = Related(model.place_of(reached.sampler), "sampler built here")
         inner = found.inner
@@ -257,10 +294,10 @@ def _suspect(model: Model, found: EpochLoop, reached: _Reached) -> Suspect:
         message += f" (when `{unparse(choice)}` is true)"
     if receiver is not None:
         message += f"; call `{receiver.code}.set_epoch({counter.code})` first in each turn"
-    elif any(is_built_alike(v, found.inner.loader) for v in model.flow.values(found.inner.source)):
-        message += f"; call `set_epoch` on `{where}` in each epoch"
+        if receiver.guard is not None and not receiver.guard.endswith("is not None:"):
+            message += ", where it has one"
     else:
-        message += "; call it in each epoch"
+        message += f"; call `set_epoch` on {where} in each epoch"
     why = [Related(model.place_of(reached.sampler), "sampler built here")]
     why.append(Related(model.place_of(found.inner.loader), "handed to this loader"))
     if found.calls:
@@ -282,6 +319,28 @@ def _suspect(model: Model, found: EpochLoop, reached: _Reached) -> Suspect:
 
     header_end = loop.iter if isinstance(loop, For) else loop.test
     return Suspect(module, loop, message, end=header_end, why=tuple(why), mend=mend)
+
+
+def _leads_to(model: Model, source: Expr, reached: _Reached) -> bool:
+    """Whether what is iterated is (or may be) a loader whose attributes lead to the sampler.
+
+    A wrapper of the tree has none of them, and one that has them may say something else.
+    """
+    return all(
+        not isinstance(value, Obj) or _keeps_given(model, value, reached.path[0])
+        for value in model.flow.values(source)
+    )
+
+
+def _keeps_given(model: Model, loader: Obj, attribute: str) -> bool:
+    """Whether it is a loader whose attribute is what it was given."""
+    return model.role(loader) == "loader" and not (
+        isinstance(loader.cls, Class)
+        and any(
+            isinstance(base, Class) and attribute in base.bindings
+            for base in model.flow.mro(loader.cls)
+        )
+    )
 
 
 def _tries_to_set(loop: Loop, sampler: str) -> bool:
@@ -361,6 +420,8 @@ def _receiver(model: Model, found: EpochLoop, reached: _Reached) -> _Receiver | 
         ):
             continue
         if any(isinstance(n, Name) and _bound_inside(loop, n) for n in walk(base)):
+            continue
+        if not all(_keeps_given(model, loader, reached.path[0]) for loader in loaders):
             continue
         reachable: set[Value] = set()
         for loader in loaders:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model.epoch_calls import Carrier, calls_for, carriers, runs_in
-from sampler_lint.model.epoch_state import same_program
 from sampler_lint.model.epochs import EpochLoop, epoch_expression, epoch_loops, trains
 from sampler_lint.model.facts import (
     Attr,
@@ -325,7 +324,7 @@ def _same_in_every_turn(model: Model, found: EpochLoop, argument: Expr) -> bool:
         # args.epochs, cfg.seed: nothing in the program ever sets it.
         return (
             root.id in {"args", "opt", "opts", "cfg", "config", "hparams", "flags", "FLAGS"}
-            and not model.project.stores_of(argument.name)
+            and not model.project.stores_near(argument.name, argument.scope)
             and not any(
                 binding.stmt is not None and loop.encloses(binding.stmt)
                 for binding in root.scope.bindings.get(root.id, ())
@@ -341,7 +340,7 @@ def _never_moves(model: Model, attribute: Attr) -> bool:
         return False
     if model.attributes(cls).open is not None:
         return False
-    stores = model.project.stores_of(attribute.name)
+    stores = model.project.stores_near(attribute.name, cls)
     own = [s for s in stores if isinstance(s.target, Attr) and self_class(s.target.value) is cls]
     return bool(own) and all(
         store in own
@@ -349,7 +348,6 @@ def _never_moves(model: Model, attribute: Attr) -> bool:
         and store.scope.name == "__init__"
         and isinstance(store.value, Const)
         for store in stores
-        if same_program(model, store.scope, cls)
     )
 
 

@@ -15,7 +15,6 @@ from sampler_lint.model.epoch_state import (
     iterates,
     own_classes,
     read_elsewhere,
-    same_program,
     seed_argument,
     seedings,
     seeds_everything,
@@ -287,13 +286,12 @@ def _set_directly(model: Model, carrier: _Carrier) -> bool:
 
 def _reached_by_name(model: Model, inner: Inner) -> bool:
     """Whether some code calls ``x_sampler.<attribute>.set_epoch``."""
-    for call in model.epoch_setters:
+    for call in model.epoch_setters_near(inner.owner):
         assert isinstance(call.func, Attr)
         target = call.func.value
         if (
             isinstance(target, Attr)
             and target.name == inner.path[-1]
-            and same_program(model, call.scope, inner.owner)
             and "sampler" in (last_name(target.value) or "")
         ):
             return True
@@ -552,8 +550,7 @@ def _hides_base(model: Model, module: Module, state: EpochState, own: Function) 
     if any("epoch" in cls.bindings for cls in family) or any(
         isinstance(store.target, Attr)
         and (self_class(store.target.value) in family or self_class(store.target.value) is None)
-        and same_program(model, store.scope, state.cls)
-        for store in model.project.stores_of("epoch")
+        for store in model.project.stores_near("epoch", state.cls)
     ):
         return None
     taken = _epoch_parameter(own)
@@ -620,12 +617,12 @@ def _starts_constant(model: Model, state: EpochState, name: str) -> bool:
         for cls in family
         for binding in cls.bindings.get(name, ())
     )
-    for store in model.project.stores_of(name):
+    for store in model.project.stores_near(name, state.cls):
         target = store.target
         assert isinstance(target, Attr)
         owner = self_class(target.value)
         if owner is None:
-            if same_program(model, store.scope, state.cls) and any(
+            if any(
                 word in (last_name(target.value) or "").lower()
                 for word in ("sampler", "dataset", "loader", "pipe")
             ):

@@ -489,7 +489,7 @@ def _seeded_later(model: Model, module: Module, sampler: Obj) -> bool:
             not isinstance(v, Obj) or (v.cls, v.site) == (sampler.cls, sampler.site) for v in values
         )
 
-    for store in model.project.stores_of("seed"):
+    for store in model.project.stores_near("seed", module.facts):
         target = store.target
         named = isinstance(target, Attr) and "sampler" in unparse(target.value).lower()
         if named and is_ours(target.value):

@@ -489,7 +489,7 @@ def _set_too_late(model: Model, cls: Class) -> Suspect | None:
         return None
     setters = [
         store.scope
-        for store in model.project.stores_of(node.attr)
+        for store in model.project.stores_near(node.attr, cls)
         if not isinstance(store.target, Attr) or self_class(store.target.value) in (cls, None)
     ]
     if not setters or not all(

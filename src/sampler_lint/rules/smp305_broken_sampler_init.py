@@ -215,7 +215,7 @@ def _not_called(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         else:
             continue
         missing = sorted(
-            name for name in (read & sets) - there if not model.project.outer_stores(name)
+            name for name in (read & sets) - there if not model.project.outer_stores_near(name, cls)
         )
         if missing:
             yield _missing_call(model, module, cls, init, base, method, missing)
@@ -371,7 +371,7 @@ def _only_by_set_epoch(model: Model, module: Module, cls: Class) -> Iterator[Sus
             and store.value.id in params
             and target.name in read
             and target.name not in before
-            and not model.project.outer_stores(target.name)
+            and not model.project.outer_stores_near(target.name, cls)
         ):
             yield _unset(module, cls, init, target.name, read[target.name])
             return

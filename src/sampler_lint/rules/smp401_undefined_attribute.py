@@ -37,7 +37,8 @@ from sampler_lint.model.project import Module
 from sampler_lint.model.ranks import mentions_ranks
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._foreign_reads import is_forgiven, near_names, outside_reads
+from sampler_lint.rules._expected import is_expected
+from sampler_lint.rules._foreign_reads import near_names, outside_reads
 from sampler_lint.rules._meant import (
     divided_count,
     drop_telling,
@@ -120,9 +121,11 @@ class UndefinedAttribute(Rule):
                     continue
                 if _is_declared(read):
                     continue
-                if read.name.startswith("__") or is_forgiven(read):
+                if read.name.startswith("__") or is_expected(model, read, AttributeError):
                     continue
-                if model.project.stores_of(read.name) and _set_from_outside(model, read):
+                if model.project.stores_near(read.name, read.scope) and _set_from_outside(
+                    model, read
+                ):
                     continue
                 if subclasses is None:
                     subclasses = set()
@@ -320,7 +323,7 @@ def _too_early(model: Model, module: Module, cls: Class, asked: set[object]) -> 
             or any(stores.values())
             or any(s.stmt.order <= read.stmt.order for s in own)
             or _may_set_before(init, read)
-            or is_forgiven(read)
+            or is_expected(model, read, AttributeError)
             or _is_declared(read)
         ):
             continue
@@ -381,4 +384,6 @@ def _is_declared(read: Attr) -> bool:
 
 def _set_from_outside(model: Model, read: Attr) -> bool:
     """Whether some ``obj.name = …`` that is no method's ``self`` may set it."""
-    return any(store.how != "aug" for store in model.project.outer_stores(read.name))
+    return any(
+        store.how != "aug" for store in model.project.outer_stores_near(read.name, read.scope)
+    )

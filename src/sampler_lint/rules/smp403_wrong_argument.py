@@ -17,13 +17,7 @@ from sampler_lint.model.facts import (
     Map,
     Name,
     Node,
-    Stmt,
-    Try,
-    With,
-    expressions,
-    inherited,
     last_name,
-    walk,
 )
 from sampler_lint.model.flow import Table
 from sampler_lint.model.linked import DATA_LOADER, Model
@@ -31,6 +25,7 @@ from sampler_lint.model.project import Module
 from sampler_lint.model.signatures import Construction, Signature, base_inits, constructions
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._expected import is_expected
 from sampler_lint.rules._mend import fix, text_of
 from sampler_lint.rules._region import offsets
 
@@ -87,34 +82,36 @@ class WrongArgument(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Compare every call of a known constructor with its parameters."""
-        for made in constructions(model):
-            yield from self._construction(model, made)
+        for made in self._made(model):
+            suspects = list(_construction(model, made))
+            if suspects and not is_expected(model, made.call, TypeError):
+                yield from suspects
+
+    def _made(self, model: Model) -> Iterator[Construction]:
+        yield from constructions(model)
         for _, cls in model.classes():
             if model.is_sampler_class(cls) or model.is_a(cls, DATA_LOADER) is True:
-                for made in base_inits(model, cls):
-                    yield from self._construction(model, made)
+                yield from base_inits(model, cls)
 
-    def _construction(self, model: Model, made: Construction) -> Iterator[Suspect]:
-        module = model.module_of(made.call.scope)
-        named = [*_keywords(module, made), *_in_tables(model, made)]
-        yield from named
-        signature = made.signature
-        given = made.positional
-        if len(given) > len(signature.positional) and not signature.open_positional:
-            if not _expects_error(made.call):
-                yield _too_many(module, made)
+
+def _construction(model: Model, made: Construction) -> Iterator[Suspect]:
+    module = model.module_of(made.call.scope)
+    named = [*_keywords(module, made), *_in_tables(model, made)]
+    yield from named
+    signature = made.signature
+    given = made.positional
+    if len(given) > len(signature.positional) and not signature.open_positional:
+        yield _too_many(module, made)
+        return
+    missing = _missing(made)
+    if missing and not named and not _is_conditional(made.call):
+        yield _too_few(module, made, missing)
+        return
+    for index, value in enumerate(given[: len(signature.positional)]):
+        meant = _meant(signature, made, index, value)
+        if meant is not None:
+            yield _misplaced(module, made, index, value, meant)
             return
-        if _expects_error(made.call):
-            return
-        missing = _missing(made)
-        if missing and not named and not _is_conditional(made.call):
-            yield _too_few(module, made, missing)
-            return
-        for index, value in enumerate(given[: len(signature.positional)]):
-            meant = _meant(signature, made, index, value)
-            if meant is not None:
-                yield _misplaced(module, made, index, value, meant)
-                return
 
 
 # --------------------------------------------------------------------------- keywords
@@ -128,12 +125,11 @@ def _keywords(module: Module, made: Construction) -> Iterator[Suspect]:
         if name is None:
             continue
         if name in by_place:
-            if not _expects_error(made.call):
-                message = (
-                    f"`{made.built}` is given `{name}` twice, by position and by keyword: "
-                    f"TypeError when the line runs; drop one of the two"
-                )
-                yield Suspect(module, keyword_node(module, arg), message, end=arg.value)
+            message = (
+                f"`{made.built}` is given `{name}` twice, by position and by keyword: "
+                f"TypeError when the line runs; drop one of the two"
+            )
+            yield Suspect(module, keyword_node(module, arg), message, end=arg.value)
         elif name not in signature.names and not signature.open_keywords:
             suspect = _unknown_keyword(module, made, arg, name)
             if suspect is not None:
@@ -142,7 +138,7 @@ def _keywords(module: Module, made: Construction) -> Iterator[Suspect]:
 
 def _unknown_keyword(module: Module, made: Construction, arg: Arg, name: str) -> Suspect | None:
     near, sure = _near(name, made)
-    if near is None and (_expects_error(made.call) or _is_conditional(made.call)):
+    if near is None and _is_conditional(made.call):
         return None
     taken = ", ".join(
         f"`{n}`" for n in [*made.signature.positional, *sorted(made.signature.keywords)]
@@ -360,35 +356,6 @@ def _by_keyword(module: Module, made: Construction, first: int) -> Fix | None:
 
 
 # --------------------------------------------------------------------------- surroundings
-
-
-def _expects_error(call: Call) -> bool:
-    """Whether the error is wanted: ``pytest.raises``, ``assertRaises``, ``except TypeError``."""
-    return call.stmt is not None and (
-        _says_raises(call.stmt) or inherited(call.stmt, _may_raise, False)
-    )
-
-
-def _may_raise(found: bool, stmt: Stmt) -> bool:
-    around = stmt.parent
-    return (
-        found
-        or (isinstance(around, Try) and stmt.block is around.body)
-        or (around is not None and _says_raises(around))
-    )
-
-
-def _says_raises(stmt: Stmt) -> bool:
-    return isinstance(stmt, With) and any(
-        last_name(_called(node)) in {"raises", "assertRaises", "assertRaisesRegex"}
-        for expr in expressions(stmt)
-        for node in walk(expr)
-        if isinstance(node, Call)
-    )
-
-
-def _called(call: Call) -> Expr:
-    return call.func
 
 
 def _is_conditional(call: Call) -> bool:

@@ -20,6 +20,7 @@ from sampler_lint.model.facts import (
     Map,
     Name,
     Raise,
+    Scope,
     Store,
     Unary,
     While,
@@ -110,26 +111,47 @@ class MisdirectedAssignment(Rule):
 
 
 class _Reads:
-    """The attribute names that the tree may read of a sampler, as `.name` or as a string.
+    """The attribute names that each program may read of a sampler, as `.name` or as a string.
 
-    Only those are looked for that a candidate file may store on one.
+    Only those are looked for that one of its files may store on one.
     """
 
     def __init__(self, model: Model) -> None:
-        self.names: set[object] = set()
-        stored = {target.name for module in model.modules for target in _stored_on_others(module)}
-        of_others: dict[Class, bool] = {}
-        for module in model.project.loaded if stored else ():
+        self._model = model
+        self._of_others: dict[Class, bool] = {}
+        self._names: dict[str, set[object]] = {}
+
+    def near(self, scope: Scope) -> set[object]:
+        """The names that the program of a scope may read."""
+        project = self._model.project
+        program = project.program_of(project.module_of(scope))
+        known = self._names.get(program)
+        if known is None:
+            known = self._names[program] = self._find(scope)
+        return known
+
+    def _find(self, near: Scope) -> set[object]:
+        project = self._model.project
+        names: set[object] = set()
+        stored = {
+            target.name
+            for module in project.modules_near(near)
+            for target in _stored_on_others(module)
+        }
+        for module in project.loaded if stored else ():
+            if not project.same_program(module.facts, near):
+                continue
             for scope in module.facts.scopes:
                 for read in scope.reads:
-                    if read.name in stored and not _is_elsewhere(model, read, of_others):
-                        self.names.add(read.name)
+                    if read.name in stored and not _is_elsewhere(
+                        self._model, read, self._of_others
+                    ):
+                        names.add(read.name)
                         stored.discard(read.name)
                 for call in scope.calls:
                     if last_name(call.func) in {"getattr", "hasattr", "attrgetter", "setattr"}:
-                        self.names.update(
-                            arg.value for arg in call.positional if isinstance(arg, Const)
-                        )
+                        names.update(arg.value for arg in call.positional if isinstance(arg, Const))
+        return names
 
 
 def _stored_on_others(module: Module) -> Iterator[Attr]:
@@ -171,7 +193,7 @@ def _outside(model: Model, reads: _Reads) -> Iterator[Suspect]:
                 target = store.target
                 if (
                     not isinstance(target, Attr)
-                    or target.name in reads.names
+                    or target.name in reads.near(scope)
                     or self_class(target.value) is not None
                     or target.name.startswith("_")  # a private note on a foreign object
                 ):
@@ -199,7 +221,7 @@ def _inside(model: Model, module: Module, cls: Class, reads: _Reads) -> Iterator
             target = store.target
             if (
                 not isinstance(target, Attr)
-                or target.name in reads.names
+                or target.name in reads.near(cls)
                 or self_class(target.value) is not cls
             ):
                 continue

@@ -29,6 +29,7 @@ from sampler_lint.model.linked import DATA_LOADER, Model
 from sampler_lint.model.paths import Sym, Way, ways, ways_by_caller
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._expected import is_expected
 from sampler_lint.rules._mend import drop_argument, fix, text_of
 from sampler_lint.rules._region import offsets
 
@@ -82,7 +83,7 @@ class LoaderArgumentConflict(Rule):
                     found = (_check(model, module, call, given, pair) for pair in _PAIRS)
                     suspect = next(filter(None, found), None)
                     suspect = suspect or _check_iterable(model, module, call, given)
-                    if suspect is not None:
+                    if suspect is not None and not is_expected(model, call, ValueError):
                         yield suspect
 
 

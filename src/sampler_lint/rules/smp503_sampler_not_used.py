@@ -7,20 +7,18 @@ from collections.abc import Iterator
 from sampler_lint.findings import Related
 from sampler_lint.model.facts import (
     Attr,
-    Call,
     Expr,
-    Function,
     Name,
     Scope,
-    With,
-    last_name,
     same,
     unparse,
 )
 from sampler_lint.model.flow import Obj, Unknown
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.model.program_files import in_test_function
 from sampler_lint.model.uses import is_handed_on, target_of, uses_names_by_string
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._expected import is_expected
 
 
 class SamplerNotUsed(Rule):
@@ -62,7 +60,12 @@ class SamplerNotUsed(Rule):
                 continue
             target = target_of(obj)
             scope = obj.site.scope
-            if target is None or _is_expected_to_fail(obj) or uses_names_by_string(scope):
+            if (
+                target is None
+                or in_test_function(scope)
+                or is_expected(model, obj.site)
+                or uses_names_by_string(scope)
+            ):
                 continue
             loader = _loader_beside(model, obj)
             if isinstance(target, Attr) and loader is None:
@@ -71,23 +74,6 @@ class SamplerNotUsed(Rule):
             returning = loader is None or _reaches_a_loader(model, obj)
             if not is_handed_on(model, obj, target, returning=returning):
                 yield _suspect(model, obj, target, loader)
-
-
-def _is_expected_to_fail(obj: Obj) -> bool:
-    """Whether the sampler is built in a test only to see that or how it is built."""
-    assert obj.site is not None
-    stmt = obj.site.stmt
-    scope: Scope | None = obj.site.scope
-    while scope is not None:
-        if isinstance(scope, Function) and scope.name.startswith("test_"):
-            return True
-        scope = scope.outer
-    return stmt is not None and any(
-        isinstance(item, Call) and "aises" in (last_name(item.func) or "")
-        for around in stmt.ancestors()
-        if isinstance(around, With)
-        for item, _ in around.items
-    )
 
 
 def _loader_beside(model: Model, obj: Obj) -> Obj | None:

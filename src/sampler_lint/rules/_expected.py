@@ -1,0 +1,102 @@
+"""Whether code expects an error: what is caught, or asked for by a test, is no finding."""
+
+from __future__ import annotations
+
+import builtins
+
+from sampler_lint.model.facts import (
+    Attr,
+    Call,
+    Expr,
+    Function,
+    Lambda,
+    Name,
+    Scope,
+    Seq,
+    Stmt,
+    Try,
+    With,
+    last_name,
+)
+from sampler_lint.model.linked import Model
+
+
+def is_expected(
+    model: Model, node: Name | Attr | Call, error: type[Exception] | None = None
+) -> bool:
+    """Whether something around a node expects it to raise ``error``, or anything if none is given.
+
+    A handler of it (or of a base of it), ``pytest.raises(…)``, ``self.assertRaises(…)`` and
+    ``contextlib.suppress(…)``, around the node or around every call of its function or told to
+    run it, and the marks by which pytest and unittest let a whole test fail. A type that is not
+    Python's own may be a base of it, for all we see.
+    """
+    return _is_expected(model, node, error, frozenset())
+
+
+def _is_expected(
+    model: Model, node: Name | Attr | Call, error: type[Exception] | None, within: frozenset[Scope]
+) -> bool:
+    stmt: Stmt | None = node.stmt
+    if stmt is None:
+        return False
+    for around in (stmt, *stmt.ancestors()):
+        if isinstance(around, With):
+            # A test expects it of the block's last statement: after another none would run.
+            if any(_takes(item, error) for item, _ in around.items) and (
+                around is stmt or around.body[-1] is stmt or around.body[-1].encloses(stmt)
+            ):
+                return True
+        elif (
+            isinstance(around, Try)
+            and any(inner is stmt or inner.encloses(stmt) for inner in around.body)
+            and any(kind is None or _covers(kind, error) for kind, _ in around.handlers)
+        ):
+            return True
+    function = node.scope
+    if not isinstance(function, Function) or function in within:
+        return False
+    if any(last_name(getattr(d, "func", d)) in _TO_FAIL for d in function.decorators):
+        return True
+    if any(
+        _takes(call, error) and _hands_over(call, function) for call in function.module.all_calls
+    ):
+        return True
+    calls = model.flow.callers(function)
+    within |= {function}
+    return bool(calls) and all(_is_expected(model, call, error, within) for call in calls)
+
+
+_TO_FAIL = frozenset({"xfail", "expectedFailure"})
+
+
+def _hands_over(call: Call, function: Function) -> bool:
+    """Whether a call is given the function to run: ``raises(TypeError, lambda: …)``."""
+    return any(
+        given.function is function
+        if isinstance(given, Lambda)
+        else isinstance(given, Name) and given.id == function.name
+        for given in call.positional
+    )
+
+
+def _takes(item: Expr, error: type[Exception] | None) -> bool:
+    """Whether a context manager (or a call of the same) is told that ``error`` will come."""
+    if not isinstance(item, Call):
+        return False
+    name = (last_name(item.func) or "").lower()
+    return name.endswith(("raises", "raisesregex", "suppress")) and any(
+        _covers(kind, error) for kind in (*item.positional, *(arg.value for arg in item.args))
+    )
+
+
+def _covers(kind: Expr, error: type[Exception] | None) -> bool:
+    """Whether a type (or a tuple of types) is ``error`` or a base of it."""
+    if isinstance(kind, Seq):
+        return any(_covers(each, error) for each in kind.items)
+    if not isinstance(kind, (Name, Attr)):
+        return False
+    if error is None:
+        return True
+    known = getattr(builtins, last_name(kind) or "", None)
+    return not isinstance(known, type) or issubclass(error, known)

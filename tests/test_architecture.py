@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "discovery": {"timings", "gitignore", "roots", "findings"},
     "suppressions": {"source", "findings"},
     "fixing": {"source", "findings"},
+    "fix_safety": {"fixing", "model", "source", "findings"},
     "rounds": {"fixing", "source", "findings"},
     "fingerprints": {"source", "findings"},
     "baseline": {"fingerprints", "source", "findings"},
@@ -42,7 +43,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "failures": {"model", "findings"},
     "rules": {"model", "suppressions", "options", "source", "findings"},
     "trees": {
-        *("failures", "timings"),
+        *("failures", "timings", "fix_safety"),
         *("rules", "model", "suppressions", "discovery", "options", "roots", "findings"),
     },
     "engine": {

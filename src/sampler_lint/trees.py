@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from sampler_lint.discovery import CHECKED, Discovery, find_files
-from sampler_lint.findings import FileError, Finding, Fix
+from sampler_lint.findings import Applicability, FileError, Finding, Fix
 from sampler_lint.options import Options, OptionsOf
 from sampler_lint.roots import project_root
 from sampler_lint.timings import Watch, counted
@@ -182,7 +182,7 @@ class Tree:
     def _run(self, rule: Rule, model: Model) -> Iterator[tuple[str, Finding]]:
         seen = set()
         for suspect in rule.check(model):
-            finding = _finding(rule, suspect, self._edits)
+            finding = _finding(model, rule, suspect, self._edits)
             key = (suspect.module.path, finding.start, finding.end)
             if key not in seen:
                 seen.add(key)
@@ -201,7 +201,7 @@ class Tree:
             self.failures[code] = failure(code, error, self.project, path)
 
 
-def _finding(rule: Rule, suspect: Suspect, edits: bool) -> Finding:
+def _finding(model: Model, rule: Rule, suspect: Suspect, edits: bool) -> Finding:
     from sampler_lint.rules._region import RegionError, offsets
 
     source = suspect.module.source
@@ -212,7 +212,7 @@ def _finding(rule: Rule, suspect: Suspect, edits: bool) -> Finding:
     candidates: tuple[Fix, ...] = ()
     if not suspect.assumes:
         with contextlib.suppress(RegionError):
-            fix = _worked_out(suspect.mend(), edits) if suspect.mend else None
+            fix = _worked_out(_judged(model, suspect.mend()), edits) if suspect.mend else None
         if suspect.candidates and edits:
             with contextlib.suppress(RegionError):
                 candidates = tuple(filter(None, map(_worked_out, suspect.candidates())))
@@ -228,6 +228,22 @@ def _finding(rule: Rule, suspect: Suspect, edits: bool) -> Finding:
         suspect.assumes,
         candidates,
     )
+
+
+def _judged(model: Model, fix: Fix | None) -> Fix | None:
+    """The fix, unsafe unless what it comes to is proved safe.
+
+    Raises:
+        RegionError: libcst cannot read a place that it changes.
+    """
+    from sampler_lint.fix_safety import why_unsafe
+
+    if fix is None or fix.applicability is not Applicability.SAFE:
+        return fix
+    reason = why_unsafe(model, getattr(fix.edits, "expected", fix.edits))
+    if reason is None:
+        return fix
+    return replace(fix, applicability=Applicability.UNSAFE, unsafe=reason)
 
 
 def _worked_out(fix: Fix | None, edits: bool = True) -> Fix | None:

@@ -34,6 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "discovery": {"timings", "gitignore", "roots", "findings"},
     "suppressions": {"source", "findings"},
     "fixing": {"source", "findings", "model"},
+    "fix_safety": {"fixing", "model", "source", "findings"},
     "unfinished": {"fixing", "cache", "source", "findings"},
     "rounds": {"unfinished", "fixing", "source", "findings"},
     "fingerprints": {"source", "findings"},
@@ -43,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "failures": {"model", "findings"},
     "rules": {"model", "suppressions", "options", "source", "findings"},
     "trees": {
-        *("failures", "timings"),
+        *("failures", "timings", "fix_safety"),
         *("rules", "model", "suppressions", "discovery", "options", "roots", "findings"),
     },
     "engine": {

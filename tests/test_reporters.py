@@ -61,6 +61,18 @@ def test_every_format_tells_nothing_and_something(name):
     assert "SMP101" in render(outcome(finding()))
 
 
+def test_why_a_fix_is_unsafe_is_told() -> None:
+    fix = Fix("Call it", Applicability.UNSAFE, (Edit(PATH, 0, 1, "y"),), "`x` may not be assigned")
+    found = dataclasses.replace(finding(), fix=fix)
+    help_line = (
+        "help: fix available: Call it (unsafe: needs --unsafe-fixes: `x` may not be assigned)"
+    )
+    assert help_line in text(found)
+    assert json.loads(reporter("json")(outcome(found)))[0]["fix"]["unsafe"] == fix.unsafe
+    plain = dataclasses.replace(found, fix=dataclasses.replace(fix, unsafe=""))
+    assert "unsafe" not in json.loads(reporter("json")(outcome(plain)))[0]["fix"]
+
+
 # --- text ---------------------------------------------------------------------------------
 
 

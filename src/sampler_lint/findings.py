@@ -99,6 +99,8 @@ class Fix:
     applicability: Applicability
     edits: Sequence[Edit]
     """By file and place. Empty where they were not asked for (see :func:`engine.check`)."""
+    unsafe: str = ""
+    """What speaks against making it without a look at it, as far as that was told."""
 
     @property
     def paths(self) -> frozenset[str]:

@@ -72,7 +72,8 @@ def refusal(finding: Finding, unsafe: bool) -> str | None:
     if finding.fix.applicability is Applicability.DISPLAY:
         return "display-only: needs a decision"
     if finding.fix.applicability is Applicability.UNSAFE and not unsafe:
-        return "unsafe: use --unsafe-fixes"
+        why = f" ({finding.fix.unsafe})" if finding.fix.unsafe else ""
+        return f"unsafe{why}: use --unsafe-fixes"
     edits = edits_of([finding])
     if any(one.path == other.path and _touch(one, other) for one, other in pairwise(edits)):
         return "its own edits overlap"

@@ -317,7 +317,7 @@ def _place_as_json(place: Place | str) -> object:
 
 def _fix_as_json(fix: Fix) -> list[Any]:
     edits = [[e.path, e.start, e.end, e.content] for e in fix.edits]
-    return [fix.message, fix.applicability.value, edits]
+    return [fix.message, fix.applicability.value, edits, fix.unsafe]
 
 
 def finding_from(row: object) -> Finding:
@@ -360,11 +360,12 @@ def _related_from(row: object) -> Related:
 
 
 def _fix_from(row: object) -> Fix:
-    message, applicability, edits = _items(row, 3)
+    message, applicability, edits, unsafe = _items(row, 4)
     return Fix(
         _text(message),
         Applicability(_text(applicability)),
         tuple(map(_edit_from, _items(edits))),
+        _text(unsafe),
     )
 
 

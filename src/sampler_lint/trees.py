@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from sampler_lint.discovery import CHECKED, Discovery, find_files
-from sampler_lint.findings import FileError, Finding, Fix
+from sampler_lint.findings import Applicability, FileError, Finding, Fix
 from sampler_lint.options import Options, OptionsOf
 from sampler_lint.roots import project_root
 from sampler_lint.timings import Watch, counted
@@ -255,7 +255,8 @@ class Tree:
         candidates: tuple[Fix, ...] = ()
         if not suspect.assumes:
             with self._without_a_fix(rule, suspect):
-                fix = _worked_out(suspect.mend(), self._edits) if suspect.mend else None
+                fix = suspect.mend() if suspect.mend else None
+                fix = _worked_out(_judged(self.model, fix), self._edits)
             if suspect.candidates and self._edits:
                 with self._without_a_fix(rule, suspect):
                     candidates = tuple(filter(None, map(_worked_out, suspect.candidates())))
@@ -283,6 +284,22 @@ class Tree:
             pass
         except Exception as error:
             self._failed(rule.code, error, suspect.module.path)
+
+
+def _judged(model: Model, fix: Fix | None) -> Fix | None:
+    """The fix, unsafe unless what it comes to is proved safe.
+
+    Raises:
+        RegionError: libcst cannot read a place that it changes.
+    """
+    from sampler_lint.fix_safety import why_unsafe
+
+    if fix is None or fix.applicability is not Applicability.SAFE:
+        return fix
+    reason = why_unsafe(model, getattr(fix.edits, "expected", fix.edits))
+    if reason is None:
+        return fix
+    return replace(fix, applicability=Applicability.UNSAFE, unsafe=reason)
 
 
 def _worked_out(fix: Fix | None, edits: bool = True) -> Fix | None:

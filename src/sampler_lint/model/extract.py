@@ -51,6 +51,7 @@ from sampler_lint.model.facts import (
     Yield,
     children,
     dotted,
+    walk,
 )
 
 if TYPE_CHECKING:
@@ -195,6 +196,24 @@ def extract(tree: ast.Module) -> ModuleFacts:
         return _Extractor().module(tree)
     except RecursionError:
         raise FactsError("is nested too deeply to be analysed", None) from None
+
+
+def expression(node: ast.expr, scope: Scope, stmt: Stmt | None) -> Expr:
+    """An expression that is not in the file, as one that stood in a statement of ``scope``.
+
+    The scope's own lists of what it reads and calls stay as they are.
+    """
+    maker = _Extractor()
+    _ROWS.extend(range(len(_ROWS), (node.end_lineno or 0) + 1))
+    maker.facts = ModuleFacts()
+    maker.facts.functions, maker.facts.classes, maker.facts.all_calls = [], [], []
+    maker._open(maker.facts, "", None)
+    maker.scope = maker.facts
+    found = maker.expr(node)
+    for part in walk(found):
+        if isinstance(part, (Name, Attr, Call)):
+            part.scope, part.stmt = scope, stmt
+    return found
 
 
 class _Extractor:

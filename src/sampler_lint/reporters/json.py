@@ -103,6 +103,7 @@ def _fix(finding: Finding, outcome: Outcome) -> dict[str, Any] | None:
         "applicability": finding.fix.applicability.value,
         "edits": edits,
         "message": finding.fix.message,
+        **({"unsafe": finding.fix.unsafe} if finding.fix.unsafe else {}),
     }
 
 

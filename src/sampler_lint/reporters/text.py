@@ -219,6 +219,8 @@ def _finding(finding: Finding, outcome: Outcome, paint: Painter) -> Iterator[str
         yield f"    {paint('blue', 'note:')} {note}"
     if finding.fix is not None:
         fix = _HELP[finding.fix.applicability].format(visible(finding.fix.message))
+        if finding.fix.unsafe and finding.fix.applicability is Applicability.UNSAFE:
+            fix = f"{fix.removesuffix(')')}: {visible(finding.fix.unsafe)})"
         fix = folded(fix, width, before=len("    help: "))
         yield f"    {paint('cyan', 'help:')} {fix}"
 

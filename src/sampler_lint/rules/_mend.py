@@ -30,6 +30,7 @@ from sampler_lint.rules._region import (
     insert_lines,
     line_indent,
     offsets,
+    parts_in,
     planned,
 )
 from sampler_lint.source import SourceFile
@@ -67,6 +68,18 @@ class _Edits(Sequence[Edit]):
     def _made(self) -> tuple[Edit, ...]:
         made = (part if isinstance(part, Edit) else part.make() for part in self._parts)
         return tuple(sorted({edit for edit in made if edit is not None}))
+
+    @property
+    def expected(self) -> list[Edit]:
+        """Edits that mean the same, worked out without libcst where that can be.
+
+        Raises:
+            RegionError: libcst had to be asked and cannot tell.
+        """
+        known = (
+            part if isinstance(part, Edit) else part.expected or part.make() for part in self._parts
+        )
+        return [edit for edit in known if edit is not None]
 
     @overload
     def __getitem__(self, index: int) -> Edit: ...
@@ -237,7 +250,37 @@ def add_keyword(module: Module, call: Call, keyword: str, value: str) -> Edit | 
     def make() -> Edit:
         return _keyword_edit(Region(module, around), call, f"{keyword}={value}")
 
-    return planned(module, around, call, make)
+    def expected() -> Edit:
+        return added_part(module.source, offsets(module.source, call.func)[1], f"{keyword}={value}")
+
+    return planned(module, around, call, make, expected=expected)
+
+
+def added_part(source: SourceFile, start: int, text: str) -> Edit:
+    """The edit that puts ``text`` behind the other arguments, or parameters, but before ``**``.
+
+    Raises:
+        RegionError: there are no parentheses behind ``start``.
+    """
+    parts, close = parts_in(source.text, start)
+    if not parts:
+        return Edit(source.path, close, close, text)
+    first, last = parts[-1]
+    if source.text.startswith("**", first):
+        return Edit(source.path, first, first, f"{text}, ")
+    return Edit(source.path, last, last, f", {text}")
+
+
+def dropped_parts(source: SourceFile, start: int, first: int, last: int) -> Edit:
+    """The edit that takes the arguments from number ``first`` to before ``last`` away.
+
+    Raises:
+        RegionError: there are no parentheses behind ``start``.
+    """
+    parts, close = parts_in(source.text, start)
+    begin = parts[first][0] if first == 0 else parts[first - 1][1]
+    end = parts[last][0] if first == 0 and last < len(parts) else parts[last - 1][1]
+    return Edit(source.path, begin, close if first == 0 and last == len(parts) else end, "")
 
 
 def _keyword_edit(region: Region, call: Call, text: str) -> Edit:
@@ -261,17 +304,18 @@ def _keyword_edit(region: Region, call: Call, text: str) -> Edit:
         return Edit(source.path, last_start, last_start, f"{text},{gap}")
     if own_lines:
         # One argument a line: so is the new one, with a trailing comma if the others have one.
-        has_comma = isinstance(last.comma, cst.Comma)
-        comma_end = source.text.index(",", end) + 1 if has_comma else end
         added = f"{source.newline}{row_indent}{text}"
-        if has_comma:
+        if isinstance(last.comma, cst.Comma):
+            comma_end = behind_comment(source, region.span(last.comma)[1])
             return Edit(source.path, comma_end, comma_end, f"{added},")
-        return Edit(source.path, end, end, f",{added}")
+        # A comment behind the last argument stays behind it.
+        stop = behind_comment(source, end)
+        return Edit(source.path, end, stop, f",{source.text[end:stop]}{added}")
     start, stop = region.span(node)
     row = source.position(start).row
     column = source.position(stop).column - 1
     is_alone = source.position(stop).row == row and not source.line(row)[column:].strip()
-    longest = min(max(_SHORT, *map(len, source.text.splitlines())), _LONG)
+    longest = min(max(_SHORT, *map(len, _LINES.split(source.text))), _LONG)
     if is_alone and len(source.line(row).rstrip()) + len(text) + 2 > longest:
         opened = source.text.index("(", region.span(node.func)[1]) + 1
         indent = line_indent(source, row)
@@ -282,8 +326,16 @@ def _keyword_edit(region: Region, call: Call, text: str) -> Edit:
     return Edit(source.path, end, end, f", {text}")
 
 
+def behind_comment(source: SourceFile, offset: int) -> int:
+    """The end of the line, if there is only a comment behind ``offset``; else ``offset``."""
+    place = source.position(offset)
+    rest = source.line(place.row)[place.column - 1 :]
+    return offset + len(rest.rstrip("\r\n")) if rest.lstrip().startswith("#") else offset
+
+
 #: A line of the first length is never too long, one above the second always.
 _SHORT, _LONG = 88, 120
+_LINES = re.compile(r"\r\n|\r|\n")
 
 
 def drop_argument(module: Module, call: Call, value: Expr) -> Edit | Planned:
@@ -297,7 +349,12 @@ def drop_argument(module: Module, call: Call, value: Expr) -> Edit | Planned:
     def make() -> Edit:
         return _argument_edit(Region(module, around), call, value)
 
-    return planned(module, around, call, make, drops=True)
+    def expected() -> Edit:
+        start = offsets(module.source, call.func)[1]
+        index = next(i for i, arg in enumerate(call.args) if arg.value is value)
+        return dropped_parts(module.source, start, index, index + 1)
+
+    return planned(module, around, call, make, drops=True, expected=expected)
 
 
 def _argument_edit(region: Region, call: Call, value: Expr) -> Edit:

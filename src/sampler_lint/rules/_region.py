@@ -9,7 +9,9 @@ libcst's classes takes as long as checking a small repository.
 from __future__ import annotations
 
 import functools
+import io
 import re
+import tokenize
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -105,7 +107,62 @@ class Planned(NamedTuple):
     """Works it out with libcst; None if nothing needs to change after all. Raises
     :class:`RegionError` if libcst cannot read the place: then there is no fix."""
     expected: Edit | None = None
-    """The edit where it is known beforehand; None for one that takes no character away."""
+    """An edit that means the same to Python, known without libcst; None if there is none."""
+
+
+def parts_in(text: str, start: int) -> tuple[list[tuple[int, int]], int]:
+    """What stands between the commas of the first pair of parentheses, and where they close.
+
+    Told by Python's own tokens: a comma or a parenthesis in a comment or a string is none.
+
+    Args:
+        text: of a file.
+        start: before the parenthesis.
+
+    Raises:
+        RegionError: there is no such pair.
+    """
+    starts = [0]
+    lines = io.StringIO(text[start:], newline="")
+
+    def line() -> str:
+        read = lines.readline()
+        starts.append(starts[-1] + len(read))
+        return read
+
+    depth = 0
+    parts: list[tuple[int, int]] = []
+    first: int | None = None
+    last = 0
+    try:
+        for token in tokenize.generate_tokens(line):
+            if token.type in _NO_CODE:
+                continue
+            begin = start + starts[token.start[0] - 1] + token.start[1]
+            end = start + starts[token.end[0] - 1] + token.end[1]
+            closes = token.string in {")", "]", "}"} and token.type == tokenize.OP
+            if depth == 1 and (closes or token.string == ","):
+                if first is not None:
+                    parts.append((first, last))
+                first = None
+                if closes:
+                    return parts, begin
+                continue
+            if depth and first is None:
+                first = begin
+            last = end
+            if token.type == tokenize.OP and token.string in {"(", "[", "{"}:
+                depth += depth > 0 or token.string == "("
+            depth -= closes
+    except (tokenize.TokenError, IndentationError):
+        pass
+    raise RegionError("there are no parentheses here")
+
+
+_NO_CODE = {
+    *(tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT),
+    tokenize.ENCODING,
+}
 
 
 def replacement(module: Module, around: Stmt | Scope, node: Node, content: str) -> Edit | Planned:
@@ -133,6 +190,7 @@ def planned(
     content: str | None = None,
     *,
     drops: bool = False,
+    expected: Callable[[], Edit] | None = None,
 ) -> Edit | Planned:
     """The edit that ``make`` works out at a node of a statement, now or when it is asked for.
 
@@ -143,6 +201,7 @@ def planned(
         make: as in :class:`Planned`.
         content: what will stand in the node's place, if ``make`` replaces the whole of it.
         drops: whether ``make`` may take something out of the node, and a comment with it.
+        expected: an edit that means the same, where ``content`` does not say it.
 
     Raises:
         RegionError: ``make`` had to be asked now and cannot tell.
@@ -154,8 +213,11 @@ def planned(
         return make()
     if drops and "#" in source.text[start:end]:
         return make()
-    expected = None if content is None else Edit(source.path, start, end, content)
-    return Planned(make, expected)
+    if expected is None:
+        if content is None:
+            return make()
+        return Planned(make, Edit(source.path, start, end, content))
+    return Planned(make, expected())
 
 
 _F_STRING = re.compile(r"""\b[rR]?[fF][rR]?["']""")

@@ -11,7 +11,13 @@ from sampler_lint.model.facts import Bin, Call, Class, Const, Expr, Function, Na
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 from sampler_lint.model.seed_names import Seed, in_scope
-from sampler_lint.rules._mend import add_keyword, is_library
+from sampler_lint.rules._mend import (
+    add_keyword,
+    added_part,
+    behind_comment,
+    is_library,
+    name_of,
+)
 from sampler_lint.rules._region import Planned, Region, offsets, replacement
 from sampler_lint.source import SourceFile
 
@@ -108,7 +114,9 @@ def called(function: Function) -> str:
 
 def parameter_edit(module: Module, function: Function, default: str) -> Planned:
     """The edit that gives ``function`` a last parameter ``seed``, in the signature's own style."""
-    return Planned(lambda: _parameter_edit(module, function, default))
+    name = name_of(module, function)
+    expected = added_part(module.source, offsets(module.source, name)[1], f"seed={default}")
+    return Planned(lambda: _parameter_edit(module, function, default), expected)
 
 
 def _parameter_edit(module: Module, function: Function, default: str) -> Edit:
@@ -149,9 +157,11 @@ def _parameter_edit(module: Module, function: Function, default: str) -> Edit:
     if indent is None:
         return Edit(source.path, end, end, f", {text}")
     if isinstance(comma, cst.Comma):
-        at = source.text.index(",", end) + 1
+        at = behind_comment(source, region.span(comma)[1])
         return Edit(source.path, at, at, f"{own_line[1:].format(indent)}{text},")
-    return Edit(source.path, end, end, f"{own_line.format(indent)}{text}")
+    stop = behind_comment(source, end)
+    behind = source.text[end:stop]
+    return Edit(source.path, end, stop, f",{behind}{own_line[1:].format(indent)}{text}")
 
 
 def generator_edits(model: Model, module: Module, function: Function) -> list[Edit]:
@@ -188,7 +198,8 @@ def docstring_edit(module: Module, function: Function) -> Planned:
 
     Of a constructor, the docstring may be the class's.
     """
-    return Planned(lambda: _docstring_edit(module, function))
+    nothing = Edit(module.source.path, 0, 0, "")
+    return Planned(lambda: _docstring_edit(module, function), nothing)
 
 
 def _docstring_edit(module: Module, function: Function) -> Edit | None:

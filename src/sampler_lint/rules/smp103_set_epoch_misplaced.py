@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
@@ -226,7 +227,9 @@ def _lines(module: Module, whole: Stmt, call: Call, argument: str) -> list[str]:
     start, end = _argument_span(module, call)
     first, last = _extent(source, whole)
     text = source.text[first:start] + argument + source.text[end:last]
-    return [line.removeprefix(indent) for line in text.splitlines()]
+    # Not by `splitlines`: a form feed ends no line of Python, and may stand in a comment.
+    ended = text.removesuffix("\n").removesuffix("\r")
+    return [line.removeprefix(indent) for line in re.split(r"\r\n|\r|\n", ended)]
 
 
 def _extent(source: SourceFile, whole: Stmt) -> tuple[int, int]:
@@ -259,7 +262,7 @@ def _constant(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
     # Another function does not know the loop's counter.
     epoch = epoch_expression(loop) if call.scope is loop.scope else None
     batches = _batch_number(call, argument)
-    if batches is not None:
+    if batches is not None and batches is not loop:
         message = (
             f"`{unparse(call.func)}({unparse(argument)})` sets the number of the batch while the "
             f"pass is running: every epoch ends with the same number, so the next one repeats "

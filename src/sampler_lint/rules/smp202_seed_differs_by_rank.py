@@ -6,7 +6,18 @@ from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.model.draws import ingredients, own_entropy
-from sampler_lint.model.facts import Attr, Bin, Call, Class, Expr, Function, Store, unparse, walk
+from sampler_lint.model.facts import (
+    Attr,
+    Bin,
+    Call,
+    Choice,
+    Class,
+    Expr,
+    Function,
+    Store,
+    unparse,
+    walk,
+)
 from sampler_lint.model.flow import Obj, self_class
 from sampler_lint.model.linked import Model
 from sampler_lint.model.program_files import is_test
@@ -182,7 +193,10 @@ def _drop_rank(module: Module, site: Call | None, term: RankTerm) -> Fix | None:
         if isinstance(node, Bin) and node.op == "Add" and term.term in {node.left, node.right}:
             rest = node.left if node.right is term.term else node.right
             stmt = site.stmt if site is not None else getattr(term.term, "stmt", None)
-            edit = replacement(module, stmt or term.scope, node, text_of(module.source, rest))
+            text = text_of(module.source, rest)
+            if isinstance(rest, Choice) and node is not term.whole:
+                text = f"({text})"  # it binds less than what stands around the sum
+            edit = replacement(module, stmt or term.scope, node, text)
             message = f"Drop `{text_of(module.source, term.term)}` from the seed"
             return fix(message, Applicability.SAFE, [edit], module.source)
     return None

@@ -26,7 +26,7 @@ from sampler_lint.model.injection import Injection
 from sampler_lint.model.linked import BATCH_SAMPLER, SAMPLER, Model
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import fix, imported_as, name_of, visible
+from sampler_lint.rules._mend import fix, imported_as, name_of, text_of, visible
 from sampler_lint.rules._region import offsets
 
 
@@ -166,10 +166,8 @@ def _mend(model: Model, module: Module, cls: Class) -> Fix | None:
     named = base.value if isinstance(base, Index) else base
     edits = []
     if isinstance(named, Attr) and named.name == "Sampler":
-        start = offsets(source, named)[1] - len("Sampler")
-        new = "BatchSampler"
+        new = text_of(source, named).removesuffix("Sampler") + "BatchSampler"
     elif isinstance(named, Name):
-        start = offsets(source, named)[0]
         new = imported_as(module, "BatchSampler") or "BatchSampler"
         if not visible(module.facts, new):
             imported = _import_edit(module, named.id)
@@ -179,7 +177,7 @@ def _mend(model: Model, module: Module, cls: Class) -> Fix | None:
     else:
         return None
     # BatchSampler is no generic class in torch 2.0: Sampler[list] loses its index.
-    edits.append(Edit(source.path, start, offsets(source, base)[1], new))
+    edits.append(Edit(source.path, *offsets(source, base), new))
     return fix("Derive it from `BatchSampler`", Applicability.SAFE, edits, source)
 
 

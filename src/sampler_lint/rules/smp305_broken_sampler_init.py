@@ -32,8 +32,8 @@ from sampler_lint.model.project import Module
 from sampler_lint.model.requirements import Range
 from sampler_lint.model.signatures import base_inits, of_class
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import after_docstring, fix, insert_first, name_of
-from sampler_lint.rules._region import Region, insert_lines, line_indent, planned
+from sampler_lint.rules._mend import after_docstring, dropped_parts, fix, insert_first, name_of
+from sampler_lint.rules._region import Region, insert_lines, line_indent, offsets, planned
 
 _PROTOCOL = ("__iter__", "__len__", "set_epoch")
 
@@ -184,7 +184,12 @@ def _mend(module: Module, call: Call, extra: list[Arg], versions: Range) -> Fix 
     # torch 2.0 demands the argument that torch 2.10 refuses.
     demanded = versions.is_stated and versions.may_be(DEMANDS_DATA_SOURCE)
     applicability = Applicability.UNSAFE if effect or demanded else Applicability.SAFE
-    edit = planned(module, around, call, make, drops=True)
+
+    def expected() -> Edit:
+        start = offsets(source, call.func)[1]
+        return dropped_parts(source, start, len(call.args) - len(extra), len(call.args))
+
+    edit = planned(module, around, call, make, drops=True, expected=expected)
     return fix("Drop the argument", applicability, [edit], source)
 
 

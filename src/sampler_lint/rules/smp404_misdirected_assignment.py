@@ -353,8 +353,7 @@ def _local(module: Module, cls: Class, function: Function, stmt: Assign, target:
     )
 
     def mend() -> Fix:
-        start = offsets(module.source, target)[0]
-        edit = Edit(module.source.path, start, start, f"{receiver}.")
+        edit = Edit(module.source.path, *offsets(module.source, target), f"{receiver}.{target.id}")
         is_setter = function.name.startswith("set_") and any(
             isinstance(node, Name) and function.param(node.id) for node in walk(stmt.value)
         )

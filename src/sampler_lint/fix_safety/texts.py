@@ -1,0 +1,240 @@
+"""A file before and after a fix, as two syntax trees whose nodes are matched by their places."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from sampler_lint.findings import Edit
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
+LOOPS = (ast.For, ast.AsyncFor, ast.While)
+
+
+@functools.lru_cache(maxsize=8)
+def _parsed(text: str) -> ast.Module:
+    return ast.parse(text)
+
+
+class Tree:
+    """The syntax tree of a text, with the place and the parent of each node.
+
+    Of a function or class at the top level that holds none of the places asked for, only the
+    header's own place is known: what a file defines elsewhere costs nothing then.
+
+    Raises:
+        SyntaxError: Python does not read the text.
+    """
+
+    def __init__(self, text: str, places: Sequence[tuple[int, int]] | None = None) -> None:
+        self.text = text
+        self.root = _parsed(text)
+        self._starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
+        self._places = places
+        self.parents: dict[ast.AST, ast.AST] = {}
+        self.spans: dict[ast.AST, tuple[int, int]] = {}
+        self.nodes: list[ast.AST] = []
+        """Every node, in no order of meaning."""
+        self._look(self.root)
+
+    def is_inside_definitions(self) -> bool:
+        """Whether each place asked for lies in a function or class of the top level."""
+        spans = [self.spans[one] for one in self.root.body if isinstance(one, DEFINITIONS)]
+        return all(
+            any(start < first and last <= end for start, end in spans)
+            for first, last in self._places or ()
+        )
+
+    def _look(self, root: ast.AST) -> None:
+        stack = [root]
+        while stack:
+            node = stack.pop()
+            self.nodes.append(node)
+            if hasattr(node, "lineno"):
+                end = self._offset(node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]
+                self.spans[node] = self._offset(node.lineno, node.col_offset), end  # type: ignore[attr-defined]
+            if isinstance(node, DEFINITIONS) and self._is_elsewhere(node):
+                continue
+            for child in ast.iter_child_nodes(node):
+                # Contexts and operators are single objects that all nodes share.
+                if isinstance(child, (ast.expr_context, ast.operator, ast.cmpop)):
+                    continue
+                self.parents[child] = node
+                if not isinstance(node, ast.JoinedStr):  # their places are not true before 3.12
+                    stack.append(child)
+                else:
+                    for inner in ast.walk(child):
+                        self.nodes.append(inner)
+                        for one in ast.iter_child_nodes(inner):
+                            self.parents[one] = inner
+
+    def _is_elsewhere(self, node: ast.AST) -> bool:
+        if self._places is None or self.parents[node] is not self.root:
+            return False
+        start, end = self.spans[node]
+        return not any(first <= end and start <= last for first, last in self._places)
+
+    def _offset(self, row: int, column: int) -> int:
+        start = self._starts[row - 1]
+        head = self.text[start : start + column]
+        if head.isascii():
+            return start + column
+        end = self._starts[row] if row < len(self._starts) else len(self.text)
+        line = self.text[start:end].encode("utf-8", "surrogatepass")
+        return start + len(line[:column].decode("utf-8", "ignore"))
+
+    def around(self, node: ast.AST) -> Iterator[ast.AST]:
+        """What the node is in, innermost first."""
+        current = self.parents.get(node)
+        while current is not None:
+            yield current
+            current = self.parents.get(current)
+
+    def statement(self, node: ast.AST) -> ast.stmt | None:
+        """The statement that the node is, or is in."""
+        if isinstance(node, ast.stmt):
+            return node
+        return next((one for one in self.around(node) if isinstance(one, ast.stmt)), None)
+
+    def block(self, stmt: ast.AST) -> list[ast.stmt]:
+        """The statements that it stands among."""
+        return next(
+            (
+                value
+                for _, value in ast.iter_fields(self.parents[stmt])
+                if isinstance(value, list) and any(one is stmt for one in value)
+            ),
+            [],
+        )
+
+
+@functools.lru_cache(maxsize=8)
+def tree_of(text: str) -> Tree:
+    """The tree of a text, which nobody changes."""
+    return Tree(text)
+
+
+class Changed:
+    """One file before and after the edits of a fix.
+
+    Raises:
+        SyntaxError: Python does not read one of the texts.
+        ValueError: the edits overlap.
+    """
+
+    def __init__(self, text: str, edits: Iterable[Edit]) -> None:
+        from sampler_lint.fixing import apply_edits
+
+        self.edits: Sequence[Edit] = sorted(set(edits))
+        self.written: list[tuple[int, int]] = []
+        grown = 0
+        for edit in self.edits:
+            start = edit.start + grown
+            self.written.append((start, start + len(edit.content)))
+            grown += len(edit.content) - (edit.end - edit.start)
+        places = [(edit.start, edit.end) for edit in self.edits]
+        fixed = apply_edits(text, self.edits)
+        self.old, self.new = Tree(text, places), Tree(fixed, self.written)
+        if not (self.old.is_inside_definitions() and self.new.is_inside_definitions()):
+            # What the module itself binds may be read anywhere.
+            self.old, self.new = tree_of(text), tree_of(fixed)
+        self.same: dict[ast.AST, ast.AST] = {}
+        """The nodes that no edit touches or takes away, and what they are afterwards."""
+        self.lost: ast.AST | None = None
+        """A node that no edit touches and that is not there afterwards."""
+        self._match()
+        self.back = {new: old for old, new in self.same.items()}
+
+    def _moved(self, offset: int) -> set[int]:
+        """Where a place may be afterwards: before or behind what is put in there."""
+        before = after = offset
+        for edit in self.edits:
+            growth = len(edit.content) - (edit.end - edit.start)
+            if edit.end < offset or (edit.end == offset and edit.start < offset):
+                before += growth
+                after += growth
+            elif edit.end == offset:
+                after += growth
+        return {before, after}
+
+    def is_touched(self, node: ast.AST) -> bool:
+        """Whether an edit replaces the whole of an old node, or cuts it in two."""
+        start, end = self.old.spans[node]
+        if _has_body(node):  # its last lines may go, it stays
+            end = start + 1
+        return any(
+            edit.start < edit.end
+            and (
+                edit.start < start < edit.end < end
+                or start < edit.start < end < edit.end
+                or (edit.start <= start and end <= edit.end)
+            )
+            for edit in self.edits
+        )
+
+    def is_written(self, node: ast.AST) -> bool:
+        """Whether a new node lies within what an edit writes."""
+        span = self.new.spans.get(node)
+        if span is None:
+            return any(
+                self.is_written(one) for one in self.new.around(node) if one in self.new.spans
+            )
+        return any(start <= span[0] and span[1] <= end for start, end in self.written)
+
+    def _match(self) -> None:
+        there: dict[tuple[type[ast.AST], int], list[ast.AST]] = {}
+        for node, span in self.new.spans.items():
+            there.setdefault((type(node), span[0]), []).append(node)
+        self.same[self.old.root] = self.new.root
+        for node, (start, end) in self.old.spans.items():
+            if self.is_touched(node) or isinstance(self.old.parents.get(node), ast.JoinedStr):
+                continue
+            ends = self._moved(end)
+            found = [
+                one
+                for place in self._moved(start)
+                for one in there.get((type(node), place), ())
+                if _has_body(node) or self.new.spans[one][1] in ends
+            ]
+            parent = self.same.get(self.old.parents[node])
+            fitting = [one for one in found if self.new.parents[one] is parent]
+            if fitting or (found and parent is None):
+                self.same[node] = (fitting or found)[0]
+                if isinstance(node, ast.JoinedStr) and ast.dump(node) == ast.dump(self.same[node]):
+                    inside = zip(ast.walk(node), ast.walk(self.same[node]), strict=True)
+                    self.same.update(inside)
+            elif self.lost is None and isinstance(node, (ast.stmt, ast.expr)):
+                self.lost = node
+
+    @property
+    def statements(self) -> Iterator[ast.stmt]:
+        """The statements that are written, without those inside them."""
+        for node in self.new.spans:
+            if isinstance(node, ast.stmt) and self.is_written(node):
+                parent = self.new.parents[node]
+                if not (isinstance(parent, ast.stmt) and self.is_written(parent)):
+                    yield node
+
+    @property
+    def removed(self) -> Iterator[ast.stmt]:
+        """The statements that are taken away."""
+        for node in self.old.spans:
+            if isinstance(node, ast.stmt) and self.is_touched(node):
+                yield node
+
+    @property
+    def appeared(self) -> ast.AST | None:
+        """A node that no edit writes and that was not there before: what was a comment is code."""
+        for node in self.new.spans:
+            is_new = isinstance(node, (ast.stmt, ast.expr)) and node not in self.back
+            if is_new and not self.is_written(node):
+                return node
+        return None
+
+
+def _has_body(node: ast.AST) -> bool:
+    return hasattr(node, "body") and isinstance(node, (ast.stmt, ast.ExceptHandler))

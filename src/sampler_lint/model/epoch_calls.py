@@ -25,10 +25,11 @@ from sampler_lint.model.facts import (
 from sampler_lint.model.flow import Lit, Obj, Value
 from sampler_lint.model.hierarchy import NEUTRAL_BASES
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.model.program_files import is_test
 
 
 class Carrier(NamedTuple):
-    """A sampler that shuffles by its epoch, and the attributes that lead to it from a loader."""
+    """A sampler with an epoch, and the attributes that lead to it from what is iterated."""
 
     sampler: Obj
     path: tuple[str, ...]
@@ -41,23 +42,32 @@ class Carrier(NamedTuple):
 
 def carriers(model: Model, loader: Obj) -> Iterator[Carrier]:
     """The samplers of ``loader`` that certainly shuffle by the epoch they are given."""
+    return (
+        carrier
+        for carrier in epoch_samplers(model, loader)
+        if _shuffles(model, carrier.sampler, loader.through)
+    )
+
+
+def epoch_samplers(model: Model, loader: Obj) -> Iterator[Carrier]:
+    """The samplers with a ``set_epoch`` that stand behind a loader, or behind a sampler itself."""
+    if model.role(loader) != "loader":
+        yield from _carried(model, loader, ())
+        return
     for attribute in ("sampler", "batch_sampler"):
         for value in model.passed_to(loader, attribute):
-            yield from _carried(model, value, (attribute,), loader.through)
+            yield from _carried(model, value, (attribute,))
 
 
-def _carried(
-    model: Model, value: Value, path: tuple[str, ...], through: Call | None
-) -> Iterator[Carrier]:
+def _carried(model: Model, value: Value, path: tuple[str, ...]) -> Iterator[Carrier]:
     if not isinstance(value, Obj) or value.site is None:
         return
     further = model.epoch_path(value)
     if further == ():
-        if _shuffles(model, value, through):
-            yield Carrier(value, path)
+        yield Carrier(value, path)
     elif isinstance(further, tuple):
         for inner in model.flow.ask_field(value, further[0]):
-            yield from _carried(model, inner, (*path, further[0]), through)
+            yield from _carried(model, inner, (*path, further[0]))
 
 
 def _shuffles(model: Model, sampler: Obj, through: Call | None) -> bool:
@@ -271,7 +281,8 @@ def runs_in(model: Model, found: EpochLoop, scope: Scope) -> bool | None:
         if any(call.stmt is not None and found.loop.encloses(call.stmt) for call in calls):
             return True
         offered |= not calls and _is_offered(model, function)
-        new = {call.scope for call in calls} - seen
+        # What a test calls, it calls for itself.
+        new = {call.scope for call in calls if not is_test(model.module_of(call.scope))} - seen
         seen |= new
         todo += new
     return None if offered else False

@@ -29,7 +29,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import Ext, ExtObj, Lit, Obj, Unknown, Value, passed
-from sampler_lint.model.linked import Model
+from sampler_lint.model.linked import DATA_LOADER, Model
 from sampler_lint.model.wrapping import iterated_attributes
 
 _DEEPEST = 6
@@ -115,7 +115,7 @@ def _passes_over(
                 yield from _passes_over(model, scope, stmt, arg, above)
             return
     for value in model.flow.values(source):
-        if isinstance(value, Obj) and model.role(value) == "loader" and value.site is not None:
+        if isinstance(value, Obj) and value.site is not None and _gives_order(model, value, scope):
             yield Pass(scope, stmt, source, value)
         elif isinstance(value, Obj) and isinstance(value.cls, Class):
             for loader, given in _handed_on(model, value):
@@ -123,6 +123,17 @@ def _passes_over(
                 yield Pass(scope, stmt, given if named else source, loader)
         elif isinstance(value, ExtObj) and value.site is not source:
             yield from _passes_over_made(model, scope, stmt, value, above)
+
+
+def _gives_order(model: Model, value: Obj, scope: Scope) -> bool:
+    """Whether it is a loader, or a sampler that is iterated by hand (and not by another one)."""
+    role = model.role(value)
+    if role == "loader" or role is None:
+        return role is not None
+    owner = scope.cls if isinstance(scope, Function) else None
+    return owner is None or not (
+        model.is_sampler_class(owner) or model.flow.is_a(owner, DATA_LOADER) is not False
+    )
 
 
 def _passes_over_made(

@@ -499,9 +499,18 @@ class _StuckError(BaseException):
 _MEASURING = f"{os.sep}coverage{os.sep}"
 
 
+def _imports(frame: FrameType | None) -> int:
+    """How many imports are under way."""
+    count = 0
+    while frame is not None:
+        count += frame.f_code.co_name == "_find_and_load"
+        frame = frame.f_back
+    return count
+
+
 @contextlib.contextmanager
 def _limited() -> Iterator[None]:
-    """Raise :class:`_StuckError` after :data:`STUCK` seconds of computing.
+    """Raise :class:`_StuckError` after :data:`STUCK` seconds of computing, imports apart.
 
     Only the main thread of a Unix process can be interrupted; elsewhere there is no limit. The
     clock of computing is free in most programs, and waits while others use the machine.
@@ -515,11 +524,15 @@ def _limited() -> Iterator[None]:
         clocks = [one for one in clocks if not signal.getitimer(one[0])[0]]
 
     clock_of = {number: clock for clock, number, _ in clocks}
+    imports = _imports(sys._getframe())
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         if frame is not None and _MEASURING in frame.f_code.co_filename:
             # It may hold its lock, for which it would wait for ever once thrown out.
             signal.setitimer(clock_of[number], 0.001)
+        elif _imports(frame) > imports:
+            # A framework takes seconds to import, once, which is not the sampler's doing.
+            signal.setitimer(clock_of[number], STUCK)
         else:
             raise _StuckError
 

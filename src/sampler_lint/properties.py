@@ -239,6 +239,11 @@ class Share:
         return len(self.missing) > self.dropped
 
     @property
+    def exact(self) -> bool:
+        """Whether each sample is read once, and nothing else is."""
+        return not (self.missing or self.repeats or self.strange)
+
+    @property
     def overlaps(self) -> bool:
         """Whether more is read again than padding explains."""
         return self.repeats > self.padding

@@ -25,6 +25,7 @@ from sampler_lint.model.running.values import (
     Instance,
     RaisedError,
 )
+from sampler_lint.properties import Observation, Rank, Reading
 
 _ENDLESS = 400
 
@@ -78,6 +79,18 @@ class Turn:
             out += parts
         return tuple(out)
 
+    @property
+    def reading(self) -> Reading:
+        """What it read, as the properties judge it."""
+        items = [self._plain(item) for item in self.yielded or ()]
+        error = None if self.raised is None else f"raises {self.raised.kind}"
+        return Reading(items, claimed=self.length, later=self.later, error=error)
+
+    @staticmethod
+    def _plain(item: Any) -> Any:
+        parts = item.items if isinstance(item, Array) else item
+        return list(parts) if isinstance(parts, (list, tuple)) else parts
+
 
 class Trial(NamedTuple):
     """A world and what each of its ranks does."""
@@ -95,6 +108,12 @@ class Trial(NamedTuple):
     def raised(self) -> RaisedError | None:
         """What the sampler raises first, when built or when iterated."""
         return next((turn.raised for turn in self.turns if turn.raised), self.refused)
+
+    @property
+    def observed(self) -> Observation:
+        """The world, as the properties judge it."""
+        ranks = [Rank(turn.rank, passes=[turn.reading]) for turn in self.turns]
+        return Observation(ranks, expected=range(self.world.samples))
 
     @property
     def from_data(self) -> bool:

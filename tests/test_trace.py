@@ -323,6 +323,19 @@ BUGS = {
         None,
         "",
     ),
+    "each group is padded by itself": (
+        """
+        class Grouped(Sampler):
+            def __iter__(self):
+                groups = [list(range(first, 101, 20)) for first in range(20)]
+                order = [i for one in groups for i in (one + one[: -len(one) % 4])]
+                return iter(order[rank::world])
+            def __len__(self): return 80
+        read(DataLoader(data, sampler=Grouped(), batch_size=4), 1)
+        """,
+        None,
+        "",
+    ),
     "two ranks share a shard as they have to": (
         """
         dist.init_process_group("gloo")
@@ -410,6 +423,20 @@ BUGS = {
     ),
     "a sampler that shares out by itself, below a wrapper that shares out": (
         SHARED_TWICE,
+        "SMP502",
+        "50 % of the samples are read by no rank: Wrapper and Mine both share them out; keep one",
+    ),
+    "the same, read by what asks for no more than the loader's length": (
+        SHARED_TWICE.replace(
+            "read(DataLoader(TensorDataset(torch.arange(100)), sampler=s, batch_size=5), 2, s)",
+            """
+    l = DataLoader(TensorDataset(torch.arange(100)), sampler=s, batch_size=5)
+    w = torch.ones(1, requires_grad=True)
+    for epoch in range(2):
+        s.set_epoch(epoch)
+        for _, (x,) in zip(range(len(l)), l): (w * x.sum()).sum().backward()
+            """,
+        ),
         "SMP502",
         "50 % of the samples are read by no rank: Wrapper and Mine both share them out; keep one",
     ),

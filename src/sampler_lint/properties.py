@@ -34,8 +34,6 @@ class Reading:
     """How many steps there were; None when :attr:`items` are all of them."""
     count_of: int | None = None
     """How many indices there were in them; None when :attr:`items` hold them all."""
-    largest_of: int | None = None
-    """The size of the largest batch, where :attr:`items` do not tell."""
     checksum: Hashable = None
     """Equal for passes that handed out the same indices in the same order."""
     stride: int = 1
@@ -74,9 +72,9 @@ class Reading:
 
     @property
     def largest(self) -> int:
-        """The size of the largest batch; 1 when it yields indices."""
-        if self.largest_of is not None:
-            return self.largest_of
+        """The size of the largest batch, as far as it was kept; 1 when it yields indices."""
+        if self.stride > 1:  # what was kept of a batch tells little
+            return self.count // (max(1, self.steps) * self.stride) + 1
         return max((len(item) for item in self.items if isinstance(item, list)), default=1)
 
     @property

@@ -6,12 +6,15 @@ Nothing recorded proves nothing: without evidence no invariant holds, and none i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from sampler_lint import properties
 from sampler_lint.harness.runs import Pass, Run, Stream
 from sampler_lint.properties import Index, Observation, Rank, Reading, share, shares
+
+#: Whether something was seen to hold, and what says so.
+Told = tuple[bool, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,26 +68,42 @@ def get(name: str) -> Invariant:
 # -- verdicts
 
 
-def _broken(evidence: Iterable[str]) -> Verdict:
-    return Verdict(False, "; ".join(evidence))
-
-
 def _unseen(reason: str) -> Verdict:
     return Verdict(False, f"no evidence: {reason}", conclusive=False)
 
 
-def _judged(
-    runs: Sequence[Run], broken: Sequence[str], kept: Sequence[str], nothing: str
-) -> Verdict:
+def _verdict(runs: Sequence[Run], told: Iterable[Told], nothing: str) -> Verdict:
     """Broken if anything was seen to break; kept only by programs that ran to their end."""
-    if broken:
-        return _broken(broken)
+    evidence: dict[bool, list[str]] = {True: [], False: []}
+    for holds, text in told:
+        evidence[holds].append(text)
+    if evidence[False]:
+        return Verdict(False, "; ".join(evidence[False]))
     for run in runs:
         if not run.finished:
             return _unseen(run.trouble)
-    if not kept or not all(run.recorded for run in runs):
+    if not evidence[True] or not all(run.recorded for run in runs):
         return _unseen(nothing)
-    return Verdict(True, "; ".join(kept))
+    return Verdict(True, "; ".join(evidence[True]))
+
+
+def _each(
+    jobs: Callable[[Run], list[list[Stream]]],
+    judge: Callable[[list[Stream]], Iterator[Told]],
+    nothing: str,
+) -> Callable[[Sequence[Run]], Verdict]:
+    """The judge of a run that judges each of its ``jobs``."""
+
+    def judged(runs: Sequence[Run]) -> Verdict:
+        (run,) = runs
+        told = (
+            (holds, f"{run.place(job[0].loader)}: {text}")
+            for job in jobs(run)
+            for holds, text in judge(job)
+        )
+        return _verdict(runs, told, nothing)
+
+    return judged
 
 
 # -- which loader, which passes
@@ -168,19 +187,18 @@ def _reading(stream: Stream, number: int, one: Pass) -> Reading:
         number,
         taken=one.drawn,
         count_of=one.count,
-        largest_of=None if one.stride == 1 else one.count // (max(1, one.drawn) * one.stride) + 1,
         checksum=one.checksum,
         stride=one.stride,
         complete=one.complete,
-        ended=one.exhausted,
+        # A framework that knows the loader's length does not ask for more.
+        ended=one.exhausted or one.yielded == one.drawn == one.length,
     )
 
 
 def steps_taken(job: Sequence[Stream], *, finished: bool = False) -> Observation:
     """The steps of the training passes of a job, the unfinished ones too.
 
-    A framework that knows the loader's length does not ask for more. ``finished``: so did the
-    program, and no rank will take more.
+    ``finished``: the program is, and no rank will take more.
     """
     ranks = []
     for number, stream in enumerate(job):
@@ -221,54 +239,50 @@ def repeated_orders(
     return repeats, judged
 
 
-def _reshuffles(runs: Sequence[Run]) -> Verdict:
-    (run,) = runs
-    broken, kept = [], []
-    for job in shuffling_jobs(run):
-        place = run.place(job[0].loader)
-        repeats, judged = repeated_orders(job)
-        for epochs, ranks in repeats.items():
-            where = "every rank" if len(ranks) == len(job) else f"rank {listed(ranks)}"
-            first = epochs_of(job[ranks[0]])[epochs[0]][1].begins
-            broken.append(
-                f"{place}: epochs {listed(epochs)} handed out one order on {where} "
-                f"(rank {ranks[0]} begins with {some(first)})"
-            )
-        rank = max(judged, key=lambda one: judged[one])  # another may have left early
-        if not repeats and judged[rank] > 1:
-            starts = [some(one.begins) for _, one in epochs_of(job[rank])[:2]]
-            kept.append(
-                f"{place}: {judged[rank]} epochs, {judged[rank]} orders "
-                f"(rank {rank} begins with {starts[0]}, then with {starts[1]})"
-            )
-    return _judged(runs, broken, kept, "no shuffling training loader was read for two epochs")
+def _reshuffles(job: list[Stream]) -> Iterator[Told]:
+    repeats, judged = repeated_orders(job)
+    for epochs, ranks in repeats.items():
+        where = "every rank" if len(ranks) == len(job) else f"rank {listed(ranks)}"
+        first = epochs_of(job[ranks[0]])[epochs[0]][1].begins
+        yield (
+            False,
+            f"epochs {listed(epochs)} handed out one order on {where} "
+            f"(rank {ranks[0]} begins with {some(first)})",
+        )
+    rank = max(judged, key=lambda one: judged[one])  # another may have left early
+    if not repeats and judged[rank] > 1:
+        starts = [some(one.begins) for _, one in epochs_of(job[rank])[:2]]
+        yield (
+            True,
+            f"{judged[rank]} epochs, {judged[rank]} orders "
+            f"(rank {rank} begins with {starts[0]}, then with {starts[1]})",
+        )
 
 
 def _seed_matters(runs: Sequence[Run]) -> Verdict:
-    first, again, other = runs
-    broken, kept, random = [], [], []
-    names = [" ".join(run.args[-2:]) for run in (first, other)]
-    for jobs in zip(*map(shuffling_jobs, (first, again, other)), strict=False):
-        place = first.place(jobs[0][0].loader)
+    told: list[Told] = []
+    random = []
+    first, other = (" ".join(run.args[-2:]) for run in (runs[0], runs[2]))
+    for jobs in zip(*map(shuffling_jobs, runs), strict=False):
+        place = runs[0].place(jobs[0][0].loader)
         seen, same, another = map(observed, jobs)
         seen.other_seed = another.ranks
         pairs = [*properties.compared(seen.ranks, another.ranks)]
         if not pairs:
             continue
+        again = properties.compared(seen.ranks, same.ranks)
         begins = [some(one.indices) for one in pairs[0]]
         if properties.seed_matters(seen):
-            broken.append(
-                f"{place}: {names[0]} and {names[1]} gave the same order (begins with {begins[0]})"
-            )
-        elif any(
-            not properties.same_order(*pair) for pair in properties.compared(seen.ranks, same.ranks)
-        ):
-            random.append(f"{place}: two runs with {names[0]} gave different orders")
+            gave = f"{first} and {other} gave the same order (begins with {begins[0]})"
+            told.append((False, f"{place}: {gave}"))
+        elif any(not properties.same_order(*pair) for pair in again):
+            random.append(f"{place}: two runs with {first} gave different orders")
         else:
-            kept.append(f"{place}: {names[0]} begins with {begins[0]}, {names[1]} with {begins[1]}")
-    if random and not broken:
+            gave = f"{first} begins with {begins[0]}, {other} with {begins[1]}"
+            told.append((True, f"{place}: {gave}"))
+    if random and all(holds for holds, _ in told):
         return _unseen("; ".join(random))
-    return _judged(runs, broken, kept, "no shuffling training loader was read")
+    return _verdict(runs, told, "no shuffling training loader was read")
 
 
 # -- partitions, coverage
@@ -295,50 +309,33 @@ def expected_samples(job: Sequence[Stream]) -> set[Index] | None:
     return expected
 
 
-def _partitions(runs: Sequence[Run]) -> Verdict:
-    (run,) = runs
-    broken, kept = [], []
-    for job in training_jobs(run):
-        place = run.place(job[0].loader)
-        seen = observed(job)
-        judged = [found for _, _, found in shares(seen)]
-        if flaw := properties.partitions(seen):
-            broken.append(f"{place}: epoch {flaw.epoch}: {flaw.text}")
-        elif judged:
-            kept.append(
-                f"{place}: in {len(judged)} epochs the {len(job)} ranks shared out "
-                f"{judged[0].expected} samples"
-            )
-    return _judged(runs, broken, kept, "no pass over a map-style dataset came to its end")
+def _partitions(job: list[Stream]) -> Iterator[Told]:
+    seen = observed(job)
+    judged = [found for _, _, found in shares(seen)]
+    if flaw := properties.partitions(seen):
+        yield False, f"epoch {flaw.epoch}: {flaw.text}"
+    elif judged:
+        ranks, size = len(job), judged[0].expected
+        yield True, f"in {len(judged)} epochs the {ranks} ranks shared out {size} samples"
 
 
-def _coverage(runs: Sequence[Run]) -> Verdict:
-    (run,) = runs
-    broken, kept = [], []
-    for job in run.streams():
-        seen = observed(job)
-        rounds = _rounds(seen)
-        if not seen.expected or not rounds:
-            continue
-        place = run.place(job[0].loader)
-        counts = [len(one) // len(job) for one in rounds]
-        # The last round may have been cut short by the program's end.
-        whole = rounds[:-1] if len(rounds) > 1 and counts[-1] < counts[0] else rounds
-        for number, (readings, count) in enumerate(zip(whole, counts, strict=False)):
-            found = share(seen, readings)
-            if found is not None and found.loses:
-                what = "the epoch hands" if count == 1 else f"its {count} sub-epochs hand"
-                broken.append(
-                    f"{place}: epoch {number}: {what} out {found.expected - len(found.missing)} "
-                    f"of {found.expected} samples (never {some(found.missing)})"
-                )
-                break
-        else:
-            what = "every epoch hands"
-            if counts[0] > 1:
-                what = f"{counts[0]} sub-epochs together hand"
-            kept.append(f"{place}: {what} out all {len(seen.expected)} samples")
-    return _judged(runs, broken, kept, "no pass over a map-style dataset came to its end")
+def _coverage(job: list[Stream]) -> Iterator[Told]:
+    seen = observed(job)
+    rounds = _rounds(seen)
+    if not seen.expected or not rounds:
+        return
+    counts = [len(one) // len(job) for one in rounds]
+    # The last round may have been cut short by the program's end.
+    whole = rounds[:-1] if len(rounds) > 1 and counts[-1] < counts[0] else rounds
+    for number, (readings, count) in enumerate(zip(whole, counts, strict=False)):
+        found = share(seen, readings)
+        if found is not None and found.loses:
+            what = "the epoch hands" if count == 1 else f"its {count} sub-epochs hand"
+            read = f"{found.expected - len(found.missing)} of {found.expected} samples"
+            yield False, f"epoch {number}: {what} out {read} (never {some(found.missing)})"
+            return
+    what = "every epoch hands" if counts[0] == 1 else f"{counts[0]} sub-epochs together hand"
+    yield True, f"{what} out all {len(seen.expected)} samples"
 
 
 def _rounds(seen: Observation) -> list[list[Reading]]:
@@ -364,26 +361,25 @@ def _rounds(seen: Observation) -> list[list[Reading]]:
 
 def _equal_steps(runs: Sequence[Run]) -> Verdict:
     (run,) = runs
-    broken, kept = [], []
+    told: list[Told] = []
     for job in training_jobs(run):
         place = run.place(job[0].loader)
         seen = steps_taken(job, finished=run.finished)
         steps = [[one.steps for one in rank.passes] for rank in seen.ranks]
         if flaw := properties.equal_steps(seen):
-            broken.append(f"{place}: epoch {flaw.epoch}: {took(flaw.numbers)} steps")
+            told.append((False, f"{place}: epoch {flaw.epoch}: {took(flaw.numbers)} steps"))
         elif len(set(map(len, steps))) > 1 and run.finished:
             counts = ", ".join(f"rank {rank} {len(one)}" for rank, one in enumerate(steps))
-            broken.append(f"{place}: passes made: {counts}")
+            told.append((False, f"{place}: passes made: {counts}"))
         else:
-            kept.append(
-                f"{place}: {len(steps[0])} epochs, {listed(sorted(set(steps[0])))} steps "
-                f"on every rank"
-            )
-    outcomes = {rank.outcome for rank in run.ranks}
+            same = f"{len(steps[0])} epochs, {listed(sorted(set(steps[0])))} steps on every rank"
+            told.append((True, f"{place}: {same}"))
+    hung = any(rank.outcome == "hung" for rank in run.ranks)
+    broken = not all(holds for holds, _ in told)
     # A rank that ends well while another is still waiting for it took fewer steps.
-    if not run.finished and (broken or "hung" in outcomes or (run.lost_peer and run.recorded)):
-        broken.append(run.trouble)
-    return _judged(runs, broken, kept, "no loader was read")
+    if not run.finished and (broken or hung or (run.lost_peer and run.recorded)):
+        told.append((False, run.trouble))
+    return _verdict(runs, told, "no loader was read")
 
 
 def took(steps: Sequence[int]) -> str:
@@ -391,26 +387,16 @@ def took(steps: Sequence[int]) -> str:
     return ", ".join(f"rank {rank} took {count}" for rank, count in enumerate(steps))
 
 
-def _length_is_true(runs: Sequence[Run]) -> Verdict:
-    (run,) = runs
-    broken, kept = [], []
-    for job in run.streams():
-        place = run.place(job[0].loader)
-        judged = 0
-        for rank, stream in enumerate(job):
-            flaw = None
-            for number, one in enumerate(stream.passes):
-                flaw = length_flaw(stream, one)
-                if flaw:
-                    broken.append(f"{place}: pass {number} on rank {rank}: {flaw}")
-                    break
-                judged += one.length is not None and one.exhausted
-            if flaw:
-                break
-        else:
-            if judged:
-                kept.append(f"{place}: len() was true in all of {judged} passes")
-    return _judged(runs, broken, kept, "no loader with a length was read to its end")
+def _length_is_true(job: list[Stream]) -> Iterator[Told]:
+    judged = 0
+    for rank, stream in enumerate(job):
+        for number, one in enumerate(stream.passes):
+            if flaw := length_flaw(stream, one):
+                yield False, f"pass {number} on rank {rank}: {flaw}"
+                return
+            judged += one.length is not None and one.exhausted
+    if judged:
+        yield True, f"len() was true in all of {judged} passes"
 
 
 def length_flaw(stream: Stream, one: Pass) -> str | None:
@@ -441,19 +427,29 @@ def length_flaw(stream: Stream, one: Pass) -> str | None:
 def _runs(runs: Sequence[Run]) -> Verdict:
     (run,) = runs
     if not run.finished:
-        return _broken([run.trouble])
+        return Verdict(False, run.trouble)
     batches = [
         sum(one.yielded for loader in rank.log.loaders for one in loader.passes)
         for rank in run.ranks
     ]
-    kept = [f"all {len(batches)} ranks finished, after {listed(sorted(set(batches)))} batches"]
-    return _judged(runs, [], kept, "the program finished without reading any data")
+    kept = f"all {len(batches)} ranks finished, after {listed(sorted(set(batches)))} batches"
+    return _verdict(runs, [(True, kept)], "the program finished without reading any data")
 
+
+_NO_END = "no pass over a map-style dataset came to its end"
 
 INVARIANTS: dict[str, Invariant] = {
     one.name: one
     for one in (
-        Invariant("reshuffles", "epochs of a shuffling loader differ in order", _reshuffles),
+        Invariant(
+            "reshuffles",
+            "epochs of a shuffling loader differ in order",
+            _each(
+                shuffling_jobs,
+                _reshuffles,
+                "no shuffling training loader was read for two epochs",
+            ),
+        ),
         Invariant(
             "seed-matters",
             "the order follows the seed: the same seed gives it again, another gives another",
@@ -463,11 +459,19 @@ INVARIANTS: dict[str, Invariant] = {
         Invariant(
             "partitions",
             "the ranks share no sample and together read all, up to padding and drop_last",
-            _partitions,
+            _each(training_jobs, _partitions, _NO_END),
         ),
-        Invariant("coverage", "the passes of one epoch together hand out all samples", _coverage),
+        Invariant(
+            "coverage",
+            "the passes of one epoch together hand out all samples",
+            _each(Run.streams, _coverage, _NO_END),
+        ),
         Invariant("equal-steps", "every rank takes the same number of steps", _equal_steps),
-        Invariant("length-is-true", "len() is what is handed out", _length_is_true),
+        Invariant(
+            "length-is-true",
+            "len() is what is handed out",
+            _each(Run.streams, _length_is_true, "no loader with a length was read to its end"),
+        ),
         Invariant("runs", "the program finishes on every rank", _runs),
     )
 }

@@ -192,6 +192,23 @@ CASES = [
         None,
         "no pass over a map-style dataset",
     ),
+    # A sampler of the user's may drop the rest under any name, torch's own may not.
+    (
+        "partitions",
+        "read(DataLoader(data, sampler=list(range(100))[rank::world], batch_size=4), 1)",
+        True,
+        "shared out 101 samples",
+    ),
+    (
+        "partitions",
+        """
+        class Mine(DistributedSampler):
+            def __iter__(self): return iter(range(self.rank, 100, self.num_replicas))
+        read(DataLoader(data, sampler=Mine(data, world, rank), batch_size=4), 1)
+        """,
+        False,
+        "1 of 101 samples were read by no rank",
+    ),
     # Each group is padded by itself, by more than a batch together.
     (
         "partitions",

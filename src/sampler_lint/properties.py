@@ -119,8 +119,9 @@ class Observation:
     groups: int | None = 1
     """How many kinds of samples it may keep apart, each padded, or cut, by itself; None when that
     is not known."""
-    drop_last: bool = False
-    """It declares that it may leave out what is less than a step of all ranks."""
+    drop_last: bool | None = False
+    """It declares that it may leave out what is less than a step of all ranks; None when that is
+    not known, so that it may leave out less than one sample of each rank."""
     total: int | None = None
     """How many samples it declares to read with padding, as ``total_size``."""
     sharded: bool = True
@@ -283,7 +284,11 @@ def share(seen: Observation, passes: Sequence[Reading]) -> Share | None:
         most = max(most, seen.total - size)
     if seen.groups is None and expected <= distinct:
         most = max(most, size - 1)
-    lost = len(passes) - 1 if seen.drop_last else 0
+    dropped = len(seen.ranks) - 1 if seen.drop_last is None else 0
+    lost = 0
+    if seen.drop_last:
+        lost = len(passes) - 1
+        dropped = (around - 1) * (seen.groups or 1) + lost
     return Share(
         size,
         len(read),
@@ -291,7 +296,7 @@ def share(seen: Observation, passes: Sequence[Reading]) -> Share | None:
         len(read) - len(distinct),
         min(max(len(read) - size, 0), most) + lost,
         most,
-        (around - 1) * (seen.groups or 1) + lost if seen.drop_last else 0,
+        dropped,
         strange,
         around,
     )

@@ -165,6 +165,11 @@ def some(indices: Sequence[Index]) -> str:
 def observed(job: Sequence[Stream]) -> Observation:
     """The epochs of a job, as the properties judge them."""
     loader = job[0].loader
+    # A sampler of the user's may have another name for it.
+    unknown = any(
+        not one["module"].startswith("torch.") and "drop_last" not in one["values"]
+        for one in loader.samplers
+    )
     return Observation(
         [
             Rank(number, passes=[_reading(stream, *epoch) for epoch in epochs_of(stream)])
@@ -172,7 +177,7 @@ def observed(job: Sequence[Stream]) -> Observation:
         ],
         expected=expected_samples(job),
         groups=None,
-        drop_last=bool(loader.drop_last),
+        drop_last=bool(loader.drop_last) or (None if unknown else False),
     )
 
 

@@ -326,6 +326,7 @@ def _partitions(job: list[Stream]) -> Iterator[Told]:
 
 def _coverage(job: list[Stream]) -> Iterator[Told]:
     seen = observed(job)
+    seen.drop_last = bool(seen.drop_last)  # one sample counts, unless it is said to be dropped
     rounds = _rounds(seen)
     if not seen.expected or not rounds:
         return

@@ -352,6 +352,7 @@ class Simulator:
                     if len(current.items) >= limit:
                         current.error = "does not end"
                     journey.passes.append(current)
+                    journey.asked |= case.asked
                     journeys.append(journey)
                 if current.stuck:
                     break

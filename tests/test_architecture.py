@@ -25,9 +25,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "source": {"notebook", "findings"},
     "cache": set(),
     "timings": set(),
+    # What ranks read and how that is judged, for the harness and for the interpreter.
+    "properties": set(),
     "parallel": set(),
     "memory": {"cache", "roots", "source", "findings"},
-    "model": {"parallel", "timings", "roots", "source", "findings"},
+    "model": {"properties", "parallel", "timings", "roots", "source", "findings"},
     "options": {"gitignore"},
     # It knows which words its values may be: codes, formats, frameworks.
     "config": {"options", "rules", "reporters", "model", "roots", "source"},
@@ -42,7 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "changed_lines": {"findings"},
     "reporters": {"fingerprints", "source", "findings"},
     "failures": {"model", "findings"},
-    "rules": {"model", "suppressions", "options", "source", "findings"},
+    "rules": {"properties", "model", "suppressions", "options", "source", "findings"},
     "trees": {
         *("failures", "timings", "fix_safety"),
         *("rules", "model", "suppressions", "discovery", "options", "roots", "findings"),
@@ -58,7 +60,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("source", "findings"),
     },
     # The proof knows invariants, not rules; verify.py looks up which rule names which.
-    "harness": set(),
+    "harness": {"properties"},
     "harness.verify": {"engine", "rules", "findings"},
     "harness.prove": {"rules", "source", "findings"},
 }

@@ -51,6 +51,8 @@ class Pass(NamedTuple):
     source: Expr
     """The expression that gives the loader (``loader`` in ``enumerate(loader)``)."""
     loader: Obj
+    iterated: Expr
+    """What is iterated there itself, if a wrapper that was made elsewhere holds the loader."""
 
 
 class EpochLoop(NamedTuple):
@@ -97,7 +99,12 @@ def _passes(model: Model) -> Iterator[Pass]:
 
 
 def _passes_over(
-    model: Model, scope: Scope, stmt: Stmt, source: Expr, above: tuple[Expr, ...] = ()
+    model: Model,
+    scope: Scope,
+    stmt: Stmt,
+    source: Expr,
+    above: tuple[Expr, ...] = (),
+    iterated: Expr | None = None,
 ) -> Iterator[Pass]:
     """The passes that iterating ``source`` in ``stmt`` makes, through whatever wraps the loader."""
     if isinstance(source, Const) or source in above:
@@ -112,21 +119,27 @@ def _passes_over(
         if outside and last_name(source.func) != "prepare":
             # enumerate, zip, tqdm, islice and the like hand on what they are given.
             for arg in source.positional:
-                yield from _passes_over(model, scope, stmt, arg, above)
+                yield from _passes_over(model, scope, stmt, arg, above, iterated)
             return
+    iterated = iterated or source
     for value in model.flow.values(source):
         if isinstance(value, Obj) and model.role(value) == "loader" and value.site is not None:
-            yield Pass(scope, stmt, source, value)
+            yield Pass(scope, stmt, source, value, iterated)
         elif isinstance(value, Obj) and isinstance(value.cls, Class):
             for loader, given in _handed_on(model, value):
                 named = isinstance(given, (Name, Attr)) and given.scope is scope
-                yield Pass(scope, stmt, given if named else source, loader)
+                yield Pass(scope, stmt, given if named else source, loader, iterated)
         elif isinstance(value, ExtObj) and value.site is not source:
-            yield from _passes_over_made(model, scope, stmt, value, above)
+            yield from _passes_over_made(model, scope, stmt, value, above, iterated)
 
 
 def _passes_over_made(
-    model: Model, scope: Scope, stmt: Stmt, made: ExtObj, above: tuple[Expr, ...]
+    model: Model,
+    scope: Scope,
+    stmt: Stmt,
+    made: ExtObj,
+    above: tuple[Expr, ...],
+    iterated: Expr,
 ) -> Iterator[Pass]:
     """The passes over what a library made around a loader before: ``bar = tqdm(loader)``."""
     site = made.site
@@ -135,8 +148,11 @@ def _passes_over_made(
     here = site.scope is scope
     # An iterator runs once: made outside of a loop, it is not started again in it.
     once = last_name(site.func) in _ITERATORS and here and _loops_of(site.stmt) != _loops_of(stmt)
+    where = site.stmt if once else stmt
     for arg in site.positional:
-        yield from _passes_over(model, scope, site.stmt if once else stmt, arg, (*above, site))
+        yield from _passes_over(
+            model, scope, where, arg, (*above, site), None if here else iterated
+        )
 
 
 def _handed_on(model: Model, wrapper: Obj) -> Iterator[tuple[Obj, Expr]]:
@@ -163,7 +179,7 @@ def epoch_loops(model: Model) -> list[EpochLoop]:
         kept = model.memo[epoch_loops] = [
             found
             for inner in passes(model)
-            for found in _loops_around(model, inner, inner.scope, inner.stmt, (), inner.source)
+            for found in _loops_around(model, inner, inner.scope, inner.stmt, (), inner.iterated)
         ]
     return kept
 
@@ -188,7 +204,7 @@ def _loops_around(
         return
     for call in model.flow.callers(scope):
         if call.stmt is not None and call not in calls and call.scope is not scope:
-            brought = _brought(model, scope, source, call, inner.loader)
+            brought = _brought(model, scope, source, call, call.stmt, inner.loader)
             if not isinstance(brought, _Another):
                 yield from _loops_around(
                     model, inner, call.scope, call.stmt, (call, *calls), brought
@@ -203,9 +219,14 @@ _ANOTHER = _Another()
 
 
 def _brought(
-    model: Model, function: Function, source: Expr | None, call: Call, loader: Obj
+    model: Model,
+    function: Function,
+    source: Expr | None,
+    call: Call,
+    stmt: Stmt,
+    loader: Obj,
 ) -> Expr | _Another | None:
-    """What a call hands to a function as the loader that it iterates.
+    """What a call in ``stmt`` hands to a function as the loader that it iterates, also wrapped.
 
     None if the loader gets there by another way than a parameter.
     """
@@ -219,9 +240,11 @@ def _brought(
     if not isinstance(given, Expr):
         return None
     values = model.flow.values(given)
-    if any(is_built_alike(value, loader) for value in values):
+    brought = {each.loader for each in _passes_over(model, call.scope, stmt, given)}
+    if any(is_built_alike(value, loader) for value in (*values, *brought)):
         return given
-    other = bool(values) and all(isinstance(value, (Obj, Lit)) for value in values)
+    known = (Obj, Lit, ExtObj) if brought else (Obj, Lit)
+    other = bool(values) and all(isinstance(value, known) for value in values)
     return _ANOTHER if other else None
 
 
@@ -457,4 +480,6 @@ def _is_handed_optimizer(model: Model, call: Call) -> bool:
 
 def encloses_a_pass(model: Model, inner: Pass) -> bool:
     """Whether some loop is known that makes the pass again and again."""
-    return any(True for _ in _loops_around(model, inner, inner.scope, inner.stmt, (), inner.source))
+    return any(
+        True for _ in _loops_around(model, inner, inner.scope, inner.stmt, (), inner.iterated)
+    )

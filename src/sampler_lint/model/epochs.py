@@ -37,6 +37,8 @@ _DEEPEST = 6
 _MOST_CALLED = 60
 #: What hands on the batches of a loader one by one, and cannot be started again.
 _ITERATORS = frozenset({"enumerate", "zip", "islice", "map", "filter", "iter", "chain"})
+#: What hands on no batches of what it is given: numbers, keys, or one batch.
+_NO_BATCHES = frozenset({"range", "next", "items", "keys", "values"})
 _TRAINING_CALLS = frozenset({"backward", "step", "zero_grad", "training_step", "train_step"})
 _OPTIMIZERS = "torch.optim."
 #: What says that a model is only tested here.
@@ -111,7 +113,7 @@ def _passes_over(
         return
     above = (*above, source)
     if isinstance(source, Call):
-        if last_name(source.func) in {"range", "items", "keys", "values"}:
+        if last_name(source.func) in _NO_BATCHES:
             return
         outside = all(
             isinstance(value, (Ext, ExtObj, Unknown)) for value in model.flow.values(source.func)
@@ -143,7 +145,7 @@ def _passes_over_made(
 ) -> Iterator[Pass]:
     """The passes over what a library made around a loader before: ``bar = tqdm(loader)``."""
     site = made.site
-    if site in above or site.stmt is None:
+    if site in above or site.stmt is None or last_name(site.func) in _NO_BATCHES:
         return
     here = site.scope is scope
     # An iterator runs once: made outside of a loop, it is not started again in it.

@@ -25,6 +25,7 @@ from sampler_lint.model.facts import (
     With,
     expressions,
     last_name,
+    same,
     statements,
     walk,
 )
@@ -304,8 +305,9 @@ def _bound_by(loop: Loop, source: Expr) -> bool:
     """Whether the loop's own target is what is iterated (a loop over several loaders)."""
     if not isinstance(loop, For):
         return False
-    targets = {node.id for node in walk(loop.target) if isinstance(node, Name)}
-    return any(isinstance(node, Name) and node.id in targets for node in walk(source))
+    owners = {id(node.value) for node in walk(loop.target) if isinstance(node, (Attr, Index))}
+    targets = [node for node in walk(loop.target) if id(node) not in owners]
+    return any(same(node, target) for target in targets for node in walk(source))
 
 
 def _rebuilt_in(loop: Loop, loader: Obj) -> bool:

@@ -14,6 +14,7 @@ from sampler_lint.model.epoch_calls import (
     EpochSets,
     called_epoch_sets,
     may_act_in,
+    runs_in,
     sets_epoch_itself,
 )
 from sampler_lint.model.epochs import (
@@ -222,6 +223,10 @@ def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> _Setter | 
                 return place
             if any(isinstance(v, Obj) and v.site is None for v in values):
                 return place
+    for scope, node, _ in _epoch_sets(model).unclear():
+        forwards = isinstance(scope, Function) and "set_epoch" in scope.name
+        if not forwards and runs_in(model, found.loop, scope):
+            return _Setter(str(model.place(scope, node)))
     return None
 
 

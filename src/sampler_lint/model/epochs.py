@@ -370,8 +370,11 @@ def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
         region: Stmt | None = loops[0] if loops else None
         if _steps(model, scope, region, set()):
             return True
-        if region is not found.loop and _evaluates(scope, stmt, region):
-            return False
+        if region is not found.loop:
+            # A function of its own may say before its loop that it only tests.
+            apart = scope is not found.loop.scope and not _steps(model, scope, None, set())
+            if _evaluates(scope, stmt, None if apart else region):
+                return False
         if region is found.loop:
             break
     return None

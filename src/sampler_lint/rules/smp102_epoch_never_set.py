@@ -198,6 +198,7 @@ def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> _Setter | 
         for obj in (
             reached.sampler,
             found.inner.loader,
+            *model.passed_to(found.inner.loader, "sampler"),
             *model.passed_to(found.inner.loader, "batch_sampler"),
             *model.passed_to(found.inner.loader, "dataset"),
         )

@@ -16,6 +16,7 @@ from sampler_lint.model.epoch_calls import (
     called_epoch_sets,
     epoch_samplers,
     may_act_in,
+    runs_in,
     sets_epoch_itself,
 )
 from sampler_lint.model.epochs import (
@@ -171,6 +172,7 @@ def _may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | N
         for obj in (
             reached.sampler,
             found.inner.loader,
+            *model.passed_to(found.inner.loader, "sampler"),
             *model.passed_to(found.inner.loader, "batch_sampler"),
             *model.passed_to(found.inner.loader, "dataset"),
         )
@@ -196,6 +198,10 @@ def _may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | N
                 return place
             if any(isinstance(v, Obj) and v.site is None for v in values):
                 return place
+    for scope, node, _ in _epoch_sets(model).unclear():
+        forwards = isinstance(scope, Function) and "set_epoch" in scope.name
+        if not forwards and runs_in(model, found.loop, scope):
+            return _Setter(str(model.place(scope, node)))
     return None
 
 

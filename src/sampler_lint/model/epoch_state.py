@@ -12,6 +12,7 @@ from sampler_lint.model.facts import (
     Attr,
     Call,
     Class,
+    Const,
     Expr,
     ExprStmt,
     Function,
@@ -244,7 +245,8 @@ def _stores_of_setter(method: Function) -> tuple[set[str], bool, bool]:
         if isinstance(stmt, Assign):
             for target in stmt.targets:
                 if isinstance(target, Attr) and self_class(target.value) is not None:
-                    stored.add(target.name)
+                    if not isinstance(stmt.value, Const):  # a literal resets, and keeps no epoch
+                        stored.add(target.name)
                 elif not isinstance(target, Name):
                     inert = False
         elif isinstance(stmt, ExprStmt):
@@ -387,7 +389,8 @@ def seedings(found: Reach) -> list[Call]:
     return [
         call
         for call in found.calls
-        if last_name(call.func) in _SEEDS_OWN and (call.positional or call.keyword("seed"))
+        if seed_argument(call) is not None
+        and (last_name(call.func) in _SEEDS_OWN or call.keyword("random_state") is not None)
     ]
 
 
@@ -397,8 +400,9 @@ def seeds_everything(call: Call) -> bool:
 
 
 def seed_argument(call: Call) -> Expr | None:
-    """What a seeding call seeds with."""
-    return call.positional[0] if call.positional else call.keyword("seed")
+    """What a seeding call seeds with; ``random_state`` is how pandas and scikit-learn take it."""
+    by_keyword = call.keyword("random_state") or call.keyword("seed")
+    return by_keyword or (call.positional[0] if call.positional else None)
 
 
 def is_fixed(model: Model, cls: Class, expr: Expr) -> bool:

@@ -490,7 +490,7 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
         else f"`{state.cls.name}` inherits `set_epoch`, which stores {attributes}"
     )
     if own is not None and not setter.stored:
-        stores = f"`{state.cls.name}.set_epoch` does nothing"
+        stores = f"`{state.cls.name}.set_epoch` keeps no epoch"
     other = _other_attribute(model, state)
     if other is not None and own is not None:
         message = (

@@ -611,7 +611,7 @@ def _dynamic(cls: Class) -> str | None:
 
 
 def _restores(cls: Class, scope: Scope) -> bool:
-    """Whether a method only puts back what another instance had: a run without a checkpoint has none.
+    """Whether a method only puts back what another instance had: not every run calls it.
 
     ``__setstate__`` is pickle's, ``load_state_dict`` the ``Stateful`` protocol's of torch.
     """

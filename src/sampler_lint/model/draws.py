@@ -20,7 +20,7 @@ from sampler_lint.model.facts import (
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Ext
+from sampler_lint.model.flow import Ext, FuncRef
 from sampler_lint.model.linked import Model, scopes_inside
 
 _DRAWS = frozenset(
@@ -95,6 +95,43 @@ def own_entropy(model: Model, expr: Expr) -> str | None:
         if isinstance(node, Call) and any(_names(model, node.func, _OWN)):
             return f"{unparse(node.func)}()"
     return None
+
+
+def drawn_before_seeding(model: Model, expr: Expr) -> str | None:
+    """The draw that an unseeded process makes for itself, as it is spelled.
+
+    ``random`` and numpy start from the system's entropy (torch does not); where the function seeds
+    the process only afterwards, each process has drawn another value.
+    """
+    for node in walk(expr):
+        if not isinstance(node, Call) or last_name(node.func) not in _DRAWS | _ENTROPY:
+            continue
+        values = [v for v in model.flow.values(node.func) if isinstance(v, Ext)]
+        if not any(v.dotted.rpartition(".")[0] in {"random", "numpy.random"} for v in values):
+            continue
+        seeders = [call for call in node.scope.calls if _seeds_process(model, call)]
+        if seeders and all((c.row, c.col) > (node.row, node.col) for c in seeders):
+            return f"{unparse(node.func)}()"
+    return None
+
+
+def _seeds_process(model: Model, call: Call) -> bool:
+    """Whether a call seeds a generator of the process, itself or one function further."""
+    if any(_names(model, call.func, _GLOBAL_SEEDERS)):
+        return True
+    return any(
+        any(_names(model, inner.func, _GLOBAL_SEEDERS))
+        for value in model.flow.values(call.func)
+        if isinstance(value, FuncRef)
+        for inner in value.function.calls
+    )
+
+
+def assigned(expr: Expr) -> Iterator[Expr]:
+    """What a local name may hold by the assignments of its function; else the expression."""
+    bindings = expr.scope.bindings.get(expr.id, []) if isinstance(expr, Name) else []
+    values = [b.value for b in bindings if b.how == "assign" and not b.path and b.value is not None]
+    yield from values or [expr]
 
 
 def seeded(model: Model, scope: Scope) -> Iterator[Seeded]:

@@ -12,6 +12,7 @@ from sampler_lint.model.facts import (
     Attr,
     Call,
     Class,
+    Const,
     Expr,
     ExprStmt,
     Function,
@@ -30,6 +31,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Unknown, self_class
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.model.origins import origins
 
 ITERABLE_DATASET = catalog.TORCH_DATA + "IterableDataset"
 
@@ -244,7 +246,8 @@ def _stores_of_setter(method: Function) -> tuple[set[str], bool, bool]:
         if isinstance(stmt, Assign):
             for target in stmt.targets:
                 if isinstance(target, Attr) and self_class(target.value) is not None:
-                    stored.add(target.name)
+                    if not isinstance(stmt.value, Const):  # a literal resets, and keeps no epoch
+                        stored.add(target.name)
                 elif not isinstance(target, Name):
                     inert = False
         elif isinstance(stmt, ExprStmt):
@@ -295,8 +298,22 @@ class EpochState:
         return self.setter.stored if self.setter is not None else frozenset()
 
     def reads(self, within: Reach) -> list[Attr]:
-        """The reads of what ``set_epoch`` fills."""
-        return [read for read in within.self_reads() if read.name in self.stored]
+        """The reads of what ``set_epoch`` fills, but for those that a log line shows."""
+        return [
+            read
+            for read in within.self_reads()
+            if read.name in self.stored and not _is_logged(read)
+        ]
+
+
+def _is_logged(read: Attr) -> bool:
+    stmt = read.stmt
+    return (
+        isinstance(stmt, ExprStmt)
+        and isinstance(stmt.value, Call)
+        and last_name(stmt.value.func) in _LOGS
+        and any(node is read for arg in stmt.value.args for node in walk(arg.value))
+    )
 
 
 def epoch_state(model: Model, cls: Class) -> EpochState:
@@ -387,7 +404,8 @@ def seedings(found: Reach) -> list[Call]:
     return [
         call
         for call in found.calls
-        if last_name(call.func) in _SEEDS_OWN and (call.positional or call.keyword("seed"))
+        if seed_argument(call) is not None
+        and (last_name(call.func) in _SEEDS_OWN or call.keyword("random_state") is not None)
     ]
 
 
@@ -397,43 +415,40 @@ def seeds_everything(call: Call) -> bool:
 
 
 def seed_argument(call: Call) -> Expr | None:
-    """What a seeding call seeds with."""
-    return call.positional[0] if call.positional else call.keyword("seed")
+    """What a seeding call seeds with; ``random_state`` is how pandas and scikit-learn take it."""
+    by_keyword = call.keyword("random_state") or call.keyword("seed")
+    return by_keyword or (call.positional[0] if call.positional else None)
 
 
-def is_fixed(model: Model, cls: Class, expr: Expr) -> bool:
+def is_fixed(model: Model, state: EpochState, expr: Expr) -> bool:
     """Whether a seed is the same in every pass: literals and what only ``__init__`` sets."""
-    for node in walk(expr):
-        if isinstance(node, Attr):
-            if self_class(node.value) is None:
-                return False
-            if any(
-                _changes(model, store, cls) for store in model.project.stores_near(node.name, cls)
-            ):
-                return False
-        elif isinstance(node, Call):
-            if last_name(node.func) not in {"int", "abs"}:
-                return False
-        elif isinstance(node, Name):
-            if self_class(node) is not None or node.id in {"int", "abs"}:
-                continue
-            bindings = node.scope.bindings.get(node.id, [])
-            if len(bindings) != 1 or bindings[0].how != "assign" or bindings[0].value is None:
-                return False
-            if not is_fixed(model, cls, bindings[0].value):
-                return False
-    return True
+    return all(_stays(model, state, leaf) for leaf in origins(expr, state.iteration.functions))
 
 
-def _changes(model: Model, store: Store, cls: Class) -> bool:
-    """Whether a store may change the attribute of an instance after it was built."""
+def _stays(model: Model, state: EpochState, leaf: Expr) -> bool:
+    if isinstance(leaf, Const):
+        return True
+    while isinstance(leaf, Attr):
+        if any(
+            _changes(model, store, state.cls, leaf)
+            for store in model.project.stores_near(leaf.name, state.cls)
+        ):
+            return False
+        leaf = leaf.value
+    return self_class(leaf) is not None
+
+
+def _changes(model: Model, store: Store, cls: Class, read: Attr) -> bool:
+    """Whether a store may change what ``read`` reads of an instance after it was built."""
     owner = self_class(store.target.value) if isinstance(store.target, Attr) else None
     if owner is not None:
         if owner is not cls and owner not in model.flow.mro(cls):
             return False
         return not (isinstance(store.scope, Function) and store.scope.name == "__init__")
-    named = last_name(store.target.value) or ""
-    return "sampler" in named.lower() or "dataset" in named.lower()
+    named = last_name(store.target.value) if isinstance(store.target, Attr) else None
+    if self_class(read.value) is None:
+        return named == last_name(read.value)
+    return "sampler" in (named or "").lower() or "dataset" in (named or "").lower()
 
 
 def in_stop(stmt: Stmt) -> bool:

@@ -590,6 +590,8 @@ def _dynamic(cls: Class) -> str | None:
     if not all(_is_plain(decorator) for decorator in cls.decorators):
         return f"{cls.name} is decorated"
     for scope in scopes_inside(cls):
+        if _restores(cls, scope):
+            continue
         for call in scope.calls:
             name = last_name(call.func)
             if name in {"setattr", "vars", "locals", "__setattr__"}:
@@ -606,6 +608,24 @@ def _dynamic(cls: Class) -> str | None:
             if isinstance(store.target, Attr) and store.target.name == "__dict__":
                 return f"{cls.name} uses __dict__"
     return None
+
+
+def _restores(cls: Class, scope: Scope) -> bool:
+    """Whether a method only puts back what another instance had: not every run calls it.
+
+    ``__setstate__`` is pickle's, ``load_state_dict`` the ``Stateful`` protocol's of torch.
+    """
+    return (
+        scope.outer is cls
+        and scope.name in {"__setstate__", "load_state_dict"}
+        and not any(
+            last_name(call.func) == scope.name
+            and isinstance(call.func, Attr)
+            and self_class(call.func.value) is cls
+            for other in scopes_inside(cls)
+            for call in other.calls
+        )
+    )
 
 
 def _is_plain(decorator: Expr) -> bool:

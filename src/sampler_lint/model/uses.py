@@ -19,6 +19,7 @@ from sampler_lint.model.facts import (
     For,
     Function,
     If,
+    Map,
     ModuleFacts,
     Name,
     Return,
@@ -32,7 +33,7 @@ from sampler_lint.model.facts import (
     expressions,
     statements,
 )
-from sampler_lint.model.flow import Obj, Unknown, self_class
+from sampler_lint.model.flow import ClassRef, Obj, Unknown, self_class
 from sampler_lint.model.linked import Model
 from sampler_lint.model.program_files import is_imported
 from sampler_lint.source import is_candidate
@@ -75,7 +76,7 @@ def is_handed_on(model: Model, obj: Obj, target: Name | Attr, *, returning: bool
     """Whether some read of the name or attribute may hand the object to anything else.
 
     Looking at it (``is None``, ``isinstance``) or calling ``set_epoch`` is no handing on, nor is
-    returning it if ``returning`` is false.
+    returning it, or an object of the tree that keeps it, if ``returning`` is false.
     """
     if isinstance(target, Attr):
         return _attribute_is_handed_on(model, target)
@@ -104,7 +105,7 @@ def _handed_on(model: Model, owner: Scope, name: str, returning: bool) -> frozen
             value.site if isinstance(value, Obj) else None
             for scope, read in _escaping_from(model, owner.module).names.get(name, ())
             if scope is owner or _sees(scope, owner, name)
-            if returning or not _is_given_back(read)
+            if returning or not _is_given_back(model, read)
             for value in model.flow.values(read)
             if isinstance(value, Unknown) or (isinstance(value, Obj) and value.site is not None)
         )
@@ -174,6 +175,8 @@ def _readers(
     return known[program, name]
 
 
+#: Bases outside the tree that do nothing with what an object is given.
+_PLAIN = frozenset({"object", "typing.NamedTuple"})
 #: Bases outside the tree that read no attribute they do not set.
 _PASSIVE = ("torch.nn.", "pytorch_lightning.", "lightning.")
 
@@ -188,10 +191,35 @@ class _Escaping(NamedTuple):
     attributes: dict[str, list[Attr]]
 
 
-def _is_given_back(read: Name) -> bool:
-    """Whether a name is what a function returns, or an item of the tuple that it returns."""
-    value = read.stmt.value if isinstance(read.stmt, Return) else None
-    return value is read or (isinstance(value, Seq) and any(item is read for item in value.items))
+def _is_given_back(model: Model, read: Name) -> bool:
+    """Whether a name is what a function returns or keeps, perhaps together with other things."""
+    stmt = read.stmt
+    if isinstance(stmt, Return) and stmt.value is not None:
+        return _holds(model, stmt.value, read)
+    # An assigned table may be unpacked into any call.
+    if isinstance(stmt, Assign) and isinstance(stmt.value, Call):
+        return _holds(model, stmt.value, read)
+    return False
+
+
+def _holds(model: Model, expr: Expr, read: Name) -> bool:
+    """Whether an expression only puts the value into a tuple, a dict or an object of the tree."""
+    if isinstance(expr, Seq):
+        parts = expr.items
+    elif isinstance(expr, Map):
+        parts = [item for _, item in expr.items]
+    elif isinstance(expr, Call):
+        values = model.flow.values(expr.func)
+        if not values or not all(
+            isinstance(value, ClassRef)
+            and all(isinstance(base, Class) or base in _PLAIN for base in model.flow.mro(value.cls))
+            for value in values
+        ):
+            return False
+        parts = [arg.value for arg in expr.args]
+    else:
+        return expr is read
+    return any(_holds(model, part, read) for part in parts)
 
 
 def _escaping_from(model: Model, facts: ModuleFacts) -> _Escaping:

@@ -37,6 +37,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Obj, self_class
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.model.origins import origins
 from sampler_lint.model.program_files import is_test
 from sampler_lint.model.project import Module
 from sampler_lint.model.wrapping import Inner, inners, says_sampler
@@ -476,8 +477,8 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
     if setter is None or not setter.inert or state.reads(state.iteration):
         return None
     own = _own_setter(state.cls, setter.functions)
-    if own is None and (setter.functions or setter.inherited is None):
-        return None
+    if own is None and setter.functions and state.cls.method("__iter__") is None:
+        return None  # what its base does is told there
     if any(name == "__iter__" for _, name in state.iteration.outside):
         return None if own is None else _hides_base(model, module, state, own)
     if read_elsewhere(model, state, (state.iteration, state.construction)):
@@ -489,10 +490,10 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
         if own is not None
         else f"`{state.cls.name}` inherits `set_epoch`, which stores {attributes}"
     )
-    if own is not None and not setter.stored:
-        stores = f"`{state.cls.name}.set_epoch` does nothing"
+    if not setter.stored:
+        stores = f"`{(own or setter.functions[0]).qualname}` keeps no epoch"
     other = _other_attribute(model, state)
-    if other is not None and own is not None:
+    if other is not None and (own is not None or setter.functions):
         message = (
             f"{stores}, but `__iter__` reads `self.{other.name}`, which nothing changes: every "
             f"epoch repeats one order; store `self.{other.name}`"
@@ -503,7 +504,7 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
     found = seedings(state.iteration)
     if found and draws(state.iteration):
         arguments = [argument for call in found if (argument := seed_argument(call)) is not None]
-        if all(is_fixed(model, state.cls, argument) for argument in arguments):
+        if all(is_fixed(model, state, argument) for argument in arguments):
             spelled = unparse(arguments[0])
             message = (
                 f"{stores}, and the pass seeds its generator with `{spelled}` alone: every epoch "
@@ -587,7 +588,7 @@ def _other_attribute(model: Model, state: EpochState) -> Attr | None:
         argument = seed_argument(call)
         if argument is None:
             continue
-        for node in _spread(argument):
+        for node in origins(argument, state.iteration.functions):
             if (
                 isinstance(node, Attr)
                 and "epoch" in node.name.lower()
@@ -597,16 +598,6 @@ def _other_attribute(model: Model, state: EpochState) -> Attr | None:
             ):
                 return node
     return None
-
-
-def _spread(expr: Expr) -> Iterator[Expr]:
-    """The parts of an expression and of what its local names were assigned once."""
-    for node in walk(expr):
-        yield node
-        if isinstance(node, Name):
-            bindings = node.scope.bindings.get(node.id, [])
-            if len(bindings) == 1 and bindings[0].how == "assign" and bindings[0].value is not None:
-                yield from walk(bindings[0].value)
 
 
 def _starts_constant(model: Model, state: EpochState, name: str) -> bool:
@@ -641,9 +632,11 @@ def _starts_constant(model: Model, state: EpochState, name: str) -> bool:
 
 
 def _rename_store(
-    module: Module, setter: Function, stored: frozenset[str], other: Attr
+    module: Module, setter: Function | None, stored: frozenset[str], other: Attr
 ) -> Fix | None:
     """Store the epoch in the attribute that the pass reads."""
+    if setter is None:
+        return None
     targets = [
         store.target
         for store in setter.stores
@@ -662,6 +655,10 @@ def _seed_with_epoch(model: Model, state: EpochState, found: list[Call]) -> Fix 
     if len(found) != 1 or setter is None or len(setter.stored) != 1:
         return None
     argument = seed_argument(found[0])
+    if isinstance(argument, Name) and [
+        b.how for b in argument.scope.bindings.get(argument.id, [])
+    ] != ["assign"]:
+        return None
     if not isinstance(argument, (Attr, Name, Const)) or (
         isinstance(argument, Const) and not (isinstance(argument.value, int))
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Fix, Related
-from sampler_lint.model.draws import ingredients, own_entropy
+from sampler_lint.model.draws import assigned, drawn_before_seeding, ingredients, own_entropy
 from sampler_lint.model.facts import (
     Attr,
     Bin,
@@ -142,7 +142,9 @@ def _drawn_seed(
     model: Model, module: Module, sampler: Obj, site: Call, given: Expr
 ) -> Suspect | None:
     """The seed comes from the clock or the system, and nothing makes the ranks agree on it."""
-    source = next((s for part in ingredients(given) if (s := own_entropy(model, part))), None)
+    parts = [part for value in assigned(given) for part in ingredients(value)]
+    sources = (own_entropy(model, p) or drawn_before_seeding(model, p) for p in parts)
+    source = next(filter(None, sources), None)
     keeps = _keeps_seed(model, sampler)
     if source is None or agrees(site.scope) or (keeps is not None and agrees(keeps.scope)):
         return None

@@ -15,6 +15,8 @@ _TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[
 
 _ASKS = re.compile(rb"^if\b(?:[^\n]{0,400}|[^:]{0,400})\Z", re.MULTILINE)
 _LONGEST_TEST = 400
+#: What finds all modules of a package.
+_WALKS = frozenset({"walk_packages", "iter_modules"})
 _WRITTEN = re.compile(r"[\w.]+")
 _SEEDS = (b"seed", b"enable_full_determinism")
 _SEEDS_FROM = re.compile(
@@ -47,12 +49,12 @@ class ProgramFiles:
     def _add_computed_imports(self) -> None:
         """Let a file that imports by a computed name lead to the whole package it names.
 
-        That is its own if nothing of the name is written there: ``import_module(name)``.
+        Where nothing of the name is written, its own if it looks for the modules of a package.
         """
         project = self.model.project
         for path in self._programs:
             module = project.module_at(path) if self.says(path, "import_module") else None
-            for package in () if module is None else _computed_packages(module):
+            for package in filter(None, _computed_packages(module) if module else ()):
                 for other in self._programs:
                     if f"{project.dotted_name(other)}.".startswith(f"{package}."):
                         self._importers.setdefault(other, set()).add(path)
@@ -309,10 +311,10 @@ def _computed_packages(module: Module) -> Iterator[str]:
             # How the name begins, if that is written: f"tasks.{name}", "tasks." + name.
             begin = given.value if isinstance(given, Const) else None
             written = _WRITTEN.match(begin) if isinstance(begin, str) else None
-            own = module.name if module.is_package else module.name.rpartition(".")[0]
-            package = written[0].rpartition(".")[0] if written else own.partition(".")[0]
-            if package:
-                yield package
+            if written:
+                yield written[0].rpartition(".")[0]
+            elif not _WALKS.isdisjoint(call.scope.called):
+                yield module.name if module.is_package else module.name.rpartition(".")[0]
 
 
 def is_imported(model: Model, module: Module, name: str) -> bool:

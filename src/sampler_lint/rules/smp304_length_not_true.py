@@ -118,12 +118,19 @@ class LengthNotTrue(Rule):
 # --------------------------------------------------------------------------- tried
 
 
+#: Worlds with guessed arguments that together tell something.
+_FEWEST = 3
+
+
 def _miscounts(model: Model, module: Module, cls: Class) -> Suspect | None:
     length = defined_by(model, cls, "__len__")
     iterate = defined_by(model, cls, "__iter__")
     if iterate is None or _promises_nothing(model, length):
         return None
-    trial = next((trial for trial in model.trials(cls).usual if _is_wrong(trial)), None)
+    trials = model.trials(cls)
+    trial = next((trial for trial in trials.usual if _is_wrong(trial)), None)
+    if len(trials.guessed) >= _FEWEST and all(map(_is_wrong, trials.guessed)):
+        trial = trials.guessed[0]
     if trial is None or _takes_wrong_remainder(model, cls):
         return None
     turn = next(turn for turn in trial.turns if turn.count not in (turn.length, turn.later))

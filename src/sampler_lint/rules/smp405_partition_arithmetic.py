@@ -69,8 +69,9 @@ class PartitionArithmetic(Rule):
         Builds the sampler for a few small worlds in an interpreter of its own (nothing of yours
         is imported or run) and reports, with the numbers: its own check of a length failing, also
         after `load_state_dict()` of what `state_dict()` says in mid-epoch, or later where the class
-        counts on that; a `while` loop that never ends; and shards so unequal that a rank gets two
-        samples less than another, or none. Reports as well, in sampler classes: a slice `[:-k]`
+        counts on that; a `while` loop that never ends; a share of the data that is the same on
+        every rank; and shards so unequal that a rank gets two samples less than another, or none.
+        Reports as well, in sampler classes: a slice `[:-k]`
         whose `k` is a remainder and so may be 0; a loop `range(len(x) - 1, 0, -1)` that removes
         items but never the first; and a list compared with a batch size. In any function: a
         counter that picks a process's items
@@ -134,6 +135,9 @@ def _tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
                 suspect.assumes = number >= certain
                 yield suspect
                 return
+    if trials.repeated is not None:
+        yield _same_share(model, module, cls, trials.repeated)
+        return
     for trial in trials.stuck:
         suspect = _endless(trial)
         if suspect is not None:
@@ -229,6 +233,31 @@ def _starved(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
     )
     where, node = splitting_place(model, cls) or (module, name_of(module, cls))
     return Suspect(where, node, message)
+
+
+def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
+    turn = trial.turns[0]
+    message = (
+        f"with {trial.story}, every rank hands out the same {turn.count}: `{cls.name}` takes a "
+        f"share of the data and does not say by the rank which, so that the ranks read the same "
+        f"samples and nobody reads the others; let the share begin at the rank"
+    )
+    iterate = defined_by(model, cls, "__iter__")
+    if iterate is None:
+        return Suspect(module, name_of(module, cls), message)
+    where = model.module_of(iterate)
+    return Suspect(where, _strided(where, iterate) or name_of(where, iterate), message)
+
+
+def _strided(module: Module, function: Function) -> Index | None:
+    """The slice that takes every so many samples."""
+    for stmt in statements(function.body):
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                key = slice_of(module, node) if isinstance(node, Index) else None
+                if key is not None and key.step is not None and isinstance(node, Index):
+                    return node
+    return None
 
 
 def _short_padding(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sampler_lint.model.running.errors import CannotTellError
+from sampler_lint.model.running.errors import CannotTellError, Kind
 from sampler_lint.model.running.interpreter import Interpreter
 from sampler_lint.model.running.values import (
     COLUMN,
@@ -19,6 +19,7 @@ from sampler_lint.model.running.values import (
     Array,
     Data,
     Fn,
+    Given,
     Instance,
     Klass,
     Source,
@@ -48,8 +49,7 @@ _WORLD_NAMES = re.compile(
     re.IGNORECASE,
 )
 _RANK_NAMES = re.compile(
-    r"^(global_|local_|dist_|process_|shard_|gpu_)?(rank|rank_id|process_index|shard_id)$"
-    r"|^(shard|process|replica)_(id|idx|index)$",
+    r"(^|_)rank(_id)?$|^process_index$|^(shard|process|replica)_(id|idx|index)$",
     re.IGNORECASE,
 )
 _BATCH_NAMES = re.compile(
@@ -93,6 +93,11 @@ class SetUp:
         self.around_shard = around_shard
         self.given: tuple[str, SetUp] | None = None
         """A parameter, and the class of the tree that is to be built for it."""
+        self.guesses: dict[str, str] | None = None
+        """What stands for arguments of which only the use tells something, by their names; None
+        while they are left unknown."""
+        self.fills_none = False
+        """Whether arguments that may be None are given, too."""
         self._rank = 0
         init = interpreter.member(klass, "__init__")
         self.params: list[tuple[ast.arg, ast.expr | None]] = []
@@ -105,6 +110,8 @@ class SetUp:
             self.params = list(zip(plain_params, defaults, strict=True))
             self.params += zip(spec.kwonlyargs, spec.kw_defaults, strict=True)
         self.names = {param.arg for param, _ in self.params}
+        self.worlds = set(_sizes_beside_ranks(klass))
+        self.takes_rank = any(_RANK_NAMES.search(name) for name in self.names)
         self.takes_drop_last = "drop_last" in self.names
         self.takes_batch_size = any(_BATCH_NAMES.match(name) for name in self.names)
 
@@ -168,9 +175,9 @@ class SetUp:
         note = ast.unparse(param.annotation) if param.annotation is not None else ""
         if self.given is not None and name == self.given[0]:
             return self._built(name, note, world, rank)
-        if _WORLD_NAMES.match(name):
+        if _WORLD_NAMES.match(name) or name in self.worlds:
             return world.ranks
-        if _RANK_NAMES.match(name):
+        if _RANK_NAMES.search(name):
             return rank
         if _BATCH_NAMES.match(name):
             return world.batch_size
@@ -182,9 +189,21 @@ class SetUp:
             return [COLUMN]
         if self.around_shard and name in _INNER_NAMES:
             return self._sampler(note, world)
-        if default is not None:
+        if default is not None and not (
+            self.fills_none and isinstance(default, ast.Constant) and default.value is None
+        ):
             return _KEEP
-        return self._required(name, note, world)
+        value = self._required(name, note, world)
+        if value is UNKNOWN and self.guesses is not None:
+            made = {key: _stand_in(guess, world) for key, guess in self.guesses.items()}
+            return made[name] if name in made else Given(name, made)
+        return value
+
+    @property
+    def guessed(self) -> list[str]:
+        """The single values that stand for arguments, in words."""
+        guesses = self.guesses or {}
+        return [f"{key}={guess}" for key, guess in guesses.items() if guess not in _SEQUENCES]
 
     def _built(self, name: str, note: str, world: World, rank: int) -> Any:
         """What :attr:`given` asks for: one object, or one for each part of the data."""
@@ -262,6 +281,47 @@ class SetUp:
 
 
 _KEEP = object()
+
+_SEQUENCES: dict[str, Callable[[World], list[Any]]] = {
+    "samples": lambda world: list(range(world.samples)),
+    "sizes": lambda world: [part.size for part in Source(world.samples).parts()],
+    "groups": lambda world: [list(range(first, world.samples, 2)) for first in range(2)],
+}
+_SINGLE: dict[str, Any] = {"0": 0, "2": 2, "False": False, "True": True}
+#: What may stand for an argument, by what the program first does with it: what changes nothing
+#: (an offset of 0, a flag that is not set) before what does.
+STAND_INS: dict[Kind, tuple[str, ...]] = {
+    Kind.NUMBER: ("0", "2"),
+    Kind.FLAG: ("False", "True", *_SEQUENCES),
+    Kind.SEQUENCE: tuple(_SEQUENCES),
+}
+
+
+def _stand_in(guess: str, world: World) -> Any:
+    return _SEQUENCES[guess](world) if guess in _SEQUENCES else _SINGLE[guess]
+
+
+def _sizes_beside_ranks(klass: Klass) -> Iterator[str]:
+    """What the class holds a rank against: ``rank < size``, or ``x[rank::size]``."""
+    for node in ast.walk(klass.node):
+        if isinstance(node, ast.Compare) and isinstance(
+            node.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+        ):
+            sides = node.left, node.comparators[0]
+        elif isinstance(node, ast.Slice) and node.lower is not None and node.step is not None:
+            sides = node.lower, node.step
+        else:
+            continue
+        for rank, size in (sides, sides[::-1]):
+            name = _last_name(size)
+            if _RANK_NAMES.search(_last_name(rank)) and not _RANK_NAMES.search(name):
+                yield name
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
 #: For what data holds, which is 1 to 5 (see :class:`~.values.Data`): some of it is left out.
 _LIMIT = 3
 

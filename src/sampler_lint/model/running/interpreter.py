@@ -735,6 +735,8 @@ class Interpreter:
         if isinstance(owner, Source):
             return owner.attribute(name)
         if isinstance(owner, Data):
+            if owner.length is not None and library.is_method(Array, name):
+                return library.attribute(self, Array(owner.items()), name)
             return owner.part(f".{name}")
         if owner is UNKNOWN:
             return UNKNOWN

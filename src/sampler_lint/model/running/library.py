@@ -25,7 +25,6 @@ from sampler_lint.model.running.operators import (
     order,
 )
 from sampler_lint.model.running.values import (
-    PER_SAMPLE,
     UNKNOWN,
     Array,
     Bound,
@@ -63,6 +62,11 @@ class Defaults(dict[Any, Any]):
 def has_builtin(name: str) -> bool:
     """Whether Python has such a builtin."""
     return hasattr(builtins, name)
+
+
+def is_method(kind: type, name: str) -> bool:
+    """Whether such values have a method that is known."""
+    return name in METHODS[kind.__name__]
 
 
 def is_silent(callee: Any) -> bool:
@@ -451,8 +455,8 @@ def _getattr(run: Run, owner: Any, name: Any, *default: Any) -> Any:
 
 
 def _hasattr(run: Run, owner: Any, name: Any) -> bool:
-    if isinstance(owner, Source) and name in PER_SAMPLE:
-        return True
+    if isinstance(owner, Source) and isinstance(name, str):
+        return owner.has(name)
     if not isinstance(owner, Instance) or not isinstance(name, str):
         raise CannotTellError("hasattr")
     return name in owner.attributes or run.member(owner.klass, name) is not None

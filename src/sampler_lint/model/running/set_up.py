@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from sampler_lint.model.running.budget import MOST_HANDED_OUT
 from sampler_lint.model.running.errors import CannotTellError, Kind
 from sampler_lint.model.running.interpreter import Interpreter
 from sampler_lint.model.running.values import (
@@ -194,16 +195,49 @@ class SetUp:
         ):
             return _KEEP
         value = self._required(name, note, world)
-        if value is UNKNOWN and self.guesses is not None:
-            made = {key: _stand_in(guess, world) for key, guess in self.guesses.items()}
+        made = self._made(world)
+        if value is UNKNOWN and made is not None:
             return made[name] if name in made else Given(name, made)
         return value
+
+    def _made(self, world: World) -> dict[str, Any] | None:
+        """What stands for arguments, and for parts of them, in a world."""
+        if self.guesses is None:
+            return None
+        return {key: _stand_in(guess, world) for key, guess in self.guesses.items()}
 
     @property
     def guessed(self) -> list[str]:
         """The single values that stand for arguments, in words."""
         guesses = self.guesses or {}
-        return [f"{key}={guess}" for key, guess in guesses.items() if guess not in _SEQUENCES]
+        return [
+            f"{name}={guesses[name]}"
+            for name in guesses
+            if guesses[name] in _SINGLE and name in self.names
+        ]
+
+    def large_worlds(self) -> tuple[World, ...]:
+        """Worlds of more samples than any number that the class itself works with."""
+        most = max(
+            (
+                node.value
+                for klass in self.klass.mro
+                if isinstance(klass, Klass)
+                for node in ast.walk(klass.node)
+                if isinstance(node, ast.Constant)
+                and type(node.value) is int
+                and node.value <= MOST_HANDED_OUT
+            ),
+            default=0,
+        )
+        base = max(64, 2 * most)
+        return (
+            World(base, 2, 4),
+            World(base + 3, 2, 2),
+            World(base + 1, 2, 4),
+            World(3 * base // 2 + 2, 3, 2),
+            World(2 * base + 8, 4, 4),
+        )
 
     def _built(self, name: str, note: str, world: World, rank: int) -> Any:
         """What :attr:`given` asks for: one object, or one for each part of the data."""
@@ -219,7 +253,7 @@ class SetUp:
             raise CannotTellError("a list of data sets")
         if "Sampler" in note:
             return self._sampler(note, world)
-        return Source(world.samples)
+        return Source(world.samples, self._made(world))
 
     def _required(self, name: str, note: str, world: World) -> Any:
         if name in {"batch_samplers", "samplers"} or re.search(r"[Ll]ist\[\w*Sampler", note):

@@ -170,8 +170,6 @@ class Trials(NamedTuple):
 
 #: Where optional arguments are tried: enough to tell equal shares from others.
 _SOME = (World(13, 2, 4), World(11, 3, 2), World(24, 2, 4), World(21, 4, 4))
-#: For a class that refuses the small ones, or hands out nothing there.
-_LARGE = (World(64, 2, 4), World(67, 2, 2), World(65, 2, 4), World(98, 3, 2), World(136, 4, 4))
 #: Where batches cannot be taken apart.
 _SINGLES = (World(8, 3, 1), World(7, 2, 1))
 
@@ -217,6 +215,9 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     except _SILENT as error:
         usual.clear()
         unknown = _reason(error)
+    if usual and not any(trial.raised or turn.count for trial in usual for turn in trial.turns):
+        usual.clear()
+        unknown = "it hands out nothing of little data"
     tiny = []
     for world in _TINY:
         with contextlib.suppress(*_SILENT):
@@ -236,9 +237,11 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
 
 def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
     """The usual worlds, with something for each argument that is of the kind it is used as."""
-    for worlds, spec.fills_none in itertools.product((_WORLDS, _LARGE), (False, True)):
-        if _guess(interpreter, spec, worlds[0]):
-            found = list(_each(interpreter, spec, worlds))
+    worlds = (_WORLDS, spec.large_worlds())
+    options = (None, *itertools.islice(spec.flags(), MOST_OPTIONS))
+    for option, some, spec.fills_none in itertools.product(options, worlds, (False, True)):
+        if _guess(interpreter, spec, some[0], option):
+            found = list(_each(interpreter, spec, some, option))
             yield from (trial for trial in found if trial.raised is None)
             return
 
@@ -255,7 +258,9 @@ def _each(
             yield _trial(interpreter, spec, world, option)
 
 
-def _guess(interpreter: Interpreter, spec: SetUp, world: World) -> bool:
+def _guess(
+    interpreter: Interpreter, spec: SetUp, world: World, option: tuple[str, Any] | None
+) -> bool:
     """Find what may stand for the arguments, so that a world runs through.
 
     A use that nothing is known of says of what kind an argument is; where that leads nowhere,
@@ -266,7 +271,7 @@ def _guess(interpreter: Interpreter, spec: SetUp, world: World) -> bool:
     left: list[tuple[str, list[str]]] = []
     for _ in range(MOST_GUESSES):
         try:
-            trial = _trial(interpreter, spec, world)
+            trial = _trial(interpreter, spec, world, option)
             if trial.raised is None and all(turn.count for turn in trial.turns):
                 return True
         except WantedError as error:
@@ -290,7 +295,7 @@ def _repeated(interpreter: Interpreter, spec: SetUp, trials: Trials) -> Trial | 
     if not (spec.takes_rank or interpreter.asked_place):
         return None
     known = {trial.world for trial in (*trials.usual, *trials.guessed)}
-    worlds = tuple(world for world in (*_SOME, *_LARGE) if world in known)
+    worlds = tuple(world for world in (*_SOME, *spec.large_worlds()) if world in known)
     single = tuple(world._replace(ranks=1) for world in worlds)
     for option in (None, *itertools.islice(spec.flags(), MOST_OPTIONS)):
         found = list(_each(interpreter, spec, worlds, option))

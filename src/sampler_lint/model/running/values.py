@@ -126,11 +126,23 @@ class Given(Data):
         raise self.wanted(Kind.SEQUENCE)
 
 
-class Source(Data):
-    """A data set of ``length`` samples, of which nothing else is known."""
+class Entry(Given):
+    """An attribute of a data set: any number, or what its use tells."""
 
-    def __init__(self, length: int) -> None:
+    number = Data.number
+    part = Data.part
+
+
+class Source(Data):
+    """A data set of ``length`` samples, of which nothing else is known.
+
+    ``made`` holds what stands for its attributes, as far as their use has told; it is None while
+    the use is not asked.
+    """
+
+    def __init__(self, length: int, made: Mapping[str, Any] | None = None) -> None:
         super().__init__("dataset", length)
+        self.made = made
         self.size = length
         self.changed: dict[str, Any] = {}
 
@@ -148,7 +160,25 @@ class Source(Data):
             return self.parts()
         if name == "cumulative_sizes":
             return list(itertools.accumulate(part.size for part in self.parts()))
+        if self.made is not None and name not in PER_SAMPLE:
+            key = f"dataset.{name}"
+            return self.made[key] if key in self.made else Entry(key, self.made)
         return Data(f"dataset.{name}", self.size if name in PER_SAMPLE else None)
+
+    def has(self, name: str) -> bool:
+        """``hasattr(dataset, name)``.
+
+        Raises:
+            CannotTellError: nobody knows.
+        """
+        key = f"hasattr(dataset, {name!r})"
+        if name in PER_SAMPLE:
+            return True
+        if self.made is None:
+            raise CannotTellError("hasattr")
+        if key not in self.made:
+            raise WantedError(key, Kind.FLAG)
+        return bool(self.made[key])
 
     def part(self, what: str) -> Any:
         """A sample, a column, or the result of a method."""
@@ -159,7 +189,7 @@ class Source(Data):
     def parts(self) -> list[Source]:
         """The data sets it is put together from, if it is a ``ConcatDataset``."""
         half = (self.size + 1) // 2
-        return [Source(half), Source(self.size - half)]
+        return [Source(half, self.made), Source(self.size - half, self.made)]
 
     def items(self) -> list[Any]:
         """The samples."""

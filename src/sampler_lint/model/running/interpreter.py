@@ -383,6 +383,7 @@ class Interpreter:
         Raises:
             CannotTellError: it cannot, and may change what others hold.
         """
+        seeds = None if self.seeds is None else list(self.seeds)
         try:
             return self._run(fn, args, keywords, None)
         except (OverBudgetError, WantedError):
@@ -399,6 +400,7 @@ class Interpreter:
             ):
                 raise
             self.outside += 1
+            self.seeds = seeds
             return UNKNOWN
 
     def _run(self, fn: Fn, args: list[Any], keywords: dict[str, Any], receiver: Any) -> Any:

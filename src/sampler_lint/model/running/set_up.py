@@ -99,6 +99,8 @@ class SetUp:
         while they are left unknown."""
         self.fills_none = False
         """Whether arguments that may be None are given, too."""
+        self.numbers_are_ranks = False
+        """Whether each such argument that is a number is taken to be the rank."""
         self._rank = 0
         init = interpreter.member(klass, "__init__")
         self.params: list[tuple[ast.arg, ast.expr | None]] = []
@@ -204,7 +206,12 @@ class SetUp:
         """What stands for arguments, and for parts of them, in a world."""
         if self.guesses is None:
             return None
-        return {key: _stand_in(guess, world) for key, guess in self.guesses.items()}
+        return {
+            key: self._rank
+            if self.numbers_are_ranks and guess in STAND_INS[Kind.NUMBER]
+            else _stand_in(guess, world)
+            for key, guess in self.guesses.items()
+        }
 
     @property
     def guessed(self) -> list[str]:
@@ -230,13 +237,13 @@ class SetUp:
             ),
             default=0,
         )
-        base = max(64, 2 * most)
+        base = max(64, most)
         return (
             World(base, 2, 4),
-            World(base + 3, 2, 2),
-            World(base + 1, 2, 4),
-            World(3 * base // 2 + 2, 3, 2),
-            World(2 * base + 8, 4, 4),
+            World(3 * base // 2, 3, 2),
+            World(2 * base, 2, 4),
+            World(base, 4, 4),
+            World(2 * base + 1, 2, 4),
         )
 
     def _built(self, name: str, note: str, world: World, rank: int) -> Any:

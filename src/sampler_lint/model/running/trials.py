@@ -102,6 +102,14 @@ class Trial(NamedTuple):
         return any(turn.from_data for turn in self.turns)
 
     @property
+    def differs(self) -> bool:
+        """Whether ranks differ in what they hand out."""
+        return any(
+            turn.yielded is not None and turn.indices != self.turns[0].indices
+            for turn in self.turns
+        )
+
+    @property
     def story(self) -> str:
         """The world in words."""
         world = self.world
@@ -161,11 +169,7 @@ class Trials(NamedTuple):
     @property
     def sharded(self) -> bool:
         """Whether ranks differ in what they hand out."""
-        return any(
-            turn.yielded is not None and turn.indices != trial.turns[0].indices
-            for trial in (*self.usual, *self.guessed)
-            for turn in trial.turns
-        )
+        return any(trial.differs for trial in (*self.usual, *self.guessed))
 
 
 #: Where optional arguments are tried: enough to tell equal shares from others.
@@ -195,7 +199,7 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
     if not trials.usual:
         trials = trials._replace(guessed=tuple(_with_guesses(interpreter, spec)))
     if (trials.usual or trials.guessed) and not trials.sharded:
-        trials = trials._replace(repeated=_repeated(interpreter, spec, trials))
+        trials = trials._replace(repeated=_repeated(interpreter, spec))
     return plain if BUDGET.gone else trials
 
 
@@ -287,22 +291,34 @@ def _guess(
     return False
 
 
-def _repeated(interpreter: Interpreter, spec: SetUp, trials: Trials) -> Trial | None:
+def _repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
     """A world in which the ranks hand out the same share, if they do in all of them.
 
     Where what is drawn is left to chance, the flags are tried: one may turn it off.
     """
     if not (spec.takes_rank or interpreter.asked_place):
         return None
-    known = {trial.world for trial in (*trials.usual, *trials.guessed)}
-    worlds = tuple(world for world in (*_SOME, *spec.large_worlds()) if world in known)
+    worlds = spec.large_worlds()
     single = tuple(world._replace(ranks=1) for world in worlds)
     for option in (None, *itertools.islice(spec.flags(), MOST_OPTIONS)):
-        found = list(_each(interpreter, spec, worlds, option))
-        alone = list(_each(interpreter, spec, single, option))
-        if len(found) == len(alone) == len(worlds) > 1 and all(map(_is_same_share, found, alone)):
-            return found[0]
+        alone = {trial.world.samples: trial for trial in _each(interpreter, spec, single, option)}
+        found = [
+            trial
+            for trial in _each(interpreter, spec, worlds, option)
+            if trial.raised is None and trial.world.samples in alone
+        ]
+        if len(found) > 2 and all(
+            _is_same_share(trial, alone[trial.world.samples]) for trial in found
+        ):
+            spec.numbers_are_ranks = True
+            others = list(_each(interpreter, spec, worlds, option))
+            unlike = any(trial.raised is None and trial.differs for trial in others)
+            return None if unlike else found[0]
     return None
+
+
+#: What padding and dropping add up to, in batches a rank: at the end of each of a few groups.
+_ROUNDED = 3
 
 
 def _is_same_share(trial: Trial, alone: Trial) -> bool:
@@ -315,8 +331,8 @@ def _is_same_share(trial: Trial, alone: Trial) -> bool:
     return (
         first.seeds is not None
         and all(t.indices == first.indices and t.seeds == first.seeds for t in trial.turns)
-        and 0 < len(share) < len(together)
-        and len(share) * ranks <= len(together) + ranks * batch
+        and len(share) < len(together)
+        and abs(len(share) * ranks - len(together)) <= _ROUNDED * ranks * batch
     )
 
 

@@ -68,8 +68,10 @@ class LengthNotTrue(Rule):
         length is wrong in one of them, with those numbers; a `__len__` that reads what only
         `__iter__` sets, or that returns nothing or a float; a `__len__` inherited from torch under
         an `__iter__` that skips samples; and a generator whose `next()` finds nothing left, also
-        with the samplers of this repository that it is built around. A class the interpreter
-        cannot follow is left alone, and so is a `__len__` that says it is an estimate.
+        with the samplers of this repository that it is built around. An argument of which only
+        the use is known is given something that the class can use; then only a length that is
+        wrong in every world counts. A class the interpreter cannot follow is left alone, and so
+        is a `__len__` that says it is an estimate.
 
     Why is this bad?
         `len(loader)` comes from `len(sampler)`. Trainers take the steps of an epoch and the
@@ -129,8 +131,9 @@ def _miscounts(model: Model, module: Module, cls: Class) -> Suspect | None:
         return None
     trials = model.trials(cls)
     trial = next((trial for trial in trials.usual if _is_wrong(trial)), None)
-    if len(trials.guessed) >= _FEWEST and all(map(_is_wrong, trials.guessed)):
-        trial = trials.guessed[0]
+    guessed = [trial for trial in trials.guessed if trial.raised is None]
+    if len(guessed) >= _FEWEST and all(map(_is_wrong, guessed)):
+        trial = guessed[0]
     if trial is None or _takes_wrong_remainder(model, cls):
         return None
     turn = next(turn for turn in trial.turns if turn.count not in (turn.length, turn.later))

@@ -124,12 +124,13 @@ class PartitionArithmetic(Rule):
 def _tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     trials = model.trials(cls)
     overrun = tuple(t for t in trials.overrun if any((u.length or 0) < 0 for u in t.turns))
-    sure = (*trials.usual, *trials.resumed, *overrun)
+    known = trials.usual or trials.guessed
+    sure = (*known, *trials.resumed, *overrun)
     certain = len(sure)
     several = (*sure, *trials.resized, *trials.tiny)
     for number, trial in enumerate(several):
         error = trial.raised
-        if error is not None and checks_length(error) and _only_sometimes(trials.usual, error):
+        if error is not None and checks_length(error) and _only_sometimes(known, error):
             suspect = _failing_check(model, cls, trial, error)
             if suspect is not None:
                 suspect.assumes = number >= certain
@@ -143,7 +144,7 @@ def _tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         if suspect is not None:
             yield suspect
             return
-    if any(trial.from_data for trial in trials.usual) or not trials.sharded:
+    if not trials.usual or any(t.from_data for t in trials.usual) or not trials.sharded:
         return
     counted = is_meant(trials.usual) or MAY_BE_UNEVEN.search(cls.name)
     for trial in trials.usual if counted else ():  # the others are SMP306's

@@ -157,7 +157,7 @@ class Trials(NamedTuple):
     stuck: tuple[Trial, ...] = ()
     """Worlds in which a loop of the class never ends, with one flag given or none."""
     guessed: tuple[Trial, ...] = ()
-    """Where there are no usual ones: worlds that run through with arguments of which only their
+    """Where there are no usual ones: worlds with arguments of which only their
     use is known. What is wrong in one of them may be the arguments' fault, in all the class's."""
     repeated: Trial | None = None
     """A world in which every rank hands out the same part of the data, if that is so in all."""
@@ -219,7 +219,7 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     except _SILENT as error:
         usual.clear()
         unknown = _reason(error)
-    if usual and not any(trial.raised or turn.count for trial in usual for turn in trial.turns):
+    if usual and not any(t.raised or any(turn.count for turn in t.turns) for t in usual):
         usual.clear()
         unknown = "it hands out nothing of little data"
     tiny = []
@@ -243,11 +243,18 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
     """The usual worlds, with something for each argument that is of the kind it is used as."""
     worlds = (_WORLDS, spec.large_worlds())
     options = (None, *itertools.islice(spec.flags(), MOST_OPTIONS))
+    refused = False
     for option, some, spec.fills_none in itertools.product(options, worlds, (False, True)):
-        if _guess(interpreter, spec, some[0], option):
-            found = list(_each(interpreter, spec, some, option))
-            yield from (trial for trial in found if trial.raised is None)
+        if option is not None and not refused:
+            return  # no flag lets it in where nothing shuts it out
+        try:
+            if _guess(interpreter, spec, some[0], option):
+                yield from _each(interpreter, spec, some, option)
+                return
+        except OverBudgetError:
             return
+        except RaisedError:
+            refused = True
 
 
 def _each(
@@ -269,22 +276,32 @@ def _guess(
 
     A use that nothing is known of says of what kind an argument is; where that leads nowhere,
     the last one that may be another takes its next value.
+
+    Raises:
+        RaisedError: the class does not let itself be built or iterated in this world.
+        OverBudgetError: it does too much.
     """
     guesses: dict[str, str] = {}
     spec.guesses = guesses
     left: list[tuple[str, list[str]]] = []
+    refused = None
     for _ in range(MOST_GUESSES):
         try:
             trial = _trial(interpreter, spec, world, option)
-            if trial.raised is None and all(turn.count for turn in trial.turns):
+            refused = trial.raised
+            if refused is None and all(turn.count for turn in trial.turns):
                 return True
+        except OverBudgetError:
+            raise
         except WantedError as error:
             left.append((error.key, list(STAND_INS[error.kind])))
         except _SILENT:
             pass
         while left and not left[-1][1]:
             guesses.pop(left.pop()[0], None)
-        if not left or BUDGET.gone:
+        if not left and refused is not None:
+            raise refused
+        if not left:
             return False
         key, choices = left[-1]
         guesses[key] = choices.pop(0)

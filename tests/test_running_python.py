@@ -702,7 +702,7 @@ def test_values_that_are_not_known(tmp_path: Path, expression: str) -> None:
         ("sum([[1], 2])", "a sum"),
         ("math.ceil('a')", "a number"),
         ("np.arange(4).reshape(2, 2)", "the shape of an array"),
-        ("np.arange(4).sum(0)", "`sum` of an array"),
+        ("np.arange(4).sum(1)", "`sum` of an array"),
         ("np.array([2, 1]).sort()", "a sorted array"),
         ("np.arange(4).append(1)", "`append` of an array"),
         ("np.arange(4).item()", "`item` of an array"),

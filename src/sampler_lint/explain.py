@@ -172,6 +172,7 @@ def _untried(model: Model, module: Module, here: list[Stmt], row: int) -> list[s
         if (cls in around or cls.row == row)
         and model.is_sampler_class(cls)
         and (reason := model.trials(cls).unknown)
+        and not model.trials(cls).guessed
     ]
 
 

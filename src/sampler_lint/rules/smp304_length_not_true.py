@@ -69,8 +69,10 @@ class LengthNotTrue(Rule):
         length is wrong in one of them, with those numbers; a `__len__` that reads what only
         `__iter__` sets, or that returns nothing or a float; a `__len__` inherited from torch under
         an `__iter__` that skips samples; and a generator whose `next()` finds nothing left, also
-        with the samplers of this repository that it is built around. A class the interpreter
-        cannot follow is left alone, and so is a `__len__` that says it is an estimate.
+        with the samplers of this repository that it is built around. An argument of which only
+        the use is known is given something that the class can use; then only a length that is
+        wrong in every world counts. A class the interpreter cannot follow is left alone, and so
+        is a `__len__` that says it is an estimate.
 
     Why is this bad?
         `len(loader)` comes from `len(sampler)`. Trainers take the steps of an epoch and the
@@ -119,12 +121,20 @@ class LengthNotTrue(Rule):
 # --------------------------------------------------------------------------- tried
 
 
+#: Worlds with guessed arguments that together tell something.
+_FEWEST = 3
+
+
 def _miscounts(model: Model, module: Module, cls: Class) -> Suspect | None:
     length = defined_by(model, cls, "__len__")
     iterate = defined_by(model, cls, "__iter__")
     if iterate is None or _promises_nothing(model, length):
         return None
-    trial = next((trial for trial in model.trials(cls).usual if _is_wrong(trial)), None)
+    trials = model.trials(cls)
+    trial = next((trial for trial in trials.usual if _is_wrong(trial)), None)
+    guessed = [trial for trial in trials.guessed if trial.raised is None]
+    if len(guessed) >= _FEWEST and all(map(_is_wrong, guessed)):
+        trial = guessed[0]
     if trial is None or _takes_wrong_remainder(model, cls):
         return None
     turn = next(turn for turn in trial.turns if miscounts(turn.reading))

@@ -70,8 +70,9 @@ class PartitionArithmetic(Rule):
         Builds the sampler for a few small worlds in an interpreter of its own (nothing of yours
         is imported or run) and reports, with the numbers: its own check of a length failing, also
         after `load_state_dict()` of what `state_dict()` says in mid-epoch, or later where the class
-        counts on that; a `while` loop that never ends; and shards so unequal that a rank gets two
-        samples less than another, or none. Reports as well, in sampler classes: a slice `[:-k]`
+        counts on that; a `while` loop that never ends; a share of the data that is the same on
+        every rank; and shards so unequal that a rank gets two samples less than another, or none.
+        Reports as well, in sampler classes: a slice `[:-k]`
         whose `k` is a remainder and so may be 0; a loop `range(len(x) - 1, 0, -1)` that removes
         items but never the first; and a list compared with a batch size. In any function: a
         counter that picks a process's items
@@ -124,23 +125,27 @@ class PartitionArithmetic(Rule):
 def _tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     trials = model.trials(cls)
     overrun = tuple(t for t in trials.overrun if any((u.length or 0) < 0 for u in t.turns))
-    sure = (*trials.usual, *trials.resumed, *overrun)
+    known = trials.usual or trials.guessed
+    sure = (*known, *trials.resumed, *overrun)
     certain = len(sure)
     several = (*sure, *trials.resized, *trials.tiny)
     for number, trial in enumerate(several):
         error = trial.raised
-        if error is not None and checks_length(error) and _only_sometimes(trials.usual, error):
+        if error is not None and checks_length(error) and _only_sometimes(known, error):
             suspect = _failing_check(model, cls, trial, error)
             if suspect is not None:
                 suspect.assumes = number >= certain
                 yield suspect
                 return
+    if trials.repeated is not None:
+        yield _same_share(model, module, cls, trials.repeated)
+        return
     for trial in trials.stuck:
         suspect = _endless(trial)
         if suspect is not None:
             yield suspect
             return
-    if any(trial.from_data for trial in trials.usual) or not trials.sharded:
+    if not trials.usual or any(t.from_data for t in trials.usual) or not trials.sharded:
         return
     counted = is_meant(trials.usual) or MAY_BE_UNEVEN.search(cls.name)
     for trial in trials.usual if counted else ():  # the others are SMP306's
@@ -229,6 +234,31 @@ def _starved(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
     )
     where, node = splitting_place(model, cls) or (module, name_of(module, cls))
     return Suspect(where, node, message)
+
+
+def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
+    turn = trial.turns[0]
+    message = (
+        f"with {trial.story}, every rank hands out the same {turn.count}: `{cls.name}` takes a "
+        f"share of the data and does not say by the rank which, so that the ranks read the same "
+        f"samples and nobody reads the others; let the share begin at the rank"
+    )
+    iterate = defined_by(model, cls, "__iter__")
+    if iterate is None:
+        return Suspect(module, name_of(module, cls), message)
+    where = model.module_of(iterate)
+    return Suspect(where, _strided(where, iterate) or name_of(where, iterate), message)
+
+
+def _strided(module: Module, function: Function) -> Index | None:
+    """The slice that takes every so many samples."""
+    for stmt in statements(function.body):
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                key = slice_of(module, node) if isinstance(node, Index) else None
+                if key is not None and key.step is not None and isinstance(node, Index):
+                    return node
+    return None
 
 
 def _short_padding(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:

@@ -191,6 +191,16 @@ def _searchsorted(run: Run, values: Any, wanted: Any, side: Any = "left") -> Any
     return bisected(listed, plain(wanted), right=side == "right")
 
 
+def _bincount(run: Run, values: Any) -> Array:
+    listed = [plain(value) for value in run.listed(values)]
+    if not all(type(value) is int and value >= 0 for value in listed):
+        raise CannotTellError("bincount()")
+    counts = [0 for _ in BUDGET.collect(range(max(listed, default=-1) + 1))]
+    for value in listed:
+        counts[value] += 1
+    return Array(counts)
+
+
 def _array_split(run: Run, values: Any, sections: Any) -> list[Array]:
     listed, parts = run.listed(values), plain(sections)
     if not isinstance(parts, int) or parts < 1:
@@ -254,7 +264,17 @@ def _repeat(run: Run, values: Any, repeats: Any, **keywords: Any) -> Array:
 
 ARRAYS: dict[str, Op] = {
     **dict.fromkeys(
-        ("array", "asarray", "tensor", "as_tensor", "LongTensor", "IntTensor", "from_numpy"),
+        (
+            "array",
+            "asarray",
+            "tensor",
+            "as_tensor",
+            "LongTensor",
+            "IntTensor",
+            "from_numpy",
+            "DoubleTensor",
+            "FloatTensor",
+        ),
         Op(Cost.BY_ITEM, _array),
     ),
     "arange": Op(Cost.BY_ITEM, _arange),
@@ -266,6 +286,7 @@ ARRAYS: dict[str, Op] = {
     "where": Op(Cost.BY_ITEM, _where),
     "nonzero": Op(Cost.BY_ITEM, _where),
     "unique": Op(Cost.BY_ITEM, _unique),
+    "bincount": Op(Cost.BY_ITEM, _bincount),
     "argsort": Op(Cost.BY_ITEM, _argsort),
     "sort": Op(Cost.BY_ITEM, _sort),
     "argmax": Op(Cost.BY_ITEM, _index_of(max)),
@@ -282,7 +303,8 @@ ARRAYS: dict[str, Op] = {
     "ceil": Op(Cost.BY_ITEM, _rounded(math.ceil)),
     "floor": Op(Cost.BY_ITEM, _rounded(math.floor)),
     "tile": Op(Cost.BY_ITEM, _tile),
-    "repeat": Op(Cost.BY_ITEM, _repeat),
+    **dict.fromkeys(("repeat", "repeat_interleave"), Op(Cost.BY_ITEM, _repeat)),
+    "flip": Op(Cost.BY_ITEM, lambda run, values, *axis, **kw: Array(run.listed(values)[::-1])),
     **dict.fromkeys(("int64", "int32"), Op(Cost.BY_ITEM, _reduced("int"))),
     **dict.fromkeys(("float64", "float32"), Op(Cost.BY_ITEM, _reduced("float"))),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from enum import Enum, auto
 from typing import Any, Protocol
 
 from sampler_lint.model.project import Module
@@ -28,6 +29,23 @@ class CannotTellError(Exception):
 
 class OverBudgetError(CannotTellError):
     """The program takes more steps or memory than a class is given (see :mod:`.budget`)."""
+
+
+class Kind(Enum):
+    """What an argument is used as."""
+
+    NUMBER = auto()
+    FLAG = auto()
+    SEQUENCE = auto()
+
+
+class WantedError(CannotTellError):
+    """The program uses the argument ``key``, of which nothing is known yet, as a ``kind``."""
+
+    def __init__(self, key: str, kind: Kind) -> None:
+        super().__init__(f"what `{key}` is")
+        self.key = key
+        self.kind = kind
 
 
 class RaisedError(Exception):

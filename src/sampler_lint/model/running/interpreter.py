@@ -29,7 +29,10 @@ from sampler_lint.model.running.errors import (
     CannotTellError,
     EndlessError,
     Globals,
+    Kind,
+    OverBudgetError,
     RaisedError,
+    WantedError,
 )
 from sampler_lint.model.running.values import (
     UNKNOWN,
@@ -38,6 +41,7 @@ from sampler_lint.model.running.values import (
     Data,
     External,
     Fn,
+    Given,
     Instance,
     Klass,
     Native,
@@ -232,6 +236,10 @@ class Interpreter:
         self.depth = 0
         self.outside = 0
         """How often anything was asked that may answer otherwise the next time."""
+        self.asked_place = False
+        """Whether it asked for its rank."""
+        self.seeds: list[Any] | None = []
+        """What random numbers were seeded with; None once some depend on nothing known."""
         self.touched: set[Names] = set()
         """Those of which something has been made in this process."""
         self._names: dict[int, Names] = {}
@@ -242,6 +250,7 @@ class Interpreter:
         """Be another process, with a fresh budget; module globals are made again."""
         self.world, self.rank = world, rank
         self.depth = 0
+        self.seeds = []
         BUDGET.restart()
         for names in self.touched:
             names.made.clear()
@@ -355,7 +364,7 @@ class Interpreter:
         if isinstance(callee, Fn):
             if isinstance(callee.node, ast.FunctionDef) and callee.node.name in _PLACES:
                 return library.external(self, f"torch.distributed.{callee.node.name}", [], {})
-            return self._run(callee, args, keywords, None)
+            return self._aside(callee, args, keywords)
         if isinstance(callee, External):
             return library.external(self, callee.dotted, args, keywords)
         if isinstance(callee, Data) and not isinstance(callee, Source):
@@ -367,6 +376,32 @@ class Interpreter:
         if isinstance(callee, Size):
             return int(callee)
         raise CannotTellError("what is called")
+
+    def _aside(self, fn: Fn, args: list[Any], keywords: dict[str, Any]) -> Any:
+        """A call of a function; nobody knows its value if it cannot be followed.
+
+        Raises:
+            CannotTellError: it cannot, and may change what others hold.
+        """
+        seeds = None if self.seeds is None else list(self.seeds)
+        try:
+            return self._run(fn, args, keywords, None)
+        except (OverBudgetError, WantedError):
+            raise
+        except CannotTellError:
+            scalars = (type(None), bool, int, float, str, External)
+            if (
+                fn.closure is not None
+                or any(isinstance(node, (ast.Global, ast.Nonlocal)) for node in ast.walk(fn.node))
+                or not all(
+                    isinstance(value, scalars) or value is UNKNOWN
+                    for value in (*args, *keywords.values())
+                )
+            ):
+                raise
+            self.outside += 1
+            self.seeds = seeds
+            return UNKNOWN
 
     def _run(self, fn: Fn, args: list[Any], keywords: dict[str, Any], receiver: Any) -> Any:
         if fn.decorators - _SAME_FUNCTION:
@@ -702,6 +737,8 @@ class Interpreter:
         if isinstance(owner, Source):
             return owner.attribute(name)
         if isinstance(owner, Data):
+            if owner.length is not None and library.is_method(Array, name):
+                return library.attribute(self, Array(owner.items()), name)
             return owner.part(f".{name}")
         if owner is UNKNOWN:
             return UNKNOWN
@@ -810,7 +847,7 @@ class Interpreter:
         if left is UNKNOWN or right is UNKNOWN:
             return UNKNOWN
         if isinstance(left, Data) or isinstance(right, Data):
-            left, right = plain(left), plain(right)
+            left, right = _operand(left), _operand(right)
         if isinstance(left, str) and isinstance(op, ast.Mod):
             return UNKNOWN
         if isinstance(left, Instance) or isinstance(right, Instance):
@@ -861,7 +898,7 @@ class Interpreter:
                 raise CannotTellError("whether it is None")
             if isinstance(op, (ast.Eq, ast.NotEq)):
                 return (left is right) is isinstance(op, ast.Eq)
-        left, right = plain(left), plain(right)
+        left, right = _operand(left), _operand(right)
         if isinstance(left, Instance) or isinstance(right, Instance):
             raise CannotTellError("a comparison of objects")
         return operators.compare(type(op), left, right)
@@ -947,11 +984,25 @@ class Interpreter:
             method = self.method(value, "__iter__")
             if method is None:
                 raise CannotTellError("how it iterates")
-            return self.iterate(self.call(method, [], {}))
+            made = self.call(method, [], {})
+            step = self.method(made, "__next__") if isinstance(made, Instance) else None
+            return self.iterate(made) if step is None else self._stepped(step)
         found = elements(value)
         if found is None:
             raise CannotTellError("what it holds")
         return BUDGET.each(found)
+
+    def _stepped(self, step: Bound) -> Iterator[Any]:
+        """What an object hands out by its ``__next__``."""
+        while True:
+            BUDGET.step()
+            try:
+                item = self.call(step, [], {})
+            except RaisedError as error:
+                if error.kind != "StopIteration":
+                    raise
+                return
+            yield item
 
     def listed(self, value: Any) -> list[Any]:
         """``list(value)``."""
@@ -977,6 +1028,8 @@ class Interpreter:
             return len(value.items)
         if isinstance(value, Data) and value.length is not None:
             return value.length
+        if isinstance(value, Given):
+            raise value.wanted(Kind.SEQUENCE)
         raise CannotTellError("how long it is")
 
     def true(self, value: Any) -> bool:
@@ -1015,6 +1068,13 @@ def _logs(node: ast.expr) -> bool:
 def _registers(decorator: ast.expr) -> bool:
     """Whether a class decorator only enters the class somewhere."""
     return "register" in ast.unparse(decorator).lower()
+
+
+def _operand(value: Any) -> Any:
+    """The value as an operand: a column of the data goes element by element."""
+    if type(value) is Data and value.length is not None:
+        return Array(value.items())
+    return plain(value)
 
 
 def _spell(value: Any) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from sampler_lint.model.running.arrays import ARRAYS, RANDOM, RANDOM_STATE
 from sampler_lint.model.running.budget import BUDGET, MOST_DIGITS, Cost, Op
-from sampler_lint.model.running.errors import CannotTellError, RaisedError
+from sampler_lint.model.running.errors import CannotTellError, Kind, RaisedError
 from sampler_lint.model.running.operators import (
     binary,
     bisected,
@@ -31,6 +31,7 @@ from sampler_lint.model.running.values import (
     Data,
     External,
     Fn,
+    Given,
     Instance,
     Klass,
     Native,
@@ -61,6 +62,11 @@ class Defaults(dict[Any, Any]):
 def has_builtin(name: str) -> bool:
     """Whether Python has such a builtin."""
     return hasattr(builtins, name)
+
+
+def is_method(kind: type, name: str) -> bool:
+    """Whether such values have a method that is known."""
+    return name in METHODS[kind.__name__]
 
 
 def is_silent(callee: Any) -> bool:
@@ -212,7 +218,8 @@ def _reshape(run: Run, array: Array, *shape: Any, **keywords: Any) -> Array:
 
 def _of_array(name: str) -> Op:
     def call(run: Run, array: Array, *args: Any, **keywords: Any) -> Any:
-        if args or keywords:
+        more = [*args, *(keywords[axis] for axis in ("axis", "dim") if axis in keywords)]
+        if keywords.keys() - {"axis", "dim"} or any(plain(axis) not in (0, -1) for axis in more):
             raise CannotTellError(f"`{name}` of an array")
         return external(run, f"numpy.{name}", [array], {})
 
@@ -332,6 +339,11 @@ METHODS: dict[str, dict[str, Op]] = {
         **dict.fromkeys(
             ("numel", "__len__"), Op(Cost.FLAT, lambda run, array, *args, **kw: len(array.items))
         ),
+        "__getitem__": Op(Cost.FLAT, lambda run, array, index: item(array, plain(index))),
+        "repeat_interleave": Op(
+            Cost.BY_ITEM,
+            lambda run, array, times, **kw: external(run, "numpy.repeat", [array, times], {}),
+        ),
         "item": Op(Cost.FLAT, _only),
         "sort": Op(Cost.FLAT, _sort_array),
         **{
@@ -365,9 +377,15 @@ def external(run: Run, dotted: str, args: list[Any], keywords: dict[str, Any]) -
     elif root == "math" and rest in MATH:
         op = MATH[rest]
     elif last in RANDOM_STATE and root in {"random", "numpy", "torch"}:
+        if args or keywords:
+            _seed(run, [*args, *keywords.values()])
         return External(f"{root}.random")
+    elif last in {"seed", "manual_seed"} and root in {"random", "numpy", "torch"}:
+        _seed(run, args)
     elif root in {"random", "numpy", "torch"} and last in RANDOM and _is_random(dotted):
         run.outside += 1
+        if not run.seeds:
+            run.seeds = None
         op = RANDOM[last]
     elif root in {"numpy", "torch"} and last in ARRAYS and dotted.count(".") == 1:
         op = ARRAYS[last]
@@ -381,6 +399,15 @@ def external(run: Run, dotted: str, args: list[Any], keywords: dict[str, Any]) -
         raise CannotTellError(f"what {dotted} does")
     run.outside += 1
     return UNKNOWN
+
+
+def _seed(run: Run, values: list[Any]) -> None:
+    """Note what all later random numbers depend on."""
+    known = values and all(isinstance(value, (int, float, str, Data)) for value in values)
+    if not known:
+        run.seeds = None
+    elif run.seeds is not None:
+        run.seeds += [value.key if isinstance(value, Data) else value for value in values]
 
 
 def _is_random(dotted: str) -> bool:
@@ -428,6 +455,8 @@ def _getattr(run: Run, owner: Any, name: Any, *default: Any) -> Any:
 
 
 def _hasattr(run: Run, owner: Any, name: Any) -> bool:
+    if isinstance(owner, Source) and isinstance(name, str):
+        return owner.has(name)
     if not isinstance(owner, Instance) or not isinstance(name, str):
         raise CannotTellError("hasattr")
     return name in owner.attributes or run.member(owner.klass, name) is not None
@@ -489,6 +518,9 @@ def _isinstance(run: Run, value: Any, kinds: Any) -> bool:
         if isinstance(value, Data) and not isinstance(value, Source):
             if value.length is not None and name in {"list", "tuple"}:
                 return True
+            if isinstance(value, Given):
+                numbers = set(_TYPES[name]) & {int, float}
+                raise value.wanted(Kind.NUMBER if numbers else Kind.SEQUENCE)
             raise CannotTellError("the type of data")
         if isinstance(value, _TYPES[name]):
             return True
@@ -537,6 +569,8 @@ def _sum(run: Run, values: Any, start: Any = 0) -> Any:
 
 
 def _next(run: Run, iterator: Any, *default: Any) -> Any:
+    if isinstance(iterator, Instance):
+        iterator = run.iterate(iterator)
     if not isinstance(iterator, Iterator):
         raise CannotTellError("next()")
     for value in iterator:
@@ -748,7 +782,14 @@ def _getenv(run: Run, name: Any, default: Any = None) -> Any:
     if not isinstance(name, str):
         raise CannotTellError("which variable is read")
     places = {"WORLD_SIZE": run.world, "RANK": run.rank}
+    run.asked_place = run.asked_place or name == "RANK"
     return str(places[name]) if name in places else UNKNOWN
+
+
+def _place(run: Run) -> tuple[int, int]:
+    """Its rank among so many."""
+    run.asked_place = True
+    return run.rank, run.world
 
 
 def _bisect(*, right: bool) -> Op:
@@ -774,7 +815,8 @@ DOTTED: dict[str, Op] = {
     "collections.Counter": Op(Cost.BY_ITEM, _counter),
     "itertools.chain": Op(Cost.BY_ITEM, _chain),
     "itertools.chain.from_iterable": Op(
-        Cost.BY_ITEM, lambda run, values: _chain(run, *run.listed(values))
+        Cost.BY_ITEM,
+        lambda run, values: (part for value in run.iterate(values) for part in run.iterate(value)),
     ),
     "itertools.cycle": Op(Cost.BY_ITEM, _cycle),
     "itertools.islice": Op(Cost.BY_ITEM, _islice),
@@ -798,9 +840,9 @@ DOTTED: dict[str, Op] = {
 
 #: By last name, from wherever they are imported.
 ANYWHERE: dict[str, Op] = {
-    "get_rank": Op(Cost.FLAT, lambda run, *group, **kw: run.rank),
+    "get_rank": Op(Cost.FLAT, lambda run, *group, **kw: _place(run)[0]),
     "get_world_size": Op(Cost.FLAT, lambda run, *group, **kw: run.world),
-    "get_dist_info": Op(Cost.FLAT, lambda run, *group, **kw: (run.rank, run.world)),
+    "get_dist_info": Op(Cost.FLAT, lambda run, *group, **kw: _place(run)),
     "tqdm": Op(Cost.FLAT, lambda run, values=(), *more, **kw: values),
     "trange": Op(Cost.FLAT, lambda run, n, **kw: _range(run, n)),
 }

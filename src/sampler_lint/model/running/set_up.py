@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sampler_lint.model.running.errors import CannotTellError
+from sampler_lint.model.running.budget import MOST_HANDED_OUT
+from sampler_lint.model.running.errors import CannotTellError, Kind
 from sampler_lint.model.running.interpreter import Interpreter
 from sampler_lint.model.running.values import (
     COLUMN,
@@ -19,6 +20,7 @@ from sampler_lint.model.running.values import (
     Array,
     Data,
     Fn,
+    Given,
     Instance,
     Klass,
     Source,
@@ -48,8 +50,7 @@ _WORLD_NAMES = re.compile(
     re.IGNORECASE,
 )
 _RANK_NAMES = re.compile(
-    r"^(global_|local_|dist_|process_|shard_|gpu_)?(rank|rank_id|process_index|shard_id)$"
-    r"|^(shard|process|replica)_(id|idx|index)$",
+    r"(^|_)rank(_id)?$|^process_index$|^(shard|process|replica)_(id|idx|index)$",
     re.IGNORECASE,
 )
 _BATCH_NAMES = re.compile(
@@ -93,6 +94,13 @@ class SetUp:
         self.around_shard = around_shard
         self.given: tuple[str, SetUp] | None = None
         """A parameter, and the class of the tree that is to be built for it."""
+        self.guesses: dict[str, str] | None = None
+        """What stands for arguments of which only the use tells something, by their names; None
+        while they are left unknown."""
+        self.fills_none = False
+        """Whether arguments that may be None are given, too."""
+        self.numbers_are_ranks = False
+        """Whether each such argument that is a number is taken to be the rank."""
         self._rank = 0
         init = interpreter.member(klass, "__init__")
         self.params: list[tuple[ast.arg, ast.expr | None]] = []
@@ -105,6 +113,8 @@ class SetUp:
             self.params = list(zip(plain_params, defaults, strict=True))
             self.params += zip(spec.kwonlyargs, spec.kw_defaults, strict=True)
         self.names = {param.arg for param, _ in self.params}
+        self.worlds = set(_sizes_beside_ranks(klass))
+        self.takes_rank = any(_RANK_NAMES.search(name) for name in self.names)
         self.takes_drop_last = "drop_last" in self.names
         self.takes_batch_size = any(_BATCH_NAMES.match(name) for name in self.names)
 
@@ -168,9 +178,9 @@ class SetUp:
         note = ast.unparse(param.annotation) if param.annotation is not None else ""
         if self.given is not None and name == self.given[0]:
             return self._built(name, note, world, rank)
-        if _WORLD_NAMES.match(name):
+        if _WORLD_NAMES.match(name) or name in self.worlds:
             return world.ranks
-        if _RANK_NAMES.match(name):
+        if _RANK_NAMES.search(name):
             return rank
         if _BATCH_NAMES.match(name):
             return world.batch_size
@@ -182,9 +192,59 @@ class SetUp:
             return [COLUMN]
         if self.around_shard and name in _INNER_NAMES:
             return self._sampler(note, world)
-        if default is not None:
+        if default is not None and not (
+            self.fills_none and isinstance(default, ast.Constant) and default.value is None
+        ):
             return _KEEP
-        return self._required(name, note, world)
+        value = self._required(name, note, world)
+        made = self._made(world)
+        if value is UNKNOWN and made is not None:
+            return made[name] if name in made else Given(name, made)
+        return value
+
+    def _made(self, world: World) -> dict[str, Any] | None:
+        """What stands for arguments, and for parts of them, in a world."""
+        if self.guesses is None:
+            return None
+        return {
+            key: self._rank
+            if self.numbers_are_ranks and guess in STAND_INS[Kind.NUMBER]
+            else _stand_in(guess, world)
+            for key, guess in self.guesses.items()
+        }
+
+    @property
+    def guessed(self) -> list[str]:
+        """The single values that stand for arguments, in words."""
+        guesses = self.guesses or {}
+        return [
+            f"{name}={guesses[name]}"
+            for name in guesses
+            if guesses[name] in _SINGLE and name in self.names
+        ]
+
+    def large_worlds(self) -> tuple[World, ...]:
+        """Worlds of more samples than any number that the class itself works with."""
+        most = max(
+            (
+                node.value
+                for klass in self.klass.mro
+                if isinstance(klass, Klass)
+                for node in ast.walk(klass.node)
+                if isinstance(node, ast.Constant)
+                and type(node.value) is int
+                and node.value <= MOST_HANDED_OUT
+            ),
+            default=0,
+        )
+        base = max(64, most)
+        return (
+            World(base, 2, 4),
+            World(3 * base // 2, 3, 2),
+            World(2 * base, 2, 4),
+            World(base, 4, 4),
+            World(2 * base + 1, 2, 4),
+        )
 
     def _built(self, name: str, note: str, world: World, rank: int) -> Any:
         """What :attr:`given` asks for: one object, or one for each part of the data."""
@@ -200,7 +260,7 @@ class SetUp:
             raise CannotTellError("a list of data sets")
         if "Sampler" in note:
             return self._sampler(note, world)
-        return Source(world.samples)
+        return Source(world.samples, self._made(world))
 
     def _required(self, name: str, note: str, world: World) -> Any:
         if name in {"batch_samplers", "samplers"} or re.search(r"[Ll]ist\[\w*Sampler", note):
@@ -262,6 +322,47 @@ class SetUp:
 
 
 _KEEP = object()
+
+_SEQUENCES: dict[str, Callable[[World], list[Any]]] = {
+    "samples": lambda world: list(range(world.samples)),
+    "sizes": lambda world: [part.size for part in Source(world.samples).parts()],
+    "groups": lambda world: [list(range(first, world.samples, 2)) for first in range(2)],
+}
+_SINGLE: dict[str, Any] = {"0": 0, "2": 2, "False": False, "True": True}
+#: What may stand for an argument, by what the program first does with it: what changes nothing
+#: (an offset of 0, a flag that is not set) before what does.
+STAND_INS: dict[Kind, tuple[str, ...]] = {
+    Kind.NUMBER: ("0", "2"),
+    Kind.FLAG: ("False", "True", *_SEQUENCES),
+    Kind.SEQUENCE: tuple(_SEQUENCES),
+}
+
+
+def _stand_in(guess: str, world: World) -> Any:
+    return _SEQUENCES[guess](world) if guess in _SEQUENCES else _SINGLE[guess]
+
+
+def _sizes_beside_ranks(klass: Klass) -> Iterator[str]:
+    """What the class holds a rank against: ``rank < size``, or ``x[rank::size]``."""
+    for node in ast.walk(klass.node):
+        if isinstance(node, ast.Compare) and isinstance(
+            node.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+        ):
+            sides = node.left, node.comparators[0]
+        elif isinstance(node, ast.Slice) and node.lower is not None and node.step is not None:
+            sides = node.lower, node.step
+        else:
+            continue
+        for rank, size in (sides, sides[::-1]):
+            name = _last_name(size)
+            if _RANK_NAMES.search(_last_name(rank)) and not _RANK_NAMES.search(name):
+                yield name
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
 #: For what data holds, which is 1 to 5 (see :class:`~.values.Data`): some of it is left out.
 _LIMIT = 3
 

@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sampler_lint.model.facts import Class
-from sampler_lint.model.running.budget import BUDGET, MOST_HANDED_OUT, MOST_OPTIONS
+from sampler_lint.model.running.budget import BUDGET, MOST_GUESSES, MOST_HANDED_OUT, MOST_OPTIONS
 from sampler_lint.model.running.errors import (
     CannotTellError,
     EndlessError,
     OverBudgetError,
     RaisedError,
+    WantedError,
 )
 from sampler_lint.model.running.interpreter import Interpreter
-from sampler_lint.model.running.set_up import SetUp, World
+from sampler_lint.model.running.set_up import STAND_INS, SetUp, World
 from sampler_lint.model.running.values import Array, Data, Fn, Instance
 from sampler_lint.properties import Observation, Rank, Reading
 
@@ -53,6 +54,8 @@ class Turn:
     """What ``__iter__`` raises."""
     from_data: bool = False
     """Whether anything hung on what the data holds."""
+    seeds: tuple[Any, ...] | None = ()
+    """What its random numbers were seeded with; None when some were not, or with who knows what."""
 
     @property
     def count(self) -> int:
@@ -118,6 +121,14 @@ class Trial(NamedTuple):
         return any(turn.from_data for turn in self.turns)
 
     @property
+    def differs(self) -> bool:
+        """Whether ranks differ in what they hand out."""
+        return any(
+            turn.yielded is not None and turn.indices != self.turns[0].indices
+            for turn in self.turns
+        )
+
+    @property
     def story(self) -> str:
         """The world in words."""
         world = self.world
@@ -164,6 +175,11 @@ class Trials(NamedTuple):
     """What comes after loading with more steps behind than an epoch has, where a class wraps."""
     stuck: tuple[Trial, ...] = ()
     """Worlds in which a loop of the class never ends, with one flag given or none."""
+    guessed: tuple[Trial, ...] = ()
+    """Where there are no usual ones: worlds with arguments of which only their
+    use is known. What is wrong in one of them may be the arguments' fault, in all the class's."""
+    repeated: Trial | None = None
+    """A world in which every rank hands out the same part of the data, if that is so in all."""
     length_raised: RaisedError | None = None
     """What ``len()`` of a new object raises, whatever else is understood."""
     unknown: str = ""
@@ -172,11 +188,7 @@ class Trials(NamedTuple):
     @property
     def sharded(self) -> bool:
         """Whether ranks differ in what they hand out."""
-        return any(
-            turn.yielded is not None and turn.indices != trial.turns[0].indices
-            for trial in self.usual
-            for turn in trial.turns
-        )
+        return any(trial.differs for trial in (*self.usual, *self.guessed))
 
 
 #: Where optional arguments are tried: enough to tell equal shares from others.
@@ -191,15 +203,30 @@ def try_out(interpreter: Interpreter, cls: Class, *, around_shard: bool = False)
     ``around_shard``: the sampler that it takes is a DistributedSampler, not a plain one.
     """
     BUDGET.open()
-    trials = _tried(interpreter, cls, around_shard=around_shard)
-    return Trials(unknown=BUDGET.gone) if BUDGET.gone else trials
+    return _tried(interpreter, cls, around_shard=around_shard)
 
 
 def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trials:
+    interpreter.asked_place = False
+    try:
+        spec = SetUp(interpreter, interpreter.class_of(cls), around_shard=around_shard)
+    except (RaisedError, *_SILENT) as error:
+        return Trials(unknown=_reason(error))
+    plain = trials = _plainly(interpreter, spec)
+    if BUDGET.gone:
+        return Trials(unknown=BUDGET.gone)
+    if not trials.usual:
+        trials = trials._replace(guessed=tuple(_with_guesses(interpreter, spec)))
+    if (trials.usual or trials.guessed) and not trials.sharded:
+        trials = trials._replace(repeated=_repeated(interpreter, spec))
+    return plain if BUDGET.gone else trials
+
+
+def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
+    """All worlds, with what no one knows left unknown."""
     usual: list[Trial] = []
     unknown = ""
     try:
-        spec = SetUp(interpreter, interpreter.class_of(cls), around_shard=around_shard)
         interpreter.restart(_WORLDS[0].ranks, 0)
         length_raised = _length(interpreter, spec.build(_WORLDS[0], 0))[1]
     except (RaisedError, *_SILENT) as error:
@@ -211,6 +238,9 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
     except _SILENT as error:
         usual.clear()
         unknown = _reason(error)
+    if usual and not any(t.raised or any(turn.count for turn in t.turns) for t in usual):
+        usual.clear()
+        unknown = "it hands out nothing of little data"
     tiny = []
     for world in _TINY:
         with contextlib.suppress(*_SILENT):
@@ -226,6 +256,120 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
     if usual and spec.has_while_loop:
         trials = trials._replace(stuck=tuple(_stuck(interpreter, spec)))
     return trials
+
+
+def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
+    """The usual worlds, with something for each argument that is of the kind it is used as."""
+    worlds = (_WORLDS, spec.large_worlds())
+    options = (None, *itertools.islice(spec.flags(), MOST_OPTIONS))
+    refused = False
+    for option, some, spec.fills_none in itertools.product(options, worlds, (False, True)):
+        if option is not None and not refused:
+            return  # no flag lets it in where nothing shuts it out
+        try:
+            if _guess(interpreter, spec, some[0], option):
+                yield from _each(interpreter, spec, some, option)
+                return
+        except OverBudgetError:
+            return
+        except RaisedError:
+            refused = True
+
+
+def _each(
+    interpreter: Interpreter,
+    spec: SetUp,
+    worlds: tuple[World, ...],
+    option: tuple[str, Any] | None = None,
+) -> Iterator[Trial]:
+    """The worlds that it can be tried in."""
+    for world in worlds:
+        with contextlib.suppress(*_SILENT):
+            yield _trial(interpreter, spec, world, option)
+
+
+def _guess(
+    interpreter: Interpreter, spec: SetUp, world: World, option: tuple[str, Any] | None
+) -> bool:
+    """Find what may stand for the arguments, so that a world runs through.
+
+    A use that nothing is known of says of what kind an argument is; where that leads nowhere,
+    the last one that may be another takes its next value.
+
+    Raises:
+        RaisedError: the class does not let itself be built or iterated in this world.
+        OverBudgetError: it does too much.
+    """
+    guesses: dict[str, str] = {}
+    spec.guesses = guesses
+    left: list[tuple[str, list[str]]] = []
+    refused = None
+    for _ in range(MOST_GUESSES):
+        try:
+            trial = _trial(interpreter, spec, world, option)
+            refused = trial.raised
+            if refused is None and all(turn.count for turn in trial.turns):
+                return True
+        except OverBudgetError:
+            raise
+        except WantedError as error:
+            left.append((error.key, list(STAND_INS[error.kind])))
+        except _SILENT:
+            pass
+        while left and not left[-1][1]:
+            guesses.pop(left.pop()[0], None)
+        if not left and refused is not None:
+            raise refused
+        if not left:
+            return False
+        key, choices = left[-1]
+        guesses[key] = choices.pop(0)
+    return False
+
+
+def _repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
+    """A world in which the ranks hand out the same share, if they do in all of them.
+
+    Where what is drawn is left to chance, the flags are tried: one may turn it off.
+    """
+    if not (spec.takes_rank or interpreter.asked_place):
+        return None
+    worlds = spec.large_worlds()
+    single = tuple(world._replace(ranks=1) for world in worlds)
+    for option in (None, *itertools.islice(spec.flags(), MOST_OPTIONS)):
+        alone = {trial.world.samples: trial for trial in _each(interpreter, spec, single, option)}
+        found = [
+            trial
+            for trial in _each(interpreter, spec, worlds, option)
+            if trial.raised is None and trial.world.samples in alone
+        ]
+        if len(found) > 2 and all(
+            _is_same_share(trial, alone[trial.world.samples]) for trial in found
+        ):
+            spec.numbers_are_ranks = True
+            others = list(_each(interpreter, spec, worlds, option))
+            unlike = any(trial.raised is None and trial.differs for trial in others)
+            return None if unlike else found[0]
+    return None
+
+
+#: What padding and dropping add up to, in batches a rank: at the end of each of a few groups.
+_ROUNDED = 3
+
+
+def _is_same_share(trial: Trial, alone: Trial) -> bool:
+    """Whether each rank reads the same part of what one process alone reads."""
+    if trial.raised is not None or alone.raised is not None:
+        return False
+    first = trial.turns[0]
+    together, share = set(alone.turns[0].indices or ()), set(first.indices or ())
+    ranks, batch = trial.world.ranks, trial.world.batch_size
+    return (
+        first.seeds is not None
+        and all(t.indices == first.indices and t.seeds == first.seeds for t in trial.turns)
+        and len(share) < len(together)
+        and abs(len(share) * ranks - len(together)) <= _ROUNDED * ranks * batch
+    )
 
 
 def _reason(error: Exception) -> str:
@@ -295,7 +439,7 @@ def _trial(
             refused = error.bare()
             break
         turns.append(_turn(interpreter, instance, rank, asked))
-    also = [f"{option[0]}={option[1]}"] if option is not None else []
+    also = [*([f"{option[0]}={option[1]}"] if option is not None else []), *spec.guessed]
     if spec.around_shard:
         also.insert(0, "around a DistributedSampler")
     return Trial(
@@ -411,7 +555,8 @@ def _turn(interpreter: Interpreter, instance: Instance, rank: int, asked: int) -
         raised = error.bare()
     later, _ = _length(interpreter, instance)
     outcome = None if raised else tuple(yielded)
-    return Turn(rank, outcome, length, later, raised, Data.asked > asked)
+    seeds = None if interpreter.seeds is None else tuple(interpreter.seeds)
+    return Turn(rank, outcome, length, later, raised, Data.asked > asked, seeds)
 
 
 def _length(interpreter: Interpreter, instance: Instance) -> tuple[int | None, RaisedError | None]:

@@ -17,7 +17,7 @@ from sampler_lint.model.running.budget import (
     Cost,
     Op,
 )
-from sampler_lint.model.running.errors import CannotTellError, Globals
+from sampler_lint.model.running.errors import CannotTellError, Globals, Kind, WantedError
 
 
 class _Unknown:
@@ -30,7 +30,7 @@ class _Unknown:
 UNKNOWN = _Unknown()
 
 #: Attributes of data sets that hold one entry a sample.
-_PER_SAMPLE = frozenset(
+PER_SAMPLE = frozenset(
     {
         "data", "data_infos", "data_label", "data_list", "durations", "flag", "flags",
         "group_flags", "img_ids", "imgs", "label", "labels", "length", "lengths", "samples",
@@ -86,11 +86,63 @@ class Data:
         return [Data(f"{self.key}[{index}]").number for index in range(self.length)]
 
 
-class Source(Data):
-    """A data set of ``length`` samples, of which nothing else is known."""
+class Given(Data):
+    """An argument, or a part of one, of which only the name is known.
 
-    def __init__(self, length: int) -> None:
+    ``made`` holds what stands for it and for its parts, as far as the program's use has told.
+    """
+
+    def __init__(self, key: str, made: Mapping[str, Any]) -> None:
+        super().__init__(key)
+        self.made = made
+
+    @property
+    def number(self) -> int:
+        """It is a number, and nobody knows which.
+
+        Raises:
+            WantedError: always.
+        """
+        raise self.wanted(Kind.NUMBER)
+
+    def wanted(self, kind: Kind) -> WantedError:
+        """What to raise where the program uses it as a ``kind``."""
+        return WantedError(self.key, kind)
+
+    def part(self, what: str) -> Any:
+        """An attribute, entry or result of it; an item by number is one of a sequence."""
+        BUDGET.text(len(self.key) + len(what))
+        if what.startswith("[") and not what.startswith(("['", '["')):
+            raise self.wanted(Kind.SEQUENCE)
+        key = f"{self.key}{what}"
+        return self.made[key] if key in self.made else Given(key, self.made)
+
+    def items(self) -> list[Any]:
+        """Its elements.
+
+        Raises:
+            WantedError: always.
+        """
+        raise self.wanted(Kind.SEQUENCE)
+
+
+class Entry(Given):
+    """An attribute of a data set: any number, or what its use tells."""
+
+    number = Data.number
+    part = Data.part
+
+
+class Source(Data):
+    """A data set of ``length`` samples, of which nothing else is known.
+
+    ``made`` holds what stands for its attributes, as far as their use has told; it is None while
+    the use is not asked.
+    """
+
+    def __init__(self, length: int, made: Mapping[str, Any] | None = None) -> None:
         super().__init__("dataset", length)
+        self.made = made
         self.size = length
         self.changed: dict[str, Any] = {}
 
@@ -108,7 +160,25 @@ class Source(Data):
             return self.parts()
         if name == "cumulative_sizes":
             return list(itertools.accumulate(part.size for part in self.parts()))
-        return Data(f"dataset.{name}", self.size if name in _PER_SAMPLE else None)
+        if self.made is not None and name not in PER_SAMPLE:
+            key = f"dataset.{name}"
+            return self.made[key] if key in self.made else Entry(key, self.made)
+        return Data(f"dataset.{name}", self.size if name in PER_SAMPLE else None)
+
+    def has(self, name: str) -> bool:
+        """``hasattr(dataset, name)``.
+
+        Raises:
+            CannotTellError: nobody knows.
+        """
+        key = f"hasattr(dataset, {name!r})"
+        if name in PER_SAMPLE:
+            return True
+        if self.made is None:
+            raise CannotTellError("hasattr")
+        if key not in self.made:
+            raise WantedError(key, Kind.FLAG)
+        return bool(self.made[key])
 
     def part(self, what: str) -> Any:
         """A sample, a column, or the result of a method."""
@@ -119,7 +189,7 @@ class Source(Data):
     def parts(self) -> list[Source]:
         """The data sets it is put together from, if it is a ``ConcatDataset``."""
         half = (self.size + 1) // 2
-        return [Source(half), Source(self.size - half)]
+        return [Source(half, self.made), Source(self.size - half, self.made)]
 
     def items(self) -> list[Any]:
         """The samples."""
@@ -229,6 +299,8 @@ class Run(Protocol):
     world: int
     rank: int
     outside: int
+    asked_place: bool
+    seeds: list[Any] | None
 
     def call(self, callee: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
         """``callee(*args, **keywords)``."""
@@ -380,6 +452,8 @@ def truth(value: Any) -> bool:
         return True
     if isinstance(value, Array) and len(value.items) == 1:
         return truth(value.items[0])
+    if isinstance(value, Given):
+        raise value.wanted(Kind.FLAG)
     raise CannotTellError("whether it is true")
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from sampler_lint.findings import Edit
 from sampler_lint.fix_safety.callers import new_parameters
 from sampler_lint.fix_safety.meaning import (
+    changed_by,
     reads,
     rebound,
     restructured,
@@ -31,19 +32,26 @@ _CHECKS = (
 )
 
 
+def _module_at(model: Model, path: str) -> Module | None:
+    """The parsed file that is shown by a path."""
+    known: dict[str, Module] = model.memo.setdefault(_module_at, {})
+    if path not in known:
+        known.update((module.display, module) for module in model.project.loaded)
+    return known.get(path)
+
+
 def why_unsafe(model: Model, edits: Iterable[Edit]) -> str | None:
     """What speaks against making the edits without a person looking at them; None if nothing."""
     by_path: dict[str, list[Edit]] = {}
     for edit in edits:
         by_path.setdefault(edit.path, []).append(edit)
-    modules = {module.display: module for module in model.project.loaded}
     changes: dict[str, tuple[Module, Changed]] = {}
     try:
         for path, listed in by_path.items():
-            module = modules.get(path)
+            module = _module_at(model, path)
             if module is None:
                 return f"{path} is not part of the program"
-            changes[path] = module, Changed(module.source.text, listed)
+            changes[path] = module, changed_by(module.source.text, listed)
     except (SyntaxError, ValueError, RecursionError):
         return "the fixed text cannot be read"
     for module, changed in changes.values():

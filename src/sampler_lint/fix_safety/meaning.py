@@ -4,17 +4,58 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
+from sampler_lint.findings import Edit
 from sampler_lint.fix_safety.names import Assigned, Scopes, bindings, is_builtin
-from sampler_lint.fix_safety.texts import FUNCTIONS, LOOPS, Changed, Tree
+from sampler_lint.fix_safety.texts import (
+    FUNCTIONS,
+    LOOPS,
+    Changed,
+    Tree,
+    tree_of,
+    window,
+)
 
 _scopes = functools.lru_cache(maxsize=8)(Scopes)
+_assigned = functools.lru_cache(maxsize=8)(Assigned)
 
 
 def scopes_of(tree: Tree) -> Scopes:
     """The scopes of a tree."""
-    return _scopes(tree)
+    known = getattr(tree, "scopes", None)
+    return known if isinstance(known, Scopes) else _scopes(tree)
+
+
+def changed_by(text: str, edits: Sequence[Edit]) -> Changed:
+    """A file before and after some edits; only the statements that they touch, if that is enough.
+
+    It is where no statement comes or goes and no name is bound or read that was not before.
+    Many fixes of one long file would else take time that grows with its square.
+
+    Raises:
+        SyntaxError: Python does not read one of the texts.
+        ValueError: the edits overlap.
+    """
+    part = window(text, edits)
+    if part is None:
+        return Changed(text, edits)
+    changed = Changed(text, edits, part)
+    old, new = Scopes(changed.old), Scopes(changed.new)
+    if (
+        any(True for _ in changed.statements)
+        or any(True for _ in changed.removed)
+        or Counter(n.id for n in new.names) - Counter(n.id for n in old.names)
+        or sorted(map(sorted, old.bound.values())) != sorted(map(sorted, new.bound.values()))
+    ):
+        return Changed(text, edits)
+    whole = tree_of(text)
+    names = scopes_of(whole).bound[whole.root]
+    changed.old.scopes, changed.new.scopes = (Scopes(t, names) for t in (changed.old, changed.new))
+    first = next((s for s in whole.root.body if whole.spans[s][0] >= part[0]), None)
+    changed.before = (_assigned(whole.root).at.get(first) if first is not None else None) or ()
+    return changed
 
 
 def restructured(changed: Changed) -> str | None:
@@ -77,7 +118,11 @@ def _can_reach(tree: Tree, scopes: Scopes, store: ast.Name, read: ast.Name) -> b
 def reads(changed: Changed) -> str | None:
     """A name, or an attribute of the object itself, that may not be there where it is read."""
     scopes = scopes_of(changed.new)
-    assigned = functools.cache(Assigned)
+
+    @functools.cache
+    def assigned(scope: ast.AST) -> Assigned:
+        return Assigned(scope, changed.before if scope is changed.new.root else ())
+
     for name in scopes.names:
         # Where an f-string is edited, the places in it are not known: all of it may be new.
         is_new = changed.is_written(name) if name in changed.new.spans else name not in changed.back
@@ -221,4 +266,4 @@ def _shown(node: ast.AST) -> str:
     return text if len(text) < 60 else text[:57] + "..."
 
 
-__all__ = ["reads", "rebound", "restructured", "scopes_of"]
+__all__ = ["changed_by", "reads", "rebound", "restructured", "scopes_of"]

@@ -24,9 +24,10 @@ State = frozenset[str] | None
 class Scopes:
     """The scopes of a tree and what each of them binds."""
 
-    def __init__(self, tree: Tree) -> None:
+    def __init__(self, tree: Tree, bound: Iterable[str] = ()) -> None:
+        """``bound`` is what the module binds besides, where the tree holds a part of it."""
         self.tree = tree
-        self.bound: dict[ast.AST, set[str]] = {}
+        self.bound: dict[ast.AST, set[str]] = {tree.root: set(bound)}
         self._elsewhere: dict[ast.AST, dict[str, str]] = {}
         self.names: list[ast.Name] = []
         for node in tree.nodes:
@@ -117,11 +118,12 @@ def path(node: ast.AST) -> str | None:
 class Assigned:
     """What is assigned when execution comes to each statement of one scope, and at its end."""
 
-    def __init__(self, scope: ast.AST) -> None:
+    def __init__(self, scope: ast.AST, before: Iterable[str] = ()) -> None:
+        """``before`` is what a module has assigned before the part of it that is looked at."""
         self.at: dict[ast.AST, State] = {}
         self._breaks: list[list[State]] = []
         self._continues: list[list[State]] = []
-        start: State = frozenset()
+        start: State = frozenset(before)
         if isinstance(scope, (*FUNCTIONS, ast.Lambda)):
             start = frozenset(a.arg for a in ast.walk(scope.args) if isinstance(a, ast.arg))
         if isinstance(scope, ast.Lambda):

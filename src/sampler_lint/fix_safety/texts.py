@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 import functools
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 from sampler_lint.findings import Edit
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_NO_LINE_END = re.compile(r"[^\r\n]")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -33,6 +35,8 @@ class Tree:
     def __init__(self, text: str, places: Sequence[tuple[int, int]] | None = None) -> None:
         self.text = text
         self.root = _parsed(text)
+        self.scopes: object = None
+        """What is known of its scopes, where it holds a part of a module."""
         self._starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
         self._places = places
         self.parents: dict[ast.AST, ast.AST] = {}
@@ -118,6 +122,39 @@ def tree_of(text: str) -> Tree:
     return Tree(text)
 
 
+@functools.lru_cache(maxsize=8)
+def _blank(text: str) -> str:
+    return _NO_LINE_END.sub(" ", text)
+
+
+def window(text: str, edits: Sequence[Edit]) -> tuple[int, int] | None:
+    """Where the statements of the top level begin and end that hold all edits.
+
+    None if an edit lies between statements. Many fixes of one long file are each looked at in
+    their own statements, or the work would grow with the square of the file.
+    """
+    tree = tree_of(text)
+    spans = [tree.spans[stmt] for stmt in tree.root.body if stmt in tree.spans]
+    starts = [start for start, _ in spans]
+    found = []
+    for edit in edits:
+        at = bisect_right(starts, edit.start) - 1
+        if at < 0 or not (edit.start > spans[at][0] and edit.end <= spans[at][1]):
+            return None
+        found.append(spans[at])
+    first, last = min(found)[0], max(end for _, end in found)
+    # Decorators stand before their definition, and a line may hold several statements.
+    first = max(text.rfind(mark, 0, first) for mark in "\r\n") + 1
+    ends = [at for mark in "\r\n" if (at := text.find(mark, last)) >= 0]
+    return first, min(ends, default=len(text))
+
+
+def only(text: str, first: int, last: int) -> str:
+    """The text with nothing but blanks outside of a part, so that places stay what they are."""
+    blank = _blank(text)
+    return blank[:first] + text[first:last] + blank[last:]
+
+
 class Changed:
     """One file before and after the edits of a fix.
 
@@ -126,9 +163,16 @@ class Changed:
         ValueError: the edits overlap.
     """
 
-    def __init__(self, text: str, edits: Iterable[Edit]) -> None:
+    def __init__(
+        self, text: str, edits: Iterable[Edit], part: tuple[int, int] | None = None
+    ) -> None:
+        """``part`` is what is looked at, if not the whole (see :func:`window`)."""
         from sampler_lint.fixing import apply_edits
 
+        self.before: Iterable[str] = ()
+        """What the module has assigned before the part that is looked at."""
+        if part is not None:
+            text = only(text, *part)
         self.edits: Sequence[Edit] = sorted(set(edits))
         self.written: list[tuple[int, int]] = []
         grown = 0
@@ -139,7 +183,9 @@ class Changed:
         places = [(edit.start, edit.end) for edit in self.edits]
         fixed = apply_edits(text, self.edits)
         self.old, self.new = Tree(text, places), Tree(fixed, self.written)
-        if not (self.old.is_inside_definitions() and self.new.is_inside_definitions()):
+        if part is None and not (
+            self.old.is_inside_definitions() and self.new.is_inside_definitions()
+        ):
             # What the module itself binds may be read anywhere.
             self.old, self.new = tree_of(text), tree_of(fixed)
         self.same: dict[ast.AST, ast.AST] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sampler_lint.model.concepts import DRAW, ENTROPY, GENERATORS_OF_PROCESS
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -23,21 +24,6 @@ from sampler_lint.model.facts import (
 from sampler_lint.model.flow import Ext
 from sampler_lint.model.linked import Model, scopes_inside
 
-_DRAWS = frozenset(
-    {
-        "randperm", "shuffle", "permutation", "permuted", "multinomial", "randint", "randrange",
-        "sample", "choice", "choices", "random_", "rand",
-    }
-)  # fmt: skip
-#: What draws a seed instead of taking one.
-_ENTROPY = frozenset({"seed", "initial_seed", "random_", "urandom", "time", "getrandbits"})
-#: What differs between processes that were started alike, whatever they seeded.
-_OWN = frozenset(
-    {
-        "os.getpid", "os.urandom", "secrets.randbelow", "secrets.randbits", "time.monotonic",
-        "time.perf_counter", "time.time", "time.time_ns", "torch.seed", "uuid.uuid4",
-    }
-)  # fmt: skip
 _GENERATORS = frozenset(
     {
         "random.Random",
@@ -51,8 +37,6 @@ _GENERATORS = frozenset(
 _GLOBAL_SEEDERS = frozenset(
     {"random.seed", "numpy.random.seed", "torch.manual_seed", "torch.random.manual_seed"}
 )
-#: The modules whose own functions draw from a generator of the process.
-_GLOBAL = frozenset({"random", "numpy.random", "torch"})
 _LOCAL_SEEDERS = frozenset({"manual_seed", "seed"})
 _PLAIN_CALLS = frozenset({"int", "abs", "hash", "str", "float"})
 
@@ -68,31 +52,29 @@ class Seeded(NamedTuple):
 
 def draws(scope: Scope) -> bool:
     """Whether the scope itself draws at random."""
-    return not _DRAWS.isdisjoint(scope.called)
+    return any(map(DRAW.is_call, scope.calls))
 
 
 def global_draw(model: Model, scope: Scope) -> Call | None:
     """A call of the scope that draws from a generator of the whole process."""
-    for call in scope.calls:
-        if last_name(call.func) not in _DRAWS or call.keyword("generator") is not None:
-            continue
-        for value in model.flow.values(call.func):
-            if isinstance(value, Ext) and value.dotted.rpartition(".")[0] in _GLOBAL:
-                return call
+    for call in DRAW.calls_in(scope.calls):
+        if call.keyword("generator") is None and any(
+            isinstance(value, Ext) and value.dotted.rpartition(".")[0] in GENERATORS_OF_PROCESS
+            for value in model.flow.values(call.func)
+        ):
+            return call
     return None
 
 
 def is_drawn(expr: Expr) -> bool:
     """Whether a process draws the value for itself, so that no two ranks need agree on it."""
-    return any(
-        isinstance(node, Call) and last_name(node.func) in _DRAWS | _ENTROPY for node in walk(expr)
-    )
+    return any(DRAW.is_call(node) or ENTROPY.is_call(node) for node in walk(expr))
 
 
 def own_entropy(model: Model, expr: Expr) -> str | None:
     """The call in ``expr`` by which each process gets a value of its own, as it is spelled."""
     for node in walk(expr):
-        if isinstance(node, Call) and any(_names(model, node.func, _OWN)):
+        if isinstance(node, Call) and ENTROPY.makes(model.flow.values(node.func)):
             return f"{unparse(node.func)}()"
     return None
 
@@ -167,7 +149,7 @@ def bare_generator(cls: Class, init: Function, parameter: str) -> bool:
     """
     if not any(last_name(call.func) == "Generator" for call in init.calls):
         return False
-    if any(last_name(call.func) in _ENTROPY | _DRAWS for call in init.calls):
+    if any(DRAW.is_call(call) or ENTROPY.is_call(call) for call in init.calls):
         return False
     seeders = [
         call

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sampler_lint.model import catalog
+from sampler_lint.model.concepts import DRAW
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -49,13 +50,6 @@ _NO_EPOCH = frozenset(
         "typing.Sized",
     }
 )
-#: Calls that draw an order.
-_DRAWS = frozenset(
-    {
-        "randperm", "permutation", "permuted", "shuffle", "choice", "choices", "sample",
-        "randint", "multinomial", "rand", "random", "integers",
-    }
-)  # fmt: skip
 #: Calls that make or set a generator of one's own.
 _SEEDS_OWN = frozenset({"manual_seed", "Random", "RandomState", "default_rng", "seed"})
 #: What seeds the generators of the whole process.
@@ -379,7 +373,7 @@ def read_elsewhere(model: Model, state: EpochState, known: Iterable[Reach]) -> b
 
 def draws(found: Reach) -> list[Call]:
     """The calls that draw random numbers."""
-    return [call for call in found.calls if last_name(call.func) in _DRAWS]
+    return list(DRAW.calls_in(found.calls))
 
 
 def seedings(found: Reach) -> list[Call]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from sampler_lint.findings import Related
+from sampler_lint.model.concepts import DRAW
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -166,7 +167,6 @@ _SHARDING_NAMES = re.compile(
     r"|\[[^\]\n]{0,80}rank[^\]\n]{0,80}:|%\s*\(?(?:\w+\.)*(?:get_)?(?:world_?size|n(?:um)?_?gpus)"
 )
 _SEEDERS = re.compile(r"(?:manual_|set_|setup_|init_|fix_|random_|everything|^)seeds?")
-_SHUFFLES = re.compile(r"shuffle|permut|randperm|random|sample\(")
 _DATA_WORDS = re.compile(r"loader|sampler|dataset|subset|split", re.IGNORECASE)
 _MAP_STYLE = ("torchvision.datasets.", "torch.utils.data.TensorDataset")
 
@@ -225,7 +225,7 @@ def _is_blind(model: Model, sampler: Expr) -> bool:
     return all(
         isinstance(cls, Class)
         and knows_ranks(model, cls) is False
-        and bool(_SHUFFLES.search(text_of_scope(model, cls)))
+        and bool(DRAW.says(text_of_scope(model, cls)))
         if isinstance(cls, Class)
         else cls.rpartition(".")[2] in {"RandomSampler", "WeightedRandomSampler"}
         for cls in classes

@@ -1,0 +1,89 @@
+"""The vocabulary: what is a draw, a seed, a rank, a step of training, said once for every rule.
+
+What a value is decides first (a concept's :meth:`Concept.makes` asks points-to what is called);
+how it is spelled decides where that is not known. A word that is missing here is missing for all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from sampler_lint.model.facts import Attr, Call, Expr, Name, last_name, walk
+from sampler_lint.model.values import Ext, Value
+
+_NEVER = re.compile(r"(?!)")
+
+
+@dataclass(frozen=True, slots=True)
+class Concept:
+    """What a piece of code may be about."""
+
+    made_by: frozenset[str] = frozenset()
+    """The functions and classes of libraries that are it or give it, by canonical name."""
+    called: frozenset[str] = frozenset()
+    """What a function is called that is it or gives it, whosever it is."""
+    spelled: re.Pattern[str] = _NEVER
+    """What is in the name of a variable, an attribute or a function that is about it."""
+
+    def makes(self, values: Iterable[Value]) -> bool:
+        """Whether one of the ``values`` of what is called is a library's function of this kind."""
+        return any(isinstance(value, Ext) and value.dotted in self.made_by for value in values)
+
+    def is_call(self, expr: Expr) -> bool:
+        """Whether an expression calls one, by the name of what is called."""
+        return isinstance(expr, Call) and called_name(expr) in self.called
+
+    def calls_in(self, calls: Iterable[Call]) -> Iterator[Call]:
+        """Those of the calls that call one, by name."""
+        return filter(self.is_call, calls)
+
+    def says(self, name: str | None) -> bool:
+        """Whether a name is about it."""
+        return name is not None and self.spelled.search(name) is not None
+
+    def names(self, expr: Expr) -> bool:
+        """Whether the (last) name of a variable, an attribute or a class is about it."""
+        return self.says(last_name(expr))
+
+    def is_mentioned(self, expr: Expr) -> bool:
+        """Whether any name in the expression is about it."""
+        return any(isinstance(node, (Name, Attr)) and self.names(node) for node in walk(expr))
+
+
+def called_name(call: Call) -> str | None:
+    """The name of what is called, as its module calls it: ``from random import shuffle as mix``."""
+    func = call.func
+    if isinstance(func, Name) and func.id not in func.scope.bindings:
+        bindings = func.scope.module.bindings.get(func.id, ())
+        if len(bindings) == 1 and bindings[0].how == "import":
+            return bindings[0].payload[1] or func.id
+    return last_name(func)
+
+
+# --------------------------------------------------------------------------- random numbers
+
+#: The modules whose own functions draw from the one generator that a process has of each.
+GENERATORS_OF_PROCESS = frozenset({"random", "numpy.random", "torch"})
+
+#: Draws without replacement: what orders or divides data.
+ORDERS = Concept(called=frozenset({"randperm", "shuffle", "permutation", "permuted", "sample"}))
+DRAW = Concept(
+    called=ORDERS.called
+    | {
+        *("choice", "choices", "integers", "multinomial", "rand", "randint", "random", "random_"),
+        *("randrange",),
+    },
+    spelled=re.compile(r"rand|shuffle|permut"),
+)
+#: What draws a seed instead of taking one, and what differs between processes started alike.
+ENTROPY = Concept(
+    made_by=frozenset(
+        {
+            *("os.getpid", "os.urandom", "secrets.randbelow", "secrets.randbits", "time.time"),
+            *("time.monotonic", "time.perf_counter", "time.time_ns", "torch.seed", "uuid.uuid4"),
+        }
+    ),
+    called=frozenset({"seed", "initial_seed", "random_", "urandom", "time", "getrandbits"}),
+)

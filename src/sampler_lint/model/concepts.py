@@ -7,8 +7,9 @@ how it is spelled decides where that is not known. A word that is missing here i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 
 from sampler_lint.model.facts import Attr, Call, Expr, Name, last_name, walk
 from sampler_lint.model.values import Ext, Value
@@ -27,9 +28,11 @@ class Concept:
     spelled: re.Pattern[str] = _NEVER
     """What is in the name of a variable, an attribute or a function that is about it."""
 
-    def makes(self, values: Iterable[Value]) -> bool:
-        """Whether one of the ``values`` of what is called is a library's function of this kind."""
-        return any(isinstance(value, Ext) and value.dotted in self.made_by for value in values)
+    def is_made(self, call: Call, values: Callable[[Expr], Iterable[Value]]) -> bool:
+        """Whether what is called is a library's function of this kind, by its ``values``."""
+        return called_name(call) in _last_names(self.made_by) and any(
+            isinstance(value, Ext) and value.dotted in self.made_by for value in values(call.func)
+        )
 
     def is_call(self, expr: Expr) -> bool:
         """Whether an expression calls one, by the name of what is called."""
@@ -50,6 +53,11 @@ class Concept:
     def is_mentioned(self, expr: Expr) -> bool:
         """Whether any name in the expression is about it."""
         return any(isinstance(node, (Name, Attr)) and self.names(node) for node in walk(expr))
+
+
+@cache
+def _last_names(dotted: frozenset[str]) -> frozenset[str]:
+    return frozenset(name.rpartition(".")[2] for name in dotted)
 
 
 def called_name(call: Call) -> str | None:
@@ -86,4 +94,29 @@ ENTROPY = Concept(
         }
     ),
     called=frozenset({"seed", "initial_seed", "random_", "urandom", "time", "getrandbits"}),
+)
+
+# --------------------------------------------------------------------------- seeds
+
+#: What is made with a seed and then draws by it.
+GENERATORS = Concept(
+    made_by=frozenset(
+        {
+            *("random.Random", "numpy.random.RandomState", "numpy.random.default_rng"),
+            *("numpy.random.Generator", "numpy.random.PCG64", "numpy.random.SeedSequence"),
+        }
+    ),
+    called=frozenset({"Random", "RandomState", "default_rng", "PCG64", "SeedSequence"}),
+)
+#: Methods that seed the generator they are called on, or a module's own.
+SEEDS_ONE = Concept(called=frozenset({"manual_seed", "manual_seed_all", "seed"}))
+#: What seeds the generators of the whole process: those of libraries, and helpers by their names.
+SEEDS_ALL = Concept(
+    made_by=frozenset(
+        {"random.seed", "numpy.random.seed", "torch.manual_seed", "torch.random.manual_seed"}
+    ),
+    spelled=re.compile(
+        r"^(?:(?:manual|set|setup|init|fix|same)_)?(?:(?:random|global|all|rng)_)?"
+        r"seeds?(?:_all|_everything|_torch)?$|^enable_full_determinism$"
+    ),
 )

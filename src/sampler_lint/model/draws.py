@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.model.concepts import DRAW, ENTROPY, GENERATORS_OF_PROCESS
+from sampler_lint.model.concepts import (
+    DRAW,
+    ENTROPY,
+    GENERATORS,
+    GENERATORS_OF_PROCESS,
+    SEEDS_ALL,
+    SEEDS_ONE,
+)
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -21,23 +28,9 @@ from sampler_lint.model.facts import (
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Ext
+from sampler_lint.model.flow import Ext, ModRef
 from sampler_lint.model.linked import Model, scopes_inside
 
-_GENERATORS = frozenset(
-    {
-        "random.Random",
-        "numpy.random.RandomState",
-        "numpy.random.default_rng",
-        "numpy.random.Generator",
-        "numpy.random.PCG64",
-        "numpy.random.SeedSequence",
-    }
-)
-_GLOBAL_SEEDERS = frozenset(
-    {"random.seed", "numpy.random.seed", "torch.manual_seed", "torch.random.manual_seed"}
-)
-_LOCAL_SEEDERS = frozenset({"manual_seed", "seed"})
 _PLAIN_CALLS = frozenset({"int", "abs", "hash", "str", "float"})
 
 
@@ -74,7 +67,7 @@ def is_drawn(expr: Expr) -> bool:
 def own_entropy(model: Model, expr: Expr) -> str | None:
     """The call in ``expr`` by which each process gets a value of its own, as it is spelled."""
     for node in walk(expr):
-        if isinstance(node, Call) and ENTROPY.makes(model.flow.values(node.func)):
+        if isinstance(node, Call) and ENTROPY.is_made(node, model.flow.values):
             return f"{unparse(node.func)}()"
     return None
 
@@ -85,27 +78,24 @@ def seeded(model: Model, scope: Scope) -> Iterator[Seeded]:
         given = call.positional[0] if call.positional else call.keyword("seed")
         if given is None:
             continue
-        if any(_names(model, call.func, _GENERATORS)):
+        if GENERATORS.is_made(call, model.flow.values):
             yield Seeded(call, given, _assigned_to(call))
-        elif any(_names(model, call.func, _GLOBAL_SEEDERS)):
+        elif SEEDS_ALL.is_made(call, model.flow.values):
             yield Seeded(call, given, None)
-        elif last_name(call.func) in _LOCAL_SEEDERS and isinstance(call.func, Attr):
+        elif SEEDS_ONE.is_call(call) and isinstance(call.func, Attr):
             made = call.func.value
             if isinstance(made, Call):
                 yield Seeded(call, given, _assigned_to(call) or _assigned_to(made))
-            elif not any(isinstance(v, Ext) and "()" not in v.dotted for v in _values(model, made)):
+            elif not is_module(model, made):
                 yield Seeded(call, given, last_name(made))
 
 
-def _values(model: Model, expr: Expr) -> frozenset[object]:
-    return frozenset(model.flow.values(expr))
-
-
-def _names(model: Model, func: Expr, wanted: frozenset[str]) -> Iterator[str]:
-    if last_name(func) in {name.rpartition(".")[2] for name in wanted}:
-        for value in model.flow.values(func):
-            if isinstance(value, Ext) and value.dotted in wanted:
-                yield value.dotted
+def is_module(model: Model, expr: Expr) -> bool:
+    """Whether an expression is a module (``random`` in ``random.seed``), not what a call gave."""
+    return any(
+        isinstance(value, ModRef) or (isinstance(value, Ext) and "()" not in value.dotted)
+        for value in model.flow.values(expr)
+    )
 
 
 def _assigned_to(call: Call) -> str | None:
@@ -155,7 +145,7 @@ def bare_generator(cls: Class, init: Function, parameter: str) -> bool:
         call
         for scope in scopes_inside(cls)
         for call in scope.calls
-        if last_name(call.func) in {"manual_seed", "set_state"}
+        if SEEDS_ONE.is_call(call) or last_name(call.func) == "set_state"
     ]
     return bool(seeders) and all(_only_if_given(call, parameter) for call in seeders)
 

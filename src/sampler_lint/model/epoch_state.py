@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sampler_lint.model import catalog
-from sampler_lint.model.concepts import DRAW
+from sampler_lint.model.concepts import DRAW, GENERATORS, SEEDS_ONE
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -23,7 +23,6 @@ from sampler_lint.model.facts import (
     Simple,
     Stmt,
     Store,
-    dotted,
     expressions,
     last_name,
     statements,
@@ -48,18 +47,6 @@ _NO_EPOCH = frozenset(
         "typing.Iterable",
         "typing.Iterator",
         "typing.Sized",
-    }
-)
-#: Calls that make or set a generator of one's own.
-_SEEDS_OWN = frozenset({"manual_seed", "Random", "RandomState", "default_rng", "seed"})
-#: What seeds the generators of the whole process.
-_SEEDS_ALL = frozenset(
-    {
-        "torch.manual_seed",
-        "torch.random.manual_seed",
-        "random.seed",
-        "np.random.seed",
-        "numpy.random.seed",
     }
 )
 _LOGS = frozenset({"print", "debug", "info", "warning", "warn", "log"})
@@ -381,13 +368,8 @@ def seedings(found: Reach) -> list[Call]:
     return [
         call
         for call in found.calls
-        if last_name(call.func) in _SEEDS_OWN and (call.positional or call.keyword("seed"))
+        if (SEEDS_ONE.is_call(call) or GENERATORS.is_call(call)) and seed_argument(call)
     ]
-
-
-def seeds_everything(call: Call) -> bool:
-    """Whether a seeding call seeds the generators of the whole process."""
-    return dotted(call.func) in _SEEDS_ALL
 
 
 def seed_argument(call: Call) -> Expr | None:

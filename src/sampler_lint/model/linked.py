@@ -17,6 +17,7 @@ from sampler_lint.findings import Place
 from sampler_lint.model import catalog
 from sampler_lint.model.catalog import TORCH_DATA, Contract
 from sampler_lint.model.catalog.declared import SAMPLER as DECLARED_SAMPLER
+from sampler_lint.model.concepts import SEEDS_ALL
 from sampler_lint.model.declared import Declared
 from sampler_lint.model.declared import shuffles as declared_shuffles
 from sampler_lint.model.facts import (
@@ -28,7 +29,6 @@ from sampler_lint.model.facts import (
     Function,
     Node,
     Scope,
-    dotted,
     last_name,
 )
 from sampler_lint.model.flow import Flow, Lit, Obj, Unknown, Value, self_class
@@ -446,10 +446,11 @@ class Model:
 
     def _draws_elsewhere(self, function: Function, depth: int) -> bool:
         """Whether it (or what it calls) draws from a global generator that it does not seed."""
-        called = {dotted(call.func) or "" for call in function.calls}
-        if called & _GLOBAL_SEEDERS:
+        from sampler_lint.model.draws import global_draw
+
+        if any(SEEDS_ALL.is_made(call, self.flow.values) for call in function.calls):
             return False
-        if any(name.startswith(("np.random.", "numpy.random.", "random.")) for name in called):
+        if global_draw(self, function) is not None:
             return True
         return depth > 0 and any(
             self._draws_elsewhere(callee, depth - 1)
@@ -565,11 +566,6 @@ class Model:
 
 _EVERY_OBJECT = frozenset(
     {*dir(object), "__dict__", "__weakref__", "__module__", "__annotations__", "__slots__"}
-)
-
-
-_GLOBAL_SEEDERS = frozenset(
-    {"random.seed", "np.random.seed", "numpy.random.seed", "torch.manual_seed"}
 )
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from sampler_lint.model.draws import is_drawn
+from sampler_lint.model.draws import is_drawn, is_module
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -35,7 +35,7 @@ from sampler_lint.model.linked import Model
 from sampler_lint.model.program_files import is_test, program_files
 from sampler_lint.model.project import Module
 from sampler_lint.model.rank_terms import parameter_differs
-from sampler_lint.model.seeds import is_module, is_seed_name, spelled_seedings
+from sampler_lint.model.seeds import is_seed_name, spelled_seedings
 from sampler_lint.source import NOTEBOOK, says_between
 
 _RANK = re.compile(r"rank|worker|process_index|gpu|device_id", re.IGNORECASE)
@@ -219,7 +219,7 @@ def _read_as_seed(
         code = dotted(node)
         if code is None or code in seen or not is_seed_name(node.name) or _is_called(node):
             continue
-        if isinstance(node.value, (Name, Attr)) and not is_module(model, node):
+        if isinstance(node.value, (Name, Attr)) and not is_module(model, node.value):
             seen.add(code)
             yield code, node
 

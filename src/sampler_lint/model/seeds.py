@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from sampler_lint.model.draws import is_drawn
+from sampler_lint.model.concepts import SEEDS_ALL, SEEDS_ONE, called_name
+from sampler_lint.model.draws import is_drawn, is_module
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -25,7 +26,7 @@ from sampler_lint.model.facts import (
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Ext, FuncRef, ModRef, Obj, passed, self_class
+from sampler_lint.model.flow import Ext, FuncRef, Obj, passed, self_class
 from sampler_lint.model.launches import launches
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.model.program_files import is_test, program_files
@@ -40,31 +41,6 @@ _SEED_NAME = re.compile(
 #: What stands around such a name where an attribute or an entry is read: ``.seed``, ``["a.seed"]``.
 _BEFORE_SEED = re.compile(rb"[.\"'/]\s{0,80}\w{0,80}\Z")
 _AFTER_SEED = re.compile(rb"(?!\w|\s{0,80}\()")
-_SEEDERS = frozenset(
-    {
-        "manual_seed",
-        "manual_seed_all",
-        "seed_everything",
-        "seed_all",
-        "set_seed",
-        "set_seeds",
-        "set_random_seed",
-        "set_random_seeds",
-        "set_global_seed",
-        "set_all_seeds",
-        "fix_seed",
-        "fix_random_seed",
-        "setup_seed",
-        "init_seed",
-        "init_seeds",
-        "same_seeds",
-        "seed_torch",
-        "random_seed",
-        "set_rng_seed",
-        "enable_full_determinism",
-        "seed",
-    }
-)
 _LIBRARY = re.compile(r"^(?:torch|numpy\.random|random|cupy\.random)\.")
 _LOADER_WORKER = re.compile(r"worker_?(?:init|seed)|(?:init|seed)_?worker|init_fn")
 _DEEPEST = 6
@@ -125,7 +101,7 @@ def _is_numbers_only(item: Seeding) -> bool:
     """Whether it seeds ``random`` or numpy alone: in another file, that may be for anything."""
     scope = item.call.scope
     return last_name(item.call.func) == "seed" and not any(
-        last_name(call.func) in _SEEDERS - {"seed"} for call in scope.calls
+        called_name(call) != "seed" and SEEDS_ALL.says(called_name(call)) for call in scope.calls
     )
 
 
@@ -222,8 +198,8 @@ def is_mentioned(expr: Expr) -> bool:
 
 def seed_given(model: Model, call: Call) -> Expr | None:
     """What ``call`` seeds the program's global generators with, if it does."""
-    name = last_name(call.func)
-    if name not in _SEEDERS or not _is_global(model, call, name):
+    name = called_name(call)
+    if name is None or not SEEDS_ALL.says(name) or not _is_global(model, call, name):
         return None
     scope: Scope | None = call.scope
     while scope is not None:
@@ -239,7 +215,7 @@ def seed_given(model: Model, call: Call) -> Expr | None:
 def _is_global(model: Model, call: Call, name: str) -> bool:
     """Whether the call seeds a library's own generator, not one that was made."""
     values = model.flow.values(call.func)
-    if name in {"seed", "manual_seed", "manual_seed_all"}:
+    if SEEDS_ONE.is_call(call):
         return any(
             isinstance(value, Ext) and "()" not in value.dotted and _LIBRARY.match(value.dotted)
             for value in values
@@ -250,7 +226,7 @@ def _is_global(model: Model, call: Call, name: str) -> bool:
         (isinstance(value, Ext) and "()" not in value.dotted)
         or (
             isinstance(value, FuncRef)
-            and any(last_name(inner.func) in _SEEDERS for inner in value.function.calls)
+            and any(SEEDS_ALL.says(called_name(inner)) for inner in value.function.calls)
         )
         for value in values
     )
@@ -317,7 +293,7 @@ def _is_seed_key(expr: Expr) -> bool:
 
 
 def _attribute_settings(model: Model, expr: Attr, depth: int) -> Iterator[Setting]:
-    if not _SEED_NAME.match(expr.name) or is_module(model, expr):
+    if not _SEED_NAME.match(expr.name) or is_module(model, expr.value):
         return
     cls = self_class(expr.value)
     if cls is None:
@@ -330,14 +306,6 @@ def _attribute_settings(model: Model, expr: Attr, depth: int) -> Iterator[Settin
         assert isinstance(store.target, Attr)
         if store.value is not None and self_class(store.target.value) in bases:
             yield from _settings(model, store.value, depth + 1)
-
-
-def is_module(model: Model, node: Attr) -> bool:
-    """Whether the owner is a module (``random.seed``), not what some call gave."""
-    return any(
-        isinstance(value, ModRef) or (isinstance(value, Ext) and "()" not in value.dotted)
-        for value in model.flow.values(node.value)
-    )
 
 
 def _is_redrawn(model: Model, expr: Attr) -> bool:

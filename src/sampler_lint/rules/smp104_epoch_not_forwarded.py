@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.model.concepts import SEEDS_ALL
 from sampler_lint.model.epoch_state import (
     EpochState,
     draws,
@@ -17,7 +18,6 @@ from sampler_lint.model.epoch_state import (
     read_elsewhere,
     seed_argument,
     seedings,
-    seeds_everything,
     uses_epoch,
 )
 from sampler_lint.model.facts import (
@@ -127,7 +127,7 @@ class _Carrier(NamedTuple):
 
 def _not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
     setter = state.setter
-    if _seeds_process(state):
+    if _seeds_process(model, state):
         return
     mentioned = _handed_on(model, state)
     for inner in inners(model, state):
@@ -248,10 +248,10 @@ def _within(read: Attr, calls: list[Call]) -> bool:
     return any(node is read for call in calls for node in walk(call.func))
 
 
-def _seeds_process(state: EpochState) -> bool:
+def _seeds_process(model: Model, state: EpochState) -> bool:
     """Whether a pass seeds the process's generators, so that what it wraps follows the epoch."""
     return bool(state.reads(state.iteration)) and any(
-        seeds_everything(call) for call in seedings(state.iteration)
+        SEEDS_ALL.is_made(call, model.flow.values) for call in seedings(state.iteration)
     )
 
 

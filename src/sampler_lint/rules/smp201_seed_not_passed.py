@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model.arguments import MISSING, passed
-from sampler_lint.model.draws import bare_generator, draws
+from sampler_lint.model.draws import bare_generator, draws, seeded
 from sampler_lint.model.epochs import EVALUATING, Pass, pass_trains, passes
 from sampler_lint.model.facts import (
     Assign,
@@ -374,10 +374,8 @@ def _draws_by_seed(model: Model, cls: Class, init: Function, name: str) -> bool:
         return False
     seeded_at_once = any(
         isinstance(node, Name) and node.id == name
-        for call in init.calls
-        if last_name(call.func) in {"manual_seed", "seed", "Random", "default_rng", "RandomState"}
-        for arg in call.args
-        for node in walk(arg.value)
+        for found in seeded(model, init)
+        for node in walk(found.seed)
     )
     return seeded_at_once or _shuffles_by_seed(model, cls)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from sampler_lint.findings import Related
-from sampler_lint.model.concepts import DRAW
+from sampler_lint.model.concepts import DRAW, SEEDS_ALL
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -166,7 +166,6 @@ _SHARDING_NAMES = re.compile(
     # files[rank::world_size], and step % world_size != rank
     r"|\[[^\]\n]{0,80}rank[^\]\n]{0,80}:|%\s*\(?(?:\w+\.)*(?:get_)?(?:world_?size|n(?:um)?_?gpus)"
 )
-_SEEDERS = re.compile(r"(?:manual_|set_|setup_|init_|fix_|random_|everything|^)seeds?")
 _DATA_WORDS = re.compile(r"loader|sampler|dataset|subset|split", re.IGNORECASE)
 _MAP_STYLE = ("torchvision.datasets.", "torch.utils.data.TensorDataset")
 
@@ -261,8 +260,7 @@ def _is_sharded_elsewhere(
     if _chooses_by_rank(site.scope):
         return True
     return any(
-        _SEEDERS.search(last_name(call.func) or "")
-        and any(mentions_ranks(a.value) for a in call.args)
+        SEEDS_ALL.names(call.func) and any(mentions_ranks(a.value) for a in call.args)
         for scope in scopes
         for call in scope.calls
     )

@@ -25,6 +25,8 @@ class Concept:
     """The functions and classes of libraries that are it or give it, by canonical name."""
     called: frozenset[str] = frozenset()
     """What a function is called that is it or gives it, whosever it is."""
+    variables: frozenset[str] = frozenset()
+    """The variables of the environment that launchers give it in."""
     spelled: re.Pattern[str] = _NEVER
     """What is in the name of a variable, an attribute or a function that is about it."""
 
@@ -69,6 +71,62 @@ def called_name(call: Call) -> str | None:
             return bindings[0].payload[1] or func.id
     return last_name(func)
 
+
+# --------------------------------------------------------------------------- processes
+
+#: What differs between processes of one node, and says nothing about those of others.
+LOCAL_RANK = Concept(
+    made_by=frozenset(
+        {
+            *("torch.distributed.get_node_local_rank", "horovod.torch.local_rank"),
+            "deepspeed.comm.get_local_rank",
+        }
+    ),
+    variables=frozenset({"LOCAL_RANK"}),
+)
+#: The number of this process, also that on its node. The ranks of tensor, pipeline or expert
+#: parallelism share their data, so they are not meant.
+RANK = Concept(
+    made_by=frozenset({"torch.distributed.get_rank", "horovod.torch.rank"}),
+    called=frozenset(
+        {"get_rank", "get_local_rank", "get_global_rank", "local_rank", "global_rank", "rank"}
+    ),
+    variables=frozenset({"RANK", "LOCAL_RANK", "SLURM_PROCID", "SLURM_LOCALID"}),
+    spelled=re.compile(
+        r"^_?(?:(?:global|local|world|node|dist|ddp|dp|fsdp|data_parallel|process|proc|gpu|my|cur"
+        r"|current|cuda|self|worker|trainer|distributed|shard)_?)*rank(?:_id|_idx)?$"
+        r"|^(?:process|proc|replica|shard)_?(?:index|idx|id)$",
+        re.IGNORECASE,
+    ),
+)
+WORLD_SIZE = Concept(
+    made_by=frozenset({"torch.distributed.get_world_size", "horovod.torch.size"}),
+    called=frozenset({"get_world_size"}),
+    variables=frozenset({"WORLD_SIZE"}),
+    spelled=re.compile(r"world_?size|num_(?:replicas|shards|gpus)"),
+)
+#: Whether this process is the one that writes and talks.
+FIRST_RANK = Concept(
+    spelled=re.compile(
+        r"^_?is_(?:local_|world_|global_)*"
+        r"(?:(?:main|master|first|chief)(?:_process|_proc|_rank)?|(?:rank_|process_)?(?:zero|0))$"
+    )
+)
+#: Where code knows of other processes.
+PROCESSES = Concept(
+    spelled=re.compile(
+        r"rank|world_?size|shard|replica|split_by|is_?dist|distributed|process_index"
+        r"|num_processes|\bddp|hvd|\bdp_",
+        re.IGNORECASE,
+    )
+)
+DEVICES = Concept(spelled=re.compile(r"gpu|device", re.IGNORECASE))
+#: The processes of a loader.
+WORKERS = Concept(spelled=re.compile(r"worker", re.IGNORECASE))
+#: Calls in which the ranks talk, so that what they give is, or may be, the same on each.
+COLLECTIVE = Concept(
+    spelled=re.compile(r"broadcast|all_?reduce|all_?gather|sync|shared|scatter", re.IGNORECASE)
+)
 
 # --------------------------------------------------------------------------- random numbers
 

@@ -7,10 +7,10 @@ source is a literal or the configuration, the value is shared.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
+from sampler_lint.model.concepts import COLLECTIVE, RANK
 from sampler_lint.model.facts import (
     Attr,
     AugAssign,
@@ -38,20 +38,6 @@ from sampler_lint.model.program_files import files_storing
 from sampler_lint.model.project import Module
 from sampler_lint.model.seeds import is_seed_name
 
-#: ``rank`` and what is put before it; the ranks of tensor, pipeline or expert parallelism share
-#: their data, so they are not meant here.
-_RANK_NAME = re.compile(
-    r"^_?(?:(?:global|local|world|node|dist|ddp|dp|fsdp|data_parallel|process|proc|gpu|my|cur"
-    r"|current|cuda|self|worker|trainer|distributed)_?)*rank(?:_id|_idx)?$"
-    r"|^(?:process|proc|replica)_?(?:index|idx|id)$",
-    re.IGNORECASE,
-)
-_RANK_CALLS = frozenset(
-    {"get_rank", "get_local_rank", "get_global_rank", "local_rank", "global_rank", "rank"}
-)
-_RANK_VARIABLES = frozenset({"RANK", "LOCAL_RANK", "SLURM_PROCID", "SLURM_LOCALID"})
-#: What makes a value the same on every rank, or may.
-_AGREE = re.compile(r"broadcast|all_?reduce|all_?gather|sync|shared|scatter", re.IGNORECASE)
 #: Sums and the like differ when one operand does; quotients and remainders may not.
 _KEEPS = frozenset({"Add", "Sub", "Mult", "BitXor", "BitOr", "LShift"})
 _TRANSPARENT = frozenset({"int", "abs", "str", "float", "hash", "np.uint32", "numpy.uint32"})
@@ -91,12 +77,11 @@ class Source(NamedTuple):
 def rank_in(expr: Expr) -> Expr | None:
     """The rank, when ``expr`` is one by its name."""
     if isinstance(expr, (Name, Attr)):
-        name = expr.id if isinstance(expr, Name) else expr.name
-        return expr if _RANK_NAME.match(name) else None
+        return expr if RANK.names(expr) else None
     if isinstance(expr, Call):
-        name = last_name(expr.func) or ""
-        if name in _RANK_CALLS and not expr.positional:
+        if RANK.is_call(expr) and not expr.positional:
             return expr
+        name = last_name(expr.func)
         if name in _TRANSPARENT and len(expr.positional) == 1:
             return rank_in(expr.positional[0])
         if name in {"get", "getenv"} and _is_rank_key(next(iter(expr.positional), None)):
@@ -107,7 +92,7 @@ def rank_in(expr: Expr) -> Expr | None:
 
 
 def _is_rank_key(expr: Expr | None) -> bool:
-    return isinstance(expr, Const) and expr.value in _RANK_VARIABLES
+    return isinstance(expr, Const) and expr.value in RANK.variables
 
 
 def differs(model: Model, expr: Expr, scope: Scope) -> RankTerm | None:
@@ -360,7 +345,7 @@ class _Slice:
 
     def _call(self, way: _Way, call: Call) -> Iterator[Source]:
         name = last_name(call.func) or ""
-        if _AGREE.search(name):
+        if COLLECTIVE.says(name):
             yield self._source(way, call, "agreed")
             return
         if self._whole and dotted(call.func) in _PURE:
@@ -401,7 +386,7 @@ class _Slice:
 
 def agrees(scope: Scope) -> bool:
     """Whether the function talks to the other ranks, so that they may agree on a value."""
-    return any(_AGREE.search(last_name(call.func) or "") for call in scope.calls)
+    return any(COLLECTIVE.names(call.func) for call in scope.calls)
 
 
 def entries(model: Model, expr: Expr, key: str) -> Iterator[Expr]:

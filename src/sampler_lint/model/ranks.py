@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
+from sampler_lint.model.concepts import DEVICES, LOCAL_RANK, PROCESSES, RANK, WORLD_SIZE
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -26,22 +26,6 @@ from sampler_lint.model.flow import Ext, ExtObj, Lit, Obj, Value
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 
-#: Words that stand where code knows of other processes.
-RANK_WORDS = re.compile(
-    r"rank|world_?size|shard|replica|split_by|is_?dist|distributed|process_index|num_processes"
-    r"|\bddp|hvd|\bdp_",
-    re.IGNORECASE,
-)
-
-_LOCAL_RANKS = frozenset(
-    {
-        "torch.distributed.get_node_local_rank",
-        "horovod.torch.local_rank",
-        "deepspeed.comm.get_local_rank",
-    }
-)
-_RANKS = frozenset({"torch.distributed.get_rank", "horovod.torch.rank"})
-_WORLD_SIZES = frozenset({"torch.distributed.get_world_size", "horovod.torch.size"})
 _WRAPPERS = frozenset({"DistributedDataParallel", "DDP", "FullyShardedDataParallel", "FSDP"})
 _MOST_SCOPES = 400
 
@@ -64,21 +48,18 @@ def _kind(model: Model, value: Value) -> str:
         return "unknown"
     if value.dotted == "int" and value.site.positional:
         return _environment_kind(model, value.site.positional[0])
-    if value.dotted in _LOCAL_RANKS:
+    if value.dotted in LOCAL_RANK.made_by:
         return "local rank"
     if value.dotted == "torch.cuda.device_count":
         return "device count"
     # With a group, the answer is about the group.
     if not value.site.args:
-        if value.dotted in _RANKS:
-            return "rank"
-        if value.dotted in _WORLD_SIZES:
-            return "world size"
+        return next((name for name, kind in _KINDS if value.dotted in kind.made_by), "unknown")
     return "unknown"
 
 
 _GETTERS = frozenset({"os.getenv", "os.environ.get"})
-_VARIABLES = {"LOCAL_RANK": "local rank", "RANK": "rank", "WORLD_SIZE": "world size"}
+_KINDS = (("local rank", LOCAL_RANK), ("rank", RANK), ("world size", WORLD_SIZE))
 
 
 def _environment_kind(model: Model, expr: Expr) -> str:
@@ -89,7 +70,7 @@ def _environment_kind(model: Model, expr: Expr) -> str:
     elif isinstance(expr, Call) and _is_external(model, expr.func, _GETTERS):
         key = next(iter(expr.positional), None)
     if isinstance(key, Const) and isinstance(key.value, str):
-        return _VARIABLES.get(key.value, "unknown")
+        return next((name for name, kind in _KINDS if key.value in kind.variables), "unknown")
     return "unknown"
 
 
@@ -165,15 +146,6 @@ def data_parallel(model: Model, scopes: Iterable[Scope]) -> Call | None:
     return None
 
 
-def mentions_ranks(expr: Expr) -> bool:
-    """Whether a name in the expression is about ranks or processes."""
-    return any(
-        RANK_WORDS.search(node.id if isinstance(node, Name) else node.name)
-        for node in walk(expr)
-        if isinstance(node, (Name, Attr))
-    )
-
-
 def is_guarded(call: Call) -> bool:
     """Whether the call stands below a condition about ranks or processes."""
     return call.stmt is not None and inherited(call.stmt, _is_below_guard, False)
@@ -182,17 +154,14 @@ def is_guarded(call: Call) -> bool:
 def _is_below_guard(found: bool, stmt: Stmt) -> bool:
     around = stmt.parent
     return found or (
-        isinstance(around, If) and (mentions_ranks(around.test) or _counts_devices(around.test))
+        isinstance(around, If)
+        and (PROCESSES.is_mentioned(around.test) or _counts_devices(around.test))
     )
 
 
 def _counts_devices(test: Expr) -> bool:
     """Whether a condition compares a number of devices (``ngpus > 1``)."""
-    return isinstance(test, Compare) and any(
-        re.search(r"gpu|device", node.id if isinstance(node, Name) else node.name, re.IGNORECASE)
-        for node in walk(test)
-        if isinstance(node, (Name, Attr))
-    )
+    return isinstance(test, Compare) and DEVICES.is_mentioned(test)
 
 
 def text_of_scope(model: Model, scope: Scope) -> str:
@@ -208,7 +177,7 @@ def knows_ranks(model: Model, cls: Class) -> bool | None:
     answer: bool | None = False
     for base in model.flow.mro(cls):
         if isinstance(base, Class):
-            if RANK_WORDS.search(text_of_scope(model, base)):
+            if PROCESSES.says(text_of_scope(model, base)):
                 return True
         elif not (isinstance(base, str) and base.startswith("torch.")):
             answer = None

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
+from sampler_lint.model.concepts import DEVICES, PROCESSES, WORKERS
 from sampler_lint.model.draws import is_drawn, is_module
 from sampler_lint.model.facts import (
     Assign,
@@ -37,8 +38,6 @@ from sampler_lint.model.project import Module
 from sampler_lint.model.rank_terms import parameter_differs
 from sampler_lint.model.seeds import is_seed_name, spelled_seedings
 from sampler_lint.source import NOTEBOOK, says_between
-
-_RANK = re.compile(r"rank|worker|process_index|gpu|device_id", re.IGNORECASE)
 
 
 class Seed(NamedTuple):
@@ -378,14 +377,8 @@ def _is_tainted(model: Model, module: Module, node: Attr | Index) -> bool:
 
 
 def _is_ranks_own(expr: Expr) -> bool:
-    return _mentions_rank(expr) or is_drawn(expr)
-
-
-def _mentions_rank(expr: Expr) -> bool:
-    return any(
-        _RANK.search(node.id if isinstance(node, Name) else node.name)
-        for node in walk(expr)
-        if isinstance(node, (Name, Attr))
+    return is_drawn(expr) or any(
+        concept.is_mentioned(expr) for concept in (PROCESSES, DEVICES, WORKERS)
     )
 
 

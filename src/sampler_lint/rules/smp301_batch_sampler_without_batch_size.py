@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.model.batches import is_abstract, is_batch_sampler
+from sampler_lint.model.concepts import DEVICES, PROCESSES, WORKERS
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -29,7 +30,6 @@ from sampler_lint.rules._mend import fix, name_of
 from sampler_lint.rules._region import insert_lines, line_indent
 
 _BATCH_SIZE = re.compile(r"batch_?size(?!s)|(^|_)bs$|^bsz$", re.IGNORECASE)
-_RANKS = re.compile(r"world|rank|replica|shard|gpu|device|worker", re.IGNORECASE)
 
 
 class BatchSamplerWithoutBatchSize(Rule):
@@ -255,7 +255,8 @@ def _factors(expr: Expr, cls: Class, params: set[str], stored: dict[str, Expr]) 
         name = value.id if isinstance(value, Name) and value.id in params else f"self.{expr.name}"
     if name is None:
         return None
-    return [] if _RANKS.search(name) else [name]
+    counts = any(concept.says(name) for concept in (PROCESSES, DEVICES, WORKERS))
+    return [] if counts else [name]
 
 
 # --------------------------------------------------------------------------- the fix

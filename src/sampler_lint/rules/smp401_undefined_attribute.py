@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
+from sampler_lint.model.concepts import PROCESSES
 from sampler_lint.model.facts import (
     Attr,
     AugAssign,
@@ -34,7 +35,6 @@ from sampler_lint.model.facts import (
 from sampler_lint.model.flow import Obj, self_class
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.model.project import Module
-from sampler_lint.model.ranks import mentions_ranks
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
@@ -287,7 +287,7 @@ def _asks_for_ranks(stmt: Stmt) -> bool:
     else:
         return False
     return any(
-        mentions_ranks(test) or any("sampler" in (last_name(n) or "") for n in walk(test))
+        PROCESSES.is_mentioned(test) or any("sampler" in (last_name(n) or "") for n in walk(test))
         for test in tests
     )
 
@@ -301,7 +301,7 @@ def _is_single_branch(choice: If, stmt: Stmt) -> bool:
     """Whether the statement is what ``if distributed: … else:`` does with one process."""
     return (
         isinstance(choice.test, (Name, Attr))
-        and mentions_ranks(choice.test)
+        and PROCESSES.is_mentioned(choice.test)
         and any(part.encloses(stmt) for part in choice.orelse)
     )
 

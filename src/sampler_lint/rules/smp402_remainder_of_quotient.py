@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.model.concepts import DEVICES, PROCESSES, WORKERS, Concept
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -17,7 +18,6 @@ from sampler_lint.model.facts import (
     Name,
     Scope,
     same,
-    walk,
 )
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
@@ -33,9 +33,7 @@ from sampler_lint.rules._quotient import (
 )
 from sampler_lint.rules._region import replacement
 
-_SHARDING = re.compile(
-    r"rank|world|replica|shard|worker|sample|epoch|batch|device|gpu|part|chunk", re.IGNORECASE
-)
+_PARTS = Concept(spelled=re.compile(r"sample|epoch|batch|part|chunk", re.IGNORECASE))
 
 
 _DEEPEST = 3
@@ -140,10 +138,8 @@ def _class_of(function: Function) -> Class | None:
 
 
 def _splits_data(quotient: Quotient) -> bool:
-    return any(
-        _SHARDING.search(getattr(node, "id", None) or getattr(node, "name", None) or "")
-        for node in walk(quotient.parts)
-    )
+    about = (_PARTS, PROCESSES, DEVICES, WORKERS)
+    return any(concept.is_mentioned(quotient.parts) for concept in about)
 
 
 def _is_atom(expr: Expr) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from sampler_lint.findings import Related
-from sampler_lint.model.concepts import DRAW, SEEDS_ALL
+from sampler_lint.model.concepts import DRAW, PROCESSES, SEEDS_ALL
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -33,7 +33,6 @@ from sampler_lint.model.ranks import (
     is_guarded,
     kinds,
     knows_ranks,
-    mentions_ranks,
     reached,
     starts,
     text_of_scope,
@@ -206,7 +205,7 @@ def _is_unsharded(model: Model, loader: Obj) -> bool:
             return False
     elif not _may_shuffle(model, loader):
         return False
-    return not any(mentions_ranks(expr) for expr in feeds(model, dataset))
+    return not any(PROCESSES.is_mentioned(expr) for expr in feeds(model, dataset))
 
 
 def _is_whole(model: Model, cls: Class | str) -> bool:
@@ -228,7 +227,7 @@ def _is_blind(model: Model, sampler: Expr) -> bool:
         if isinstance(cls, Class)
         else cls.rpartition(".")[2] in {"RandomSampler", "WeightedRandomSampler"}
         for cls in classes
-    ) and not any(mentions_ranks(expr) for expr in feeds(model, sampler))
+    ) and not any(PROCESSES.is_mentioned(expr) for expr in feeds(model, sampler))
 
 
 def _may_shuffle(model: Model, loader: Obj) -> bool:
@@ -260,7 +259,7 @@ def _is_sharded_elsewhere(
     if _chooses_by_rank(site.scope):
         return True
     return any(
-        SEEDS_ALL.names(call.func) and any(mentions_ranks(a.value) for a in call.args)
+        SEEDS_ALL.names(call.func) and any(PROCESSES.is_mentioned(a.value) for a in call.args)
         for scope in scopes
         for call in scope.calls
     )
@@ -276,7 +275,7 @@ def _chooses_by_rank(scope: Scope) -> bool:
     """Whether a condition about ranks in the scope decides on loaders, or on what is returned."""
     return any(
         isinstance(stmt, If)
-        and mentions_ranks(stmt.test)
+        and PROCESSES.is_mentioned(stmt.test)
         and any(isinstance(inner, Return) or _builds(inner) for inner in statements([stmt]))
         for stmt in statements(scope.body)
     )

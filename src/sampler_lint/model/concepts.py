@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from sampler_lint.model.facts import Attr, Call, Expr, Name, last_name, walk
+from sampler_lint.model.facts import Attr, Call, Expr, Name, Scope, last_name, walk
 from sampler_lint.model.values import Ext, Value
 
 _NEVER = re.compile(r"(?!)")
@@ -65,8 +65,11 @@ def _last_names(dotted: frozenset[str]) -> frozenset[str]:
 def called_name(call: Call) -> str | None:
     """The name of what is called, as its module calls it: ``from random import shuffle as mix``."""
     func = call.func
-    if isinstance(func, Name) and func.id not in func.scope.bindings:
-        bindings = func.scope.module.bindings.get(func.id, ())
+    if isinstance(func, Name):
+        scope: Scope | None = func.scope
+        while scope is not None and func.id not in scope.bindings:
+            scope = scope.outer
+        bindings = scope.bindings[func.id] if scope is not None else ()
         if len(bindings) == 1 and bindings[0].how == "import":
             return bindings[0].payload[1] or func.id
     return last_name(func)
@@ -156,6 +159,7 @@ ENTROPY = Concept(
 
 # --------------------------------------------------------------------------- seeds
 
+SEED = Concept(spelled=re.compile(r"seed", re.IGNORECASE))
 #: What is made with a seed and then draws by it.
 GENERATORS = Concept(
     made_by=frozenset(
@@ -178,3 +182,62 @@ SEEDS_ALL = Concept(
         r"seeds?(?:_all|_everything|_torch)?$|^enable_full_determinism$"
     ),
 )
+
+# --------------------------------------------------------------------------- training
+
+TRAINS = Concept(
+    called=frozenset({"backward", "step", "zero_grad", "training_step", "train_step"}),
+    spelled=re.compile(r"train", re.IGNORECASE),
+)
+#: What says that a model is only tested: no gradients are made, or it is named so.
+EVALUATES = Concept(
+    called=frozenset({"no_grad", "inference_mode", "eval"}),
+    spelled=re.compile(
+        r"(?:^|[_.]|(?<=[a-z])(?=[A-Z]))(?i:val|valid|validate|validation|evals?|evaluat(?:e|ion|or)"
+        r"|tests?|testing|dev|infer|inference|predict|prediction|extract|bench|benchmark"
+        r"|calib|calibration|query|gallery|metrics?)(?:[_.\d]|(?i:set)|$|(?=[A-Z]))"
+    ),
+)
+EPOCH = Concept(spelled=re.compile(r"epoch", re.IGNORECASE))
+SETS_EPOCH = Concept(called=frozenset({"set_epoch"}), spelled=re.compile(r"set_epoch"))
+
+# --------------------------------------------------------------------------- the language
+
+#: Calls that tell a reader something and do nothing else.
+LOGS = Concept(
+    called=frozenset(
+        {
+            *("print", "log", "debug", "info", "warning", "warn", "error", "critical"),
+            "exception",
+        }
+    )
+)
+#: Calls that ask what an object is, or for an attribute by its name.
+ASKS_KIND = Concept(called=frozenset({"isinstance", "issubclass", "hasattr", "callable", "type"}))
+ASKS_BY_NAME = Concept(called=frozenset({"getattr", "hasattr", "setattr", "delattr", "attrgetter"}))
+#: Calls that look at an object and let go of it again.
+LOOKS = Concept(
+    called=ASKS_KIND.called
+    | {"bool", "format", "hash", "id", "len", "print", "repr", "str", "super"}
+)
+#: Calls that iterate what they are given.
+ITERATES = Concept(
+    called=frozenset(
+        {
+            *("iter", "next", "list", "tuple", "set", "enumerate", "zip", "cycle", "chain"),
+            *("islice", "sorted", "reversed", "map", "tqdm", "from_iterable"),
+        }
+    )
+)
+#: What a loop counts over: up to an end, or for ever.
+RANGES = Concept(called=frozenset({"range", "trange"}))
+COUNTS = Concept(called=RANGES.called | {"count"})
+#: Calls that give a number for what they are given, the same each time.
+NUMBER = Concept(called=frozenset({"int", "abs", "hash", "str", "float", "uint32"}))
+
+# --------------------------------------------------------------------------- names of torch
+
+SAMPLER = Concept(spelled=re.compile(r"sampler", re.IGNORECASE))
+DATASET = Concept(spelled=re.compile(r"data_?set", re.IGNORECASE))
+#: A class that is meant to be a sampler, whatever it derives from.
+SAMPLER_CLASS = Concept(spelled=re.compile(r"Sampler"))

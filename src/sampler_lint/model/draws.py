@@ -10,6 +10,7 @@ from sampler_lint.model.concepts import (
     ENTROPY,
     GENERATORS,
     GENERATORS_OF_PROCESS,
+    NUMBER,
     SEEDS_ALL,
     SEEDS_ONE,
 )
@@ -30,8 +31,6 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Ext, ModRef
 from sampler_lint.model.linked import Model, scopes_inside
-
-_PLAIN_CALLS = frozenset({"int", "abs", "hash", "str", "float"})
 
 
 class Seeded(NamedTuple):
@@ -118,7 +117,7 @@ def ingredients(expr: Expr, depth: int = 0) -> Iterator[Expr]:
             if value is not None:
                 yield from ingredients(value, depth + 1)
                 return
-    if isinstance(expr, Call) and last_name(expr.func) in _PLAIN_CALLS and expr.positional:
+    if isinstance(expr, Call) and NUMBER.is_call(expr) and expr.positional:
         for arg in expr.positional:
             yield from ingredients(arg, depth)
         return

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
+from sampler_lint.model.concepts import EPOCH, SETS_EPOCH
 from sampler_lint.model.epoch_state import reach, uses_epoch
 from sampler_lint.model.epochs import EpochLoop
 from sampler_lint.model.facts import (
@@ -229,7 +230,7 @@ def _calls_for(
 
 
 def _forwards(call: Call) -> bool:
-    return isinstance(call.scope, Function) and "set_epoch" in call.scope.name
+    return isinstance(call.scope, Function) and SETS_EPOCH.says(call.scope.name)
 
 
 def sets_epoch_itself(model: Model, found: EpochLoop, cls: Class) -> bool:
@@ -239,10 +240,9 @@ def sets_epoch_itself(model: Model, found: EpochLoop, cls: Class) -> bool:
         if isinstance(scope, Function) and scope.name in {"set_epoch", "__init__"}:
             continue
         moves = any(
-            isinstance(call.func, Attr) and "set_epoch" in call.func.name for call in scope.calls
+            isinstance(call.func, Attr) and SETS_EPOCH.names(call.func) for call in scope.calls
         ) or any(
-            isinstance(store.target, Attr) and "epoch" in store.target.name
-            for store in scope.stores
+            isinstance(store.target, Attr) and EPOCH.names(store.target) for store in scope.stores
         )
         if moves and (scope in passing or runs_in(model, found, scope) is not False):
             return True

@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sampler_lint.model import catalog
-from sampler_lint.model.concepts import DRAW, GENERATORS, SEEDS_ONE
+from sampler_lint.model.concepts import (
+    DATASET,
+    DRAW,
+    GENERATORS,
+    ITERATES,
+    LOGS,
+    LOOKS,
+    NUMBER,
+    SAMPLER,
+    SEEDS_ONE,
+)
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -48,10 +58,6 @@ _NO_EPOCH = frozenset(
         "typing.Iterator",
         "typing.Sized",
     }
-)
-_LOGS = frozenset({"print", "debug", "info", "warning", "warn", "log"})
-_KEEPS_SELF = frozenset(
-    {"super", "isinstance", "len", "hasattr", "type", "id", "repr", "str", "print", "iter"}
 )
 #: Reading the epoch here says nothing about the order.
 _BOOKKEEPING = frozenset(
@@ -165,7 +171,7 @@ def _used(function: Function, method: Function) -> Iterator[tuple[str, Class | N
 def _hands_out_self(function: Function) -> bool:
     return any(
         self_class(arg.value) is not None
-        and last_name(call.func) not in _KEEPS_SELF
+        and not (LOOKS.is_call(call) or ITERATES.is_call(call))
         and not (isinstance(call.func, Attr) and call.positional[:1] == [arg.value])
         for call in function.calls
         for arg in call.args
@@ -233,7 +239,7 @@ def _stores_of_setter(method: Function) -> tuple[set[str], bool, bool]:
             if isinstance(call, Call) and _is_base(call, method):
                 goes_on = True
                 continue
-            if isinstance(call, Call) and last_name(call.func) in _LOGS:
+            if LOGS.is_call(call):
                 continue
             inert = False
         elif not isinstance(stmt, (If, Return, Simple, Raise)):
@@ -388,10 +394,10 @@ def is_fixed(model: Model, cls: Class, expr: Expr) -> bool:
             ):
                 return False
         elif isinstance(node, Call):
-            if last_name(node.func) not in {"int", "abs"}:
+            if not NUMBER.is_call(node):
                 return False
         elif isinstance(node, Name):
-            if self_class(node) is not None or node.id in {"int", "abs"}:
+            if self_class(node) is not None or node.id in NUMBER.called:
                 continue
             bindings = node.scope.bindings.get(node.id, [])
             if len(bindings) != 1 or bindings[0].how != "assign" or bindings[0].value is None:
@@ -408,8 +414,8 @@ def _changes(model: Model, store: Store, cls: Class) -> bool:
         if owner is not cls and owner not in model.flow.mro(cls):
             return False
         return not (isinstance(store.scope, Function) and store.scope.name == "__init__")
-    named = last_name(store.target.value) or ""
-    return "sampler" in named.lower() or "dataset" in named.lower()
+    owner_of = store.target.value
+    return SAMPLER.names(owner_of) or DATASET.names(owner_of)
 
 
 def in_stop(stmt: Stmt) -> bool:

@@ -522,6 +522,16 @@ class Param:
         self.annotation = annotation
         self.node = node
 
+    @property
+    def is_positional(self) -> bool:
+        """Whether one argument may be given for it by place."""
+        return self.kind in {"positional", "positional_only"}
+
+    @property
+    def is_star(self) -> bool:
+        """Whether it takes any number of arguments."""
+        return self.kind in {"vararg", "kwarg"}
+
 
 class Function(Scope):
     """A function, method or lambda."""
@@ -573,7 +583,7 @@ class Function(Scope):
         if self.cls is None or self.is_static or self.is_classmethod or not self.params:
             return None
         first = self.params[0]
-        return first.name if first.kind in {"positional", "positional_only"} else None
+        return first.name if first.is_positional else None
 
 
 class Class(Scope):

@@ -1118,7 +1118,7 @@ class Flow(Solver):
         for call in self.call_candidates(function):
             # Resolving the callee registers the call, if it is one of this function.
             self._expr(call)
-        if param.kind in {"vararg", "kwarg"}:
+        if param.is_star:
             self._add(var, Unknown(f"`{param.name}` collects any arguments"))
 
         def nobody() -> None:
@@ -1213,7 +1213,7 @@ class Flow(Solver):
         if given is MISSING:
             if param.default is not None:
                 self._flow(self._expr(param.default), var)
-            elif param.kind not in {"vararg", "kwarg"}:
+            elif not param.is_star:
                 self._add(var, Unknown(f"a decorator of `{function.name}` passes `{param.name}`"))
         elif isinstance(given, Expr):
             self._flow(self._expr(given), var)

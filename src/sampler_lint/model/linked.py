@@ -17,7 +17,7 @@ from sampler_lint.findings import Place
 from sampler_lint.model import catalog
 from sampler_lint.model.catalog import TORCH_DATA, Contract
 from sampler_lint.model.catalog.declared import SAMPLER as DECLARED_SAMPLER
-from sampler_lint.model.concepts import SEEDS_ALL
+from sampler_lint.model.concepts import ASKS_BY_NAME, ITERATES, LOOKS, SEEDS_ALL, SETS_EPOCH
 from sampler_lint.model.declared import Declared
 from sampler_lint.model.declared import shuffles as declared_shuffles
 from sampler_lint.model.facts import (
@@ -531,7 +531,7 @@ class Model:
             for module in self.modules
             if module.says("set_epoch")
             for call in module.facts.all_calls
-            if isinstance(call.func, Attr) and "set_epoch" in call.func.name
+            if isinstance(call.func, Attr) and SETS_EPOCH.names(call.func)
         ]
 
     def epoch_setters_near(self, scope: Scope) -> list[Call]:
@@ -554,12 +554,12 @@ class Model:
                 kept += [
                     (scope, read, read.value)
                     for read in scope.reads
-                    if "set_epoch" in read.name and id(read) not in called
+                    if SETS_EPOCH.names(read) and id(read) not in called
                 ]
             for call in module.facts.all_calls:
                 given = call.positional if last_name(call.func) == "getattr" else []
                 name = given[1] if len(given) > 1 else None
-                if isinstance(name, Const) and "set_epoch" in str(name.value):
+                if isinstance(name, Const) and SETS_EPOCH.says(str(name.value)):
                     kept.append((call.scope, call, given[0]))
         return kept
 
@@ -590,7 +590,7 @@ def _dynamic(cls: Class) -> str | None:
             name = last_name(call.func)
             if name in {"setattr", "vars", "locals", "__setattr__"}:
                 return f"{cls.name} sets attributes by name"
-            if name in _HARMLESS_WITH_SELF:
+            if LOOKS.is_call(call) or ITERATES.is_call(call) or ASKS_BY_NAME.is_call(call):
                 continue
             for arg in call.args:
                 if self_class(arg.value) is cls and not _is_unbound_init(call):
@@ -615,13 +615,6 @@ def _is_plain(decorator: Expr) -> bool:
 def _is_unbound_init(call: Call) -> bool:
     return isinstance(call.func, Attr) and call.func.name.startswith("__")
 
-
-_HARMLESS_WITH_SELF = frozenset(
-    {
-        "super", "isinstance", "len", "hasattr", "getattr", "id", "type", "iter", "repr", "str",
-        "hash", "print", "enumerate", "list", "next", "range", "zip", "sum", "bool",
-    }
-)  # fmt: skip
 
 __all__ = [
     "BATCH_SAMPLER",

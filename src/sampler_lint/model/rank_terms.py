@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
-from sampler_lint.model.concepts import COLLECTIVE, RANK
+from sampler_lint.model.concepts import COLLECTIVE, NUMBER, RANK
 from sampler_lint.model.facts import (
     Attr,
     AugAssign,
@@ -40,7 +40,6 @@ from sampler_lint.model.seeds import is_seed_name
 
 #: Sums and the like differ when one operand does; quotients and remainders may not.
 _KEEPS = frozenset({"Add", "Sub", "Mult", "BitXor", "BitOr", "LShift"})
-_TRANSPARENT = frozenset({"int", "abs", "str", "float", "hash", "np.uint32", "numpy.uint32"})
 _ENVIRONMENT = frozenset({"os.environ", "environ"})
 #: Builtins that give every process the same for the same (``hash`` of a text does not).
 _PURE = frozenset({"int", "abs", "float", "max", "min", "round", "pow", "len", "bool"})
@@ -82,7 +81,7 @@ def rank_in(expr: Expr) -> Expr | None:
         if RANK.is_call(expr) and not expr.positional:
             return expr
         name = last_name(expr.func)
-        if name in _TRANSPARENT and len(expr.positional) == 1:
+        if NUMBER.is_call(expr) and len(expr.positional) == 1:
             return rank_in(expr.positional[0])
         if name in {"get", "getenv"} and _is_rank_key(next(iter(expr.positional), None)):
             return expr
@@ -354,7 +353,7 @@ class _Slice:
                     if source.kind not in {"literal", "text"}:
                         yield source
             return
-        if not self._whole and dotted(call.func) in _TRANSPARENT and len(call.positional) == 1:
+        if not self._whole and NUMBER.is_call(call) and len(call.positional) == 1:
             yield from self.of(way, call.positional[0])
             return
         if name in {"get", "getenv"} and call.positional:

@@ -328,7 +328,7 @@ def _lacks(model: Model, scope: Scope, name: str, node: Attr | Index) -> bool:
 def _collects(scope: Scope, name: str) -> bool:
     """Whether the name is a function's ``*args`` or ``**kwargs``, which have no settings."""
     return isinstance(scope, Function) and any(
-        param.name == name and param.kind in {"vararg", "kwarg"} for param in scope.params
+        param.name == name and param.is_star for param in scope.params
     )
 
 
@@ -518,7 +518,7 @@ def _held(scope: Scope) -> Iterator[_Held]:
     owner: Scope | None = scope
     while isinstance(owner, Function):
         for param in owner.params:
-            if param.kind not in {"vararg", "kwarg"} and len(owner.bindings[param.name]) == 1:
+            if not param.is_star and len(owner.bindings[param.name]) == 1:
                 yield _Held(param.name, owner, param)
         init = owner.cls.method("__init__") if owner.cls is not None else None
         if init is not None and init is not owner and owner.self_name is not None:
@@ -537,7 +537,7 @@ def _kept(init: Function, me: str) -> Iterator[_Held]:
             and len(init.bindings.get(value.id, ())) == 1
         ):
             param = init.param(value.id)
-            if param is not None and param.kind not in {"vararg", "kwarg"}:
+            if param is not None and not param.is_star:
                 yield _Held(f"{me}.{target.name}", init, param)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from sampler_lint.model.concepts import SEEDS_ALL, SEEDS_ONE, called_name
+from sampler_lint.model.concepts import SEED, SEEDS_ALL, SEEDS_ONE, WORKERS, called_name
 from sampler_lint.model.draws import is_drawn, is_module
 from sampler_lint.model.facts import (
     Attr,
@@ -181,18 +181,9 @@ def epoch_carries_seed(model: Model, module: Module) -> bool:
     """Whether the program hands a seed over with the epoch (``set_epoch(seed + epoch)``)."""
     program = model.project.program_of(module)
     return any(
-        is_mentioned(arg.value)
+        SEED.is_mentioned(arg.value)
         for call in model.project.calls_in(program, "set_epoch")
         for arg in call.args
-    )
-
-
-def is_mentioned(expr: Expr) -> bool:
-    """Whether the expression says ``seed``."""
-    return any(
-        "seed" in (node.id if isinstance(node, Name) else node.name).lower()
-        for node in walk(expr)
-        if isinstance(node, (Name, Attr))
     )
 
 
@@ -298,7 +289,7 @@ def _attribute_settings(model: Model, expr: Attr, depth: int) -> Iterator[Settin
     cls = self_class(expr.value)
     if cls is None:
         whole = unparse(expr)
-        if not (isinstance(expr.value, Call) or "worker" in whole or _is_redrawn(model, expr)):
+        if not (isinstance(expr.value, Call) or WORKERS.says(whole) or _is_redrawn(model, expr)):
             yield Setting(whole, expr)
         return
     bases = model.flow.mro(cls)

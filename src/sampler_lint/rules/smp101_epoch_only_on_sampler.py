@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.model.concepts import ASKS_BY_NAME, ASKS_KIND, SAMPLER
 from sampler_lint.model.epoch_calls import EpochSet, epoch_calls
 from sampler_lint.model.facts import (
     Assign,
@@ -176,7 +177,7 @@ class EpochOnlyOnSampler(Rule):
                 return _use_helper(module, call, receiver)
 
             return Suspect(module, call, message, why=why, mend=mend)
-        of_a_sampler = "sampler" in (last_name(loader) or "").lower()
+        of_a_sampler = SAMPLER.names(loader)
         closed = _is_closed(model, call, values, loaders)
         if closed or not library or of_a_sampler or not _is_guarded(call, origin):
             if closed is not None:
@@ -492,7 +493,7 @@ def _guard(call: Call, receiver: Expr) -> tuple[If, Call] | None:
         for node in walk(stmt.test):
             if (
                 isinstance(node, Call)
-                and last_name(node.func) in {"isinstance", "hasattr", "getattr"}
+                and (ASKS_KIND.is_call(node) or ASKS_BY_NAME.is_call(node))
                 and node.positional
                 and any(same(node.positional[0], expr) for expr in asked)
             ):

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model.concepts import FIRST_RANK
+from sampler_lint.model.concepts import FIRST_RANK, RANGES
 from sampler_lint.model.epoch_calls import Carrier, calls_for, carriers, runs_in
 from sampler_lint.model.epochs import EpochLoop, epoch_expression, epoch_loops, trains
 from sampler_lint.model.facts import (
@@ -433,7 +433,7 @@ def _only_makes_iterator(anchor: Stmt) -> bool:
 def _starts_at_zero(model: Model, loop: For) -> bool:
     """Whether the loop's first number is (or may be) 0, which is what a sampler starts with."""
     for node in walk(loop.iter):
-        if isinstance(node, Call) and last_name(node.func) in {"range", "trange"}:
+        if isinstance(node, Call) and RANGES.is_call(node):
             if len(node.positional) < 2:
                 return True
             starts = model.flow.constants(node.positional[0])

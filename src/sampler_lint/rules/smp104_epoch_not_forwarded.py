@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model.concepts import SEEDS_ALL
+from sampler_lint.model.concepts import EPOCH, SAMPLER, SEEDS_ALL, SETS_EPOCH
 from sampler_lint.model.epoch_state import (
     EpochState,
     draws,
@@ -208,8 +208,8 @@ def _handed_on(model: Model, state: EpochState) -> set[str]:
         for scope in scopes_inside(cls):
             if not isinstance(scope, Function):
                 continue
-            is_setter = "set_epoch" in scope.name
-            sets = [c for c in scope.calls if "epoch" in (last_name(c.func) or "")]
+            is_setter = SETS_EPOCH.says(scope.name)
+            sets = [c for c in scope.calls if EPOCH.names(c.func)]
             sets = [c for c in sets if not _on_super(c)]
             stores = [s for s in scope.stores if _stores_epoch(s)]
             tells = [c for c in scope.calls if any(_reads_stored(state, a.value) for a in c.args)]
@@ -234,7 +234,7 @@ def _on_super(call: Call) -> bool:
 
 def _stores_epoch(store: Store) -> bool:
     target = store.target
-    return isinstance(target, Attr) and "epoch" in target.name and self_class(target.value) is None
+    return isinstance(target, Attr) and EPOCH.names(target) and self_class(target.value) is None
 
 
 def _reads_stored(state: EpochState, expr: Expr) -> bool:
@@ -292,7 +292,7 @@ def _reached_by_name(model: Model, inner: Inner) -> bool:
         if (
             isinstance(target, Attr)
             and target.name == inner.path[-1]
-            and "sampler" in (last_name(target.value) or "")
+            and SAMPLER.names(target.value)
         ):
             return True
     return False
@@ -403,7 +403,7 @@ def _epoch_parameter(setter: Function) -> tuple[str, str] | None:
     """What a ``set_epoch`` calls itself and the epoch, where it takes these two."""
     if setter.self_name is None or len(setter.params) < 2:
         return None
-    if setter.params[1].kind not in {"positional", "positional_only"}:
+    if not setter.params[1].is_positional:
         return None
     return setter.self_name, setter.params[1].name
 
@@ -590,7 +590,7 @@ def _other_attribute(model: Model, state: EpochState) -> Attr | None:
         for node in _spread(argument):
             if (
                 isinstance(node, Attr)
-                and "epoch" in node.name.lower()
+                and EPOCH.names(node)
                 and node.name not in state.stored
                 and self_class(node.value) is not None
                 and _starts_constant(model, state, node.name)

@@ -162,7 +162,7 @@ def _batch_size(cls: Class) -> tuple[str, Applicability] | None:
     init = cls.method("__init__")
     if init is None:
         return None
-    params = {param.name for param in init.params[1:] if param.kind not in {"vararg", "kwarg"}}
+    params = {param.name for param in init.params[1:] if not param.is_star}
     wrapped = next((p for p in ("batch_sampler", "base_batch_sampler") if p in params), None)
     if wrapped is not None:
         return f"{wrapped}.batch_size", Applicability.SAFE

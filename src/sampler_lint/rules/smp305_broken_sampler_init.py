@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
 from sampler_lint.model.catalog.torch import DEMANDS_DATA_SOURCE, WITHOUT_INIT
+from sampler_lint.model.concepts import ASKS_BY_NAME
 from sampler_lint.model.facts import (
     Arg,
     Assign,
@@ -342,7 +343,7 @@ def _base_arguments(model: Model, cls: Class, init: Function, base: Class | str)
     signature = of_class(model, base)
     if signature is None:
         return None
-    own = {p.name for p in init.params[1:] if p.kind not in {"vararg", "kwarg"}}
+    own = {p.name for p in init.params[1:] if not p.is_star}
     given = []
     for name in [*signature.positional, *sorted(signature.keywords)]:
         if name in own:
@@ -402,7 +403,7 @@ def _asked(cls: Class) -> set[str]:
         str(arg.value)
         for scope in scopes_inside(cls)
         for call in scope.calls
-        if last_name(call.func) in {"hasattr", "getattr"}
+        if ASKS_BY_NAME.is_call(call)
         for arg in call.positional[1:2]
         if isinstance(arg, Const)
     }

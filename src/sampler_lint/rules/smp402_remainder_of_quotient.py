@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Fix, Related
-from sampler_lint.model.concepts import DEVICES, PROCESSES, WORKERS, Concept
+from sampler_lint.model.concepts import DEVICES, PROCESSES, SAMPLER_CLASS, WORKERS, Concept
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -119,7 +119,9 @@ def _splitting(model: Model) -> dict[Function, bool]:
     for module in model.modules:
         for function in module.facts.functions:
             cls = _class_of(function)
-            of_sampler = cls is not None and ("Sampler" in cls.name or model.is_sampler_class(cls))
+            of_sampler = cls is not None and (
+                SAMPLER_CLASS.says(cls.name) or model.is_sampler_class(cls)
+            )
             out[function] = of_sampler
             if of_sampler:
                 todo.append(function)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
+from sampler_lint.model.concepts import ASKS_BY_NAME, SAMPLER_CLASS
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -98,7 +99,8 @@ class MisdirectedAssignment(Rule):
         yield from _outside(model, reads)
         for module, cls in model.classes():
             if not (
-                model.is_sampler_class(cls) or ("Sampler" in cls.name and cls.method("__iter__"))
+                model.is_sampler_class(cls)
+                or (SAMPLER_CLASS.says(cls.name) and cls.method("__iter__"))
             ):
                 continue
             yield from _inside(model, module, cls, reads)
@@ -149,7 +151,7 @@ class _Reads:
                         names.add(read.name)
                         stored.discard(read.name)
                 for call in scope.calls:
-                    if last_name(call.func) in {"getattr", "hasattr", "attrgetter", "setattr"}:
+                    if ASKS_BY_NAME.is_call(call):
                         names.update(arg.value for arg in call.positional if isinstance(arg, Const))
         return names
 
@@ -177,7 +179,9 @@ def _is_elsewhere(model: Model, read: Attr, known: dict[Class, bool]) -> bool:
         return False
     if cls not in known:
         known[cls] = not (
-            model.is_sampler_class(cls) or model.is_a(cls, DATA_LOADER) or "Sampler" in cls.name
+            model.is_sampler_class(cls)
+            or model.is_a(cls, DATA_LOADER)
+            or SAMPLER_CLASS.says(cls.name)
         )
     return known[cls]
 

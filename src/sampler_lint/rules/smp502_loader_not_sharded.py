@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 
 from sampler_lint.findings import Related
-from sampler_lint.model.concepts import DRAW, PROCESSES, SEEDS_ALL
+from sampler_lint.model.concepts import DRAW, PROCESSES, SEEDS_ALL, TRAINS
 from sampler_lint.model.facts import (
-    Attr,
     Call,
     Class,
     Expr,
@@ -239,11 +238,7 @@ def _may_shuffle(model: Model, loader: Obj) -> bool:
 
 
 def _trains(scopes: set[Scope]) -> bool:
-    return any(
-        isinstance(call.func, Attr) and call.func.name == "backward"
-        for scope in scopes
-        for call in scope.calls
-    )
+    return any(TRAINS.is_call(call) for scope in scopes for call in scope.calls)
 
 
 def _is_sharded_elsewhere(

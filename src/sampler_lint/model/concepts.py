@@ -189,14 +189,22 @@ TRAINS = Concept(
     called=frozenset({"backward", "step", "zero_grad", "training_step", "train_step"}),
     spelled=re.compile(r"train", re.IGNORECASE),
 )
+_WORD = (r"(?:^|[_.]|(?<=[a-z])(?=[A-Z]))(?i:", r")(?:[_.\d]|(?i:set)|$|(?=[A-Z]))")
 #: What says that a model is only tested: no gradients are made, or it is named so.
 EVALUATES = Concept(
     called=frozenset({"no_grad", "inference_mode", "eval"}),
+    spelled=re.compile(r"val|valid[a-z]*|eval[a-z]*|test[a-z]*|dev|metric[a-z]*".join(_WORD)),
+)
+#: What a model is used for besides, so that the order of the data matters to nobody.
+INFERS = Concept(
     spelled=re.compile(
-        r"(?:^|[_.]|(?<=[a-z])(?=[A-Z]))(?i:val|valid|validate|validation|evals?|evaluat(?:e|ion|or)"
-        r"|tests?|testing|dev|infer|inference|predict|prediction|extract|bench|benchmark"
-        r"|calib|calibration|query|gallery|metrics?)(?:[_.\d]|(?i:set)|$|(?=[A-Z]))"
+        r"infer|inference|predict|prediction|extract|bench|benchmark|calib|calibration|query"
+        r"|gallery".join(_WORD)
     ),
+)
+#: A script that does not train, by how its name begins; one that evaluates may train a probe.
+INFERRING_SCRIPT = Concept(
+    spelled=re.compile(r"^(?:bench|infer|predict|extract|generat|precompute)", re.IGNORECASE)
 )
 EPOCH = Concept(spelled=re.compile(r"epoch", re.IGNORECASE))
 SETS_EPOCH = Concept(called=frozenset({"set_epoch"}), spelled=re.compile(r"set_epoch"))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model.arguments import MISSING, passed
-from sampler_lint.model.concepts import EVALUATES, SAMPLER, SEED, TRAINS
+from sampler_lint.model.concepts import EVALUATES, INFERRING_SCRIPT, INFERS, SAMPLER, SEED
 from sampler_lint.model.draws import bare_generator, draws, seeded
 from sampler_lint.model.epochs import Pass, pass_trains, passes
 from sampler_lint.model.facts import (
@@ -411,8 +411,7 @@ def _evaluates(model: Model, sampler: Obj, module: Module) -> bool:
     """Whether the order matters to nobody: the sampler of a validation or inference pass."""
     site = sampler.site
     assert site is not None
-    script = module.name.rpartition(".")[2] if module.is_script else ""
-    if EVALUATES.says(script) and not TRAINS.says(script):
+    if module.is_script and INFERRING_SCRIPT.says(module.name.rpartition(".")[2]):
         return True
     if _is_named_evaluation(site) or _is_seen_to_evaluate(model, sampler):
         return True
@@ -454,7 +453,7 @@ def _is_named_evaluation(call: Call) -> bool:
     if isinstance(call.stmt, Assign):
         names += [unparse(target) for target in call.stmt.targets]
     names += [unparse(expr) for expr in _data(call)]
-    return any(map(EVALUATES.says, names))
+    return any(EVALUATES.says(name) or INFERS.says(name) for name in names)
 
 
 def _data(call: Call) -> list[Expr]:

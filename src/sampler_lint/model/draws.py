@@ -30,6 +30,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import Ext, ModRef
+from sampler_lint.model.limits import DEEPEST_NAME
 from sampler_lint.model.linked import Model, scopes_inside
 
 
@@ -110,7 +111,7 @@ def ingredients(expr: Expr, depth: int = 0) -> Iterator[Expr]:
 
     A local name that is assigned once stands for what it is assigned.
     """
-    if isinstance(expr, Name) and isinstance(expr.scope, Function) and depth < 4:
+    if isinstance(expr, Name) and isinstance(expr.scope, Function) and depth < DEEPEST_NAME:
         bindings = expr.scope.bindings.get(expr.id, [])
         if len(bindings) == 1 and bindings[0].how == "assign" and not bindings[0].path:
             value = bindings[0].value

@@ -30,12 +30,10 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import Ext, ExtObj, Lit, Obj, Unknown, Value, passed
+from sampler_lint.model.limits import DEEPEST_LOOP_SEARCH, MOST_SEARCHED_FOR_STEP
 from sampler_lint.model.linked import Model
 from sampler_lint.model.wrapping import iterated_attributes
 
-_DEEPEST = 6
-#: Functions that are looked into for a step, from one pass: a trainer's own methods, not a library.
-_MOST_CALLED = 60
 #: What hands on the batches of a loader one by one, and cannot be started again.
 _ITERATORS = frozenset({"enumerate", "zip", "islice", "map", "filter", "iter", "chain"})
 _OPTIMIZERS = "torch.optim."
@@ -182,7 +180,7 @@ def _loops_around(
         if not _rebuilt_in(loop, inner.loader):
             yield EpochLoop(loop, inner, calls)
         return
-    if not isinstance(scope, Function) or len(calls) >= _DEEPEST:
+    if not isinstance(scope, Function) or len(calls) >= DEEPEST_LOOP_SEARCH:
         return
     for call in model.flow.callers(scope):
         if call.stmt is not None and call not in calls and call.scope is not scope:
@@ -423,7 +421,7 @@ def _steps(model: Model, scope: Scope, within: Stmt | None, seen: set[Scope]) ->
     if any(TRAINS.is_call(call) or _is_handed_optimizer(model, call) for call in calls):
         return True
     seen.add(scope)
-    return len(seen) < _MOST_CALLED and any(
+    return len(seen) < MOST_SEARCHED_FOR_STEP and any(
         _steps(model, callee, None, seen)
         for call in calls
         for callee in model.flow.callees(call)

@@ -32,6 +32,7 @@ from sampler_lint.model.facts import (
     last_name,
 )
 from sampler_lint.model.flow import Flow, Lit, Obj, Unknown, Value, self_class
+from sampler_lint.model.limits import DEEPEST_WRAPPING
 from sampler_lint.model.project import Module, Project, names_meant, without
 from sampler_lint.model.requirements import Range, Requirements
 
@@ -411,7 +412,7 @@ class Model:
             return setter
         if setter is not None:
             return ()
-        if depth > 3 or not self.is_a(value, BATCH_SAMPLER):
+        if depth > DEEPEST_WRAPPING or not self.is_a(value, BATCH_SAMPLER):
             return None
         inner = [
             self._epoch_path(found, depth + 1) for found in self.flow.ask_field(value, "sampler")

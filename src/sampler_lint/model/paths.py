@@ -61,10 +61,8 @@ from sampler_lint.model.flow import (
     View,
     passed,
 )
+from sampler_lint.model.limits import MOST_CALLERS_OF_WAYS, MOST_STATES
 from sampler_lint.model.linked import Model
-
-_MOST_STATES = 600
-_MOST_CALLERS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +142,7 @@ def ways_by_caller(
     if not isinstance(function, Function):
         return
     callers = model.flow.callers(function)
-    if len(callers) > _MOST_CALLERS:
+    if len(callers) > MOST_CALLERS_OF_WAYS:
         return
     run = _Run(model, call, exprs)
     wanted = [param for param in function.params if param.name in run.relevant]
@@ -161,7 +159,7 @@ def ways_by_caller(
         asked = {name: value for name, value in given.items() if isinstance(value, Expr)}
         found = ways(model, caller, list(asked.values())) or []
         out: list[Way] = []
-        for way in found[:_MOST_STATES]:
+        for way in found[:MOST_STATES]:
             seeds = dict(zip(asked, way.values, strict=True))
             for param in wanted:
                 if given[param.name] is MISSING and isinstance(param.default, Const):
@@ -241,7 +239,7 @@ class _Run:
                 following += self._statement(stmt, current)
             states = following
             self.steps += len(states)
-            if len(states) + len(self.hits) > _MOST_STATES or self.steps > 40 * _MOST_STATES:
+            if len(states) + len(self.hits) > MOST_STATES or self.steps > 40 * MOST_STATES:
                 raise _TooManyError
         yield from states
 

@@ -33,6 +33,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import MISSING, passed, self_class
+from sampler_lint.model.limits import DEEPEST_SLICE
 from sampler_lint.model.linked import Model
 from sampler_lint.model.program_files import files_storing
 from sampler_lint.model.project import Module
@@ -43,7 +44,6 @@ _KEEPS = frozenset({"Add", "Sub", "Mult", "BitXor", "BitOr", "LShift"})
 _ENVIRONMENT = frozenset({"os.environ", "environ"})
 #: Builtins that give every process the same for the same (``hash`` of a text does not).
 _PURE = frozenset({"int", "abs", "float", "max", "min", "round", "pow", "len", "bool"})
-_DEEPEST = 10
 
 
 class RankTerm(NamedTuple):
@@ -163,7 +163,7 @@ class _Slice:
             assert term is not None
             yield self._source(way, term, "rank")
             return
-        if way.hops > _DEEPEST:
+        if way.hops > DEEPEST_SLICE:
             yield self._source(way, expr, "unknown")
             return
         if id(expr) in self._seen:
@@ -251,7 +251,7 @@ class _Slice:
     ) -> Iterator[Source]:
         """The sources of what the tree passes for a parameter."""
         key = (function, param.name)
-        if hops > _DEEPEST or key in self._seen:
+        if hops > DEEPEST_SLICE or key in self._seen:
             return
         self._seen.add(key)
         if self._whole and param.default is not None:

@@ -23,11 +23,11 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import Ext, ExtObj, Lit, Obj, Value
+from sampler_lint.model.limits import DEEPEST_CHAIN, MOST_REACHED
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 
 _WRAPPERS = frozenset({"DistributedDataParallel", "DDP", "FullyShardedDataParallel", "FSDP"})
-_MOST_SCOPES = 400
 
 
 def kinds(model: Model, expr: Expr) -> set[str]:
@@ -105,7 +105,7 @@ def reached(model: Model, scope: Scope) -> set[Scope]:
     """The scope and every function of the tree that running it may call."""
     seen: dict[Scope, None] = {scope: None}
     todo = [scope]
-    while todo and len(seen) < _MOST_SCOPES:
+    while todo and len(seen) < MOST_REACHED:
         current = todo.pop()
         for call in current.calls:
             for callee in model.flow.callees(call):
@@ -122,7 +122,7 @@ def chains(model: Model, scope: Scope) -> Iterator[tuple[Scope, tuple[Call, ...]
     while todo:
         current, calls = todo.pop(0)
         yield current, calls
-        if isinstance(current, Function) and len(calls) < 5:
+        if isinstance(current, Function) and len(calls) < DEEPEST_CHAIN:
             for call in model.flow.callers(current):
                 if call.scope not in seen:
                     seen.add(call.scope)

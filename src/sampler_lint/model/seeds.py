@@ -28,6 +28,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Ext, FuncRef, Obj, passed, self_class
 from sampler_lint.model.launches import launches
+from sampler_lint.model.limits import DEEPEST_SETTING, MOST_SETTINGS
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.model.program_files import is_test, program_files
 from sampler_lint.model.project import Module
@@ -43,9 +44,6 @@ _BEFORE_SEED = re.compile(rb"[.\"'/]\s{0,80}\w{0,80}\Z")
 _AFTER_SEED = re.compile(rb"(?!\w|\s{0,80}\()")
 _LIBRARY = re.compile(r"^(?:torch|numpy\.random|random|cupy\.random)\.")
 _LOADER_WORKER = re.compile(r"worker_?(?:init|seed)|(?:init|seed)_?worker|init_fn")
-_DEEPEST = 6
-#: How many settings of one seed are looked at: of several runs, each has its own.
-_MOST = 32
 
 
 class Seeding(NamedTuple):
@@ -142,7 +140,7 @@ def _find_seedings(model: Model, module: Module) -> Iterator[Seeding]:
     for call in module.facts.all_calls:
         given = seed_given(model, call)
         if given is not None:
-            for setting in islice(_settings(model, given, 0), _MOST):
+            for setting in islice(_settings(model, given, 0), MOST_SETTINGS):
                 if not (setting.by_caller and _is_alias(call)):
                     yield Seeding(module, call, setting)
 
@@ -247,7 +245,7 @@ def setting_of(model: Model, expr: Expr) -> Setting | None:
 
 def _settings(model: Model, expr: Expr, depth: int) -> Iterator[Setting]:
     """The settings that a seed may come from: each caller of a function may have its own."""
-    if depth > _DEEPEST:
+    if depth > DEEPEST_SETTING:
         return
     if isinstance(expr, Attr):
         yield from _attribute_settings(model, expr, depth)
@@ -326,7 +324,7 @@ def _name_settings(model: Model, name: Name, depth: int) -> Iterator[Setting]:
 def _parameter_settings(
     model: Model, function: Function, param: Param, depth: int
 ) -> Iterator[Setting]:
-    if depth > _DEEPEST:
+    if depth > DEEPEST_SETTING:
         return
     calls = [
         call for call in model.flow.callers(function) if not is_test(model.module_of(call.scope))

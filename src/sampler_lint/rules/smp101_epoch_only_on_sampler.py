@@ -32,6 +32,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Lit, Obj, Unknown, Value, self_class
 from sampler_lint.model.import_scan import without_prose
+from sampler_lint.model.limits import DEEPEST_ORIGIN
 from sampler_lint.model.linked import Model
 from sampler_lint.model.program_files import in_test_function, is_test
 from sampler_lint.model.project import Module
@@ -325,7 +326,7 @@ def origins(expr: Expr | None, known: dict[object, list[Origin]], depth: int = 0
     Through local names, ``getattr``, and containers filled in the same function. ``known`` keeps
     what was found of names.
     """
-    if expr is None or depth > 6:
+    if expr is None or depth > DEEPEST_ORIGIN:
         return []
     got = (expr.value, expr.name) if isinstance(expr, Attr) else _getattr(expr)
     if got is not None:

@@ -38,6 +38,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import Ext, self_class
+from sampler_lint.model.limits import MOST_ATTRIBUTES
 from sampler_lint.model.linked import Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.model.wrapping import inners
@@ -286,8 +287,6 @@ def _first_return(function: Function) -> Node | None:
 
 # --------------------------------------------------------------------------- the fix
 
-_MOST_ATTRIBUTES = 10
-
 
 def _mend_length(model: Model, module: Module, cls: Class, length: Function | None) -> Fix | None:
     """Return what turns out to be the count in every world, if there is such an expression."""
@@ -316,7 +315,7 @@ def _candidates(
         for store in (() if init is None else init.stores)
         if isinstance(store.target, Attr) and self_class(store.target.value) is cls
     ]
-    for name in list(dict.fromkeys(stored))[:_MOST_ATTRIBUTES]:
+    for name in list(dict.fromkeys(stored))[:MOST_ATTRIBUTES]:
         yield f"{me}.{name}"
         yield f"len({me}.{name})"
     text = text_of(module.source, returned)

@@ -19,6 +19,7 @@ from sampler_lint.model.facts import (
     Scope,
     same,
 )
+from sampler_lint.model.limits import DEEPEST_HELPER
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
@@ -34,10 +35,6 @@ from sampler_lint.rules._quotient import (
 from sampler_lint.rules._region import replacement
 
 _PARTS = Concept(spelled=re.compile(r"sample|epoch|batch|part|chunk", re.IGNORECASE))
-
-
-_DEEPEST = 3
-"""How many calls away from a sampler a helper may be."""
 
 
 class RemainderOfQuotient(Rule):
@@ -125,7 +122,7 @@ def _splitting(model: Model) -> dict[Function, bool]:
             out[function] = of_sampler
             if of_sampler:
                 todo.append(function)
-    for _ in range(_DEEPEST):
+    for _ in range(DEEPEST_HELPER):
         reached = [callee for f in todo for call in f.calls for callee in model.flow.callees(call)]
         todo = [callee for callee in dict.fromkeys(reached) if not out.get(callee)]
         out.update(dict.fromkeys(todo, True))

@@ -32,6 +32,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import Obj, self_class
+from sampler_lint.model.limits import SURE_SLIP
 from sampler_lint.model.linked import DATA_LOADER, Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.model.signatures import Construction, base_inits
@@ -52,7 +53,6 @@ _PROTOCOL = ("__iter__", "__len__", "set_epoch")
 _DEFAULTS = {"shuffle": True, "seed": 0, "drop_last": False}
 #: What it works out itself, whatever it is given.
 _WORKED_OUT = frozenset({"num_samples", "total_size"})
-_SURE = 0.88
 
 
 class MisdirectedAssignment(Rule):
@@ -245,7 +245,7 @@ def _unread(module: Module, target: Attr, near: str, owner: str) -> Suspect:
         end = offsets(module.source, target)[1]
         edit = Edit(module.source.path, end - len(target.name), end, near)
         ratio = likeness(target.name, near)
-        applicability = Applicability.SAFE if ratio >= _SURE else Applicability.UNSAFE
+        applicability = Applicability.SAFE if ratio >= SURE_SLIP else Applicability.UNSAFE
         return fix(f"Set `{near}`", applicability, [edit], module.source)
 
     return Suspect(module, target, message, mend=mend)

@@ -25,6 +25,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import ClassRef, Ext, Obj, Table
+from sampler_lint.model.limits import LONGEST_QUOTED
 from sampler_lint.model.linked import DATA_LOADER, Model
 from sampler_lint.model.paths import Sym, Way, ways, ways_by_caller
 from sampler_lint.model.project import Module
@@ -123,7 +124,6 @@ _PAIRS = (
     _Pair("batch_sampler", _is_something, "sampler", _is_something, "is not None"),
     _Pair("batch_size", _is_absent, "drop_last", _is_true, "is true"),
 )
-_LONGEST = 60
 _NAMES = ("dataset", "sampler", "batch_sampler", "shuffle", "batch_size", "drop_last")
 _ITERABLE = "IterableDataset"
 
@@ -387,7 +387,7 @@ def _suspect(
 def _shown(module: Module, value: Expr) -> str:
     """The value as the file spells it, if that is short."""
     text = text_of(module.source, value)
-    return text if len(text) <= _LONGEST and "\n" not in text else unparse(value)
+    return text if len(text) <= LONGEST_QUOTED and "\n" not in text else unparse(value)
 
 
 def _when(pair: _Pair, verdict: _Verdict) -> str:

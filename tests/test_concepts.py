@@ -134,6 +134,77 @@ def main(data, epochs, optimizer, accelerator):
     assert codes(tmp_path, body) == {"SMP103"}
 
 
+WORLD_SIZES = {
+    "a call": "dist.get_world_size()",
+    "an import by another name": "how_many()",
+    "an entry of the environment": "int(os.environ['WORLD_SIZE'])",
+    "a variable": "int(os.getenv('WORLD_SIZE', '1'))",
+    "the sampler's own": "None",
+}
+LOCAL_RANKS = {
+    "torch's": "dist.get_node_local_rank()",
+    "an entry of the environment": "int(os.environ['LOCAL_RANK'])",
+    "a variable": "int(os.getenv('LOCAL_RANK', '0'))",
+    "an entry with a default": "int(os.environ.get('LOCAL_RANK', 0))",
+}
+
+
+@pytest.mark.parametrize("rank", LOCAL_RANKS)
+@pytest.mark.parametrize("size", WORLD_SIZES)
+def test_a_local_rank_of_the_world(tmp_path: Path, size: str, rank: str) -> None:
+    """SMP502: the rank within the node, where all processes share the samples."""
+    body = f"""
+from torch.distributed import get_world_size as how_many
+
+
+def main(data, epochs, optimizer):
+    dist.init_process_group("nccl")
+    n, r = {WORLD_SIZES[size]}, {LOCAL_RANKS[rank]}
+    sampler = DistributedSampler(data, num_replicas=n, rank=r)
+    loader = DataLoader(data, sampler=sampler)
+    for epoch in range(epochs):
+        sampler.set_epoch(epoch)
+        for batch in loader:
+            batch.sum().backward()
+            optimizer.step()
+"""
+    assert codes(tmp_path, body) == {"SMP502"}
+
+
+# --------------------------------------------------------------------------- epochs
+
+EPOCHS = {
+    "a range": "for epoch in range(epochs):",
+    "a range by another name": "for e in range(1, epochs + 1):",
+    "a bar": "for epoch in tqdm(range(epochs)):",
+    "a count": "for epoch in itertools.count():",
+    "a while": "while state.epoch < epochs:",
+    "for ever": "while True:",
+}
+
+
+@pytest.mark.parametrize("code", ["SMP102", "SMP103"])
+@pytest.mark.parametrize("spelling", EPOCHS)
+def test_an_epoch_loop_is_one_however_it_counts(tmp_path: Path, code: str, spelling: str) -> None:
+    body = f"""
+import itertools
+
+from tqdm import tqdm
+
+
+def main(data, epochs, optimizer, state):
+    sampler = DistributedSampler(data)
+    loader = DataLoader(data, sampler=sampler)
+    {EPOCHS[spelling]}
+        {"sampler.set_epoch(0)" if code == "SMP103" else "pass"}
+        for batch in loader:
+            batch.sum().backward()
+            optimizer.step()
+        state.epoch += 1
+"""
+    assert codes(tmp_path, body) == {code}
+
+
 # --------------------------------------------------------------------------- draws
 
 #: How a generator is made of a seed, and how it draws one index or an order.

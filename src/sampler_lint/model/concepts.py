@@ -243,7 +243,27 @@ COUNTS = Concept(called=RANGES.called | {"count"})
 #: Calls that give a number for what they are given, the same each time.
 NUMBER = Concept(called=frozenset({"int", "abs", "hash", "str", "float", "uint32"}))
 
+#: The environment, its getters, and what looks up a key like them.
+ENVIRONMENT = Concept(
+    made_by=frozenset({"os.environ", "environ", "os.getenv", "os.environ.get"}),
+    called=frozenset({"get", "getenv"}),
+)
+#: What holds the options of a program.
+CONFIG = Concept(
+    spelled=re.compile(
+        r"^_?(args?|cfg|conf(ig)?|opts?|flags|h?params|settings)$|_(args|config|cfg)$",
+        re.IGNORECASE,
+    )
+)
+
 # --------------------------------------------------------------------------- names of torch
+
+#: Methods that run before a pass begins.
+BEFORE_PASS = frozenset({"set_epoch", "__init__"})
+#: What others call of a sampler.
+PROTOCOL = ("__iter__", "__len__", "set_epoch")
+#: The arguments of a loader that are samplers, and its attributes.
+SAMPLER_ARGUMENTS = frozenset({"sampler", "batch_sampler"})
 
 SAMPLER = Concept(spelled=re.compile(r"sampler", re.IGNORECASE))
 DATASET = Concept(spelled=re.compile(r"data_?set", re.IGNORECASE))

@@ -291,6 +291,11 @@ class Simple(Stmt):
     names: list[str]
     parts: list[Expr]
 
+    @property
+    def is_jump(self) -> bool:
+        """Whether what follows it in its block is not reached."""
+        return self.kind in {"break", "continue"}
+
 
 class For(Stmt):
     """A ``for`` loop."""
@@ -384,6 +389,11 @@ class Binding:
         self.value = value
         self.path = path
         self.payload = payload
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the name is a parameter, or is assigned."""
+        return self.how in {"assign", "param"}
 
 
 class Store:
@@ -914,6 +924,10 @@ def unparse(expr: Expr) -> str:
     return "…"
 
 
+#: Operators that add up their operands, and comparisons that hold where both are one value, or not.
+SUMS = frozenset({"Add", "Sub"})
+EQUAL = frozenset({"Eq", "Is"})
+UNEQUAL = frozenset({"NotEq", "IsNot"})
 _OPERATORS = {
     "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**",
 }  # fmt: skip

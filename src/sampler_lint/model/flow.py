@@ -34,6 +34,8 @@ from sampler_lint.model.arguments import (
 from sampler_lint.model.catalog.declared import passes_on
 from sampler_lint.model.declared import Declared
 from sampler_lint.model.facts import (
+    EQUAL,
+    UNEQUAL,
     Assign,
     Attr,
     Bin,
@@ -1370,9 +1372,9 @@ class Flow(Solver):
             return None
         a, b = next(iter(left)), next(iter(right))
         op = expr.ops[0]
-        if op in {"Eq", "Is"}:
+        if op in EQUAL:
             return {a == b}
-        if op in {"NotEq", "IsNot"}:
+        if op in UNEQUAL:
             return {a != b}
         return None
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sampler_lint.model.facts import (
+    EQUAL,
+    UNEQUAL,
     Assign,
     Attr,
     Bin,
@@ -261,7 +263,7 @@ class _Run:
             yield from self._try(stmt, state)
         elif isinstance(stmt, (Return, Raise)):
             return
-        elif isinstance(stmt, Simple) and stmt.kind in {"break", "continue"}:
+        elif isinstance(stmt, Simple) and stmt.is_jump:
             self.left.append(state)
         elif isinstance(stmt, Simple) and stmt.kind == "assert" and stmt.parts:
             yield from self._assume(stmt.parts[0], True, state)
@@ -352,7 +354,7 @@ class _Run:
             if not self.index.assigned[inner].isdisjoint(self.relevant):
                 return True
             leaves = isinstance(inner, (Return, Raise)) or (
-                isinstance(inner, Simple) and inner.kind in {"break", "continue"}
+                isinstance(inner, Simple) and inner.is_jump
             )
             if leaves and tests & self.relevant:
                 return True
@@ -533,10 +535,10 @@ class _Run:
 
     def _assume_compared(self, test: Compare, truth: bool, state: State) -> Iterator[State]:
         op, right = test.ops[0], test.rights[0]
-        if op not in {"Is", "IsNot", "Eq", "NotEq"}:
+        if op not in EQUAL | UNEQUAL:
             yield from _learn(Sym(self._key(test, state)), truth, state)
             return
-        equal = truth == (op in {"Is", "Eq"})
+        equal = truth == (op in EQUAL)
         for after, value in self._value(test.left, state):
             for later, other in self._value(right, after):
                 if other.none:
@@ -720,7 +722,7 @@ def _outermost(stmt: Stmt) -> Stmt:
 def _is_plain(stmt: Stmt) -> bool:
     """Whether the statement can do no more than bind names."""
     if isinstance(stmt, Simple):
-        return stmt.kind not in {"assert", "break", "continue"}
+        return not (stmt.is_jump or stmt.kind == "assert")
     return not isinstance(stmt, (If, While, For, With, Try, Return, Raise))
 
 

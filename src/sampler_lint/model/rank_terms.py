@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
-from sampler_lint.model.concepts import COLLECTIVE, NUMBER, RANK
+from sampler_lint.model.concepts import COLLECTIVE, ENVIRONMENT, NUMBER, RANK
 from sampler_lint.model.facts import (
     Attr,
     AugAssign,
@@ -41,7 +41,6 @@ from sampler_lint.model.seeds import is_seed_name
 
 #: Sums and the like differ when one operand does; quotients and remainders may not.
 _KEEPS = frozenset({"Add", "Sub", "Mult", "BitXor", "BitOr", "LShift"})
-_ENVIRONMENT = frozenset({"os.environ", "environ"})
 #: Builtins that give every process the same for the same (``hash`` of a text does not).
 _PURE = frozenset({"int", "abs", "float", "max", "min", "round", "pow", "len", "bool"})
 
@@ -80,10 +79,9 @@ def rank_in(expr: Expr) -> Expr | None:
     if isinstance(expr, Call):
         if RANK.is_call(expr) and not expr.positional:
             return expr
-        name = last_name(expr.func)
         if NUMBER.is_call(expr) and len(expr.positional) == 1:
             return rank_in(expr.positional[0])
-        if name in {"get", "getenv"} and _is_rank_key(next(iter(expr.positional), None)):
+        if ENVIRONMENT.is_call(expr) and _is_rank_key(next(iter(expr.positional), None)):
             return expr
     if isinstance(expr, Index) and _is_rank_key(expr.key):
         return expr
@@ -184,7 +182,7 @@ class _Slice:
             yield from self._name(expr, way)
         elif isinstance(expr, Attr):
             yield from self._attribute(way, expr, expr.value, expr.name)
-        elif isinstance(expr, Index) and dotted(expr.value) in _ENVIRONMENT:
+        elif isinstance(expr, Index) and dotted(expr.value) in ENVIRONMENT.made_by:
             yield self._source(way, expr, "text")
         elif isinstance(expr, Index) and isinstance(expr.key, Const):
             yield from self._attribute(way, expr, expr.value, str(expr.key.value))
@@ -356,11 +354,11 @@ class _Slice:
         if not self._whole and NUMBER.is_call(call) and len(call.positional) == 1:
             yield from self.of(way, call.positional[0])
             return
-        if name in {"get", "getenv"} and call.positional:
+        if ENVIRONMENT.is_call(call) and call.positional:
             key = call.positional[0]
             if isinstance(key, Const) and isinstance(key.value, str):
                 owner = call.func.value if isinstance(call.func, Attr) else None
-                if name == "getenv" or dotted(owner) in _ENVIRONMENT:
+                if name == "getenv" or dotted(owner) in ENVIRONMENT.made_by:
                     yield self._source(way, call, "text")
                 elif owner is not None:
                     yield from self._attribute(way, call, owner, key.value)

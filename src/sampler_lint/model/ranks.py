@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sampler_lint.model.concepts import DEVICES, LOCAL_RANK, PROCESSES, RANK, WORLD_SIZE
+from sampler_lint.model.concepts import (
+    DEVICES,
+    ENVIRONMENT,
+    LOCAL_RANK,
+    PROCESSES,
+    RANK,
+    WORLD_SIZE,
+)
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -58,7 +65,6 @@ def _kind(model: Model, value: Value) -> str:
     return "unknown"
 
 
-_GETTERS = frozenset({"os.getenv", "os.environ.get"})
 _KINDS = (("local rank", LOCAL_RANK), ("rank", RANK), ("world size", WORLD_SIZE))
 
 
@@ -67,7 +73,7 @@ def _environment_kind(model: Model, expr: Expr) -> str:
     key: Expr | None = None
     if isinstance(expr, Index) and _is_external(model, expr.value, {"os.environ"}):
         key = expr.key
-    elif isinstance(expr, Call) and _is_external(model, expr.func, _GETTERS):
+    elif isinstance(expr, Call) and _is_external(model, expr.func, ENVIRONMENT.made_by):
         key = next(iter(expr.positional), None)
     if isinstance(key, Const) and isinstance(key.value, str):
         return next((name for name, kind in _KINDS if key.value in kind.variables), "unknown")

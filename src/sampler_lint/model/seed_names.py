@@ -261,7 +261,7 @@ def _can_name(model: Model, scope: Scope, site: Call, node: Attr | Index) -> boo
             if not here and _is_set_elsewhere(scope, owner, root, bindings):
                 return False
             return (
-                all(b.how in {"param", "assign"} for b in bindings)
+                all(b.is_plain for b in bindings)
                 and not _collects(owner, root.id)
                 and not _lacks(model, owner, root.id, node)
                 and not _has_other_options(model, owner, root, node)

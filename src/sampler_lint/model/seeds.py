@@ -7,7 +7,14 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from sampler_lint.model.concepts import SEED, SEEDS_ALL, SEEDS_ONE, WORKERS, called_name
+from sampler_lint.model.concepts import (
+    ENVIRONMENT,
+    SEED,
+    SEEDS_ALL,
+    SEEDS_ONE,
+    WORKERS,
+    called_name,
+)
 from sampler_lint.model.draws import is_drawn, is_module
 from sampler_lint.model.facts import (
     Attr,
@@ -254,7 +261,9 @@ def _settings(model: Model, expr: Expr, depth: int) -> Iterator[Setting]:
             yield Setting(unparse(expr), next(_placed(expr), None), entry=expr)
     elif isinstance(expr, Name):
         yield from _name_settings(model, expr, depth)
-    elif isinstance(expr, Call) and last_name(expr.func) in {"get", "getattr", "getenv"}:
+    elif isinstance(expr, Call) and (
+        ENVIRONMENT.is_call(expr) or last_name(expr.func) == "getattr"
+    ):
         key = next((arg for arg in expr.positional if _is_seed_key(arg)), None)
         if isinstance(key, Const):
             yield Setting(str(key.value), expr)

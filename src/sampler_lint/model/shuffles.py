@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.model.concepts import EPOCH, SEED
+from sampler_lint.model.concepts import BEFORE_PASS, EPOCH, SEED
 from sampler_lint.model.draws import Seeded, draws, ingredients, seeded
 from sampler_lint.model.facts import (
     Attr,
@@ -37,7 +37,7 @@ def ignores_seed(model: Model, cls: Class) -> Iterator[Seeded]:
             if not is_epoch_alone(found.seed):
                 continue
             # One that the method itself makes is drawn from there; one that is kept, anywhere.
-            kept = found.generator is None or scope.name in {"set_epoch", "__init__"}
+            kept = found.generator is None or scope.name in BEFORE_PASS
             drawn = any(map(draws, within)) and any(_draws_from(each, found) for each in within)
             if kept or drawn or _hands_on(scope, found):
                 yield found

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
-from sampler_lint.model.concepts import ASKS_KIND, SAMPLER
+from sampler_lint.model.concepts import ASKS_KIND, SAMPLER, SAMPLER_ARGUMENTS
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -93,7 +93,7 @@ def _missing(model: Model, module: Module, read: Attr) -> Suspect | None:
 
 def _names(model: Model, owner: Value) -> set[str] | None:
     """The attributes of what is certainly a sampler; None when there may be others."""
-    if not isinstance(owner, Obj) or model.role(owner) not in {"sampler", "batch_sampler"}:
+    if not isinstance(owner, Obj) or model.role(owner) not in SAMPLER_ARGUMENTS:
         return None
     if isinstance(owner.cls, str):
         names: set[str] = {*dir(object), "__dict__"}

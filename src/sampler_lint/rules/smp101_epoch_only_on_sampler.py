@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model.concepts import ASKS_BY_NAME, ASKS_KIND, SAMPLER
+from sampler_lint.model.concepts import ASKS_BY_NAME, ASKS_KIND, SAMPLER, SAMPLER_ARGUMENTS
 from sampler_lint.model.epoch_calls import EpochSet, epoch_calls
 from sampler_lint.model.facts import (
     Assign,
@@ -331,7 +331,7 @@ def origins(expr: Expr | None, known: dict[object, list[Origin]], depth: int = 0
     got = (expr.value, expr.name) if isinstance(expr, Attr) else _getattr(expr)
     if got is not None:
         base, name = got
-        if name not in {"sampler", "batch_sampler"}:
+        if name not in SAMPLER_ARGUMENTS:
             return []
         default = isinstance(expr, Call) and len(expr.positional) > 2
         inner = [o for o in origins(base, known, depth + 1) if o.path[-1] == "batch_sampler"]

@@ -493,7 +493,7 @@ def _sampler_names(model: Model, scope: Scope, wanted: Built) -> Iterator[Name]:
 
 def _called_samplers(scope: Scope) -> Iterator[Name]:
     for name, bindings in scope.bindings.items():
-        if SAMPLER.says(name) and any(b.how in {"assign", "param"} for b in bindings):
+        if SAMPLER.says(name) and any(b.is_plain for b in bindings):
             node = Name()
             node.id, node.scope, node.stmt = name, scope, None
             node.row = node.col = node.end_row = node.end_col = 0

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model.concepts import FIRST_RANK, RANGES
+from sampler_lint.model.concepts import CONFIG, FIRST_RANK, RANGES
 from sampler_lint.model.epoch_calls import Carrier, calls_for, carriers, runs_in
 from sampler_lint.model.epochs import EpochLoop, epoch_expression, epoch_loops, trains
 from sampler_lint.model.facts import (
@@ -319,10 +319,7 @@ def _same_in_every_turn(model: Model, found: EpochLoop, argument: Expr) -> bool:
             argument.scope is loop.scope
             and bool(bindings)
             and not _is_global(argument)
-            and all(
-                b.how in {"assign", "param"} and (b.stmt is None or not loop.encloses(b.stmt))
-                for b in bindings
-            )
+            and all(b.is_plain and (b.stmt is None or not loop.encloses(b.stmt)) for b in bindings)
         )
     if isinstance(argument, Attr) and self_class(argument.value) is not None:
         return _never_moves(model, argument)
@@ -330,7 +327,7 @@ def _same_in_every_turn(model: Model, found: EpochLoop, argument: Expr) -> bool:
         root = argument.value
         # args.epochs, cfg.seed: nothing in the program ever sets it.
         return (
-            root.id in {"args", "opt", "opts", "cfg", "config", "hparams", "flags", "FLAGS"}
+            CONFIG.names(root)
             and not model.project.stores_near(argument.name, argument.scope)
             and not any(
                 binding.stmt is not None and loop.encloses(binding.stmt)

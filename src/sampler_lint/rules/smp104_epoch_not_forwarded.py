@@ -45,8 +45,6 @@ from sampler_lint.rules._epoch_frameworks import unreached_by_lightning
 from sampler_lint.rules._mend import after_docstring, fix, is_library, name_of, text_of
 from sampler_lint.rules._region import insert_lines, line_indent, replacement
 
-_RANDOM_MODULES = frozenset({"torch", "random", "np.random", "numpy.random"})
-
 
 class EpochNotForwarded(Rule):
     """`set_epoch` of a sampler or wrapper does not reach what makes the order.

@@ -10,6 +10,7 @@ from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.model.batches import is_abstract, is_batch_sampler
 from sampler_lint.model.concepts import DEVICES, PROCESSES, WORKERS
 from sampler_lint.model.facts import (
+    SUMS,
     Assign,
     Attr,
     Bin,
@@ -215,7 +216,7 @@ def _linear(expr: Expr, params: set[str]) -> Counter[str] | None:
     """``a + b - c`` over parameters as signed counts."""
     if isinstance(expr, Name) and expr.id in params:
         return Counter({expr.id: 1})
-    if isinstance(expr, Bin) and expr.op in {"Add", "Sub"}:
+    if isinstance(expr, Bin) and expr.op in SUMS:
         left, right = _linear(expr.left, params), _linear(expr.right, params)
         if left is None or right is None:
             return None
@@ -306,5 +307,5 @@ def _floors(cls: Class) -> bool:
     return (
         isinstance(value, Bin)
         and value.op == "FloorDiv"
-        and not (isinstance(value.left, Bin) and value.left.op in {"Add", "Sub"})
+        and not (isinstance(value.left, Bin) and value.left.op in SUMS)
     )

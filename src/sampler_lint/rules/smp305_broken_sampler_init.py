@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
 from sampler_lint.model.catalog.torch import DEMANDS_DATA_SOURCE, WITHOUT_INIT
-from sampler_lint.model.concepts import ASKS_BY_NAME
+from sampler_lint.model.concepts import ASKS_BY_NAME, PROTOCOL
 from sampler_lint.model.facts import (
     Arg,
     Assign,
@@ -35,8 +35,6 @@ from sampler_lint.model.signatures import base_inits, of_class
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import after_docstring, dropped_parts, fix, insert_first, name_of
 from sampler_lint.rules._region import Region, insert_lines, line_indent, offsets, planned
-
-_PROTOCOL = ("__iter__", "__len__", "set_epoch")
 
 
 class BrokenSamplerInit(Rule):
@@ -205,7 +203,7 @@ def _not_called(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     if model.attributes(cls).open is not None or _may_be_completed(model, cls):
         return
     there = _set_without_base_init(model, cls)
-    for method in _PROTOCOL:
+    for method in PROTOCOL:
         owner = model.flow.method(cls, method)
         if isinstance(owner, str):
             entry = catalog.known(owner)

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
-from sampler_lint.model.concepts import ASKS_BY_NAME, SAMPLER_CLASS
+from sampler_lint.model.concepts import ASKS_BY_NAME, CONFIG, PROTOCOL, SAMPLER_CLASS
 from sampler_lint.model.facts import (
+    SUMS,
     Assign,
     Attr,
     Bin,
@@ -45,10 +46,6 @@ from sampler_lint.rules._region import offsets
 
 _GETTER = re.compile(r"^(get_)?state(_dict)?$")
 _LOADER = re.compile(r"^(load|set)_state(_dict)?$")
-_CONFIG = re.compile(
-    r"^_?(args?|cfg|conf(ig)?|opts?|flags|h?params|settings)$|_(args|config|cfg)$", re.IGNORECASE
-)
-_PROTOCOL = ("__iter__", "__len__", "set_epoch")
 #: What `DistributedSampler.__init__` stores when the argument is left out.
 _DEFAULTS = {"shuffle": True, "seed": 0, "drop_last": False}
 #: What it works out itself, whatever it is given.
@@ -172,7 +169,7 @@ def _is_elsewhere(model: Model, read: Attr, known: dict[Class, bool]) -> bool:
 
     ``known`` keeps which classes are none.
     """
-    if _CONFIG.search(last_name(read.value) or ""):
+    if CONFIG.names(read.value):
         return True
     cls = self_class(read.value)
     if cls is None:
@@ -426,7 +423,7 @@ def _is_floored(name: str, value: Expr | None) -> bool:
         and isinstance(value, Bin)
         and value.op == "FloorDiv"
         and not any(
-            isinstance(node, Unary) or (isinstance(node, Bin) and node.op in {"Add", "Sub"})
+            isinstance(node, Unary) or (isinstance(node, Bin) and node.op in SUMS)
             for node in walk(value)
         )
     )
@@ -562,7 +559,7 @@ def _hidden(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     if len(cls.bases) < 2:
         return
     heads = [_only_class(model, base) for base in cls.bases]
-    for method in _PROTOCOL:
+    for method in PROTOCOL:
         if method in cls.bindings:
             continue
         for index, head in enumerate(heads):

@@ -9,6 +9,7 @@ from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
 from sampler_lint.model.catalog import TORCH_DATA
 from sampler_lint.model.facts import (
+    UNEQUAL,
     Attr,
     Call,
     Choice,
@@ -413,7 +414,7 @@ def _advice(first: Expr, second: Expr, pair: _Pair, verdict: _Verdict, is_turned
 def _turned(first: Expr, second: Expr) -> Compare | None:
     """The test ``first is not None`` in ``x if first is not None else False``, or alone."""
     test = second.test if isinstance(second, Choice) and second.kind == "if" else second
-    if isinstance(test, Compare) and len(test.ops) == 1 and test.ops[0] in {"IsNot", "NotEq"}:
+    if isinstance(test, Compare) and len(test.ops) == 1 and test.ops[0] in UNEQUAL:
         right = test.rights[0]
         if isinstance(right, Const) and right.value is None and same(test.left, first):
             return test

@@ -81,10 +81,21 @@ def working_in(folder: Path) -> Iterator[None]:
         os.chdir(before)
 
 
+#: What each tree that was checked said. A report rests on the content of the files only.
+_reports: dict[tuple[Options, frozenset[tuple[str, bytes]]], Report] = {}
+
+
 def check(folder: Path, options: Options = EVERY_RULE) -> Report:
-    """Check the tree in ``folder``; paths are relative to it."""
-    with working_in(folder):
-        report = engine.check(["."], options)
+    """Check the tree in ``folder``, unless the same was checked before.
+
+    Paths are relative to the folder.
+    """
+    files = (path for path in folder.rglob("*") if path.is_file())
+    content = frozenset((path.relative_to(folder).as_posix(), path.read_bytes()) for path in files)
+    if (options, content) not in _reports:
+        with working_in(folder):
+            _reports[options, content] = engine.check(["."], options)
+    report = _reports[options, content]
     assert report.errors == []
     return report
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import functools
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -25,9 +26,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "source": {"notebook", "findings"},
     "cache": set(),
     "timings": set(),
+    # What ranks read and how that is judged, for the harness and for the interpreter.
+    "properties": set(),
     "parallel": set(),
     "memory": {"cache", "roots", "source", "findings"},
-    "model": {"parallel", "timings", "roots", "source", "findings"},
+    "model": {"properties", "parallel", "timings", "roots", "source", "findings"},
     "options": {"gitignore"},
     # It knows which words its values may be: codes, formats, frameworks.
     "config": {"options", "rules", "reporters", "model", "roots", "source"},
@@ -42,7 +45,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "changed_lines": {"findings"},
     "reporters": {"fingerprints", "source", "findings"},
     "failures": {"model", "findings"},
-    "rules": {"model", "suppressions", "options", "source", "findings"},
+    "rules": {"properties", "model", "suppressions", "options", "source", "findings"},
     "trees": {
         *("failures", "timings", "fix_safety"),
         *("rules", "model", "suppressions", "discovery", "options", "roots", "findings"),
@@ -58,7 +61,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("source", "findings"),
     },
     # The proof knows invariants, not rules; verify.py looks up which rule names which.
-    "harness": set(),
+    "harness": {"properties"},
     "harness.verify": {"engine", "rules", "findings"},
     "harness.prove": {"rules", "source", "findings"},
 }
@@ -78,7 +81,7 @@ def parts_of(path: Path) -> list[str]:
     return parts[:-1] if parts[-1] == "__init__" else parts
 
 
-def unit_of(parts: list[str]) -> str:
+def unit_of(parts: Sequence[str]) -> str:
     """The unit that a module, given by its name below the package, belongs to."""
     dotted = ".".join(parts)
     return dotted if dotted in MAY_IMPORT else parts[0] if parts else ""
@@ -89,8 +92,13 @@ def is_module(parts: list[str]) -> bool:
     return base.is_dir() or base.with_suffix(".py").is_file()
 
 
-def imported(path: Path) -> Iterator[list[str]]:
+@functools.cache
+def imported(path: Path) -> tuple[tuple[str, ...], ...]:
     """Our own modules that a file imports, anywhere in it, by their names below the package."""
+    return tuple(map(tuple, _imported(path)))
+
+
+def _imported(path: Path) -> Iterator[list[str]]:
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.Import):
@@ -106,42 +114,47 @@ def imported(path: Path) -> Iterator[list[str]]:
                 yield rest
 
 
-each_file = pytest.mark.parametrize(
-    "path", FILES, ids=[path.relative_to(PACKAGE).as_posix() for path in FILES]
-)
+# Each of these goes through all files in one test: a failure names the files.
 
 
-@each_file
-def test_imports_run_downwards(path: Path) -> None:
+def test_imports_run_downwards() -> None:
+    assert [wrong for path in FILES for wrong in _upward(path)] == []
+
+
+def _upward(path: Path) -> Iterator[str]:
     own = unit_of(parts_of(path))
     for target in imported(path):
         unit = unit_of(target)
         if unit in {"", own.split(".")[0], own}:
             continue  # the version, or the same unit
         if own in FRONTS:
-            assert unit not in FRONTS or (own, unit) == ("__main__", "cli")
+            right = unit not in FRONTS or (own, unit) == ("__main__", "cli")
         elif own:
-            assert unit in MAY_IMPORT[own], f"{own} imports {unit}"
+            right = unit in MAY_IMPORT[own]
         else:
-            assert unit == "harness", f"sampler_lint/__init__.py imports {unit}"  # when asked for
+            right = unit == "harness"  # sampler_lint/__init__.py, when asked for
+        if not right:
+            yield f"{path.relative_to(PACKAGE)} of {own} imports {unit}"
 
 
-@each_file
-def test_rule_files_are_imported_by_nobody(path: Path) -> None:
-    for target in imported(path):
-        assert not (target[:1] == ["rules"] and target[-1].startswith("smp"))
-
-
-@each_file
-def test_helpers_of_rules_are_for_rules(path: Path) -> None:
-    """Only the tree, which turns suspects into findings, knows one of them."""
-    private = {
-        tuple(target)
+def test_rule_files_are_imported_by_nobody() -> None:
+    assert [
+        f"{path.relative_to(PACKAGE)} imports {target[-1]}"
+        for path in FILES
         for target in imported(path)
-        if target[:1] == ["rules"] and target[-1].startswith("_")
+        if target[:1] == ("rules",) and target[-1].startswith("smp")
+    ] == []
+
+
+def test_helpers_of_rules_are_for_rules() -> None:
+    """Only the tree, which turns suspects into findings, knows one of them."""
+    assert {("trees", "_region")} == {
+        (".".join(parts_of(path)), target[-1])
+        for path in FILES
+        for target in imported(path)
+        if target[:1] == ("rules",) and target[-1].startswith("_")
+        if parts_of(path)[:1] != ["rules"]
     }
-    if parts_of(path)[:1] != ["rules"]:
-        assert private <= ({("rules", "_region")} if path.stem == "trees" else set())
 
 
 @pytest.mark.parametrize("name", MODEL)
@@ -169,9 +182,9 @@ def test_the_table_has_no_cycle() -> None:
         done |= ready
 
 
-@each_file
-def test_no_module_outgrows_a_reader(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 1500
+def test_no_module_outgrows_a_reader() -> None:
+    lines = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in FILES}
+    assert [path for path, count in lines.items() if count > 1500] == []
 
 
 # what is loaded

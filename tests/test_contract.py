@@ -335,6 +335,45 @@ def test_what_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     assert report.judgements["coverage"].setting == Setting(1, 1)
 
 
+class Busy(Sharded):
+    def __iter__(self) -> Iterator[int]:
+        while True:
+            pass
+
+
+def test_what_is_always_stuck_is_soon_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sampler_lint.harness.ranks.STUCK", 0.05)
+    tried: list[Setting] = []
+    report = examine(Busy, promises=["coverage"], progress=tried.append, time_limit=1e9)
+    assert "does not end" in report.judgements["coverage"].reason
+    assert tried == [Setting(4097, 2), Setting(0, 1), Setting(1, 1)]
+    assert report.notes == [
+        "it was stuck on 2 sizes and on the largest: 73 inputs were not tried "
+        "(sizes 2, 3, 7, 8, 13, 65, 100, 101, 4097)"
+    ]
+
+
+def test_thousands_of_ranks_are_not_asked_when_a_few_never_end() -> None:
+    tried: list[Setting] = []
+    examine(Endless, sizes=(7,), world_sizes=(1, 2, 64), epochs=1, progress=tried.append)
+    assert {one.world_size for one in tried} == {1, 2}
+
+
+def test_importing_is_not_computing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The signal that comes when its seconds are up.
+    (tmp_path / "slow_to_import.py").write_text(
+        "import signal\nsignal.raise_signal(signal.SIGPROF)"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def factory(dataset: Any, num_replicas: int, rank: int) -> Any:
+        importlib.import_module("slow_to_import")
+        return Sharded(dataset, num_replicas, rank)
+
+    report = examine(factory, sizes=(7,), world_sizes=(1, 2), promises=["coverage"])
+    assert report.judgements["coverage"].verdict == "kept"
+
+
 def test_what_surprises_is_noted() -> None:
     class Seeds(Sharded):
         def __iter__(self) -> Iterator[int]:
@@ -463,6 +502,117 @@ def test_a_promise_that_is_not_given_cannot_be_broken(
 ) -> None:
     verdict = examine(factory, sizes=(40,), world_sizes=(1, 2)).judgements[promise]
     assert (verdict.verdict, verdict.reason) == ("n/a", reason)
+
+
+class Balanced(Sampler[int]):
+    """Repeats the samples of a rare kind; of ranks it knows nothing."""
+
+    def __init__(self, dataset: Any, seed: int = 0) -> None:
+        self.size, self.seed, self.epoch = len(dataset), seed, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        rare = [index for index in range(self.size) if index % 20 == 19]
+        order = [*range(self.size)] + [rare[i % len(rare)] for i in range(self.size) if rare]
+        random.Random(f"{self.seed} {self.epoch}").shuffle(order)
+        return iter(order)
+
+
+class PadsFar(Sharded):
+    """Pads each rank to a multiple of 16, and says so as torch's own does."""
+
+    def __init__(self, dataset: Any, num_replicas: int, rank: int, seed: int = 0) -> None:
+        super().__init__(dataset, num_replicas, rank, seed)
+        unit = 16 * num_replicas if num_replicas > 1 else 1
+        self.total_size = -(-len(dataset) // unit) * unit
+
+    def padded(self) -> list[int]:
+        order = self.order()
+        return [order[i % len(order)] for i in range(self.total_size)]
+
+    def __len__(self) -> int:
+        return self.total_size // self.num_replicas
+
+
+class Grouped(Sharded):
+    """Batches of one label each; every label is padded by itself."""
+
+    def __init__(
+        self, dataset: Any, num_replicas: int, rank: int, batch_size: int, seed: int = 0
+    ) -> None:
+        super().__init__(dataset, num_replicas, rank, seed)
+        self.batch_size, self.drop_last, self.labels = batch_size, False, dataset.labels
+
+    def groups(self) -> Iterator[list[int]]:
+        for label in sorted(set(self.labels)):
+            yield [index for index in self.order() if self.labels[index] == label]
+
+    def __iter__(self) -> Iterator[Any]:
+        size = self.batch_size
+        batches = []
+        for group in self.groups():
+            total = -(-len(group) // (size * self.num_replicas)) * size * self.num_replicas
+            order = [group[i % len(group)] for i in range(total)]
+            batches += [order[i : i + size] for i in range(0, total, size)]
+        random.Random(f"{self.seed} {self.epoch}").shuffle(batches)
+        return iter(batches[self.rank :: self.num_replicas])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+class FiltersAndPads(Grouped):
+    """What is even, in whole batches."""
+
+    def groups(self) -> Iterator[list[int]]:
+        even = [index for index in self.order() if index % 2 == 0]
+        return iter([even] if even else [])
+
+
+class DrawsTogether(Sharded):
+    """Draws with replacement, one order for all ranks."""
+
+    def order(self) -> list[int]:
+        size = len(self.dataset)  # type: ignore[arg-type]
+        generator = torch.Generator().manual_seed(self.seed * 1000 + self.epoch)
+        return torch.randint(max(1, size), (size,), generator=generator).tolist()
+
+
+class Nothing(Sharded):
+    def padded(self) -> list[int]:
+        return []
+
+    def __len__(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize(
+    ("factory", "promise", "verdict", "reason"),
+    [
+        (Balanced, "disjoint", "n/a", "draws with replacement, with one rank too"),
+        (PadsFar, "disjoint", "kept", ""),
+        (Grouped, "disjoint", "kept", ""),
+        (FiltersAndPads, "disjoint", "n/a", "leaves out 21 of 42 samples with one rank too"),
+        (Endless, "disjoint", "kept", ""),
+    ],
+)
+def test_what_is_meant_is_not_broken(factory: Any, promise: str, verdict: str, reason: str) -> None:
+    found = examine(factory, sizes=(7, 8, 42), world_sizes=(1, 2)).judgements
+    assert (found[promise].verdict, found[promise].reason) == (verdict, reason)
+    assert found["coverage"].verdict != "broken"
+
+
+def test_one_rank_is_looked_at_though_nobody_asks_for_it() -> None:
+    report = examine(DrawsTogether, sizes=(40,), world_sizes=(2,), promises=["coverage"])
+    assert report.judgements["coverage"].reason == "draws with replacement, with one rank too"
+
+
+def test_reading_nothing_is_no_choice() -> None:
+    report = examine(Nothing, **QUICK)
+    assert broken(report) == {"coverage"}
+    assert "1 of 1 samples are read by no rank" in report.judgements["coverage"].reason
 
 
 def test_a_declared_order_is_no_broken_shuffle() -> None:

@@ -134,12 +134,12 @@ FAILED_IN = {
     "json": lambda text: [
         (os.path.relpath(each["filename"]), each["location"]["row"], each["message"])
         for each in json.loads(text)
-        if each["code"] is None
+        if each["code"] == "not-checked"
     ],
     "json-lines": lambda text: [
         (os.path.relpath(each["filename"]), each["location"]["row"], each["message"])
         for each in map(json.loads, text.splitlines())
-        if each["code"] is None
+        if each["code"] == "not-checked"
     ],
     "gitlab": lambda text: [
         (each["location"]["path"], each["location"]["lines"]["begin"], each["description"])

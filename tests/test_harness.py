@@ -128,6 +128,19 @@ CASES = [
         False,
         "epochs 0, 1 and 2",
     ),
+    # One rank leaves early, the other tells enough.
+    (
+        "reshuffles",
+        """
+        s = shard()
+        l = DataLoader(data, sampler=s, batch_size=9)
+        for epoch in range(1 if rank == 0 else 3):
+            s.set_epoch(epoch)
+            read(l, 1)
+        """,
+        True,
+        "3 epochs, 3 orders (rank 1 begins with",
+    ),
     ("reshuffles", "read(DataLoader(data))", None, "no shuffling training loader"),
     ("reshuffles", "pass", None, "no evidence"),
     # A crash is no witness against the order, and no proof for it.
@@ -171,6 +184,41 @@ CASES = [
         "read(DataLoader(a, sampler=DistributedSampler(a, world, rank)))",
         True,
         "70 samples",
+    ),
+    # What draws with replacement says so, or its name does.
+    (
+        "partitions",
+        "read(DataLoader(data, sampler=RandomSampler(data, True, 101)))",
+        None,
+        "no pass over a map-style dataset",
+    ),
+    # A sampler of the user's may drop the rest under any name, torch's own may not.
+    (
+        "partitions",
+        "read(DataLoader(data, sampler=list(range(100))[rank::world], batch_size=4), 1)",
+        True,
+        "shared out 101 samples",
+    ),
+    (
+        "partitions",
+        """
+        class Mine(DistributedSampler):
+            def __iter__(self): return iter(range(self.rank, 100, self.num_replicas))
+        read(DataLoader(data, sampler=Mine(data, world, rank), batch_size=4), 1)
+        """,
+        False,
+        "1 of 101 samples were read by no rank",
+    ),
+    # Each group is padded by itself, by more than a batch together.
+    (
+        "partitions",
+        """
+        groups = [list(range(first, 101, 20)) for first in range(20)]
+        order = [i for one in groups for i in (one + one[: -len(one) % 4])]
+        read(DataLoader(data, sampler=order[rank::world], batch_size=4), 1)
+        """,
+        True,
+        "101 samples",
     ),
     ("partitions", "read(DataLoader(Subset(data, range(rank, 101, world))))", True, "101 samples"),
     (

@@ -93,6 +93,6 @@ def test_all_repos_mends_what_has_the_bug(all_repos, remotes, tmp_path):
     assert {name for name in remotes if after[name] != before[name]} == {"bad"}
     assert git("show", "main:train.py", cwd=remotes["bad"]) == FIXED
     assert git("log", "--format=%s", "main", cwd=remotes["bad"]).splitlines() == [
-        b"Mend data samplers (sampler-lint)",
+        b"Fix data samplers (sampler-lint)",
         b"begin",
     ]

@@ -42,6 +42,28 @@ def observed(tmp_path: Path, gloo_session):
     return run
 
 
+# As Lightning wraps a sampler: in a dataset of its own for the DistributedSampler that it is.
+SHARED_TWICE = """
+    class Mine(Sampler):
+        def __init__(self): self.me, self.all, self.epoch = rank, world, 0
+        def set_epoch(self, epoch): self.epoch = epoch
+        def __iter__(self):
+            g = torch.Generator().manual_seed(self.epoch)
+            return iter(torch.randperm(100, generator=g).tolist()[self.me :: self.all])
+        def __len__(self): return sum(1 for _ in self)
+    class Listed(Dataset):
+        def __init__(self, sampler): self._sampler = sampler
+        def __len__(self): return len(self._sampler)
+    class Wrapper(DistributedSampler):
+        def __init__(self, sampler): super().__init__(Listed(sampler), world, rank, shuffle=False)
+        def set_epoch(self, epoch): self.dataset._sampler.set_epoch(epoch)
+        def __iter__(self):
+            order = list(self.dataset._sampler)
+            return (order[index] for index in super(Wrapper, self).__iter__())
+    s = Wrapper(Mine())
+    read(DataLoader(TensorDataset(torch.arange(100)), sampler=s, batch_size=5), 2, s)
+"""
+
 # Each: the program, the code (None: it is right), words of the message.
 BUGS = {
     "set_epoch is never called": (
@@ -302,6 +324,19 @@ BUGS = {
         None,
         "",
     ),
+    "each group is padded by itself": (
+        """
+        class Grouped(Sampler):
+            def __iter__(self):
+                groups = [list(range(first, 101, 20)) for first in range(20)]
+                order = [i for one in groups for i in (one + one[: -len(one) % 4])]
+                return iter(order[rank::world])
+            def __len__(self): return 80
+        read(DataLoader(data, sampler=Grouped(), batch_size=4), 1)
+        """,
+        None,
+        "",
+    ),
     "two ranks share a shard as they have to": (
         """
         dist.init_process_group("gloo")
@@ -386,6 +421,30 @@ BUGS = {
         """,
         "SMP502",
         "ranks 0 and 1 share 100 % of the indices: the sampler shares out among 3, but there are",
+    ),
+    "a sampler that shares out by itself, below a wrapper that shares out": (
+        SHARED_TWICE,
+        "SMP502",
+        "50 % of the samples are read by no rank: Wrapper and Mine both share them out; keep one",
+    ),
+    "the same, read by what asks for no more than the loader's length": (
+        SHARED_TWICE.replace(
+            "read(DataLoader(TensorDataset(torch.arange(100)), sampler=s, batch_size=5), 2, s)",
+            """
+    l = DataLoader(TensorDataset(torch.arange(100)), sampler=s, batch_size=5)
+    w = torch.ones(1, requires_grad=True)
+    for epoch in range(2):
+        s.set_epoch(epoch)
+        for _, (x,) in zip(range(len(l)), l): (w * x.sum()).sum().backward()
+            """,
+        ),
+        "SMP502",
+        "50 % of the samples are read by no rank: Wrapper and Mine both share them out; keep one",
+    ),
+    "the same wrapper around a sampler that shares nothing out": (
+        SHARED_TWICE.replace("[self.me :: self.all]", ""),
+        None,
+        "",
     ),
     "torch's own order, seeded anew before every epoch": (
         """

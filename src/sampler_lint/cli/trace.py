@@ -24,7 +24,7 @@ from sampler_lint.cli._common import (
 
 if TYPE_CHECKING:
     from sampler_lint.findings import Finding
-    from sampler_lint.harness.judge import Observation
+    from sampler_lint.harness.judge import Diagnosis
     from sampler_lint.harness.runs import Run
     from sampler_lint.harness.trace import Trace
     from sampler_lint.reporters import Outcome
@@ -175,7 +175,7 @@ def _report(arguments: argparse.Namespace, traced: Trace) -> int:
 _INTERRUPTED = "it was interrupted"
 
 
-def _as_linted(observations: Sequence[Observation], run: Run) -> list[Observation]:
+def _as_linted(observations: Sequence[Diagnosis], run: Run) -> list[Diagnosis]:
     """The observations, where several codes look alike with the one that the linter finds."""
     from dataclasses import replace
 
@@ -204,7 +204,7 @@ def _as_linted(observations: Sequence[Observation], run: Run) -> list[Observatio
     return told
 
 
-def _finding(one: Observation, run: Run) -> Finding:
+def _finding(one: Diagnosis, run: Run) -> Finding:
     from sampler_lint.findings import Finding, Place, Position, Related
     from sampler_lint.harness.runs import relative
 

@@ -234,16 +234,13 @@ def _color(index: object, highest: int) -> plot.Color:
 
 def _shares(job: Sequence[Stream]) -> Iterator[Row]:
     """A row for every epoch: the samples by number, coloured by the rank that read them."""
-    for epoch in zip(*map(invariants.epochs_of, job), strict=False):
-        reads = [
-            set(invariants.samples_read(stream, one))
-            for stream, (_, one) in zip(job, epoch, strict=True)
-        ]
+    for number, epoch in invariants.observed(job).epochs():
+        reads = [set(one.indices) for one in epoch]
         cells = [
             plot.owner(tuple(rank for rank, read in enumerate(reads) if sample in read))
             for sample in range(job[0].loader.dataset_length or 0)
         ]
-        yield Row(f"{_SHARES} {epoch[0][0]}", tuple(cells))
+        yield Row(f"{_SHARES} {number}", tuple(cells))
 
 
 # -- SVG

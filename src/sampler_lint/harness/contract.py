@@ -6,6 +6,7 @@ Both run the sampler in this process, with simulated ranks (:mod:`sampler_lint.h
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import importlib.util
 import time
@@ -13,12 +14,22 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sampler_lint.harness import promises as judges
+from sampler_lint import properties
 from sampler_lint.harness.construct import builder, name_of
 from sampler_lint.harness.frameworks import FRAMEWORKS, Prepare, installed, user_loader
-from sampler_lint.harness.promises import PROMISES, Experiment, Flaw, Promise, share
-from sampler_lint.harness.ranks import Case, Journey, Setting, Simulator, Tell, plain, tell_epoch
+from sampler_lint.harness.promises import PROMISES, Experiment, Promise, world_order
+from sampler_lint.harness.ranks import (
+    Case,
+    Journey,
+    Pass,
+    Setting,
+    Simulator,
+    Tell,
+    plain,
+    tell_epoch,
+)
 from sampler_lint.harness.zygote import HarnessError, TorchMissingError
+from sampler_lint.properties import ENOUGH, Observation, Share, Violation, shares
 
 #: None, one, fewer than ranks, primes, multiples of every world size, and large enough to shuffle.
 SIZES = (0, 1, 2, 3, 7, 8, 13, 100, 101)
@@ -39,6 +50,10 @@ LARGE = 32
 
 #: Promises about orders, of which small datasets say nothing.
 _ORDERS = {"reshuffles", "seed-matters", "ranks-agree"}
+
+#: Sizes on which a sampler that is stuck on the largest may be stuck, too, before it is given up:
+#: each takes as long as :data:`ranks.STUCK`.
+MOST_STUCK = 2
 
 #: Experiments made to find a smaller counterexample.
 SHRINKS = 200
@@ -270,7 +285,7 @@ class _Seen:
     """The first flaw of a promise, in the order of size."""
 
     setting: Setting
-    flaw: Flaw
+    flaw: Violation
 
 
 class _Examination:
@@ -293,9 +308,12 @@ class _Examination:
         self._sharded = True
         self._batch = 1
         self._kept: list[Experiment] = []
+        self._lone: Experiment | None = None
         self._seen: dict[str, _Seen] = {}
         self._refusals: dict[str, list[str]] = {}
         self._left_out: list[Setting] = []
+        self._given_up: set[Setting] = set()
+        self._stuck_at_last = False
         self._count = 0
         self._slowest = 0.0
 
@@ -311,6 +329,11 @@ class _Examination:
                 # Every rank is the same to it, so one rank is the whole world.
                 setting = Setting(setting.size, 1, setting.seed, setting.batch_size)
             if setting in done or setting.size in stuck:
+                continue
+            if setting.world_size > LARGE_WORLD and self._endless():
+                continue  # more ranks of it show nothing else
+            if self._stuck_at_last and len(stuck) >= MOST_STUCK:
+                self._given_up.add(setting)
                 continue
             done.add(setting)
             if not self._affordable(setting):
@@ -335,8 +358,11 @@ class _Examination:
             setting = Setting(size, 2, one.seed, one.batch_size)
             self._progress(setting)
             ranks = self._simulator.world(setting, 1)
+            self._stuck_at_last = any(rank.stuck for rank in ranks)
             if any(rank.knows_rank for rank in ranks):
                 return True
+            if self._stuck_at_last:
+                return False
             passes = [rank.passes[0].items for rank in ranks if rank.passes]
             if len(passes) == 2:
                 return passes[0] != passes[1]
@@ -355,11 +381,12 @@ class _Examination:
         self._count += 1
         world = functools.partial(self._simulator.world, setting)
         if setting.world_size > LARGE_WORLD:
-            experiment = Experiment(setting, world(1), sharded=self._sharded)
+            experiment = Experiment.of(setting, world(1))
         else:
             ends = sorted({0, setting.world_size - 1})
             ranks = world(self._epochs)
-            experiment = Experiment(setting, ranks, sharded=self._sharded)
+            experiment = Experiment.of(setting, ranks)
+            experiment.sharded = self._sharded
             if not any(rank.refusal for rank in ranks) and not experiment.stuck:
                 experiment.apart = world(self._epochs, apart=True)
                 experiment.again = world(self._epochs, ranks=ends)
@@ -391,11 +418,10 @@ class _Examination:
 
     def _judge(self) -> None:
         """Note the first flaw of each promise."""
-        passes = [one for rank in self._journeys() for one in rank.passes]
-        self._batch = max((one.largest for one in passes), default=1)
+        self._batch = max((one.largest for one in self._passes()), default=1)
         large = min(LARGE, max((one.setting.size for one in self._kept), default=0))
         for experiment in self._kept:
-            experiment.batch = self._batch
+            experiment.batch = max(experiment.batch, self._batch)
             for promise in self._promises:
                 if promise.by_order and experiment.setting.size < large:
                     continue
@@ -412,7 +438,7 @@ class _Examination:
             if reason is not None:
                 judgements[promise.name] = Judgement(promise.name, "n/a", reason)
             elif seen is None and promise.name in _ORDERS and not self._reads_enough():
-                reason = f"no dataset of {judges.ENOUGH} samples or more was read"
+                reason = f"no dataset of {ENOUGH} samples or more was read"
                 judgements[promise.name] = Judgement(promise.name, "unknown", reason)
             elif seen is None:
                 judgements[promise.name] = Judgement(promise.name, "kept")
@@ -459,7 +485,7 @@ class _Examination:
                 declared = next((one.attributes for one in self._journeys()), {})
                 for rank in ranks:
                     rank.attributes = {k: v for k, v in declared.items() if k == "drop_last"}
-                experiment = Experiment(setting, ranks, batch=max(self._batch, batch_size))
+                experiment = Experiment.of(setting, ranks, max(self._batch, batch_size))
                 flaw = self._spoiled(experiment)
                 if flaw:
                     where = f"n={size}, world size 2: {what}: "
@@ -467,29 +493,29 @@ class _Examination:
                 read = True
         return Judgement(name, "kept" if read else "unknown")
 
-    def _spoiled(self, experiment: Experiment) -> Flaw | None:
+    def _spoiled(self, experiment: Experiment) -> Violation | None:
         """What is wrong with the shards of a framework's loaders."""
         for rank in experiment.ranks:
             if error := rank.passes[0].error:
-                return Flaw(f"rank {rank.rank} {error}")
-        steps = PROMISES["equal-steps"].judge(experiment)
+                return Violation(f"rank {rank.rank} {error}")
+        steps = properties.equal_steps(experiment)
         if steps or self._chooses():
             return steps
-        if flaw := PROMISES["coverage"].judge(experiment):
+        if flaw := properties.coverage(experiment):
             setting = experiment.setting
-            alone = Experiment(setting, self._simulator.world(setting, 1), batch=self._batch)
+            alone = Experiment.of(setting, self._simulator.world(setting, 1), self._batch)
             unread, without = _unread(experiment), _unread(alone)
             # What a sampler that knows no rank leaves out is no framework's doing; then nothing
             # says how many samples are padding, either.
             own = not any(rank.knows_rank for rank in alone.ranks)
             same = unread is not None and without is not None and unread <= without
             return None if own and same else flaw
-        return PROMISES["disjoint"].judge(experiment)
+        return properties.disjoint(experiment)
 
     def _shrunk(self, promise: Promise, seen: _Seen) -> _Seen:
         """The same flaw on the smallest input that has it."""
         tried = {one.setting for one in self._kept}
-        smallest = judges.ENOUGH if promise.by_order else 0
+        smallest = ENOUGH if promise.by_order else 0
         found, count = seen.setting, 0
         for size in range(smallest, found.size):
             for world_size in range(1, min(found.world_size, LARGE_WORLD) + 1):
@@ -502,7 +528,7 @@ class _Examination:
                 if count > SHRINKS or time.monotonic() > self._deadline:
                     return seen
                 experiment = self._experiment(setting)
-                experiment.batch = self._batch
+                experiment.batch = max(experiment.batch, self._batch)
                 flaw = None if experiment.refused else promise.judge(experiment)
                 if flaw:
                     return _Seen(setting, flaw)
@@ -538,56 +564,71 @@ class _Examination:
     def _journeys(self) -> list[Journey]:
         return [rank for one in self._kept for rank in one.ranks if not rank.refusal]
 
+    def _passes(self) -> list[Pass]:
+        return [one for rank in self._journeys() for one in rank.passes]
+
     def _has_length(self) -> bool:
-        passes = [one for rank in self._journeys() for one in rank.passes]
-        return any(one.claimed is not None or one.length_error for one in passes)
+        return any(one.claimed is not None or one.length_error for one in self._passes())
 
     def _chooses(self) -> str:
         """How a sampler takes some samples and leaves others, on purpose; empty when not.
 
-        With one rank nobody can take a sample away. What leaves out or repeats samples there, in
-        every epoch and by a whole batch or more, does it by design.
+        With one rank nobody can take a sample away. What repeats more there than padding could,
+        or leaves out samples of every dataset, in every epoch and by a whole batch or more, does
+        it by design; what reads nothing at all does not.
         """
         if any(rank.attributes.get("replacement") is True for rank in self._journeys()):
             return "draws with replacement"
-        shares = [
-            (judges.share(one, passes, one.ranks), one.setting.size)
-            for one in self._kept
-            if one.setting.world_size == 1 and one.setting.size >= judges.ENOUGH
-            for _, passes in one.epochs()
-            if not one.endless
-        ]
-        if not shares or any(s.strange or not self._off(s) for s, _ in shares):
+        seen = self._shares_of_one()
+        largest = max((size for size, _ in seen), default=0)
+        last = [found for size, found in seen if size == largest]
+        if not last or any(found.strange or not found.total for found in last):
             return ""
-        largest, size = max(shares, key=lambda pair: pair[1])
-        off = len(largest.missing) + largest.repeats
-        if off < (largest.round if largest.round > 1 else size // 20):
-            return ""
-        if any(s.repeats > s.padding for s, _ in shares):
+        if all(found.repeats > found.room for found in last):
             return "draws with replacement, with one rank too"
-        return f"leaves out {len(largest.missing)} of {size} samples with one rank too"
+        found = last[0]
+        off = len(found.missing) + found.repeats
+        if off < (found.round if found.round > 1 else largest // 20):
+            return ""
+        if not all(one.loses or one.overlaps for _, one in seen):
+            return ""
+        return f"leaves out {len(found.missing)} of {largest} samples with one rank too"
 
-    @staticmethod
-    def _off(seen: judges.Share) -> bool:
-        return len(seen.missing) > seen.dropped or seen.repeats > seen.padding
+    def _shares_of_one(self) -> list[tuple[int, Share]]:
+        """The sizes of datasets, and how one rank alone reads them."""
+        large = [one for one in self._kept if one.setting.size >= ENOUGH]
+        alone = [one for one in large if one.setting.world_size == 1]
+        if large and not alone:  # nobody asked for one rank
+            if self._lone is None:
+                most = max(one.setting for one in large)
+                setting = dataclasses.replace(most, world_size=1)
+                ranks = self._simulator.world(setting, self._epochs)
+                self._lone = Experiment.of(setting, ranks, self._batch)
+            alone = [self._lone]
+        return [(one.setting.size, found) for one in alone for _, _, found in shares(one)]
 
     def _endless(self) -> bool:
         some = [one for one in self._kept if one.setting.size] or self._kept
         return any(one.endless for one in some)
 
     def _reads_enough(self) -> bool:
-        return any(one.setting.size >= judges.ENOUGH and one.epochs() for one in self._kept)
+        return any(one.setting.size >= ENOUGH and one.epochs() for one in self._kept)
 
     def _follows(self) -> bool:
-        return any(judges.follows_generators(one) for one in self._kept)
+        return any(properties.follows_generators(one) for one in self._kept)
 
     def _shuffles(self) -> bool:
         """Whether the order is meant to be random: it says so, or its order changes."""
         journeys = self._journeys()
-        large = [one for one in self._kept if one.setting.size >= judges.ENOUGH]
+        large = [one for one in self._kept if one.setting.size >= ENOUGH]
+        orders = [world_order(one) for one in large]
         changes = (
-            any(judges.same_order(one) == () for one in large)
-            or any(judges.same_for_seeds(one) is False for one in large)
+            any(_all_differ(one) for one in orders)
+            or any(
+                not properties.same_order(*pair)
+                for one in orders
+                for pair in properties.compared(one.ranks, one.other_seed)
+            )
             or self._follows()
         )
         if changes or any("shuffle" in rank.asked for rank in journeys):
@@ -640,6 +681,12 @@ class _Examination:
                 f"it calls {', '.join(sorted(unheard))}, which simulated ranks cannot answer; "
                 "see gloo_world"
             )
+        if self._given_up:
+            sizes = sorted({one.size for one in self._given_up})
+            notes.append(
+                f"it was stuck on {MOST_STUCK} sizes and on the largest: {len(self._given_up)} "
+                f"inputs were not tried (sizes {', '.join(map(str, sizes))})"
+            )
         if self._left_out:
             worlds = sorted({one.world_size for one in self._left_out})
             notes.append(
@@ -651,9 +698,13 @@ class _Examination:
 
 def _unread(experiment: Experiment) -> int | None:
     """How many samples no rank reads in the first epoch, if all of them come to its end."""
-    for _, passes in experiment.epochs()[:1]:
-        return len(share(experiment, passes, experiment.ranks).missing)
-    return None
+    return next((len(found.missing) for _, _, found in shares(experiment)), None)
+
+
+def _all_differ(world: Observation) -> bool:
+    """Whether every epoch of a world has an order of its own."""
+    alike, judged = properties.repeated(world.ranks[0])
+    return judged > 1 and not alike
 
 
 def _prepared(

@@ -6,13 +6,15 @@ Nothing recorded proves nothing: without evidence no invariant holds, and none i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from sampler_lint.harness.runs import Index, Pass, Run, Stream
+from sampler_lint import properties
+from sampler_lint.harness.runs import Pass, Run, Stream
+from sampler_lint.properties import Index, Observation, Rank, Reading, share, shares
 
-#: Fewer samples than this come out in the same order too often by chance.
-ENOUGH = 5
+#: Whether something was seen to hold, and what says so.
+Told = tuple[bool, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,26 +68,42 @@ def get(name: str) -> Invariant:
 # -- verdicts
 
 
-def _broken(evidence: Iterable[str]) -> Verdict:
-    return Verdict(False, "; ".join(evidence))
-
-
 def _unseen(reason: str) -> Verdict:
     return Verdict(False, f"no evidence: {reason}", conclusive=False)
 
 
-def _judged(
-    runs: Sequence[Run], broken: Sequence[str], kept: Sequence[str], nothing: str
-) -> Verdict:
+def _verdict(runs: Sequence[Run], told: Iterable[Told], nothing: str) -> Verdict:
     """Broken if anything was seen to break; kept only by programs that ran to their end."""
-    if broken:
-        return _broken(broken)
+    evidence: dict[bool, list[str]] = {True: [], False: []}
+    for holds, text in told:
+        evidence[holds].append(text)
+    if evidence[False]:
+        return Verdict(False, "; ".join(evidence[False]))
     for run in runs:
         if not run.finished:
             return _unseen(run.trouble)
-    if not kept or not all(run.recorded for run in runs):
+    if not evidence[True] or not all(run.recorded for run in runs):
         return _unseen(nothing)
-    return Verdict(True, "; ".join(kept))
+    return Verdict(True, "; ".join(evidence[True]))
+
+
+def _each(
+    jobs: Callable[[Run], list[list[Stream]]],
+    judge: Callable[[list[Stream]], Iterator[Told]],
+    nothing: str,
+) -> Callable[[Sequence[Run]], Verdict]:
+    """The judge of a run that judges each of its ``jobs``."""
+
+    def judged(runs: Sequence[Run]) -> Verdict:
+        (run,) = runs
+        told = (
+            (holds, f"{run.place(job[0].loader)}: {text}")
+            for job in jobs(run)
+            for holds, text in judge(job)
+        )
+        return _verdict(runs, told, nothing)
+
+    return judged
 
 
 # -- which loader, which passes
@@ -130,14 +148,6 @@ def epochs_of(stream: Stream) -> list[tuple[int, Pass]]:
     return list(enumerate(one for one in learning if one.count * 2 > far))
 
 
-def _same_order(one: Pass, other: Pass) -> bool:
-    if one.exhausted and other.exhausted:
-        return (one.count, one.order) == (other.count, other.order)
-    first, second = one.indices, other.indices
-    shared = min(len(first), len(second))
-    return shared >= ENOUGH and first[:shared] == second[:shared]
-
-
 def listed(numbers: Sequence[int]) -> str:
     """The numbers as a sentence has them: ``0, 1 and 2``."""
     texts = [str(number) for number in numbers]
@@ -149,90 +159,135 @@ def some(indices: Sequence[Index]) -> str:
     return ", ".join(map(str, indices[:3]))
 
 
+# -- what the properties judge
+
+
+def observed(job: Sequence[Stream]) -> Observation:
+    """The epochs of a job, as the properties judge them."""
+    loader = job[0].loader
+    # A sampler of the user's may have another name for it.
+    unknown = any(
+        not one["module"].startswith("torch.") and "drop_last" not in one["values"]
+        for one in loader.samplers
+    )
+    return Observation(
+        [
+            Rank(number, passes=[_reading(stream, *epoch) for epoch in epochs_of(stream)])
+            for number, stream in enumerate(job)
+        ],
+        expected=expected_samples(job),
+        groups=None,
+        drop_last=bool(loader.drop_last) or (None if unknown else False),
+    )
+
+
+def _reading(stream: Stream, number: int, one: Pass) -> Reading:
+    """An epoch of a rank; its samples are numbered as in the dataset below any ``Subset``."""
+    subset = stream.loader.subset
+    batches = one.batches
+    if subset is not None:
+        batches = [[subset[i] if isinstance(i, int) else i for i in batch] for batch in batches]
+    return Reading(
+        batches,
+        number,
+        taken=one.drawn,
+        count_of=one.count,
+        checksum=one.checksum,
+        stride=one.stride,
+        complete=one.complete,
+        # A framework that knows the loader's length does not ask for more.
+        ended=one.exhausted or one.yielded == one.drawn == one.length,
+    )
+
+
+def steps_taken(job: Sequence[Stream], *, finished: bool = False) -> Observation:
+    """The steps of the training passes of a job, the unfinished ones too.
+
+    ``finished``: the program is, and no rank will take more.
+    """
+    ranks = []
+    for number, stream in enumerate(job):
+        learning = [*filter(_learned, stream.passes)] or stream.passes
+        readings = [
+            Reading(
+                [],
+                epoch,
+                taken=one.yielded,
+                ended=finished
+                or one.ended
+                or (one.exhausted and one.yielded == one.drawn)
+                or one.yielded == one.length,
+            )
+            for epoch, one in enumerate(learning)
+        ]
+        ranks.append(Rank(number, passes=readings))
+    return Observation(ranks)
+
+
 # -- reshuffles, seed-matters
 
 
 def repeated_orders(
     job: Sequence[Stream],
-) -> tuple[dict[tuple[int, ...], list[int]], int]:
+) -> tuple[dict[tuple[int, ...], list[int]], dict[int, int]]:
     """The epochs that handed out one order, with the ranks where they did.
 
     For each rank the largest such group counts. The second value is the number of epochs
-    that could be compared.
+    that could be compared, for each rank.
     """
     repeats: dict[tuple[int, ...], list[int]] = {}
-    judged = 0
-    for rank, stream in enumerate(job):
-        epochs = [(number, one) for number, one in epochs_of(stream) if one.count >= ENOUGH]
-        judged = max(judged, len(epochs))
-        groups: list[list[tuple[int, Pass]]] = []
-        for number, one in epochs:
-            for group in groups:
-                if _same_order(group[0][1], one):
-                    group.append((number, one))
-                    break
-            else:
-                groups.append([(number, one)])
-        repeated = max(groups, key=len, default=[])
-        if len(repeated) > 1:
-            repeats.setdefault(tuple(number for number, _ in repeated), []).append(rank)
+    judged = {}
+    for rank in observed(job).ranks:
+        alike, judged[rank.rank] = properties.repeated(rank)
+        if alike:
+            repeats.setdefault(tuple(alike), []).append(rank.rank)
     return repeats, judged
 
 
-def _reshuffles(runs: Sequence[Run]) -> Verdict:
-    (run,) = runs
-    broken, kept = [], []
-    for job in shuffling_jobs(run):
-        place = run.place(job[0].loader)
-        repeats, judged = repeated_orders(job)
-        for numbers, ranks in repeats.items():
-            where = "every rank" if len(ranks) == len(job) else f"rank {listed(ranks)}"
-            first = epochs_of(job[ranks[0]])[numbers[0]][1].begins
-            broken.append(
-                f"{place}: epochs {listed(numbers)} handed out one order on {where} "
-                f"(rank {ranks[0]} begins with {some(first)})"
-            )
-        if not repeats and judged > 1:
-            starts = [some(one.begins) for _, one in epochs_of(job[0])[:2]]
-            kept.append(
-                f"{place}: {judged} epochs, {judged} orders "
-                f"(rank 0 begins with {starts[0]}, then with {starts[1]})"
-            )
-    return _judged(runs, broken, kept, "no shuffling training loader was read for two epochs")
+def _reshuffles(job: list[Stream]) -> Iterator[Told]:
+    repeats, judged = repeated_orders(job)
+    for epochs, ranks in repeats.items():
+        where = "every rank" if len(ranks) == len(job) else f"rank {listed(ranks)}"
+        first = epochs_of(job[ranks[0]])[epochs[0]][1].begins
+        yield (
+            False,
+            f"epochs {listed(epochs)} handed out one order on {where} "
+            f"(rank {ranks[0]} begins with {some(first)})",
+        )
+    rank = max(judged, key=lambda one: judged[one])  # another may have left early
+    if not repeats and judged[rank] > 1:
+        starts = [some(one.begins) for _, one in epochs_of(job[rank])[:2]]
+        yield (
+            True,
+            f"{judged[rank]} epochs, {judged[rank]} orders "
+            f"(rank {rank} begins with {starts[0]}, then with {starts[1]})",
+        )
 
 
 def _seed_matters(runs: Sequence[Run]) -> Verdict:
-    first, again, other = runs
-    broken, kept, random = [], [], []
-    names = [" ".join(run.args[-2:]) for run in (first, other)]
-    jobs = zip(shuffling_jobs(first), shuffling_jobs(again), shuffling_jobs(other), strict=False)
-    for job, job_again, job_other in jobs:
-        place = first.place(job[0].loader)
-        triples = [
-            (one, same, another)
-            for left, middle, right in zip(job, job_again, job_other, strict=True)
-            for (_, one), (_, same), (_, another) in zip(
-                epochs_of(left), epochs_of(middle), epochs_of(right), strict=False
-            )
-            if one.count >= ENOUGH
-        ]
-        if not triples:
+    told: list[Told] = []
+    random = []
+    first, other = (" ".join(run.args[-2:]) for run in (runs[0], runs[2]))
+    for jobs in zip(*map(shuffling_jobs, runs), strict=False):
+        place = runs[0].place(jobs[0][0].loader)
+        seen, same, another = map(observed, jobs)
+        seen.other_seed = another.ranks
+        pairs = [*properties.compared(seen.ranks, another.ranks)]
+        if not pairs:
             continue
-        begins = some(triples[0][0].begins)
-        if any(_same_order(one, another) for one, _, another in triples):
-            broken.append(
-                f"{place}: {names[0]} and {names[1]} gave the same order (begins with {begins})"
-            )
-        elif not all(_same_order(one, same) for one, same, _ in triples):
-            random.append(f"{place}: two runs with {names[0]} gave different orders")
+        again = properties.compared(seen.ranks, same.ranks)
+        begins = [some(one.indices) for one in pairs[0]]
+        if properties.seed_matters(seen):
+            gave = f"{first} and {other} gave the same order (begins with {begins[0]})"
+            told.append((False, f"{place}: {gave}"))
+        elif any(not properties.same_order(*pair) for pair in again):
+            random.append(f"{place}: two runs with {first} gave different orders")
         else:
-            kept.append(
-                f"{place}: {names[0]} begins with {begins}, {names[1]} with "
-                f"{some(triples[0][2].begins)}"
-            )
-    if random and not broken:
+            gave = f"{first} begins with {begins[0]}, {other} with {begins[1]}"
+            told.append((True, f"{place}: {gave}"))
+    if random and all(holds for holds, _ in told):
         return _unseen("; ".join(random))
-    return _judged(runs, broken, kept, "no shuffling training loader was read")
+    return _verdict(runs, told, "no shuffling training loader was read")
 
 
 # -- partitions, coverage
@@ -243,7 +298,12 @@ def expected_samples(job: Sequence[Stream]) -> set[Index] | None:
     expected: set[Index] = set()
     for stream in job:
         loader = stream.loader
-        if any("Weighted" in one["cls"] or "Subset" in one["cls"] for one in loader.samplers):
+        if any(
+            "Weighted" in one["cls"]
+            or "Subset" in one["cls"]
+            or one["values"].get("replacement") is True
+            for one in loader.samplers
+        ):
             return None  # they choose among the samples on purpose
         if loader.subset is not None:
             expected.update(loader.subset)
@@ -254,145 +314,51 @@ def expected_samples(job: Sequence[Stream]) -> set[Index] | None:
     return expected
 
 
-def samples_read(stream: Stream, one: Pass) -> list[Index]:
-    """The samples a pass read, numbered as in the dataset below any ``Subset``."""
-    subset = stream.loader.subset
-    if subset is None:
-        return one.indices
-    return [subset[index] if isinstance(index, int) else index for index in one.indices]
+def _partitions(job: list[Stream]) -> Iterator[Told]:
+    seen = observed(job)
+    judged = [found for _, _, found in shares(seen)]
+    if flaw := properties.partitions(seen):
+        yield False, f"epoch {flaw.epoch}: {flaw.text}"
+    elif judged:
+        ranks, size = len(job), judged[0].expected
+        yield True, f"in {len(judged)} epochs the {ranks} ranks shared out {size} samples"
 
 
-def comparable(passes: Sequence[Pass]) -> bool:
-    """Whether the passes came to their end and the same samples were kept of them all."""
-    return len({one.stride for one in passes}) == 1 and all(
-        one.exhausted and one.complete for one in passes
-    )
+def _coverage(job: list[Stream]) -> Iterator[Told]:
+    seen = observed(job)
+    seen.drop_last = bool(seen.drop_last)  # one sample counts, unless it is said to be dropped
+    rounds = _rounds(seen)
+    if not seen.expected or not rounds:
+        return
+    counts = [len(one) // len(job) for one in rounds]
+    # The last round may have been cut short by the program's end.
+    whole = rounds[:-1] if len(rounds) > 1 and counts[-1] < counts[0] else rounds
+    for number, (readings, count) in enumerate(zip(whole, counts, strict=False)):
+        found = share(seen, readings)
+        if found is not None and found.loses:
+            what = "the epoch hands" if count == 1 else f"its {count} sub-epochs hand"
+            read = f"{found.expected - len(found.missing)} of {found.expected} samples"
+            yield False, f"epoch {number}: {what} out {read} (never {some(found.missing)})"
+            return
+    what = "every epoch hands" if counts[0] == 1 else f"{counts[0]} sub-epochs together hand"
+    yield True, f"{what} out all {len(seen.expected)} samples"
 
 
-def kept_of(samples: set[Index], stride: int) -> set[Index]:
-    """Those of the samples that the recorder kept."""
-    if stride == 1:
-        return samples
-    return {one for one in samples if isinstance(one, int) and one % stride == 0}
-
-
-def one_round(passes: Sequence[Pass]) -> int:
-    """The most samples that padding or dropping may add to or take from these passes at once."""
-    return sum(
-        max((len(batch) for batch in one.batches), default=0)
-        if one.stride == 1
-        else one.count // (max(1, one.drawn) * one.stride) + 1
-        for one in passes
-    )
-
-
-def _partitions(runs: Sequence[Run]) -> Verdict:
-    (run,) = runs
-    broken, kept = [], []
-    for job in training_jobs(run):
-        expected = expected_samples(job)
-        if expected is None:
-            continue
-        place = run.place(job[0].loader)
-        judged = 0
-        for epoch in zip(*map(epochs_of, job), strict=False):
-            passes = [one for _, one in epoch]
-            number = epoch[0][0]
-            if not comparable(passes):
-                continue
-            judged += 1
-            reads = [samples_read(stream, one) for stream, one in zip(job, passes, strict=True)]
-            sampled = kept_of(expected, passes[0].stride)
-            flaw = partition_flaw(reads, sampled, one_round(passes), bool(job[0].loader.drop_last))
-            if flaw:
-                broken.append(f"{place}: epoch {number}: {flaw}")
-                break
-        else:
-            if judged:
-                kept.append(
-                    f"{place}: in {judged} epochs the {len(job)} ranks shared out "
-                    f"{len(expected)} samples"
-                )
-    return _judged(runs, broken, kept, "no pass over a map-style dataset came to its end")
-
-
-def partition_flaw(
-    reads: Sequence[Sequence[Index]], expected: set[Index], slack: int, drop_last: bool
-) -> str | None:
-    """What is wrong with the way the ranks share the samples, if anything.
-
-    An honest partition reads as many different samples as it can: all of them when it pads,
-    no sample twice when it drops. ``slack`` is one batch of every rank. With ``drop_last`` a
-    sampler that pads below a batch sampler that drops may lose one sample a rank to a duplicate.
-    """
-    total = sum(map(len, reads))
-    distinct = len(set().union(*map(set, reads)))
-    missing = len(expected) - len(set().union(*map(set, reads)) & expected)
-    best = min(total, len(expected))
-    lost = len(reads) - 1 if drop_last else 0
-    short = len(expected) - total
-    if distinct >= best - lost and -slack < short and short < (slack if drop_last else len(reads)):
-        return None
-    shared = sorted(set(reads[0]).intersection(*map(set, reads[1:])), key=str) if reads[1:] else []
-    parts = []
-    if shared:
-        who = f"all {len(reads)} ranks" if len(reads) > 2 else "both ranks"
-        parts.append(f"{len(shared)} samples were read by {who} (such as {some(shared)})")
-    if missing:
-        parts.append(f"{missing} of {len(expected)} samples were read by no rank")
-    return " and ".join(parts) or f"{total} samples were read of {len(expected)}"
-
-
-def _coverage(runs: Sequence[Run]) -> Verdict:
-    (run,) = runs
-    broken, kept = [], []
-    for job in run.streams():
-        expected = expected_samples(job)
-        if expected is None or not expected:
-            continue
-        expected = kept_of(expected, max(one.stride for one in job[0].passes))
-        place = run.place(job[0].loader)
-        rounds = _rounds(job)
-        # The last round may have been cut short by the program's end.
-        cut = len(rounds) > 1 and rounds[-1][1] < rounds[0][1]
-        whole = rounds[:-1] if cut else rounds
-        for number, (seen, count, slack) in enumerate(whole):
-            missing = expected - seen
-            allowed = count * (slack - 1) if job[0].loader.drop_last else 0
-            if len(missing) > allowed:
-                what = "the epoch hands" if count == 1 else f"its {count} sub-epochs hand"
-                few = some(sorted(missing, key=str))
-                broken.append(
-                    f"{place}: epoch {number}: {what} out {len(expected) - len(missing)} of "
-                    f"{len(expected)} samples (never {few})"
-                )
-                break
-        else:
-            if whole:
-                count = whole[0][1]
-                what = "every epoch hands" if count == 1 else f"{count} sub-epochs together hand"
-                kept.append(f"{place}: {what} out all {len(expected)} samples")
-    return _judged(runs, broken, kept, "no pass over a map-style dataset came to its end")
-
-
-def _rounds(job: Sequence[Stream]) -> list[tuple[set[Index], int, int]]:
-    """Consecutive passes that together are one epoch: samples seen, passes, one batch of each.
+def _rounds(seen: Observation) -> list[list[Reading]]:
+    """Consecutive passes of all ranks that together are one epoch.
 
     Sub-epochs of one epoch bring new samples; a pass that mostly repeats begins the next epoch.
     """
-    rounds: list[tuple[set[Index], int, int]] = []
-    for epoch in zip(*map(epochs_of, job), strict=False):
-        passes = [one for _, one in epoch]
-        if not comparable(passes):
-            continue
-        reads = [samples_read(stream, one) for stream, one in zip(job, passes, strict=True)]
-        fresh: set[Index] = set().union(*map(set, reads))
-        slack = one_round(passes)
-        if rounds and len(fresh & rounds[-1][0]) * 2 <= len(fresh):
-            seen, count, most = rounds[-1]
-            rounds[-1] = (seen | fresh, count + 1, max(most, slack))
+    rounds: list[list[Reading]] = []
+    known: set[Index] = set()
+    for _, passes, _ in shares(seen):
+        fresh = {index for one in passes for index in one.indices}
+        if rounds and len(fresh & known) * 2 <= len(fresh):
+            rounds[-1] += passes
+            known |= fresh
         else:
-            rounds.append((fresh, 1, slack))
+            rounds.append([*passes])
+            known = fresh
     return rounds
 
 
@@ -401,53 +367,42 @@ def _rounds(job: Sequence[Stream]) -> list[tuple[set[Index], int, int]]:
 
 def _equal_steps(runs: Sequence[Run]) -> Verdict:
     (run,) = runs
-    broken, kept = [], []
+    told: list[Told] = []
     for job in training_jobs(run):
         place = run.place(job[0].loader)
-        steps = [[one.yielded for one in stream.passes] for stream in job]
-        # A rank that hangs is behind in its last pass because it hangs, not because of its data.
-        for number, taken in enumerate(zip(*steps, strict=False)):
-            ended = all(stream.passes[number].exhausted for stream in job)
-            if len(set(taken)) > 1 and (run.finished or ended):
-                counts = ", ".join(f"rank {rank} took {one}" for rank, one in enumerate(taken))
-                broken.append(f"{place}: epoch {number}: {counts} steps")
-                break
+        seen = steps_taken(job, finished=run.finished)
+        steps = [[one.steps for one in rank.passes] for rank in seen.ranks]
+        if flaw := properties.equal_steps(seen):
+            told.append((False, f"{place}: epoch {flaw.epoch}: {took(flaw.numbers)} steps"))
+        elif len(set(map(len, steps))) > 1 and run.finished:
+            counts = ", ".join(f"rank {rank} {len(one)}" for rank, one in enumerate(steps))
+            told.append((False, f"{place}: passes made: {counts}"))
         else:
-            if len(set(map(len, steps))) > 1 and run.finished:
-                counts = ", ".join(f"rank {rank} {len(one)}" for rank, one in enumerate(steps))
-                broken.append(f"{place}: passes made: {counts}")
-            else:
-                kept.append(
-                    f"{place}: {len(steps[0])} epochs, {listed(sorted(set(steps[0])))} steps "
-                    f"on every rank"
-                )
-    outcomes = {rank.outcome for rank in run.ranks}
+            same = f"{len(steps[0])} epochs, {listed(sorted(set(steps[0])))} steps on every rank"
+            told.append((True, f"{place}: {same}"))
+    hung = any(rank.outcome == "hung" for rank in run.ranks)
+    broken = not all(holds for holds, _ in told)
     # A rank that ends well while another is still waiting for it took fewer steps.
-    if not run.finished and (broken or "hung" in outcomes or (run.lost_peer and run.recorded)):
-        broken.append(run.trouble)
-    return _judged(runs, broken, kept, "no loader was read")
+    if not run.finished and (broken or hung or (run.lost_peer and run.recorded)):
+        told.append((False, run.trouble))
+    return _verdict(runs, told, "no loader was read")
 
 
-def _length_is_true(runs: Sequence[Run]) -> Verdict:
-    (run,) = runs
-    broken, kept = [], []
-    for job in run.streams():
-        place = run.place(job[0].loader)
-        judged = 0
-        for rank, stream in enumerate(job):
-            flaw = None
-            for number, one in enumerate(stream.passes):
-                flaw = length_flaw(stream, one)
-                if flaw:
-                    broken.append(f"{place}: pass {number} on rank {rank}: {flaw}")
-                    break
-                judged += one.length is not None and one.exhausted
-            if flaw:
-                break
-        else:
-            if judged:
-                kept.append(f"{place}: len() was true in all of {judged} passes")
-    return _judged(runs, broken, kept, "no loader with a length was read to its end")
+def took(steps: Sequence[int]) -> str:
+    """How many steps each rank took, in words."""
+    return ", ".join(f"rank {rank} took {count}" for rank, count in enumerate(steps))
+
+
+def _length_is_true(job: list[Stream]) -> Iterator[Told]:
+    judged = 0
+    for rank, stream in enumerate(job):
+        for number, one in enumerate(stream.passes):
+            if flaw := length_flaw(stream, one):
+                yield False, f"pass {number} on rank {rank}: {flaw}"
+                return
+            judged += one.length is not None and one.exhausted
+    if judged:
+        yield True, f"len() was true in all of {judged} passes"
 
 
 def length_flaw(stream: Stream, one: Pass) -> str | None:
@@ -455,38 +410,52 @@ def length_flaw(stream: Stream, one: Pass) -> str | None:
     loader = stream.loader
     if one.length_error is not None:
         return f"len() raised {one.length_error}"
-    if one.length is not None and (
-        one.drawn > one.length or (one.exhausted and one.drawn < one.length)
-    ):
+    batches = Reading([], taken=one.drawn, ended=one.exhausted, claimed=one.length)
+    if properties.miscounts(batches):
         return f"len() is {one.length}, but {one.drawn} batches were handed out"
-    claimed = one.sampler_length
-    if claimed is None or not one.exhausted:
+    if one.sampler_length is None:
         return None
     # A plain BatchSampler that drops its tail hides up to a batch of the sampler's indices.
     size = loader.batch_size or loader.samplers[0]["values"].get("batch_size", 0)
-    hidden = size - 1 if loader.drop_last and size else 0
-    if not claimed - hidden <= one.count <= claimed:
+    indices = Reading(
+        [],
+        taken=one.count,
+        ended=one.exhausted,
+        claimed=one.sampler_length,
+        hidden=size - 1 if loader.drop_last and size else 0,
+    )
+    if properties.miscounts(indices):
         name = loader.samplers[1]["cls"] if len(loader.samplers) > 1 else "the sampler"
-        return f"len() of {name} is {claimed}, but {one.count} indices were handed out"
+        return f"len() of {name} is {one.sampler_length}, but {one.count} indices were handed out"
     return None
 
 
 def _runs(runs: Sequence[Run]) -> Verdict:
     (run,) = runs
     if not run.finished:
-        return _broken([run.trouble])
+        return Verdict(False, run.trouble)
     batches = [
         sum(one.yielded for loader in rank.log.loaders for one in loader.passes)
         for rank in run.ranks
     ]
-    kept = [f"all {len(batches)} ranks finished, after {listed(sorted(set(batches)))} batches"]
-    return _judged(runs, [], kept, "the program finished without reading any data")
+    kept = f"all {len(batches)} ranks finished, after {listed(sorted(set(batches)))} batches"
+    return _verdict(runs, [(True, kept)], "the program finished without reading any data")
 
+
+_NO_END = "no pass over a map-style dataset came to its end"
 
 INVARIANTS: dict[str, Invariant] = {
     one.name: one
     for one in (
-        Invariant("reshuffles", "epochs of a shuffling loader differ in order", _reshuffles),
+        Invariant(
+            "reshuffles",
+            "epochs of a shuffling loader differ in order",
+            _each(
+                shuffling_jobs,
+                _reshuffles,
+                "no shuffling training loader was read for two epochs",
+            ),
+        ),
         Invariant(
             "seed-matters",
             "the order follows the seed: the same seed gives it again, another gives another",
@@ -496,11 +465,19 @@ INVARIANTS: dict[str, Invariant] = {
         Invariant(
             "partitions",
             "the ranks share no sample and together read all, up to padding and drop_last",
-            _partitions,
+            _each(training_jobs, _partitions, _NO_END),
         ),
-        Invariant("coverage", "the passes of one epoch together hand out all samples", _coverage),
+        Invariant(
+            "coverage",
+            "the passes of one epoch together hand out all samples",
+            _each(Run.streams, _coverage, _NO_END),
+        ),
         Invariant("equal-steps", "every rank takes the same number of steps", _equal_steps),
-        Invariant("length-is-true", "len() is what is handed out", _length_is_true),
+        Invariant(
+            "length-is-true",
+            "len() is what is handed out",
+            _each(Run.streams, _length_is_true, "no loader with a length was read to its end"),
+        ),
         Invariant("runs", "the program finishes on every rank", _runs),
     )
 }

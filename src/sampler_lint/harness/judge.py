@@ -13,26 +13,18 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sampler_lint.harness.invariants import (
-    comparable,
     epochs_of,
-    expected_samples,
-    kept_of,
     length_flaw,
     listed,
-    one_round,
-    partition_flaw,
+    observed,
     repeated_orders,
-    samples_read,
     some,
+    steps_taken,
+    took,
     training_jobs,
 )
 from sampler_lint.harness.runs import Loader, Log, Pass, Run, SetEpoch, Stream, is_users, relative
-
-#: With fewer batches than this, two epochs of shuffled batches may agree by chance.
-ENOUGH_BATCHES = 6
-
-#: An epoch of fewer indices on a rank says nothing about shares.
-ENOUGH_INDICES = 8
+from sampler_lint.properties import ENOUGH, Reading, Share, equal_steps, one_round, share
 
 #: Words in the names of samplers, or of their attributes, that repeat or choose samples.
 _CHOOSE = ("repeat", "repetition", "replacement", "weight", "subset", "rasampler", "balanced")
@@ -52,7 +44,7 @@ class Evidence(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class Diagnosis:
     """One bug that a run has shown."""
 
     code: str
@@ -66,7 +58,7 @@ class Observation:
     """Other codes whose bugs look the same from outside."""
 
 
-def judge(run: Run) -> list[Observation]:
+def judge(run: Run) -> list[Diagnosis]:
     """The bugs that the run has shown, by place and code."""
     jobs = [job for job in training_jobs(run) if _with_gradients(job)]
     found = [one for job in jobs for one in (*_orders(run, job), *_shares(run, job))]
@@ -136,7 +128,7 @@ def _percent(part: int, whole: int) -> str:
 # -- one order in several epochs
 
 
-def _orders(run: Run, job: Sequence[Stream]) -> Iterator[Observation]:
+def _orders(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     loader = job[0].loader
     if loader.iterable or loader.shuffling is False:
         return
@@ -154,7 +146,7 @@ def _orders(run: Run, job: Sequence[Stream]) -> Iterator[Observation]:
         calls = _calls(run, log)
         begins = Evidence(f"rank {rank} begins each of them with {some(epochs[0].begins)}")
         path, line = _spot(loader, epochs)
-        yield Observation(
+        yield Diagnosis(
             cause.code, message, path, line, (*_places(run, job), *calls, begins), cause.also
         )
 
@@ -170,7 +162,7 @@ def _meant_random(loader: Loader, epochs: Sequence[Pass]) -> bool:
         if numbers == sorted(numbers):
             return False
     inner = loader.samplers[-1]["module"].startswith("torch.") if loader.samplers else False
-    return inner or first.drawn >= ENOUGH_BATCHES or len(epochs) > 2
+    return inner or first.drawn >= ENOUGH or len(epochs) > 2
 
 
 def _asked_again(log: Log, stream: Stream, epochs: Sequence[Pass]) -> bool:
@@ -335,30 +327,30 @@ def _late(calls: Sequence[SetEpoch], epochs: Sequence[Pass]) -> bool:
 # -- shares of the ranks
 
 
-def _shares(run: Run, job: Sequence[Stream]) -> Iterator[Observation]:
+def _shares(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     loaders = [stream.loader for stream in job]
     size = run.ranks[0].log.world_size
-    expected = expected_samples(job)
-    if len(job) < 2 or len(job) != size or expected is None or not _share_out(run, loaders):
+    seen = observed(job)
+    if len(job) < 2 or len(job) != size or seen.expected is None or not _share_out(run, loaders):
         return
-    for epoch in zip(*map(epochs_of, job), strict=False):
-        number, passes = epoch[0][0], [one for _, one in epoch]
-        if min(one.count for one in passes) < ENOUGH_INDICES:
+    for number, readings in seen.epochs():
+        if min(one.count for one in readings) < ENOUGH:
             continue
-        if len({one.stride for one in passes}) > 1:
+        if len({one.stride for one in readings}) > 1:
             return
-        reads = [samples_read(stream, one) for stream, one in zip(job, passes, strict=True)]
-        if any(len(read) - len(set(read)) > one_round(passes) for read in reads):
+        around = one_round(readings)
+        if any(len(one.indices) - len(set(one.indices)) > around for one in readings):
             return  # it draws with replacement
-        flaw = _flaw(loaders, passes, reads, kept_of(expected, passes[0].stride))
-        if flaw and (learns(run) or _sharded(loaders[0])):
+        flaw = _flaw(loaders, readings, share(seen, readings))
+        if flaw and (learns(run) or _sharded(loaders)):
             code, text = flaw
+            passes = [dict(epochs_of(stream))[number] for stream in job]
             path, line = _spot(loaders[0], passes)
             evidence = [
                 Evidence(f"rank {rank} begins with {some(one.begins)}")
                 for rank, one in enumerate(passes[:4])
             ]
-            yield Observation(
+            yield Diagnosis(
                 code, f"epoch {number}: {text}", path, line, (*_places(run, job), *evidence)
             )
             return
@@ -382,17 +374,13 @@ def _share_out(run: Run, loaders: Sequence[Loader]) -> bool:
 
 
 def _flaw(
-    loaders: Sequence[Loader],
-    passes: Sequence[Pass],
-    reads: Sequence[Sequence[Any]],
-    expected: set[Any],
+    loaders: Sequence[Loader], readings: Sequence[Reading], found: Share | None
 ) -> tuple[str, str] | None:
     """The code and the sentence, when the ranks do not share the samples out."""
     size = len(loaders)
-    if comparable(passes):
-        general = partition_flaw(reads, expected, one_round(passes), bool(loaders[0].drop_last))
-        if general is None:
-            return None
+    if found is not None and not (found.loses or found.overlaps):
+        return None
+    reads = [one.indices for one in readings]
     sets = [set(read) for read in reads]
     pairs = [
         (len(sets[one] & sets[other]), one, other)
@@ -401,55 +389,55 @@ def _flaw(
     ]
     most, one, other = max(pairs, key=lambda pair: (pair[0], -pair[1], -pair[2]))
     fewest = max(1, min(len(sets[one]), len(sets[other])))
-    few = most <= one_round(passes)
-    if few and not comparable(passes):
+    few = most <= one_round(readings)
+    if few and found is None:
         return None  # as many as padding may repeat
-    if few and most * 10 <= fewest:
-        return _unread(loaders, sets, expected)
-    share = f"ranks {one} and {other} share {_percent(most, fewest)} of the indices"
+    if found is not None and few and most * 10 <= fewest:
+        return _unread(loaders, found)
+    shared = f"ranks {one} and {other} share {_percent(most, fewest)} of the indices"
     replicas = _shared_among(loaders[0])
-    if not _sharded(loaders[0]):
+    if not _sharded(loaders):
         return "SMP502", (
-            f"{share}: nothing shards this loader, so every rank reads all of the data; give it "
+            f"{shared}: nothing shards this loader, so every rank reads all of the data; give it "
             f"a DistributedSampler, or let the framework prepare it"
         )
     seeds = [_value(loader, "seed") for loader in loaders]
     if len(set(seeds)) > 1 and None not in seeds:
         told = ", ".join(f"{seed} on rank {rank}" for rank, seed in enumerate(seeds[:4]))
         return "SMP202", (
-            f"{share}: the sampler's seed is {told}, and each rank takes its shard of another "
+            f"{shared}: the sampler's seed is {told}, and each rank takes its shard of another "
             f"order; use one seed on all ranks"
         )
     ranks = [_value(loader, "rank") for loader in loaders]
     if len(set(ranks)) < size and None not in ranks:
         return "SMP502", (
-            f"{share}: the sampler's rank is {listed([int(rank) for rank in ranks])} there; pass "
+            f"{shared}: the sampler's rank is {listed([int(rank) for rank in ranks])} there; pass "
             f"each rank its own"
         )
     if replicas is not None and replicas != size:
         return "SMP502", (
-            f"{share}: the sampler shares out among {replicas}, but there are {size} ranks"
+            f"{shared}: the sampler shares out among {replicas}, but there are {size} ranks"
         )
     if most == fewest and all(a == b for a, b in zip(reads[one], reads[other], strict=False)):
-        return "SMP502", (f"{share}, in one order: the sampler does not take the rank into account")
+        return "SMP502", (
+            f"{shared}, in one order: the sampler does not take the rank into account"
+        )
     return "SMP202", (
-        f"{share}: each rank shuffles in its own way before it takes its shard; seed the shuffle "
+        f"{shared}: each rank shuffles in its own way before it takes its shard; seed the shuffle "
         f"alike on all ranks"
     )
 
 
-def _unread(
-    loaders: Sequence[Loader], sets: Sequence[set[Any]], expected: set[Any]
-) -> tuple[str, str] | None:
+def _unread(loaders: Sequence[Loader], found: Share) -> tuple[str, str] | None:
     """The ranks share nothing, and yet leave samples out.
 
-    That may be meant: limits, sub-epochs, shares cut to one length. Not when two share out.
+    That may be meant: limits, sub-epochs, shares cut to one length. Not when two share out, and
+    no more is read than what one leaves to the other.
     """
     size = len(loaders)
-    missing = len(expected) - len(set().union(*sets) & expected)
-    told = f"{_percent(missing, len(expected))} of the samples are read by no rank"
-    sharding = [one["cls"] for one in loaders[0].samplers if _sharing(one) is not None]
-    if len(sharding) > 1:
+    told = f"{_percent(len(found.missing), found.expected)} of the samples are read by no rank"
+    sharding = _sharding(loaders)
+    if len(sharding) > 1 and found.total <= found.expected / size + found.round:
         return "SMP502", f"{told}: {' and '.join(sharding)} both share them out; keep one"
     replicas = _shared_among(loaders[0])
     if replicas is not None and replicas != size:
@@ -459,24 +447,44 @@ def _unread(
     return None
 
 
-def _sharing(sampler: dict[str, Any]) -> int | None:
+def _sharding(loaders: Sequence[Loader]) -> list[str]:
+    """The samplers that share out, the outermost first.
+
+    They say so by a name that is known, or keep their rank and the number of ranks under
+    whatever names they like.
+    """
+    size = len(loaders)
+    found = []
+    for chain in zip(*(loader.samplers for loader in loaders), strict=False):
+        values = [sampler["values"] for sampler in chain]
+        of_rank = any(
+            all(_number(one.get(name)) == rank for rank, one in enumerate(values))
+            for name in values[0]
+        )
+        of_size = any(all(_number(one.get(name)) == size for one in values) for name in values[0])
+        if _among(chain[0]) is not None or (of_rank and of_size):
+            found.append(chain[0]["cls"])
+    return found
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _among(sampler: dict[str, Any]) -> int | None:
     """Among how many a sampler says it shares out."""
-    for name in _SHARES:
-        value = sampler["values"].get(name)
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-    return None
+    return next(filter(None, (_number(sampler["values"].get(name)) for name in _SHARES)), None)
 
 
-def _sharded(loader: Loader) -> bool:
+def _sharded(loaders: Sequence[Loader]) -> bool:
     """Whether a sampler may share the samples out: torch's own say so, another may."""
-    return _shared_among(loader) is not None or any(
-        not sampler["module"].startswith("torch.") for sampler in loader.samplers
+    return bool(_sharding(loaders)) or any(
+        not sampler["module"].startswith("torch.") for sampler in loaders[0].samplers
     )
 
 
 def _shared_among(loader: Loader) -> int | None:
-    return next(filter(None, map(_sharing, loader.samplers)), None)
+    return next(filter(None, map(_among, loader.samplers)), None)
 
 
 def _value(loader: Loader, name: str) -> Any:
@@ -489,52 +497,29 @@ def _value(loader: Loader, name: str) -> Any:
 # -- steps
 
 
-def _steps(run: Run, job: Sequence[Stream]) -> Iterator[Observation]:
+def _steps(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     """A rank whose loader has ended, while another took more steps of the same epoch."""
     if any(rank.log.joins for rank in run.ranks):
         return
-    for epoch in zip(*map(epochs_taken, job), strict=False):
-        ended = [rank for rank, (_, one) in enumerate(epoch) if _over(one)]
-        if not ended:
-            continue
-        counts = [one.yielded for _, one in epoch]
-        short = min(ended, key=lambda rank: counts[rank])
-        if counts[short] == max(counts):
-            continue
+    if flaw := equal_steps(steps_taken(job)):
         loader = job[0].loader
-        told = ", ".join(f"rank {rank} took {count}" for rank, count in enumerate(counts))
         waits = [Evidence(str(rank)) for rank in run.ranks if rank.outcome in ("hung", "stopped")]
         path, line = _spot(loader, job[0].passes)
-        yield Observation(
+        yield Diagnosis(
             "SMP306",
-            f"epoch {epoch[0][0]}: {told} steps: the ranks that took more wait for ever in the "
-            f"next collective, or pair with another epoch's; give every rank as many batches",
+            f"epoch {flaw.epoch}: {took(flaw.numbers)} steps: the ranks that took more wait for "
+            f"ever in the next collective, or pair with another epoch's; give every rank as many "
+            f"batches",
             path,
             line,
             (*_places(run, job), *waits),
         )
-        return
-
-
-def _over(one: Pass) -> bool:
-    """Whether a rank took all that the loader had.
-
-    A framework that knows the loader's length does not ask for more.
-    """
-    return one.ended or (one.exhausted and one.yielded == one.drawn) or one.yielded == one.length
-
-
-def epochs_taken(stream: Stream) -> list[tuple[int, Pass]]:
-    """The training passes of a stream, the unfinished ones too."""
-    passes = stream.passes
-    learning = [one for one in passes if one.learned] or passes
-    return list(enumerate(learning))
 
 
 # -- lengths
 
 
-def _lengths(run: Run, job: Sequence[Stream]) -> Iterator[Observation]:
+def _lengths(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     for rank, stream in enumerate(job):
         if stream.loader.iterable:
             return
@@ -542,7 +527,7 @@ def _lengths(run: Run, job: Sequence[Stream]) -> Iterator[Observation]:
             flaw = None if one.length_error else length_flaw(stream, one)
             if flaw:
                 path, line = _spot(stream.loader, stream.passes)
-                yield Observation(
+                yield Diagnosis(
                     "SMP304",
                     f"pass {number} on rank {rank}: {flaw}; progress, schedules and resuming "
                     f"count on it",

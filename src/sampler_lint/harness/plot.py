@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sampler_lint.harness.invariants import epochs_of, samples_read
+from sampler_lint.harness.invariants import epochs_of, observed
 from sampler_lint.harness.runs import Run, Stream
 from sampler_lint.harness.zygote import HarnessError
 
@@ -117,17 +117,14 @@ def _order(run: Run, job: Sequence[Stream]) -> Panel:
 
 def _shares(run: Run, job: Sequence[Stream]) -> Panel:
     rows = []
-    for epoch in zip(*map(epochs_of, job), strict=False):
-        passes = [one for _, one in epoch]
-        reads = [
-            _numbers(samples_read(stream, one)) for stream, one in zip(job, passes, strict=True)
-        ]
+    for number, passes in observed(job).epochs():
+        reads = [_numbers(one.indices) for one in passes]
         samples = sorted(set(range(0, _length(job), passes[0].stride)).union(*reads))
         sets = [set(read) for read in reads]
         kinds = [
             tuple(rank for rank, one in enumerate(sets) if sample in one) for sample in samples
         ]
-        rows.append(Row(f"epoch {epoch[0][0]}", tuple(map(owner, _spread(kinds, WIDTH)))))
+        rows.append(Row(f"epoch {number}", tuple(map(owner, _spread(kinds, WIDTH)))))
     note = (
         "Shares: the samples by number, coloured by the rank that read them; red is read by "
         "several ranks, white by none."

@@ -24,8 +24,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
 
-#: One item of a sampler: an index, or a batch of them.
-Item = Any
+from sampler_lint.properties import Item, Rank, Reading
 
 #: Steps of one pass after which an iterator counts as endless.
 ENDLESS = 2_000
@@ -36,6 +35,12 @@ STUCK = 3.0
 
 #: Seconds on the clock that a sampler may sleep; set where the process is our own.
 ASLEEP: float | None = None
+
+#: Classes among the labels of the samples.
+KINDS = 3
+
+#: What samplers say of themselves, by the names that torch's own have.
+DECLARED = ("shuffle", "drop_last", "batch_size", "replacement", "total_size")
 
 #: Attributes under which samplers keep the sampler they draw from, as loops look for it.
 INNER = ("batch_sampler", "sampler", "base_sampler", "_sampler")
@@ -52,11 +57,12 @@ class SyntheticDataset:
     """A map-style dataset of a given length; an item is its index.
 
     It also has what samplers commonly read from a dataset: ``targets`` and ``labels``,
-    ``lengths`` and ``sizes``.
+    ``lengths`` and ``sizes``. ``asked`` gets the names of those that were read.
     """
 
-    def __init__(self, size: int) -> None:
+    def __init__(self, size: int, asked: set[str] | None = None) -> None:
         self.size = size
+        self.asked = set() if asked is None else asked
 
     def __len__(self) -> int:
         return self.size
@@ -68,8 +74,9 @@ class SyntheticDataset:
 
     @property
     def labels(self) -> list[int]:
-        """A class for each sample, of three."""
-        return [index % 3 for index in range(self.size)]
+        """A class for each sample, of :data:`KINDS`."""
+        self.asked.add("labels")
+        return [index % KINDS for index in range(self.size)]
 
     targets = labels
 
@@ -151,7 +158,7 @@ class Case:
     @property
     def dataset(self) -> Any:
         """A dataset of that many samples, which are their own indices."""
-        return _dataset_class()(self.size)
+        return _dataset_class()(self.size, self.asked)
 
     @property
     def indices(self) -> list[int]:
@@ -166,7 +173,7 @@ class Case:
     @property
     def labels(self) -> list[int]:
         """A class for each sample."""
-        return SyntheticDataset(self.size).labels
+        return SyntheticDataset(self.size, self.asked).labels
 
     @property
     def weights(self) -> list[float]:
@@ -189,41 +196,20 @@ def _dataset_class() -> type:
 
 
 @dataclass(slots=True)
-class Pass:
+class Pass(Reading):
     """One iteration over the sampler on one rank."""
 
     items: list[Item]
-    claimed: int | None = None
-    """``len()`` before the pass; None without one."""
-    length_error: str | None = None
-    """What ``len()`` raised, other than that there is none."""
-    error: str | None = None
-    """What went wrong: what iterating raised, or that it did not end."""
-    endless: bool = False
-    """It was left after many more items than there are samples."""
     stuck: bool = False
     """It computed for :data:`STUCK` seconds, or ate all memory, before it came to its end."""
     objects: bool = False
     """Its batches are no lists: a dataset must take each as a whole."""
 
-    @property
-    def indices(self) -> list[Item]:
-        """The indices in their order, batches laid open."""
-        return list(flat(self.items))
-
-    @property
-    def largest(self) -> int:
-        """The size of the largest batch; 1 when it yields indices."""
-        return max((len(item) for item in self.items if isinstance(item, list)), default=1)
-
 
 @dataclass(slots=True)
-class Journey:
+class Journey(Rank):
     """What one rank did: built its sampler and read it epoch after epoch."""
 
-    rank: int
-    refusal: str | None = None
-    """What the constructor raised."""
     passes: list[Pass] = field(default_factory=list)
     knows_rank: bool = False
     """It was told its rank, or asked for it."""
@@ -232,7 +218,7 @@ class Journey:
     """Where ``set_epoch`` is: ``direct``, an attribute such as ``sampler``, or ``none``."""
     batches: bool = False
     attributes: dict[str, Any] = field(default_factory=dict)
-    """``shuffle``, ``drop_last``, ``batch_size``, ``replacement``, of it or what it wraps."""
+    """:data:`DECLARED` of it, or of what it wraps."""
     own: dict[str, Any] = field(default_factory=dict)
     """``batch_size`` and ``drop_last`` of the sampler itself."""
     reopened_empty: bool = False
@@ -243,22 +229,13 @@ class Journey:
     """Collectives it ran whose result a simulated rank cannot know."""
 
     @property
-    def error(self) -> str | None:
-        """What building or iterating raised first."""
-        return self.refusal or next((one.error for one in self.passes if one.error), None)
+    def stuck(self) -> bool:
+        """It had to be interrupted."""
+        return any(one.stuck for one in self.passes)
 
 
 Factory = Callable[[Case], Any]
 Tell = Callable[[Any, int], object]
-
-
-def flat(items: Sequence[Item]) -> Iterator[Item]:
-    """The indices in items that may be batches, however deep."""
-    for item in items:
-        if isinstance(item, list):
-            yield from flat(item)
-        else:
-            yield item
 
 
 def plain(item: Any) -> Item:
@@ -324,7 +301,7 @@ class Simulator:
         ranks: Sequence[int] | None = None,
         apart: bool = False,
     ) -> list[Journey]:
-        """The journeys of all ranks (or of ``ranks``) through ``epochs``.
+        """The journeys of all ranks (or of ``ranks``) through ``epochs``; up to one that is stuck.
 
         ``apart``: the global generators of the ranks are in different states, as in a program
         that seeds each rank for itself, or not at all.
@@ -332,8 +309,13 @@ class Simulator:
         numbers = range(epochs) if isinstance(epochs, int) else epochs
         which = range(setting.world_size) if ranks is None else ranks
         self._group = _Group()
+        journeys: list[Journey] = []
         with _kept_state(), self._group.patched():
-            return [self._journey(setting, rank, numbers, apart) for rank in which]
+            for rank in which:
+                journeys.append(self._journey(setting, rank, numbers, apart))
+                if journeys[-1].stuck:
+                    break  # the others would only take as long
+        return journeys
 
     def loaded(
         self,
@@ -364,13 +346,16 @@ class Simulator:
                             for item in itertools.islice(iter(loader), limit):
                                 current.items.append(read(item))
                     except _StuckError:
-                        current.error = "does not end"
+                        current.error, current.stuck = "does not end", True
                     except Exception as error:
                         current.error = f"raises {_one_line(error)}"
                     if len(current.items) >= limit:
                         current.error = "does not end"
                     journey.passes.append(current)
+                    journey.asked |= case.asked
                     journeys.append(journey)
+                if current.stuck:
+                    break
         return journeys
 
     def resumed(self, setting: Setting, rank: int, after: int) -> tuple[list[Item], list[Item]]:
@@ -436,6 +421,7 @@ class Simulator:
                 break
             if isinstance(told, str):
                 journey.route = told
+            current.number = len(journey.passes)
             journey.passes.append(current)
             if current.error or current.stuck:
                 break
@@ -444,7 +430,7 @@ class Simulator:
                 break
         journey.batches = any(isinstance(i, list) for one in journey.passes for i in one.items[:1])
         for _, one in inner_samplers(sampler):
-            for name in ("shuffle", "drop_last", "batch_size", "replacement"):
+            for name in DECLARED:
                 value = _quiet(one, name)
                 if isinstance(value, (bool, int)):
                     journey.attributes.setdefault(name, value)
@@ -486,8 +472,13 @@ class Simulator:
         if isinstance(current.items[0], list):
             share = max(1, share // max(1, current.largest))
         journey.passes = [
-            Pass(current.items[start : start + share], current.claimed, endless=True)
-            for start in range(0, share * epochs, share)
+            Pass(
+                current.items[number * share : (number + 1) * share],
+                number,
+                endless=True,
+                claimed=current.claimed,
+            )
+            for number in range(epochs)
         ]
         with contextlib.suppress(Exception):
             journey.reopened_empty = next(iter(sampler), None) is None
@@ -509,9 +500,18 @@ class _StuckError(BaseException):
 _MEASURING = f"{os.sep}coverage{os.sep}"
 
 
+def _imports(frame: FrameType | None) -> int:
+    """How many imports are under way."""
+    count = 0
+    while frame is not None:
+        count += frame.f_code.co_name == "_find_and_load"
+        frame = frame.f_back
+    return count
+
+
 @contextlib.contextmanager
 def _limited() -> Iterator[None]:
-    """Raise :class:`_StuckError` after :data:`STUCK` seconds of computing.
+    """Raise :class:`_StuckError` after :data:`STUCK` seconds of computing, imports apart.
 
     Only the main thread of a Unix process can be interrupted; elsewhere there is no limit. The
     clock of computing is free in most programs, and waits while others use the machine.
@@ -525,11 +525,15 @@ def _limited() -> Iterator[None]:
         clocks = [one for one in clocks if not signal.getitimer(one[0])[0]]
 
     clock_of = {number: clock for clock, number, _ in clocks}
+    imports = _imports(sys._getframe())
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         if frame is not None and _MEASURING in frame.f_code.co_filename:
             # It may hold its lock, for which it would wait for ever once thrown out.
             signal.setitimer(clock_of[number], 0.001)
+        elif _imports(frame) > imports:
+            # A framework takes seconds to import, once, which is not the sampler's doing.
+            signal.setitimer(clock_of[number], STUCK)
         else:
             raise _StuckError
 

@@ -856,13 +856,30 @@ def _attribute(thing: Any, name: str) -> Any:
 
 
 def _chain(sampler: Any) -> Iterator[Any]:
-    """The sampler and those it wraps, by torch's attribute names."""
+    """The sampler and those it wraps."""
     for _ in range(8):
         if sampler is None:
             return
         yield sampler
-        inner = _attribute(sampler, "batch_sampler")
-        sampler = _attribute(sampler, "sampler") if inner is None else inner
+        sampler = _wrapped(sampler)
+
+
+def _wrapped(sampler: Any) -> Any:
+    """What a sampler draws from: by torch's attribute names, or the one sampler that it holds.
+
+    To share a sampler out, wrappers make a dataset of it, of a class of their own module, for the
+    ``DistributedSampler`` that they are.
+    """
+    for name in ("batch_sampler", "sampler"):
+        inner = _attribute(sampler, name)
+        if inner is not None:
+            return inner
+    held = list(getattr(sampler, "__dict__", {}).values())
+    data = _attribute(sampler, "dataset")
+    if type(data).__module__ == type(sampler).__module__:
+        held += getattr(data, "__dict__", {}).values()
+    base = sys.modules["torch.utils.data"].Sampler
+    return next((value for value in held if isinstance(value, base)), None)
 
 
 def _base_dataset(subset_type: Any, dataset: Any) -> tuple[Any, list[int] | None]:

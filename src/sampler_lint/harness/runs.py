@@ -15,9 +15,7 @@ from typing import Any
 
 from sampler_lint.harness import record
 from sampler_lint.harness.record import FIRST
-
-#: An index as the log can say it.
-Index = int | str | bool | None
+from sampler_lint.properties import Index
 
 _FRAME = re.compile(r'^  File "(?P<path>.*)", line (?P<line>\d+) in ', re.MULTILINE)
 

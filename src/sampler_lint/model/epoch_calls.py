@@ -13,23 +13,28 @@ from sampler_lint.model.facts import (
     Attr,
     Call,
     Class,
+    Const,
     Expr,
+    For,
     Function,
     If,
+    Loop,
     ModuleFacts,
     Node,
     Scope,
     Stmt,
+    While,
     last_name,
     walk,
 )
-from sampler_lint.model.flow import Lit, Obj, Value
+from sampler_lint.model.flow import Lit, Obj, Unknown, Value
 from sampler_lint.model.hierarchy import NEUTRAL_BASES
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.model.program_files import is_test
 
 
 class Carrier(NamedTuple):
-    """A sampler that shuffles by its epoch, and the attributes that lead to it from a loader."""
+    """A sampler with an epoch, and the attributes that lead to it from what is iterated."""
 
     sampler: Obj
     path: tuple[str, ...]
@@ -42,23 +47,32 @@ class Carrier(NamedTuple):
 
 def carriers(model: Model, loader: Obj) -> Iterator[Carrier]:
     """The samplers of ``loader`` that certainly shuffle by the epoch they are given."""
+    return (
+        carrier
+        for carrier in epoch_samplers(model, loader)
+        if _shuffles(model, carrier.sampler, loader.through)
+    )
+
+
+def epoch_samplers(model: Model, loader: Obj) -> Iterator[Carrier]:
+    """The samplers with a ``set_epoch`` that stand behind a loader, or behind a sampler itself."""
+    if model.role(loader) != "loader":
+        yield from _carried(model, loader, ())
+        return
     for attribute in ("sampler", "batch_sampler"):
         for value in model.passed_to(loader, attribute):
-            yield from _carried(model, value, (attribute,), loader.through)
+            yield from _carried(model, value, (attribute,))
 
 
-def _carried(
-    model: Model, value: Value, path: tuple[str, ...], through: Call | None
-) -> Iterator[Carrier]:
+def _carried(model: Model, value: Value, path: tuple[str, ...]) -> Iterator[Carrier]:
     if not isinstance(value, Obj) or value.site is None:
         return
     further = model.epoch_path(value)
     if further == ():
-        if _shuffles(model, value, through):
-            yield Carrier(value, path)
+        yield Carrier(value, path)
     elif isinstance(further, tuple):
         for inner in model.flow.ask_field(value, further[0]):
-            yield from _carried(model, inner, (*path, further[0]), through)
+            yield from _carried(model, inner, (*path, further[0]))
 
 
 def _shuffles(model: Model, sampler: Obj, through: Call | None) -> bool:
@@ -114,6 +128,10 @@ class EpochSets:
         In the files also those of which it is not clear whose epoch they set.
         """
         return self._either(objects, (self._unclear.get(file, ()) for file in files))
+
+    def unclear(self) -> Iterator[EpochSet]:
+        """Those of which it is not clear whose epoch they set, in any file."""
+        return self._either((), self._unclear.values())
 
     def of_batch_sampler(self, objects: Iterable[Built], file: ModuleFacts) -> Iterator[EpochSet]:
         """Those of one of the objects, and those in the file that say ``batch_sampler``."""
@@ -244,12 +262,12 @@ def sets_epoch_itself(model: Model, found: EpochLoop, cls: Class) -> bool:
         ) or any(
             isinstance(store.target, Attr) and EPOCH.names(store.target) for store in scope.stores
         )
-        if moves and (scope in passing or runs_in(model, found, scope) is not False):
+        if moves and (scope in passing or runs_in(model, found.loop, scope) is not False):
             return True
     return False
 
 
-def runs_in(model: Model, found: EpochLoop, scope: Scope) -> bool | None:
+def runs_in(model: Model, loop: Loop, scope: Scope) -> bool | None:
     """Whether a turn of the loop may run ``scope``; None if that is not known.
 
     Sought from the function upwards, along the calls of it and those that are spelled alike.
@@ -268,10 +286,13 @@ def runs_in(model: Model, found: EpochLoop, scope: Scope) -> bool | None:
                 if _may_mean(call, function) and not model.flow.callees(call)
             ),
         ]
-        if any(call.stmt is not None and found.loop.encloses(call.stmt) for call in calls):
+        if not calls and function.cls is not None:
+            calls += _computed_reads(model, function)
+        if any(call.stmt is not None and loop.encloses(call.stmt) for call in calls):
             return True
         offered |= not calls and _is_offered(model, function)
-        new = {call.scope for call in calls} - seen
+        # What a test calls, it calls for itself.
+        new = {call.scope for call in calls if not is_test(model.module_of(call.scope))} - seen
         seen |= new
         todo += new
     return None if offered else False
@@ -282,6 +303,20 @@ def _may_mean(call: Call, function: Function) -> bool:
     return last_name(call.func) == function.name and (
         isinstance(call.func, Attr) == (function.cls is not None)
     )
+
+
+def _computed_reads(model: Model, method: Function) -> Iterator[Call]:
+    """Where a method may be read by a computed name to be called: ``getattr(hook, stage)``."""
+    for call in model.project.calls_near("getattr", method):
+        if len(call.positional) < 2 or isinstance(call.positional[1], Const):
+            continue
+        values = model.flow.values(call.positional[0])
+        if not values or any(
+            isinstance(value, Unknown)
+            or (isinstance(value, Obj) and model.flow.method(value.cls, method.name) is method)
+            for value in values
+        ):
+            yield call
 
 
 def _is_offered(model: Model, function: Function) -> bool:
@@ -301,14 +336,35 @@ def _is_offered(model: Model, function: Function) -> bool:
 
 
 def may_act_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool:
-    """Whether code at ``node`` may run in a turn of the loop.
+    """Whether code at ``node`` may run in a turn of the loop, or of one that runs the loop again.
 
     What another program, a test or a function that nothing on the way calls does has no say.
     """
     stmt = node if isinstance(node, Stmt) else getattr(node, "stmt", None)
     if scope in found.scopes or (stmt is not None and found.loop.encloses(stmt)):
         return True
-    return isinstance(scope, Function) and runs_in(model, found, scope) is not False
+    if isinstance(scope, Function) and runs_in(model, found.loop, scope) is not False:
+        return True
+    return any(
+        (stmt is not None and outer.encloses(stmt)) or runs_in(model, outer, scope)
+        for outer in _loops_over(model, found.loop)
+    )
+
+
+def _loops_over(model: Model, loop: Loop) -> list[Loop]:
+    """The loops whose turns run the whole loop again: around it, or around the calls that do."""
+    known: dict[Loop, list[Loop]] = model.memo.setdefault(_loops_over, {})
+    if loop not in known:
+        places: list[Stmt] = [loop]
+        seen: set[Scope] = set()
+        for place in places:
+            if place.scope not in seen and isinstance(place.scope, Function):
+                seen.add(place.scope)
+                calls = model.flow.callers(place.scope)
+                places += [call.stmt for call in calls if call.stmt is not None]
+        around = (outer for place in places for outer in place.ancestors())
+        known[loop] = [outer for outer in around if isinstance(outer, (For, While))]
+    return known[loop]
 
 
 def guards(call: Call) -> list[If]:

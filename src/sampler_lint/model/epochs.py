@@ -26,16 +26,19 @@ from sampler_lint.model.facts import (
     With,
     expressions,
     last_name,
+    same,
     statements,
     walk,
 )
 from sampler_lint.model.flow import Ext, ExtObj, Lit, Obj, Unknown, Value, passed
 from sampler_lint.model.limits import DEEPEST_LOOP_SEARCH, MOST_SEARCHED_FOR_STEP
-from sampler_lint.model.linked import Model
+from sampler_lint.model.linked import DATA_LOADER, Model
 from sampler_lint.model.wrapping import iterated_attributes
 
 #: What hands on the batches of a loader one by one, and cannot be started again.
 _ITERATORS = frozenset({"enumerate", "zip", "islice", "map", "filter", "iter", "chain"})
+#: What hands on no batches of what it is given: numbers, keys, or one batch.
+_NO_BATCHES = frozenset({"range", "next", "items", "keys", "values"})
 _OPTIMIZERS = "torch.optim."
 
 
@@ -47,6 +50,8 @@ class Pass(NamedTuple):
     source: Expr
     """The expression that gives the loader (``loader`` in ``enumerate(loader)``)."""
     loader: Obj
+    iterated: Expr
+    """What is iterated there itself, if a wrapper that was made elsewhere holds the loader."""
 
 
 class EpochLoop(NamedTuple):
@@ -93,14 +98,19 @@ def _passes(model: Model) -> Iterator[Pass]:
 
 
 def _passes_over(
-    model: Model, scope: Scope, stmt: Stmt, source: Expr, above: tuple[Expr, ...] = ()
+    model: Model,
+    scope: Scope,
+    stmt: Stmt,
+    source: Expr,
+    above: tuple[Expr, ...] = (),
+    iterated: Expr | None = None,
 ) -> Iterator[Pass]:
     """The passes that iterating ``source`` in ``stmt`` makes, through whatever wraps the loader."""
     if isinstance(source, Const) or source in above:
         return
     above = (*above, source)
     if isinstance(source, Call):
-        if last_name(source.func) in {"range", "items", "keys", "values"}:
+        if last_name(source.func) in _NO_BATCHES:
             return
         outside = all(
             isinstance(value, (Ext, ExtObj, Unknown)) for value in model.flow.values(source.func)
@@ -108,31 +118,51 @@ def _passes_over(
         if outside and last_name(source.func) != "prepare":
             # enumerate, zip, tqdm, islice and the like hand on what they are given.
             for arg in source.positional:
-                yield from _passes_over(model, scope, stmt, arg, above)
+                yield from _passes_over(model, scope, stmt, arg, above, iterated)
             return
+    iterated = iterated or source
     for value in model.flow.values(source):
-        if isinstance(value, Obj) and model.role(value) == "loader" and value.site is not None:
-            yield Pass(scope, stmt, source, value)
+        if isinstance(value, Obj) and value.site is not None and _gives_order(model, value, scope):
+            yield Pass(scope, stmt, source, value, iterated)
         elif isinstance(value, Obj) and isinstance(value.cls, Class):
             for loader, given in _handed_on(model, value):
                 named = isinstance(given, (Name, Attr)) and given.scope is scope
-                yield Pass(scope, stmt, given if named else source, loader)
+                yield Pass(scope, stmt, given if named else source, loader, iterated)
         elif isinstance(value, ExtObj) and value.site is not source:
-            yield from _passes_over_made(model, scope, stmt, value, above)
+            yield from _passes_over_made(model, scope, stmt, value, above, iterated)
+
+
+def _gives_order(model: Model, value: Obj, scope: Scope) -> bool:
+    """Whether it is a loader, or a sampler that is iterated by hand (and not by another one)."""
+    role = model.role(value)
+    if role == "loader" or role is None:
+        return role is not None
+    owner = scope.cls if isinstance(scope, Function) else None
+    return owner is None or not (
+        model.is_sampler_class(owner) or model.flow.is_a(owner, DATA_LOADER) is not False
+    )
 
 
 def _passes_over_made(
-    model: Model, scope: Scope, stmt: Stmt, made: ExtObj, above: tuple[Expr, ...]
+    model: Model,
+    scope: Scope,
+    stmt: Stmt,
+    made: ExtObj,
+    above: tuple[Expr, ...],
+    iterated: Expr,
 ) -> Iterator[Pass]:
     """The passes over what a library made around a loader before: ``bar = tqdm(loader)``."""
     site = made.site
-    if site in above or site.stmt is None:
+    if site in above or site.stmt is None or last_name(site.func) in _NO_BATCHES:
         return
     here = site.scope is scope
     # An iterator runs once: made outside of a loop, it is not started again in it.
     once = last_name(site.func) in _ITERATORS and here and _loops_of(site.stmt) != _loops_of(stmt)
+    where = site.stmt if once else stmt
     for arg in site.positional:
-        yield from _passes_over(model, scope, site.stmt if once else stmt, arg, (*above, site))
+        yield from _passes_over(
+            model, scope, where, arg, (*above, site), None if here else iterated
+        )
 
 
 def _handed_on(model: Model, wrapper: Obj) -> Iterator[tuple[Obj, Expr]]:
@@ -159,7 +189,7 @@ def epoch_loops(model: Model) -> list[EpochLoop]:
         kept = model.memo[epoch_loops] = [
             found
             for inner in passes(model)
-            for found in _loops_around(model, inner, inner.scope, inner.stmt, (), inner.source)
+            for found in _loops_around(model, inner, inner.scope, inner.stmt, (), inner.iterated)
         ]
     return kept
 
@@ -184,7 +214,7 @@ def _loops_around(
         return
     for call in model.flow.callers(scope):
         if call.stmt is not None and call not in calls and call.scope is not scope:
-            brought = _brought(model, scope, source, call, inner.loader)
+            brought = _brought(model, scope, source, call, call.stmt, inner.loader)
             if not isinstance(brought, _Another):
                 yield from _loops_around(
                     model, inner, call.scope, call.stmt, (call, *calls), brought
@@ -199,9 +229,14 @@ _ANOTHER = _Another()
 
 
 def _brought(
-    model: Model, function: Function, source: Expr | None, call: Call, loader: Obj
+    model: Model,
+    function: Function,
+    source: Expr | None,
+    call: Call,
+    stmt: Stmt,
+    loader: Obj,
 ) -> Expr | _Another | None:
-    """What a call hands to a function as the loader that it iterates.
+    """What a call in ``stmt`` hands to a function as the loader that it iterates, also wrapped.
 
     None if the loader gets there by another way than a parameter.
     """
@@ -215,9 +250,11 @@ def _brought(
     if not isinstance(given, Expr):
         return None
     values = model.flow.values(given)
-    if any(is_built_alike(value, loader) for value in values):
+    brought = {each.loader for each in _passes_over(model, call.scope, stmt, given)}
+    if any(is_built_alike(value, loader) for value in (*values, *brought)):
         return given
-    other = bool(values) and all(isinstance(value, (Obj, Lit)) for value in values)
+    known = (Obj, Lit, ExtObj) if brought else (Obj, Lit)
+    other = bool(values) and all(isinstance(value, known) for value in values)
     return _ANOTHER if other else None
 
 
@@ -269,8 +306,9 @@ def _bound_by(loop: Loop, source: Expr) -> bool:
     """Whether the loop's own target is what is iterated (a loop over several loaders)."""
     if not isinstance(loop, For):
         return False
-    targets = {node.id for node in walk(loop.target) if isinstance(node, Name)}
-    return any(isinstance(node, Name) and node.id in targets for node in walk(source))
+    owners = {id(node.value) for node in walk(loop.target) if isinstance(node, (Attr, Index))}
+    targets = [node for node in walk(loop.target) if id(node) not in owners]
+    return any(same(node, target) for target in targets for node in walk(source))
 
 
 def _rebuilt_in(loop: Loop, loader: Obj) -> bool:
@@ -333,8 +371,11 @@ def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
         region: Stmt | None = loops[0] if loops else None
         if _steps(model, scope, region, set()):
             return True
-        if region is not found.loop and _evaluates(scope, stmt, region):
-            return False
+        if region is not found.loop:
+            # A function of its own may say before its loop that it only tests.
+            apart = scope is not found.loop.scope and not _steps(model, scope, None, set())
+            if _evaluates(scope, stmt, None if apart else region):
+                return False
         if region is found.loop:
             break
     return None
@@ -445,4 +486,6 @@ def _is_handed_optimizer(model: Model, call: Call) -> bool:
 
 def encloses_a_pass(model: Model, inner: Pass) -> bool:
     """Whether some loop is known that makes the pass again and again."""
-    return any(True for _ in _loops_around(model, inner, inner.scope, inner.stmt, (), inner.source))
+    return any(
+        True for _ in _loops_around(model, inner, inner.scope, inner.stmt, (), inner.iterated)
+    )

@@ -1,7 +1,7 @@
 """Facts of one file: a small, typed copy of its syntax, with scopes and what each binds.
 
 Made from the standard library's ``ast`` (so that flake8's own tree can be used) and smaller
-than it by a factor of five in memory: docstrings, long strings and formatting are dropped, and
+than it by more than half in memory: docstrings, long strings and formatting are dropped, and
 spellings that mean the same become one node (``x if c else y`` and ``c and x or y`` are both a
 :class:`Choice`). Positions are those of ``ast``: 1-based rows, 0-based columns in UTF-8 bytes.
 

@@ -6,7 +6,7 @@ import functools
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
 
-from sampler_lint.model.facts import Class, Function, Scope
+from sampler_lint.model.facts import Class, Const, Function, Scope, children, last_name
 from sampler_lint.model.limits import LONGEST_TEST
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Importer, Module, Place, Project
@@ -15,6 +15,7 @@ from sampler_lint.source import NOTEBOOK, SourceError
 _TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[^/]*_test\.py$)")
 
 _ASKS = re.compile(rb"^if\b(?:[^\n]{0,400}|[^:]{0,400})\Z", re.MULTILINE)
+_WRITTEN = re.compile(r"[\w.]+")
 _SEEDS = (b"seed", b"enable_full_determinism")
 _SEEDS_FROM = re.compile(
     rb"(?:seed\w{0,40}|enable_full_determinism)[ \t]*\((?![ \t]*(?:-?[0-9][0-9_]*[ \t]*)?\))"
@@ -41,6 +42,20 @@ class ProgramFiles:
             paths = self._paths.setdefault(program, {})
             paths.setdefault(path, len(paths))
         self._may_store: dict[tuple[str, str], bool] = {}
+        self._add_computed_imports()
+
+    def _add_computed_imports(self) -> None:
+        """Let a file that imports by a computed name lead to the whole package it names.
+
+        That is its own if nothing of the name is written there: ``import_module(name)``.
+        """
+        project = self.model.project
+        for path in self._programs:
+            module = project.module_at(path) if self.says(path, "import_module") else None
+            for package in () if module is None else _computed_packages(module):
+                for other in self._programs:
+                    if f"{project.dotted_name(other)}.".startswith(f"{package}."):
+                        self._importers.setdefault(other, set()).add(path)
 
     def _find(self) -> Iterator[tuple[str, str]]:
         project = self.model.project
@@ -282,6 +297,22 @@ def in_test_function(scope: Scope) -> bool:
             return True
         current = current.outer
     return False
+
+
+def _computed_packages(module: Module) -> Iterator[str]:
+    """The packages of which a file imports something by a computed name."""
+    for call in module.facts.all_calls:
+        given = call.positional[0] if call.positional else None
+        if last_name(call.func) == "import_module" and given and not isinstance(given, Const):
+            while parts := children(given):
+                given = parts[0]
+            # How the name begins, if that is written: f"tasks.{name}", "tasks." + name.
+            begin = given.value if isinstance(given, Const) else None
+            written = _WRITTEN.match(begin) if isinstance(begin, str) else None
+            own = module.name if module.is_package else module.name.rpartition(".")[0]
+            package = written[0].rpartition(".")[0] if written else own.partition(".")[0]
+            if package:
+                yield package
 
 
 def is_imported(model: Model, module: Module, name: str) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sampler_lint.findings import Edit, FileError, Finding, Position, Related
-from sampler_lint.reporters import Outcome, rule_url
+from sampler_lint.reporters import NOT_CHECKED, Outcome, rule_url
 
 SHOWS_EDITS = True
 
@@ -48,11 +48,11 @@ def records(outcome: Outcome) -> Iterator[dict[str, Any]]:
 
 
 def _error(error: FileError) -> dict[str, Any]:
-    """A file that could not be checked: no rule says so, hence ``code`` is null."""
+    """A file that could not be checked; ``code`` is a string there too, as in ruff's JSON."""
     place = _location(Position(error.row or 1, 1))
     return {
         "cell": None,
-        "code": None,
+        "code": NOT_CHECKED,
         "end_location": place,
         "filename": os.path.abspath(error.path),
         "fix": None,

@@ -23,6 +23,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
+from sampler_lint.properties import equal_steps
 
 if TYPE_CHECKING:
     from sampler_lint.model.running.errors import RaisedError
@@ -142,7 +143,7 @@ def counts(trial: Trial) -> str:
 
 def is_uneven(trial: Trial) -> bool:
     """Whether the ranks of a world hand out different numbers."""
-    return trial.raised is None and len({turn.count for turn in trial.turns}) > 1
+    return trial.raised is None and equal_steps(trial.observed) is not None
 
 
 def slice_of(module: Module, node: Index) -> ast.Slice | None:

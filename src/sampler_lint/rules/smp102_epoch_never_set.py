@@ -11,10 +11,13 @@ from sampler_lint.model.concepts import EPOCH, SAMPLER, SETS_EPOCH
 from sampler_lint.model.conditions import contradict
 from sampler_lint.model.epoch_calls import (
     Built,
+    Carrier,
     EpochSet,
     EpochSets,
     called_epoch_sets,
+    epoch_samplers,
     may_act_in,
+    runs_in,
     sets_epoch_itself,
 )
 from sampler_lint.model.epochs import (
@@ -41,7 +44,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import Lit, Obj, Unknown, Value, self_class
-from sampler_lint.model.linked import BATCH_SAMPLER, Model
+from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import (
@@ -96,7 +99,9 @@ class EpochNeverSet(Rule):
             return
         seen = set()
         for found in epoch_loops(model):
-            for reached in _samplers(model, found.inner.loader):
+            for reached in epoch_samplers(model, found.inner.loader):
+                if not model.is_distributed_sampler(reached.sampler):
+                    continue
                 key = (found.loop, reached.sampler.site)
                 if key in seen or _is_left_out(model, found, reached.sampler):
                     continue
@@ -132,40 +137,10 @@ def _is_left_out(model: Model, found: EpochLoop, sampler: Obj) -> bool:
     return False
 
 
-class _Reached(NamedTuple):
-    """A distributed sampler and the attributes that lead to it from its loader."""
-
-    sampler: Obj
-    path: tuple[str, ...]
-
-
-def _samplers(model: Model, loader: Obj) -> Iterator[_Reached]:
-    for value in model.passed_to(loader, "sampler"):
-        if (
-            isinstance(value, Obj)
-            and value.site is not None
-            and model.is_distributed_sampler(value)
-        ):
-            yield _Reached(value, ("sampler",))
-    for value in model.passed_to(loader, "batch_sampler"):
-        if not isinstance(value, Obj) or value.site is None:
-            continue
-        if model.is_distributed_sampler(value):
-            yield _Reached(value, ("batch_sampler",))
-        elif model.is_a(value, BATCH_SAMPLER) and model.epoch_path(value) == ("sampler",):
-            for inner in model.flow.ask_field(value, "sampler"):
-                if (
-                    isinstance(inner, Obj)
-                    and inner.site is not None
-                    and model.is_distributed_sampler(inner)
-                ):
-                    yield _Reached(inner, ("batch_sampler", "sampler"))
-
-
 # --------------------------------------------------------------------------- who sets the epoch
 
 
-def _right(model: Model, found: EpochLoop, reached: _Reached) -> str | None:
+def _right(model: Model, found: EpochLoop, reached: Carrier) -> str | None:
     """Why the loop is (or may be) right; None when it certainly is not."""
     sampler = f"the {reached.sampler.name} of {model.place_of(reached.sampler)}"
     shuffles = model.shuffles(reached.sampler, found.inner.loader.through)
@@ -191,13 +166,14 @@ class _Setter(NamedTuple):
     """Whether it certainly does not, though it is meant to: another rule tells of it."""
 
 
-def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> _Setter | None:
+def _may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | None:
     """What may set the epoch of the sampler."""
     ours = {
         (obj.cls, obj.site)
         for obj in (
             reached.sampler,
             found.inner.loader,
+            *model.passed_to(found.inner.loader, "sampler"),
             *model.passed_to(found.inner.loader, "batch_sampler"),
             *model.passed_to(found.inner.loader, "dataset"),
         )
@@ -223,15 +199,19 @@ def _may_be_set(model: Model, found: EpochLoop, reached: _Reached) -> _Setter | 
                 return place
             if any(isinstance(v, Obj) and v.site is None for v in values):
                 return place
+    for scope, node, _ in _epoch_sets(model).unclear():
+        forwards = isinstance(scope, Function) and "set_epoch" in scope.name
+        if not forwards and runs_in(model, found.loop, scope):
+            return _Setter(str(model.place(scope, node)))
     return None
 
 
-def _misses(model: Model, receiver: Expr, reached: _Reached) -> bool:
+def _misses(model: Model, receiver: Expr, reached: Carrier) -> bool:
     """Whether it is the ``.sampler`` of a loader with a batch sampler, which nothing reads."""
     return (
         isinstance(receiver, Attr)
         and receiver.name == "sampler"
-        and reached.path[0] == "batch_sampler"
+        and reached.path[:1] == ("batch_sampler",)
         and any(
             isinstance(loader, Obj)
             and model.role(loader) == "loader"
@@ -269,7 +249,7 @@ def _epoch_sets(model: Model) -> EpochSets:
 # --------------------------------------------------------------------------- finding and fix
 
 
-def _suspect(model: Model, found: EpochLoop, reached: _Reached) -> Suspect:
+def _suspect(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
     module = model.module_of(found.loop.scope)
     loop = found.loop
     receiver = _receiver(model, found, reached)
@@ -300,7 +280,9 @@ def _suspect(model: Model, found: EpochLoop, reached: _Reached) -> Suspect:
     else:
         message += f"; call `set_epoch` on {where} in each epoch"
     why = [Related(model.place_of(reached.sampler), "sampler built here")]
-    why.append(Related(model.place_of(found.inner.loader), "handed to this loader"))
+    if reached.path:
+        what = "loader" if model.role(found.inner.loader) == "loader" else "batch sampler"
+        why.append(Related(model.place_of(found.inner.loader), f"handed to this {what}"))
     if found.calls:
         why.append(Related(model.place(found.inner.scope, found.inner.stmt), "iterated here"))
 
@@ -322,13 +304,15 @@ def _suspect(model: Model, found: EpochLoop, reached: _Reached) -> Suspect:
     return Suspect(module, loop, message, end=header_end, why=tuple(why), mend=mend)
 
 
-def _leads_to(model: Model, source: Expr, reached: _Reached) -> bool:
+def _leads_to(model: Model, source: Expr, reached: Carrier) -> bool:
     """Whether what is iterated is (or may be) a loader whose attributes lead to the sampler.
 
     A wrapper of the tree has none of them, and one that has them may say something else.
     """
-    return all(
-        not isinstance(value, Obj) or _keeps_given(model, value, reached.path[0])
+    return not reached.path or all(
+        not isinstance(value, Obj)
+        or model.role(value) == "batch_sampler"
+        or _keeps_given(model, value, reached.path[0])
         for value in model.flow.values(source)
     )
 
@@ -405,7 +389,7 @@ class _Receiver(NamedTuple):
     certain: bool
 
 
-def _receiver(model: Model, found: EpochLoop, reached: _Reached) -> _Receiver | None:
+def _receiver(model: Model, found: EpochLoop, reached: Carrier) -> _Receiver | None:
     loop = found.loop
     module = model.module_of(loop.scope)
     wanted = (reached.sampler.cls, reached.sampler.site)

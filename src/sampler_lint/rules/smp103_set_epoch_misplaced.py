@@ -122,7 +122,7 @@ def _in_loops(model: Model) -> Iterator[Suspect]:
         outside = [scope for scope in calls.by_scope if scope is not found.loop.scope]
         if len(inside) < len(here):
             outside.append(found.loop.scope)
-        runs = {scope: runs_in(model, found, scope) for scope in outside}
+        runs = {scope: runs_in(model, found.loop, scope) for scope in outside}
         if None in runs.values():
             continue
         if any(runs.values()):

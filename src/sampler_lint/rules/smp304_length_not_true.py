@@ -42,6 +42,7 @@ from sampler_lint.model.limits import MOST_ATTRIBUTES
 from sampler_lint.model.linked import Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.model.wrapping import inners
+from sampler_lint.properties import miscounts
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import fix, name_of, text_of
 from sampler_lint.rules._quotient import quotients, remainders
@@ -127,7 +128,7 @@ def _miscounts(model: Model, module: Module, cls: Class) -> Suspect | None:
     trial = next((trial for trial in model.trials(cls).usual if _is_wrong(trial)), None)
     if trial is None or _takes_wrong_remainder(model, cls):
         return None
-    turn = next(turn for turn in trial.turns if turn.count not in (turn.length, turn.later))
+    turn = next(turn for turn in trial.turns if miscounts(turn.reading))
     who = f"rank {turn.rank} of " if trial.world.ranks > 1 and _differ(trial) else ""
     story = trial.story if who or trial.world.ranks == 1 else _alone(trial)
     example = f"with {story}, {who}`{cls.name}` hands out {turn.count} and `len()` says "
@@ -215,9 +216,7 @@ def _is_wrong(trial: Trial) -> bool:
     if _fills_batches(trial):
         return False
     return any(
-        turn.length is not None
-        and turn.later is not None
-        and turn.count not in (turn.length, turn.later)
+        turn.length is not None and turn.later is not None and miscounts(turn.reading)
         for turn in trial.turns
     )
 

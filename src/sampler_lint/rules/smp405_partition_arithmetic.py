@@ -41,6 +41,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.linked import Model, scopes_inside
 from sampler_lint.model.project import Module
+from sampler_lint.properties import shares
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import fix, name_of, text_of
 from sampler_lint.rules._region import offsets
@@ -212,12 +213,11 @@ def _endless(trial: Trial) -> Suspect | None:
 
 
 def _is_starved(trial: Trial) -> bool:
-    handed = [turn.indices for turn in trial.turns]
     if any(turn.in_batches or turn.indices is None for turn in trial.turns):
         return False
-    sizes = [len(indices or ()) for indices in handed]
-    together = sorted(index for indices in handed for index in indices or ())
-    return max(sizes) - min(sizes) > 1 and together == list(range(trial.world.samples))
+    sizes = [turn.count for turn in trial.turns]
+    together = next((found for _, _, found in shares(trial.observed)), None)
+    return max(sizes) - min(sizes) > 1 and together is not None and together.exact
 
 
 def _starved(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:

@@ -24,6 +24,7 @@ from sampler_lint.model.running.errors import (
 from sampler_lint.model.running.interpreter import Interpreter
 from sampler_lint.model.running.set_up import SetUp, World
 from sampler_lint.model.running.values import Array, Data, Fn, Instance
+from sampler_lint.properties import Observation, Rank, Reading
 
 #: What the interpreter raises for a program it cannot follow, or that fails in its own hands.
 _SILENT = (
@@ -75,6 +76,18 @@ class Turn:
             out += parts
         return tuple(out)
 
+    @property
+    def reading(self) -> Reading:
+        """What it read, as the properties judge it."""
+        items = [self._plain(item) for item in self.yielded or ()]
+        error = None if self.raised is None else f"raises {self.raised.kind}"
+        return Reading(items, claimed=self.length, later=self.later, error=error)
+
+    @staticmethod
+    def _plain(item: Any) -> Any:
+        parts = item.items if isinstance(item, Array) else item
+        return list(parts) if isinstance(parts, (list, tuple)) else parts
+
 
 class Trial(NamedTuple):
     """A world and what each of its ranks does."""
@@ -92,6 +105,12 @@ class Trial(NamedTuple):
     def raised(self) -> RaisedError | None:
         """What the sampler raises first, when built or when iterated."""
         return next((turn.raised for turn in self.turns if turn.raised), self.refused)
+
+    @property
+    def observed(self) -> Observation:
+        """The world, as the properties judge it."""
+        ranks = [Rank(turn.rank, passes=[turn.reading]) for turn in self.turns]
+        return Observation(ranks, expected=range(self.world.samples))
 
     @property
     def from_data(self) -> bool:

@@ -126,7 +126,7 @@ def test_a_partial_in_another_file_or_of_itself(tmp_path: Path) -> None:
 def test_limits_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many = "x = " + " or ".join(f"f({n})" for n in range(30)) + "\nprobe_loader('x', x)\n"
     assert asked(Tree(tmp_path, {"main.py": many})) == ["too many values"]
-    monkeypatch.setattr(solver, "_MOST_STEPS", 5)
+    monkeypatch.setattr(solver, "MOST_STEPS", 5)
     chain = "\n".join(f"x{n + 1} = x{n}" for n in range(30))
     source = f"{TORCH}x0 = RandomSampler(d)\n{chain}\nprobe_loader('x', x30)\n"
     assert "too much to follow" in asked(Tree(tmp_path, {"main.py": source}))

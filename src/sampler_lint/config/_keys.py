@@ -172,7 +172,7 @@ KEYS = (
         'per-file-ignores = { "tests/" = ["SMP2"] }',
         "code prefixes to leave out in files that match a pattern (`!` before it: that do not)",
     ),
-    Key("fixable", _codes, 'fixable = ["SMP1"]', "code prefixes that `--fix` may mend"),
+    Key("fixable", _codes, 'fixable = ["SMP1"]', "code prefixes that `--fix` may fix"),
     Key("unfixable", _codes, 'unfixable = ["SMP201"]', "code prefixes that `--fix` leaves alone"),
     Key("exclude", _strings, 'exclude = ["third_party/"]', "patterns of files to leave out"),
     Key("extend-exclude", _strings, 'extend-exclude = ["*_pb2.py"]', "more of them"),

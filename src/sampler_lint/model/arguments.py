@@ -16,7 +16,7 @@ def passed(function: Function, param: Param, call: Call, *, is_bound: bool) -> A
     for arg in call.args:
         if arg.keyword == param.name:
             return arg.value
-    positional = [p for p in function.params if p.kind in {"positional", "positional_only"}]
+    positional = [p for p in function.params if p.is_positional]
     if is_bound and positional:
         positional = positional[1:]
     if param in positional:

@@ -63,9 +63,7 @@ def conditions(model: Model, place: Stmt | Call) -> Iterator[Condition]:
 
 def _leaves(block: list[Stmt]) -> bool:
     last = block[-1]
-    return isinstance(last, (Return, Raise)) or (
-        isinstance(last, Simple) and last.kind in {"continue", "break"}
-    )
+    return isinstance(last, (Return, Raise)) or (isinstance(last, Simple) and last.is_jump)
 
 
 def _asked(model: Model, test: Expr, answer: bool) -> Iterator[Condition]:

@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 from sampler_lint.model.catalog.declared import LOADER, SAMPLER
 from sampler_lint.model.facts import Class, Const, Function
+from sampler_lint.model.limits import LONGEST_WAY_OF_IMPORTS
 from sampler_lint.model.project import Project
 from sampler_lint.model.values import ClassRef, Ext, FuncRef, Obj, Value
-
-_LONGEST_WAY = 8
-"""Imports of imports that are followed."""
 
 
 class Declared:
@@ -53,7 +51,7 @@ class Declared:
         if path is None:
             cls = self._definition(owner) if owner else None
             return cls.method(last) if isinstance(cls, Class) else None
-        for _ in range(_LONGEST_WAY):
+        for _ in range(LONGEST_WAY_OF_IMPORTS):
             module = self._project.module_at(path)
             bindings = module.facts.bindings.get(last, []) if module is not None else []
             if module is None or len(bindings) != 1:

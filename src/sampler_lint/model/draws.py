@@ -5,6 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sampler_lint.model.concepts import (
+    DRAW,
+    ENTROPY,
+    GENERATORS,
+    GENERATORS_OF_PROCESS,
+    NUMBER,
+    SEEDS_ALL,
+    SEEDS_ONE,
+)
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -20,41 +29,9 @@ from sampler_lint.model.facts import (
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Ext, FuncRef
+from sampler_lint.model.flow import Ext, FuncRef, ModRef
+from sampler_lint.model.limits import DEEPEST_NAME
 from sampler_lint.model.linked import Model, scopes_inside
-
-_DRAWS = frozenset(
-    {
-        "randperm", "shuffle", "permutation", "permuted", "multinomial", "randint", "randrange",
-        "sample", "choice", "choices", "random_", "rand",
-    }
-)  # fmt: skip
-#: What draws a seed instead of taking one.
-_ENTROPY = frozenset({"seed", "initial_seed", "random_", "urandom", "time", "getrandbits"})
-#: What differs between processes that were started alike, whatever they seeded.
-_OWN = frozenset(
-    {
-        "os.getpid", "os.urandom", "secrets.randbelow", "secrets.randbits", "time.monotonic",
-        "time.perf_counter", "time.time", "time.time_ns", "torch.seed", "uuid.uuid4",
-    }
-)  # fmt: skip
-_GENERATORS = frozenset(
-    {
-        "random.Random",
-        "numpy.random.RandomState",
-        "numpy.random.default_rng",
-        "numpy.random.Generator",
-        "numpy.random.PCG64",
-        "numpy.random.SeedSequence",
-    }
-)
-_GLOBAL_SEEDERS = frozenset(
-    {"random.seed", "numpy.random.seed", "torch.manual_seed", "torch.random.manual_seed"}
-)
-#: The modules whose own functions draw from a generator of the process.
-_GLOBAL = frozenset({"random", "numpy.random", "torch"})
-_LOCAL_SEEDERS = frozenset({"manual_seed", "seed"})
-_PLAIN_CALLS = frozenset({"int", "abs", "hash", "str", "float"})
 
 
 class Seeded(NamedTuple):
@@ -68,31 +45,29 @@ class Seeded(NamedTuple):
 
 def draws(scope: Scope) -> bool:
     """Whether the scope itself draws at random."""
-    return not _DRAWS.isdisjoint(scope.called)
+    return any(map(DRAW.is_call, scope.calls))
 
 
 def global_draw(model: Model, scope: Scope) -> Call | None:
     """A call of the scope that draws from a generator of the whole process."""
-    for call in scope.calls:
-        if last_name(call.func) not in _DRAWS or call.keyword("generator") is not None:
-            continue
-        for value in model.flow.values(call.func):
-            if isinstance(value, Ext) and value.dotted.rpartition(".")[0] in _GLOBAL:
-                return call
+    for call in DRAW.calls_in(scope.calls):
+        if call.keyword("generator") is None and any(
+            isinstance(value, Ext) and value.dotted.rpartition(".")[0] in GENERATORS_OF_PROCESS
+            for value in model.flow.values(call.func)
+        ):
+            return call
     return None
 
 
 def is_drawn(expr: Expr) -> bool:
     """Whether a process draws the value for itself, so that no two ranks need agree on it."""
-    return any(
-        isinstance(node, Call) and last_name(node.func) in _DRAWS | _ENTROPY for node in walk(expr)
-    )
+    return any(DRAW.is_call(node) or ENTROPY.is_call(node) for node in walk(expr))
 
 
 def own_entropy(model: Model, expr: Expr) -> str | None:
     """The call in ``expr`` by which each process gets a value of its own, as it is spelled."""
     for node in walk(expr):
-        if isinstance(node, Call) and any(_names(model, node.func, _OWN)):
+        if isinstance(node, Call) and ENTROPY.is_made(node, model.flow.values):
             return f"{unparse(node.func)}()"
     return None
 
@@ -104,10 +79,12 @@ def drawn_before_seeding(model: Model, expr: Expr) -> str | None:
     the process only afterwards, each process has drawn another value.
     """
     for node in walk(expr):
-        if not isinstance(node, Call) or last_name(node.func) not in _DRAWS | _ENTROPY:
+        if not isinstance(node, Call) or not (DRAW.is_call(node) or ENTROPY.is_call(node)):
             continue
         values = [v for v in model.flow.values(node.func) if isinstance(v, Ext)]
-        if not any(v.dotted.rpartition(".")[0] in {"random", "numpy.random"} for v in values):
+        if not any(
+            v.dotted.rpartition(".")[0] in GENERATORS_OF_PROCESS - {"torch"} for v in values
+        ):
             continue
         seeders = [call for call in node.scope.calls if _seeds_process(model, call)]
         if seeders and all((c.row, c.col) > (node.row, node.col) for c in seeders):
@@ -117,10 +94,10 @@ def drawn_before_seeding(model: Model, expr: Expr) -> str | None:
 
 def _seeds_process(model: Model, call: Call) -> bool:
     """Whether a call seeds a generator of the process, itself or one function further."""
-    if any(_names(model, call.func, _GLOBAL_SEEDERS)):
+    if SEEDS_ALL.is_made(call, model.flow.values):
         return True
     return any(
-        any(_names(model, inner.func, _GLOBAL_SEEDERS))
+        SEEDS_ALL.is_made(inner, model.flow.values)
         for value in model.flow.values(call.func)
         if isinstance(value, FuncRef)
         for inner in value.function.calls
@@ -140,27 +117,24 @@ def seeded(model: Model, scope: Scope) -> Iterator[Seeded]:
         given = call.positional[0] if call.positional else call.keyword("seed")
         if given is None:
             continue
-        if any(_names(model, call.func, _GENERATORS)):
+        if GENERATORS.is_made(call, model.flow.values):
             yield Seeded(call, given, _assigned_to(call))
-        elif any(_names(model, call.func, _GLOBAL_SEEDERS)):
+        elif SEEDS_ALL.is_made(call, model.flow.values):
             yield Seeded(call, given, None)
-        elif last_name(call.func) in _LOCAL_SEEDERS and isinstance(call.func, Attr):
+        elif SEEDS_ONE.is_call(call) and isinstance(call.func, Attr):
             made = call.func.value
             if isinstance(made, Call):
                 yield Seeded(call, given, _assigned_to(call) or _assigned_to(made))
-            elif not any(isinstance(v, Ext) and "()" not in v.dotted for v in _values(model, made)):
+            elif not is_module(model, made):
                 yield Seeded(call, given, last_name(made))
 
 
-def _values(model: Model, expr: Expr) -> frozenset[object]:
-    return frozenset(model.flow.values(expr))
-
-
-def _names(model: Model, func: Expr, wanted: frozenset[str]) -> Iterator[str]:
-    if last_name(func) in {name.rpartition(".")[2] for name in wanted}:
-        for value in model.flow.values(func):
-            if isinstance(value, Ext) and value.dotted in wanted:
-                yield value.dotted
+def is_module(model: Model, expr: Expr) -> bool:
+    """Whether an expression is a module (``random`` in ``random.seed``), not what a call gave."""
+    return any(
+        isinstance(value, ModRef) or (isinstance(value, Ext) and "()" not in value.dotted)
+        for value in model.flow.values(expr)
+    )
 
 
 def _assigned_to(call: Call) -> str | None:
@@ -176,14 +150,14 @@ def ingredients(expr: Expr, depth: int = 0) -> Iterator[Expr]:
 
     A local name that is assigned once stands for what it is assigned.
     """
-    if isinstance(expr, Name) and isinstance(expr.scope, Function) and depth < 4:
+    if isinstance(expr, Name) and isinstance(expr.scope, Function) and depth < DEEPEST_NAME:
         bindings = expr.scope.bindings.get(expr.id, [])
         if len(bindings) == 1 and bindings[0].how == "assign" and not bindings[0].path:
             value = bindings[0].value
             if value is not None:
                 yield from ingredients(value, depth + 1)
                 return
-    if isinstance(expr, Call) and last_name(expr.func) in _PLAIN_CALLS and expr.positional:
+    if isinstance(expr, Call) and NUMBER.is_call(expr) and expr.positional:
         for arg in expr.positional:
             yield from ingredients(arg, depth)
         return
@@ -204,13 +178,13 @@ def bare_generator(cls: Class, init: Function, parameter: str) -> bool:
     """
     if not any(last_name(call.func) == "Generator" for call in init.calls):
         return False
-    if any(last_name(call.func) in _ENTROPY | _DRAWS for call in init.calls):
+    if any(DRAW.is_call(call) or ENTROPY.is_call(call) for call in init.calls):
         return False
     seeders = [
         call
         for scope in scopes_inside(cls)
         for call in scope.calls
-        if last_name(call.func) in {"manual_seed", "set_state"}
+        if SEEDS_ONE.is_call(call) or last_name(call.func) == "set_state"
     ]
     return bool(seeders) and all(_only_if_given(call, parameter) for call in seeders)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
+from sampler_lint.model.concepts import BEFORE_PASS, EPOCH, SETS_EPOCH
 from sampler_lint.model.epoch_state import reach, uses_epoch
 from sampler_lint.model.epochs import EpochLoop
 from sampler_lint.model.facts import (
@@ -247,20 +248,19 @@ def _calls_for(
 
 
 def _forwards(call: Call) -> bool:
-    return isinstance(call.scope, Function) and "set_epoch" in call.scope.name
+    return isinstance(call.scope, Function) and SETS_EPOCH.says(call.scope.name)
 
 
 def sets_epoch_itself(model: Model, found: EpochLoop, cls: Class) -> bool:
     """Whether a loader or sampler moves its own epoch on, in a pass or in what the loop calls."""
     passing = reach(model, cls, "__iter__", "__next__").functions
     for scope in scopes_inside(cls):
-        if isinstance(scope, Function) and scope.name in {"set_epoch", "__init__"}:
+        if isinstance(scope, Function) and scope.name in BEFORE_PASS:
             continue
         moves = any(
-            isinstance(call.func, Attr) and "set_epoch" in call.func.name for call in scope.calls
+            isinstance(call.func, Attr) and SETS_EPOCH.names(call.func) for call in scope.calls
         ) or any(
-            isinstance(store.target, Attr) and "epoch" in store.target.name
-            for store in scope.stores
+            isinstance(store.target, Attr) and EPOCH.names(store.target) for store in scope.stores
         )
         if moves and (scope in passing or runs_in(model, found.loop, scope) is not False):
             return True

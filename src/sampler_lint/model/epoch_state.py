@@ -7,6 +7,16 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sampler_lint.model import catalog
+from sampler_lint.model.concepts import (
+    DATASET,
+    DRAW,
+    GENERATORS,
+    ITERATES,
+    LOGS,
+    LOOKS,
+    SAMPLER,
+    SEEDS_ONE,
+)
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -23,7 +33,6 @@ from sampler_lint.model.facts import (
     Simple,
     Stmt,
     Store,
-    dotted,
     expressions,
     last_name,
     statements,
@@ -50,29 +59,6 @@ _NO_EPOCH = frozenset(
         "typing.Iterator",
         "typing.Sized",
     }
-)
-#: Calls that draw an order.
-_DRAWS = frozenset(
-    {
-        "randperm", "permutation", "permuted", "shuffle", "choice", "choices", "sample",
-        "randint", "multinomial", "rand", "random", "integers",
-    }
-)  # fmt: skip
-#: Calls that make or set a generator of one's own.
-_SEEDS_OWN = frozenset({"manual_seed", "Random", "RandomState", "default_rng", "seed"})
-#: What seeds the generators of the whole process.
-_SEEDS_ALL = frozenset(
-    {
-        "torch.manual_seed",
-        "torch.random.manual_seed",
-        "random.seed",
-        "np.random.seed",
-        "numpy.random.seed",
-    }
-)
-_LOGS = frozenset({"print", "debug", "info", "warning", "warn", "log"})
-_KEEPS_SELF = frozenset(
-    {"super", "isinstance", "len", "hasattr", "type", "id", "repr", "str", "print", "iter"}
 )
 #: Reading the epoch here says nothing about the order.
 _BOOKKEEPING = frozenset(
@@ -186,7 +172,7 @@ def _used(function: Function, method: Function) -> Iterator[tuple[str, Class | N
 def _hands_out_self(function: Function) -> bool:
     return any(
         self_class(arg.value) is not None
-        and last_name(call.func) not in _KEEPS_SELF
+        and not (LOOKS.is_call(call) or ITERATES.is_call(call))
         and not (isinstance(call.func, Attr) and call.positional[:1] == [arg.value])
         for call in function.calls
         for arg in call.args
@@ -255,7 +241,7 @@ def _stores_of_setter(method: Function) -> tuple[set[str], bool, bool]:
             if isinstance(call, Call) and _is_base(call, method):
                 goes_on = True
                 continue
-            if isinstance(call, Call) and last_name(call.func) in _LOGS:
+            if LOGS.is_call(call):
                 continue
             inert = False
         elif not isinstance(stmt, (If, Return, Simple, Raise)):
@@ -311,7 +297,7 @@ def _is_logged(read: Attr) -> bool:
     return (
         isinstance(stmt, ExprStmt)
         and isinstance(stmt.value, Call)
-        and last_name(stmt.value.func) in _LOGS
+        and LOGS.is_call(stmt.value)
         and any(node is read for arg in stmt.value.args for node in walk(arg.value))
     )
 
@@ -396,7 +382,7 @@ def read_elsewhere(model: Model, state: EpochState, known: Iterable[Reach]) -> b
 
 def draws(found: Reach) -> list[Call]:
     """The calls that draw random numbers."""
-    return [call for call in found.calls if last_name(call.func) in _DRAWS]
+    return list(DRAW.calls_in(found.calls))
 
 
 def seedings(found: Reach) -> list[Call]:
@@ -405,13 +391,12 @@ def seedings(found: Reach) -> list[Call]:
         call
         for call in found.calls
         if seed_argument(call) is not None
-        and (last_name(call.func) in _SEEDS_OWN or call.keyword("random_state") is not None)
+        and (
+            SEEDS_ONE.is_call(call)
+            or GENERATORS.is_call(call)
+            or call.keyword("random_state") is not None
+        )
     ]
-
-
-def seeds_everything(call: Call) -> bool:
-    """Whether a seeding call seeds the generators of the whole process."""
-    return dotted(call.func) in _SEEDS_ALL
 
 
 def seed_argument(call: Call) -> Expr | None:
@@ -445,10 +430,11 @@ def _changes(model: Model, store: Store, cls: Class, read: Attr) -> bool:
         if owner is not cls and owner not in model.flow.mro(cls):
             return False
         return not (isinstance(store.scope, Function) and store.scope.name == "__init__")
-    named = last_name(store.target.value) if isinstance(store.target, Attr) else None
+    target = store.target
+    assert isinstance(target, Attr)
     if self_class(read.value) is None:
-        return named == last_name(read.value)
-    return "sampler" in (named or "").lower() or "dataset" in (named or "").lower()
+        return last_name(target.value) == last_name(read.value)
+    return SAMPLER.names(target.value) or DATASET.names(target.value)
 
 
 def in_stop(stmt: Stmt) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sampler_lint.model.concepts import COUNTS, EPOCH, EVALUATES, TRAINS
 from sampler_lint.model.epoch_state import reach
 from sampler_lint.model.facts import (
     Attr,
@@ -30,20 +31,15 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import Ext, ExtObj, Lit, Obj, Unknown, Value, passed
+from sampler_lint.model.limits import DEEPEST_LOOP_SEARCH, MOST_SEARCHED_FOR_STEP
 from sampler_lint.model.linked import DATA_LOADER, Model
 from sampler_lint.model.wrapping import iterated_attributes
 
-_DEEPEST = 6
-#: Functions that are looked into for a step, from one pass: a trainer's own methods, not a library.
-_MOST_CALLED = 60
 #: What hands on the batches of a loader one by one, and cannot be started again.
 _ITERATORS = frozenset({"enumerate", "zip", "islice", "map", "filter", "iter", "chain"})
 #: What hands on no batches of what it is given: numbers, keys, or one batch.
 _NO_BATCHES = frozenset({"range", "next", "items", "keys", "values"})
-_TRAINING_CALLS = frozenset({"backward", "step", "zero_grad", "training_step", "train_step"})
 _OPTIMIZERS = "torch.optim."
-#: What says that a model is only tested here.
-EVALUATING = frozenset({"no_grad", "inference_mode", "eval"})
 
 
 class Pass(NamedTuple):
@@ -214,7 +210,7 @@ def _loops_around(
         if not _rebuilt_in(loop, inner.loader):
             yield EpochLoop(loop, inner, calls)
         return
-    if not isinstance(scope, Function) or len(calls) >= _DEEPEST:
+    if not isinstance(scope, Function) or len(calls) >= DEEPEST_LOOP_SEARCH:
         return
     for call in model.flow.callers(scope):
         if call.stmt is not None and call not in calls and call.scope is not scope:
@@ -283,7 +279,7 @@ def epoch_expression(loop: Loop) -> Expr | None:
         targets = [node for node in walk(loop.target) if isinstance(node, Name)]
         if isinstance(loop.target, (Name, Attr, Index)):
             return loop.target if _counts(loop.iter) else None
-        named = [name for name in targets if "epoch" in name.id.lower()]
+        named = [name for name in targets if EPOCH.names(name)]
         return named[0] if len(named) == 1 else None
     test = loop.test
     if isinstance(test, Compare) and len(test.ops) == 1 and test.ops[0] in {"Lt", "LtE", "NotEq"}:
@@ -295,21 +291,15 @@ def epoch_expression(loop: Loop) -> Expr | None:
 
 def _counts(source: Expr) -> bool:
     """Whether iterating gives numbers that grow: ``range(…)``, also inside a progress bar."""
-    return any(
-        isinstance(node, Call) and last_name(node.func) in {"range", "trange", "count"}
-        for node in walk(source)
-    )
+    return any(map(COUNTS.is_call, walk(source)))
 
 
 def _says_epoch(expr: Expr) -> bool:
     """Whether a name, an attribute or a key (``state["epoch"]``) says epoch."""
-    for node in walk(expr):
-        said = node.id if isinstance(node, Name) else node.name if isinstance(node, Attr) else ""
-        if isinstance(node, Index) and isinstance(node.key, Const):
-            said = str(node.key.value)
-        if "epoch" in said.lower():
-            return True
-    return False
+    return EPOCH.is_mentioned(expr) or any(
+        isinstance(node, Index) and isinstance(node.key, Const) and EPOCH.says(str(node.key.value))
+        for node in walk(expr)
+    )
 
 
 def _bound_by(loop: Loop, source: Expr) -> bool:
@@ -361,7 +351,7 @@ def _says_training(found: EpochLoop) -> bool:
     said = [found.inner.source, *(call.func for call in found.calls)]
     said += [arg.value for call in found.calls for arg in call.args]
     names = {last_name(expr) for expr in said} | {getattr(found.inner.scope, "name", "")}
-    return any("train" in name.lower() for name in names if name)
+    return any(map(TRAINS.says, names))
 
 
 def _evidence(model: Model, found: EpochLoop) -> bool | None:
@@ -406,7 +396,7 @@ def _evaluates(scope: Scope, stmt: Stmt, region: Stmt | None) -> bool:
         for node in walk(mark)
     }
     names.update(last_name(call.func) for call in scope.calls if _is_within(call, region))
-    return not names.isdisjoint(EVALUATING)
+    return not names.isdisjoint(EVALUATES.called)
 
 
 def _is_within(call: Call, region: Stmt | None) -> bool:
@@ -427,7 +417,8 @@ def _only_evaluated(model: Model, generator: Scope, loader: Obj) -> bool:
         )
     ]
     return bool(calls) and all(
-        not EVALUATING.isdisjoint(call.scope.called) and not _steps(model, call.scope, None, set())
+        not EVALUATES.called.isdisjoint(call.scope.called)
+        and not _steps(model, call.scope, None, set())
         for call in calls
     )
 
@@ -468,13 +459,10 @@ def pass_trains(model: Model, inner: Pass) -> bool:
 def _steps(model: Model, scope: Scope, within: Stmt | None, seen: set[Scope]) -> bool:
     """Whether the code, or what it calls, steps an optimizer."""
     calls = scope.calls if within is None else scope.calls_in(within)
-    if any(
-        last_name(call.func) in _TRAINING_CALLS or _is_handed_optimizer(model, call)
-        for call in calls
-    ):
+    if any(TRAINS.is_call(call) or _is_handed_optimizer(model, call) for call in calls):
         return True
     seen.add(scope)
-    return len(seen) < _MOST_CALLED and any(
+    return len(seen) < MOST_SEARCHED_FOR_STEP and any(
         _steps(model, callee, None, seen)
         for call in calls
         for callee in model.flow.callees(call)

@@ -53,14 +53,11 @@ from sampler_lint.model.facts import (
     dotted,
     walk,
 )
+from sampler_lint.model.limits import DEEPEST_EXPRESSION, LONGEST_STRING, MOST_LINES
 
 if TYPE_CHECKING:
     from libcst.metadata import CodePosition
 
-_LONGEST_STRING = 120
-#: People write expressions a dozen levels deep. Python allows more levels than any walk could
-#: recurse to, so what stands below this one is read as an expression of its own.
-_DEEPEST = 64
 _LISTS = ("stores", "calls", "reads", "returns", "yields", "loops", "iterated")
 NodeT = TypeVar("NodeT", bound=Node)
 
@@ -125,7 +122,7 @@ def _in_older_syntax(text: str) -> str | None:
     f-strings that only 3.12 can split (PEP 701) become plain strings: none of them says
     anything about samplers. None if libcst cannot read the text either.
     """
-    if text.count("\n") > _MOST_LINES or not _NEWER.search(text):
+    if text.count("\n") > MOST_LINES or not _NEWER.search(text):
         return None
     import libcst as cst
     from libcst.metadata import MetadataWrapper, PositionProvider
@@ -158,8 +155,6 @@ def _in_older_syntax(text: str) -> str | None:
     return "".join(lines)
 
 
-#: libcst takes a minute for a million lines, be they blank.
-_MOST_LINES = 50_000
 _NEWER = re.compile(r"\b(?:def|class)\s+\w+\s*\[|^[ \t]*type[ \t]+\w+|[fF][rR]?[\"']", re.MULTILINE)
 
 
@@ -589,7 +584,7 @@ class _Extractor:
             name.id = node.id  # type: ignore[attr-defined]
             name.scope, name.stmt = self.scope, self.stmt
             return name
-        if self.depth == _DEEPEST:
+        if self.depth == DEEPEST_EXPRESSION:
             return self._deferred(node)
         self.depth += 1
         found = self._compound(node, kind, store=store)
@@ -626,7 +621,7 @@ class _Extractor:
             const = _at(Const(), node)
             value = node.value  # type: ignore[attr-defined]
             if isinstance(value, (bytes, complex)) or (
-                isinstance(value, str) and len(value) > _LONGEST_STRING
+                isinstance(value, str) and len(value) > LONGEST_STRING
             ):
                 value = ...
             const.value = value
@@ -710,7 +705,7 @@ class _Extractor:
             chain.append(chain[-1].left)
         left = self.expr(chain[-1].left)
         for number, part in enumerate(reversed(chain), 1):
-            if number % _DEEPEST == 0:
+            if number % DEEPEST_EXPRESSION == 0:
                 cut = _at(Other(), part.left)
                 cut.parts = _names_in(left)
                 left = cut

@@ -291,6 +291,11 @@ class Simple(Stmt):
     names: list[str]
     parts: list[Expr]
 
+    @property
+    def is_jump(self) -> bool:
+        """Whether what follows it in its block is not reached."""
+        return self.kind in {"break", "continue"}
+
 
 class For(Stmt):
     """A ``for`` loop."""
@@ -384,6 +389,11 @@ class Binding:
         self.value = value
         self.path = path
         self.payload = payload
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the name is a parameter, or is assigned."""
+        return self.how in {"assign", "param"}
 
 
 class Store:
@@ -522,6 +532,16 @@ class Param:
         self.annotation = annotation
         self.node = node
 
+    @property
+    def is_positional(self) -> bool:
+        """Whether one argument may be given for it by place."""
+        return self.kind in {"positional", "positional_only"}
+
+    @property
+    def is_star(self) -> bool:
+        """Whether it takes any number of arguments."""
+        return self.kind in {"vararg", "kwarg"}
+
 
 class Function(Scope):
     """A function, method or lambda."""
@@ -573,7 +593,7 @@ class Function(Scope):
         if self.cls is None or self.is_static or self.is_classmethod or not self.params:
             return None
         first = self.params[0]
-        return first.name if first.kind in {"positional", "positional_only"} else None
+        return first.name if first.is_positional else None
 
 
 class Class(Scope):
@@ -904,6 +924,10 @@ def unparse(expr: Expr) -> str:
     return "…"
 
 
+#: Operators that add up their operands, and comparisons that hold where both are one value, or not.
+SUMS = frozenset({"Add", "Sub"})
+EQUAL = frozenset({"Eq", "Is"})
+UNEQUAL = frozenset({"NotEq", "IsNot"})
 _OPERATORS = {
     "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**",
 }  # fmt: skip

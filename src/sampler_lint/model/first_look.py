@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from sampler_lint.model.import_scan import without_prose
+from sampler_lint.model.limits import MANY_FILES
 from sampler_lint.parallel import Aside
 from sampler_lint.source import is_candidate, names_a_rule, seeds_or_draws
-
-#: As many are looked at by two processes.
-MANY_FILES = 500
 
 
 class Look(NamedTuple):

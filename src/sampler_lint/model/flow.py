@@ -34,6 +34,8 @@ from sampler_lint.model.arguments import (
 from sampler_lint.model.catalog.declared import passes_on
 from sampler_lint.model.declared import Declared
 from sampler_lint.model.facts import (
+    EQUAL,
+    UNEQUAL,
     Assign,
     Attr,
     Bin,
@@ -60,6 +62,7 @@ from sampler_lint.model.facts import (
     last_name,
 )
 from sampler_lint.model.hierarchy import NEUTRAL_BASES, merge, self_class
+from sampler_lint.model.limits import DEEPEST_CALLS, DEEPEST_HIERARCHY, MOST_CALLERS, MOST_PARTIALS
 from sampler_lint.model.project import Project
 from sampler_lint.model.reaching import reaching
 from sampler_lint.model.solver import Solver, Var
@@ -104,12 +107,6 @@ _SPAWNERS = {
     "Process": ("target", 0),
     "launch": ("main_func", 0),
 }
-_DEEPEST_CALLS = 3
-_MOST_CALLERS = 150
-"""A name that is called in more places than this (``forward``, ``view``) is not followed back."""
-_MOST_PARTIALS = 4
-#: A class with more classes above it is as if its bases were not known.
-_DEEPEST_HIERARCHY = 64
 _TOO_DEEP = Unknown("a hierarchy too deep to follow")
 
 
@@ -480,7 +477,7 @@ class Flow(Solver):
         by_name = isinstance(expr, Call) and not (
             isinstance(expr.func, Name) and expr.func.id == "super"
         )
-        if isinstance(expr, Call) and by_name and len(outer) < _DEEPEST_CALLS:
+        if isinstance(expr, Call) and by_name and len(outer) < DEEPEST_CALLS:
             self._on(self._expr(expr.func), lambda v: self._call_in_call(v, expr, frames, var))
         else:
             self._flow_out(self._expr(expr), frames, var)
@@ -834,7 +831,7 @@ class Flow(Solver):
         cached = self._mros.get(cls)
         if cached is not None:
             return cached
-        if len(self._resolving) > _DEEPEST_HIERARCHY:
+        if len(self._resolving) > DEEPEST_HIERARCHY:
             return cls, _TOO_DEEP
         self._mros[cls] = (cls,)  # a class among its own bases stops here
         self._resolving.append(cls)
@@ -851,7 +848,7 @@ class Flow(Solver):
         self._resolving.pop()
         orders.append([order[0] for order in orders])
         result = (cls, *merge(orders))
-        if len(result) > _DEEPEST_HIERARCHY:
+        if len(result) > DEEPEST_HIERARCHY:
             result = (cls, _TOO_DEEP)
         self._mros[cls] = result
         return result
@@ -1008,7 +1005,7 @@ class Flow(Solver):
             self._add(var, Unknown("getattr with a computed name"))
 
     def _apply_partial(self, inner: Value, partial: Partial, call: Call, var: Var) -> None:
-        if self._partials_within.get(call, 0) == _MOST_PARTIALS:
+        if self._partials_within.get(call, 0) == MOST_PARTIALS:
             self._add(var, Unknown("a partial of itself"))
         elif isinstance(inner, (FuncRef, Partial)):
             self._apply(inner, self._completed(partial, call), var)
@@ -1040,7 +1037,7 @@ class Flow(Solver):
     def as_made(self, call: Call) -> Call:
         """``call``, with the arguments that a ``partial`` adds where it is a call of one."""
         partials = [value for value in self.values(call.func) if isinstance(value, Partial)]
-        if len(partials) != 1 or self._partials_within.get(call, 0) == _MOST_PARTIALS:
+        if len(partials) != 1 or self._partials_within.get(call, 0) == MOST_PARTIALS:
             return call
         return self.as_made(self._completed(partials[0], call))
 
@@ -1118,7 +1115,7 @@ class Flow(Solver):
         for call in self.call_candidates(function):
             # Resolving the callee registers the call, if it is one of this function.
             self._expr(call)
-        if param.kind in {"vararg", "kwarg"}:
+        if param.is_star:
             self._add(var, Unknown(f"`{param.name}` collects any arguments"))
 
         def nobody() -> None:
@@ -1179,7 +1176,7 @@ class Flow(Solver):
                 yield from self.base_init_calls(cls)
         for name in dict.fromkeys(names):
             calls = self.project.calls_near(name, function)
-            if len(calls) <= _MOST_CALLERS:
+            if len(calls) <= MOST_CALLERS:
                 yield from calls
 
     def callers(self, function: Function) -> list[Call]:
@@ -1213,7 +1210,7 @@ class Flow(Solver):
         if given is MISSING:
             if param.default is not None:
                 self._flow(self._expr(param.default), var)
-            elif param.kind not in {"vararg", "kwarg"}:
+            elif not param.is_star:
                 self._add(var, Unknown(f"a decorator of `{function.name}` passes `{param.name}`"))
         elif isinstance(given, Expr):
             self._flow(self._expr(given), var)
@@ -1375,9 +1372,9 @@ class Flow(Solver):
             return None
         a, b = next(iter(left)), next(iter(right))
         op = expr.ops[0]
-        if op in {"Eq", "Is"}:
+        if op in EQUAL:
             return {a == b}
-        if op in {"NotEq", "IsNot"}:
+        if op in UNEQUAL:
             return {a != b}
         return None
 

@@ -6,11 +6,11 @@ imports the part of it that takes the loader.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from functools import cache
 
 from sampler_lint.model import catalog
+from sampler_lint.model.concepts import RANK, WORLD_SIZE
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -29,8 +29,6 @@ from sampler_lint.model.flow import Ext
 from sampler_lint.model.linked import Model, scopes_inside
 from sampler_lint.model.program_files import program_files
 from sampler_lint.model.project import Module
-
-_SHARDS = re.compile(r"world_?size|num_replicas|^rank$|get_rank|local_rank|num_shards|num_gpus")
 
 
 class Injection:
@@ -233,11 +231,12 @@ def _forbids(table: Map) -> bool:
 
 def shards_itself(cls: Class) -> bool:
     """Whether the class speaks of ranks: it hands each its own part."""
-    for scope in scopes_inside(cls):
-        if isinstance(scope, Function) and any(_SHARDS.search(p.name) for p in scope.params):
-            return True
-        if any(_SHARDS.search(read.name) for read in scope.reads):
-            return True
-        if any(_SHARDS.search(last_name(call.func) or "") for call in scope.calls):
-            return True
-    return False
+    return any(
+        RANK.says(name) or WORLD_SIZE.says(name) or name in RANK.called
+        for scope in scopes_inside(cls)
+        for name in (
+            *(param.name for param in getattr(scope, "params", ())),
+            *(read.name for read in scope.reads),
+            *scope.called,
+        )
+    )

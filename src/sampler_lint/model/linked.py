@@ -17,6 +17,7 @@ from sampler_lint.findings import Place
 from sampler_lint.model import catalog
 from sampler_lint.model.catalog import TORCH_DATA, Contract
 from sampler_lint.model.catalog.declared import SAMPLER as DECLARED_SAMPLER
+from sampler_lint.model.concepts import ASKS_BY_NAME, ITERATES, LOOKS, SEEDS_ALL, SETS_EPOCH
 from sampler_lint.model.declared import Declared
 from sampler_lint.model.declared import shuffles as declared_shuffles
 from sampler_lint.model.facts import (
@@ -28,10 +29,10 @@ from sampler_lint.model.facts import (
     Function,
     Node,
     Scope,
-    dotted,
     last_name,
 )
 from sampler_lint.model.flow import Flow, Lit, Obj, Unknown, Value, self_class
+from sampler_lint.model.limits import DEEPEST_WRAPPING
 from sampler_lint.model.project import Module, Project, names_meant, without
 from sampler_lint.model.requirements import Range, Requirements
 
@@ -411,7 +412,7 @@ class Model:
             return setter
         if setter is not None:
             return ()
-        if depth > 3 or not self.is_a(value, BATCH_SAMPLER):
+        if depth > DEEPEST_WRAPPING or not self.is_a(value, BATCH_SAMPLER):
             return None
         inner = [
             self._epoch_path(found, depth + 1) for found in self.flow.ask_field(value, "sampler")
@@ -446,10 +447,11 @@ class Model:
 
     def _draws_elsewhere(self, function: Function, depth: int) -> bool:
         """Whether it (or what it calls) draws from a global generator that it does not seed."""
-        called = {dotted(call.func) or "" for call in function.calls}
-        if called & _GLOBAL_SEEDERS:
+        from sampler_lint.model.draws import global_draw
+
+        if any(SEEDS_ALL.is_made(call, self.flow.values) for call in function.calls):
             return False
-        if any(name.startswith(("np.random.", "numpy.random.", "random.")) for name in called):
+        if global_draw(self, function) is not None:
             return True
         return depth > 0 and any(
             self._draws_elsewhere(callee, depth - 1)
@@ -530,7 +532,7 @@ class Model:
             for module in self.modules
             if module.says("set_epoch")
             for call in module.facts.all_calls
-            if isinstance(call.func, Attr) and "set_epoch" in call.func.name
+            if isinstance(call.func, Attr) and SETS_EPOCH.names(call.func)
         ]
 
     def epoch_setters_near(self, scope: Scope) -> list[Call]:
@@ -553,23 +555,18 @@ class Model:
                 kept += [
                     (scope, read, read.value)
                     for read in scope.reads
-                    if "set_epoch" in read.name and id(read) not in called
+                    if SETS_EPOCH.names(read) and id(read) not in called
                 ]
             for call in module.facts.all_calls:
                 given = call.positional if last_name(call.func) == "getattr" else []
                 name = given[1] if len(given) > 1 else None
-                if isinstance(name, Const) and "set_epoch" in str(name.value):
+                if isinstance(name, Const) and SETS_EPOCH.says(str(name.value)):
                     kept.append((call.scope, call, given[0]))
         return kept
 
 
 _EVERY_OBJECT = frozenset(
     {*dir(object), "__dict__", "__weakref__", "__module__", "__annotations__", "__slots__"}
-)
-
-
-_GLOBAL_SEEDERS = frozenset(
-    {"random.seed", "np.random.seed", "numpy.random.seed", "torch.manual_seed"}
 )
 
 
@@ -596,7 +593,7 @@ def _dynamic(cls: Class) -> str | None:
             name = last_name(call.func)
             if name in {"setattr", "vars", "locals", "__setattr__"}:
                 return f"{cls.name} sets attributes by name"
-            if name in _HARMLESS_WITH_SELF:
+            if LOOKS.is_call(call) or ITERATES.is_call(call) or ASKS_BY_NAME.is_call(call):
                 continue
             for arg in call.args:
                 if self_class(arg.value) is cls and not _is_unbound_init(call):
@@ -639,13 +636,6 @@ def _is_plain(decorator: Expr) -> bool:
 def _is_unbound_init(call: Call) -> bool:
     return isinstance(call.func, Attr) and call.func.name.startswith("__")
 
-
-_HARMLESS_WITH_SELF = frozenset(
-    {
-        "super", "isinstance", "len", "hasattr", "getattr", "id", "type", "iter", "repr", "str",
-        "hash", "print", "enumerate", "list", "next", "range", "zip", "sum", "bool",
-    }
-)  # fmt: skip
 
 __all__ = [
     "BATCH_SAMPLER",

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sampler_lint.model.facts import (
+    EQUAL,
+    UNEQUAL,
     Assign,
     Attr,
     Bin,
@@ -61,10 +63,8 @@ from sampler_lint.model.flow import (
     View,
     passed,
 )
+from sampler_lint.model.limits import MOST_CALLERS_OF_WAYS, MOST_STATES
 from sampler_lint.model.linked import Model
-
-_MOST_STATES = 600
-_MOST_CALLERS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ def ways_by_caller(
     if not isinstance(function, Function):
         return
     callers = model.flow.callers(function)
-    if len(callers) > _MOST_CALLERS:
+    if len(callers) > MOST_CALLERS_OF_WAYS:
         return
     run = _Run(model, call, exprs)
     wanted = [param for param in function.params if param.name in run.relevant]
@@ -161,7 +161,7 @@ def ways_by_caller(
         asked = {name: value for name, value in given.items() if isinstance(value, Expr)}
         found = ways(model, caller, list(asked.values())) or []
         out: list[Way] = []
-        for way in found[:_MOST_STATES]:
+        for way in found[:MOST_STATES]:
             seeds = dict(zip(asked, way.values, strict=True))
             for param in wanted:
                 if given[param.name] is MISSING and isinstance(param.default, Const):
@@ -241,7 +241,7 @@ class _Run:
                 following += self._statement(stmt, current)
             states = following
             self.steps += len(states)
-            if len(states) + len(self.hits) > _MOST_STATES or self.steps > 40 * _MOST_STATES:
+            if len(states) + len(self.hits) > MOST_STATES or self.steps > 40 * MOST_STATES:
                 raise _TooManyError
         yield from states
 
@@ -263,7 +263,7 @@ class _Run:
             yield from self._try(stmt, state)
         elif isinstance(stmt, (Return, Raise)):
             return
-        elif isinstance(stmt, Simple) and stmt.kind in {"break", "continue"}:
+        elif isinstance(stmt, Simple) and stmt.is_jump:
             self.left.append(state)
         elif isinstance(stmt, Simple) and stmt.kind == "assert" and stmt.parts:
             yield from self._assume(stmt.parts[0], True, state)
@@ -354,7 +354,7 @@ class _Run:
             if not self.index.assigned[inner].isdisjoint(self.relevant):
                 return True
             leaves = isinstance(inner, (Return, Raise)) or (
-                isinstance(inner, Simple) and inner.kind in {"break", "continue"}
+                isinstance(inner, Simple) and inner.is_jump
             )
             if leaves and tests & self.relevant:
                 return True
@@ -535,10 +535,10 @@ class _Run:
 
     def _assume_compared(self, test: Compare, truth: bool, state: State) -> Iterator[State]:
         op, right = test.ops[0], test.rights[0]
-        if op not in {"Is", "IsNot", "Eq", "NotEq"}:
+        if op not in EQUAL | UNEQUAL:
             yield from _learn(Sym(self._key(test, state)), truth, state)
             return
-        equal = truth == (op in {"Is", "Eq"})
+        equal = truth == (op in EQUAL)
         for after, value in self._value(test.left, state):
             for later, other in self._value(right, after):
                 if other.none:
@@ -722,7 +722,7 @@ def _outermost(stmt: Stmt) -> Stmt:
 def _is_plain(stmt: Stmt) -> bool:
     """Whether the statement can do no more than bind names."""
     if isinstance(stmt, Simple):
-        return stmt.kind not in {"assert", "break", "continue"}
+        return not (stmt.is_jump or stmt.kind == "assert")
     return not isinstance(stmt, (If, While, For, With, Try, Return, Raise))
 
 

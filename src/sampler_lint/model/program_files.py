@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Container, Iterable, Iterator
 
 from sampler_lint.model.facts import Class, Const, Function, Scope, children, last_name
+from sampler_lint.model.limits import LONGEST_TEST
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Importer, Module, Place, Project
 from sampler_lint.source import NOTEBOOK, SourceError
@@ -14,7 +15,6 @@ from sampler_lint.source import NOTEBOOK, SourceError
 _TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[^/]*_test\.py$)")
 
 _ASKS = re.compile(rb"^if\b(?:[^\n]{0,400}|[^:]{0,400})\Z", re.MULTILINE)
-_LONGEST_TEST = 400
 #: What finds all modules of a package.
 _WALKS = frozenset({"walk_packages", "iter_modules"})
 _WRITTEN = re.compile(r"[\w.]+")
@@ -135,7 +135,7 @@ class ProgramFiles:
         data = self.data(path)
         at = data.find(b"__name__")
         while at >= 0:
-            if path.endswith(NOTEBOOK) or _ASKS.search(data, max(0, at - _LONGEST_TEST), at):
+            if path.endswith(NOTEBOOK) or _ASKS.search(data, max(0, at - LONGEST_TEST), at):
                 return True
             at = data.find(b"__name__", at + 1)
         return False

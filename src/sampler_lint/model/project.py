@@ -41,6 +41,7 @@ from sampler_lint.model.facts import (
 from sampler_lint.model.first_look import first_looks, kinds
 from sampler_lint.model.hierarchy import self_class
 from sampler_lint.model.import_scan import imports_in
+from sampler_lint.model.limits import MOST_ALIASES, NARROWED_ABOVE
 from sampler_lint.roots import leads_outside, upwards
 from sampler_lint.source import (
     SourceError,
@@ -51,17 +52,9 @@ from sampler_lint.source import (
 )
 from sampler_lint.timings import Watch, counted
 
-#: In a tree whose files hold more than this together, a sampler word in a comment does not count,
-#: and few others do (see :mod:`.narrowing`).
-NARROWED_ABOVE = 16 * 2**20
-
 #: Packages that are never taken from the tree: their facts are in the catalog, and a folder of
 #: the same name somewhere in a repository is not them.
 _ALWAYS_EXTERNAL = frozenset({"torch"})
-
-
-#: A function with more names is called by hooks and registries that nobody can follow.
-_MOST_ALIASES = 8
 
 
 PlacedT = TypeVar("PlacedT", Call, Store)
@@ -639,13 +632,13 @@ class Project:
         among = [self._aliases.get(program, {})] if program else self._aliases.values()
         found: dict[str, None] = {name: None}
         todo = [name]
-        while todo and len(found) < _MOST_ALIASES:
+        while todo and len(found) < MOST_ALIASES:
             meant = todo.pop()
             for alias in sorted({alias for each in among for alias in each.get(meant, ())}):
                 if alias not in found:
                     found[alias] = None
                     todo.append(alias)
-        return list(found)[1:_MOST_ALIASES]
+        return list(found)[1:MOST_ALIASES]
 
     def calls_near(self, name: str, scope: Scope) -> list[Call]:
         """:meth:`calls_named`, in the program that ``scope`` belongs to.

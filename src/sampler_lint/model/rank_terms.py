@@ -7,10 +7,10 @@ source is a literal or the configuration, the value is shared.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
+from sampler_lint.model.concepts import COLLECTIVE, ENVIRONMENT, NUMBER, RANK
 from sampler_lint.model.facts import (
     Attr,
     AugAssign,
@@ -33,32 +33,16 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import MISSING, passed, self_class
+from sampler_lint.model.limits import DEEPEST_SLICE
 from sampler_lint.model.linked import Model
 from sampler_lint.model.program_files import files_storing
 from sampler_lint.model.project import Module
 from sampler_lint.model.seeds import is_seed_name
 
-#: ``rank`` and what is put before it; the ranks of tensor, pipeline or expert parallelism share
-#: their data, so they are not meant here.
-_RANK_NAME = re.compile(
-    r"^_?(?:(?:global|local|world|node|dist|ddp|dp|fsdp|data_parallel|process|proc|gpu|my|cur"
-    r"|current|cuda|self|worker|trainer|distributed)_?)*rank(?:_id|_idx)?$"
-    r"|^(?:process|proc|replica)_?(?:index|idx|id)$",
-    re.IGNORECASE,
-)
-_RANK_CALLS = frozenset(
-    {"get_rank", "get_local_rank", "get_global_rank", "local_rank", "global_rank", "rank"}
-)
-_RANK_VARIABLES = frozenset({"RANK", "LOCAL_RANK", "SLURM_PROCID", "SLURM_LOCALID"})
-#: What makes a value the same on every rank, or may.
-_AGREE = re.compile(r"broadcast|all_?reduce|all_?gather|sync|shared|scatter", re.IGNORECASE)
 #: Sums and the like differ when one operand does; quotients and remainders may not.
 _KEEPS = frozenset({"Add", "Sub", "Mult", "BitXor", "BitOr", "LShift"})
-_TRANSPARENT = frozenset({"int", "abs", "str", "float", "hash", "np.uint32", "numpy.uint32"})
-_ENVIRONMENT = frozenset({"os.environ", "environ"})
 #: Builtins that give every process the same for the same (``hash`` of a text does not).
 _PURE = frozenset({"int", "abs", "float", "max", "min", "round", "pow", "len", "bool"})
-_DEEPEST = 10
 
 
 class RankTerm(NamedTuple):
@@ -91,15 +75,13 @@ class Source(NamedTuple):
 def rank_in(expr: Expr) -> Expr | None:
     """The rank, when ``expr`` is one by its name."""
     if isinstance(expr, (Name, Attr)):
-        name = expr.id if isinstance(expr, Name) else expr.name
-        return expr if _RANK_NAME.match(name) else None
+        return expr if RANK.names(expr) else None
     if isinstance(expr, Call):
-        name = last_name(expr.func) or ""
-        if name in _RANK_CALLS and not expr.positional:
+        if RANK.is_call(expr) and not expr.positional:
             return expr
-        if name in _TRANSPARENT and len(expr.positional) == 1:
+        if NUMBER.is_call(expr) and len(expr.positional) == 1:
             return rank_in(expr.positional[0])
-        if name in {"get", "getenv"} and _is_rank_key(next(iter(expr.positional), None)):
+        if ENVIRONMENT.is_call(expr) and _is_rank_key(next(iter(expr.positional), None)):
             return expr
     if isinstance(expr, Index) and _is_rank_key(expr.key):
         return expr
@@ -107,7 +89,7 @@ def rank_in(expr: Expr) -> Expr | None:
 
 
 def _is_rank_key(expr: Expr | None) -> bool:
-    return isinstance(expr, Const) and expr.value in _RANK_VARIABLES
+    return isinstance(expr, Const) and expr.value in RANK.variables
 
 
 def differs(model: Model, expr: Expr, scope: Scope) -> RankTerm | None:
@@ -179,7 +161,7 @@ class _Slice:
             assert term is not None
             yield self._source(way, term, "rank")
             return
-        if way.hops > _DEEPEST:
+        if way.hops > DEEPEST_SLICE:
             yield self._source(way, expr, "unknown")
             return
         if id(expr) in self._seen:
@@ -200,7 +182,7 @@ class _Slice:
             yield from self._name(expr, way)
         elif isinstance(expr, Attr):
             yield from self._attribute(way, expr, expr.value, expr.name)
-        elif isinstance(expr, Index) and dotted(expr.value) in _ENVIRONMENT:
+        elif isinstance(expr, Index) and dotted(expr.value) in ENVIRONMENT.made_by:
             yield self._source(way, expr, "text")
         elif isinstance(expr, Index) and isinstance(expr.key, Const):
             yield from self._attribute(way, expr, expr.value, str(expr.key.value))
@@ -267,7 +249,7 @@ class _Slice:
     ) -> Iterator[Source]:
         """The sources of what the tree passes for a parameter."""
         key = (function, param.name)
-        if hops > _DEEPEST or key in self._seen:
+        if hops > DEEPEST_SLICE or key in self._seen:
             return
         self._seen.add(key)
         if self._whole and param.default is not None:
@@ -360,7 +342,7 @@ class _Slice:
 
     def _call(self, way: _Way, call: Call) -> Iterator[Source]:
         name = last_name(call.func) or ""
-        if _AGREE.search(name):
+        if COLLECTIVE.says(name):
             yield self._source(way, call, "agreed")
             return
         if self._whole and dotted(call.func) in _PURE:
@@ -369,14 +351,14 @@ class _Slice:
                     if source.kind not in {"literal", "text"}:
                         yield source
             return
-        if not self._whole and dotted(call.func) in _TRANSPARENT and len(call.positional) == 1:
+        if not self._whole and NUMBER.is_call(call) and len(call.positional) == 1:
             yield from self.of(way, call.positional[0])
             return
-        if name in {"get", "getenv"} and call.positional:
+        if ENVIRONMENT.is_call(call) and call.positional:
             key = call.positional[0]
             if isinstance(key, Const) and isinstance(key.value, str):
                 owner = call.func.value if isinstance(call.func, Attr) else None
-                if name == "getenv" or dotted(owner) in _ENVIRONMENT:
+                if name == "getenv" or dotted(owner) in ENVIRONMENT.made_by:
                     yield self._source(way, call, "text")
                 elif owner is not None:
                     yield from self._attribute(way, call, owner, key.value)
@@ -401,7 +383,7 @@ class _Slice:
 
 def agrees(scope: Scope) -> bool:
     """Whether the function talks to the other ranks, so that they may agree on a value."""
-    return any(_AGREE.search(last_name(call.func) or "") for call in scope.calls)
+    return any(COLLECTIVE.names(call.func) for call in scope.calls)
 
 
 def entries(model: Model, expr: Expr, key: str) -> Iterator[Expr]:

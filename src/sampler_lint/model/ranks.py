@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
+from sampler_lint.model.concepts import (
+    DEVICES,
+    ENVIRONMENT,
+    LOCAL_RANK,
+    PROCESSES,
+    RANK,
+    WORLD_SIZE,
+)
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -23,27 +30,11 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import Ext, ExtObj, Lit, Obj, Value
+from sampler_lint.model.limits import DEEPEST_CHAIN, MOST_REACHED
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 
-#: Words that stand where code knows of other processes.
-RANK_WORDS = re.compile(
-    r"rank|world_?size|shard|replica|split_by|is_?dist|distributed|process_index|num_processes"
-    r"|\bddp|hvd|\bdp_",
-    re.IGNORECASE,
-)
-
-_LOCAL_RANKS = frozenset(
-    {
-        "torch.distributed.get_node_local_rank",
-        "horovod.torch.local_rank",
-        "deepspeed.comm.get_local_rank",
-    }
-)
-_RANKS = frozenset({"torch.distributed.get_rank", "horovod.torch.rank"})
-_WORLD_SIZES = frozenset({"torch.distributed.get_world_size", "horovod.torch.size"})
 _WRAPPERS = frozenset({"DistributedDataParallel", "DDP", "FullyShardedDataParallel", "FSDP"})
-_MOST_SCOPES = 400
 
 
 def kinds(model: Model, expr: Expr) -> set[str]:
@@ -64,21 +55,17 @@ def _kind(model: Model, value: Value) -> str:
         return "unknown"
     if value.dotted == "int" and value.site.positional:
         return _environment_kind(model, value.site.positional[0])
-    if value.dotted in _LOCAL_RANKS:
+    if value.dotted in LOCAL_RANK.made_by:
         return "local rank"
     if value.dotted == "torch.cuda.device_count":
         return "device count"
     # With a group, the answer is about the group.
     if not value.site.args:
-        if value.dotted in _RANKS:
-            return "rank"
-        if value.dotted in _WORLD_SIZES:
-            return "world size"
+        return next((name for name, kind in _KINDS if value.dotted in kind.made_by), "unknown")
     return "unknown"
 
 
-_GETTERS = frozenset({"os.getenv", "os.environ.get"})
-_VARIABLES = {"LOCAL_RANK": "local rank", "RANK": "rank", "WORLD_SIZE": "world size"}
+_KINDS = (("local rank", LOCAL_RANK), ("rank", RANK), ("world size", WORLD_SIZE))
 
 
 def _environment_kind(model: Model, expr: Expr) -> str:
@@ -86,10 +73,10 @@ def _environment_kind(model: Model, expr: Expr) -> str:
     key: Expr | None = None
     if isinstance(expr, Index) and _is_external(model, expr.value, {"os.environ"}):
         key = expr.key
-    elif isinstance(expr, Call) and _is_external(model, expr.func, _GETTERS):
+    elif isinstance(expr, Call) and _is_external(model, expr.func, ENVIRONMENT.made_by):
         key = next(iter(expr.positional), None)
     if isinstance(key, Const) and isinstance(key.value, str):
-        return _VARIABLES.get(key.value, "unknown")
+        return next((name for name, kind in _KINDS if key.value in kind.variables), "unknown")
     return "unknown"
 
 
@@ -124,7 +111,7 @@ def reached(model: Model, scope: Scope) -> set[Scope]:
     """The scope and every function of the tree that running it may call."""
     seen: dict[Scope, None] = {scope: None}
     todo = [scope]
-    while todo and len(seen) < _MOST_SCOPES:
+    while todo and len(seen) < MOST_REACHED:
         current = todo.pop()
         for call in current.calls:
             for callee in model.flow.callees(call):
@@ -141,7 +128,7 @@ def chains(model: Model, scope: Scope) -> Iterator[tuple[Scope, tuple[Call, ...]
     while todo:
         current, calls = todo.pop(0)
         yield current, calls
-        if isinstance(current, Function) and len(calls) < 5:
+        if isinstance(current, Function) and len(calls) < DEEPEST_CHAIN:
             for call in model.flow.callers(current):
                 if call.scope not in seen:
                     seen.add(call.scope)
@@ -165,15 +152,6 @@ def data_parallel(model: Model, scopes: Iterable[Scope]) -> Call | None:
     return None
 
 
-def mentions_ranks(expr: Expr) -> bool:
-    """Whether a name in the expression is about ranks or processes."""
-    return any(
-        RANK_WORDS.search(node.id if isinstance(node, Name) else node.name)
-        for node in walk(expr)
-        if isinstance(node, (Name, Attr))
-    )
-
-
 def is_guarded(call: Call) -> bool:
     """Whether the call stands below a condition about ranks or processes."""
     return call.stmt is not None and inherited(call.stmt, _is_below_guard, False)
@@ -182,17 +160,14 @@ def is_guarded(call: Call) -> bool:
 def _is_below_guard(found: bool, stmt: Stmt) -> bool:
     around = stmt.parent
     return found or (
-        isinstance(around, If) and (mentions_ranks(around.test) or _counts_devices(around.test))
+        isinstance(around, If)
+        and (PROCESSES.is_mentioned(around.test) or _counts_devices(around.test))
     )
 
 
 def _counts_devices(test: Expr) -> bool:
     """Whether a condition compares a number of devices (``ngpus > 1``)."""
-    return isinstance(test, Compare) and any(
-        re.search(r"gpu|device", node.id if isinstance(node, Name) else node.name, re.IGNORECASE)
-        for node in walk(test)
-        if isinstance(node, (Name, Attr))
-    )
+    return isinstance(test, Compare) and DEVICES.is_mentioned(test)
 
 
 def text_of_scope(model: Model, scope: Scope) -> str:
@@ -208,7 +183,7 @@ def knows_ranks(model: Model, cls: Class) -> bool | None:
     answer: bool | None = False
     for base in model.flow.mro(cls):
         if isinstance(base, Class):
-            if RANK_WORDS.search(text_of_scope(model, base)):
+            if PROCESSES.says(text_of_scope(model, base)):
                 return True
         elif not (isinstance(base, str) and base.startswith("torch.")):
             answer = None

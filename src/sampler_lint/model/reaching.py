@@ -5,9 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 from sampler_lint.model.facts import Binding, Class, For, Name, Scope, Stmt, While
-
-#: Of a name with more assignments that may reach a read, the order of statements says nothing.
-_MOST_REACHING = 64
+from sampler_lint.model.limits import MOST_REACHING
 
 
 def reaching(name: Name) -> list[Binding] | None:
@@ -34,7 +32,7 @@ def reaching(name: Name) -> list[Binding] | None:
             dominating = bindings[places[first]]
             break
         first -= 1
-        if here - first > _MOST_REACHING:
+        if here - first > MOST_REACHING:
             return None
     chosen = places[first:here]
     loops = [loop for loop in stmt.ancestors() if isinstance(loop, (For, While))]
@@ -43,7 +41,7 @@ def reaching(name: Name) -> list[Binding] | None:
         assert bound is not None
         if _loops_back(bound, loops, dominating):
             chosen.append(place)
-            if len(chosen) > _MOST_REACHING:
+            if len(chosen) > MOST_REACHING:
                 return None
     start = params if dominating is None or dominating.stmt is None else []
     return [*start, *(bindings[place] for place in sorted(chosen))]

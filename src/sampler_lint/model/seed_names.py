@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from sampler_lint.model.draws import is_drawn
+from sampler_lint.model.concepts import DEVICES, PROCESSES, WORKERS
+from sampler_lint.model.draws import is_drawn, is_module
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -35,10 +36,8 @@ from sampler_lint.model.linked import Model
 from sampler_lint.model.program_files import is_test, program_files
 from sampler_lint.model.project import Module
 from sampler_lint.model.rank_terms import parameter_differs
-from sampler_lint.model.seeds import is_module, is_seed_name, spelled_seedings
+from sampler_lint.model.seeds import is_seed_name, spelled_seedings
 from sampler_lint.source import NOTEBOOK, says_between
-
-_RANK = re.compile(r"rank|worker|process_index|gpu|device_id", re.IGNORECASE)
 
 
 class Seed(NamedTuple):
@@ -219,7 +218,7 @@ def _read_as_seed(
         code = dotted(node)
         if code is None or code in seen or not is_seed_name(node.name) or _is_called(node):
             continue
-        if isinstance(node.value, (Name, Attr)) and not is_module(model, node):
+        if isinstance(node.value, (Name, Attr)) and not is_module(model, node.value):
             seen.add(code)
             yield code, node
 
@@ -262,7 +261,7 @@ def _can_name(model: Model, scope: Scope, site: Call, node: Attr | Index) -> boo
             if not here and _is_set_elsewhere(scope, owner, root, bindings):
                 return False
             return (
-                all(b.how in {"param", "assign"} for b in bindings)
+                all(b.is_plain for b in bindings)
                 and not _collects(owner, root.id)
                 and not _lacks(model, owner, root.id, node)
                 and not _has_other_options(model, owner, root, node)
@@ -329,7 +328,7 @@ def _lacks(model: Model, scope: Scope, name: str, node: Attr | Index) -> bool:
 def _collects(scope: Scope, name: str) -> bool:
     """Whether the name is a function's ``*args`` or ``**kwargs``, which have no settings."""
     return isinstance(scope, Function) and any(
-        param.name == name and param.kind in {"vararg", "kwarg"} for param in scope.params
+        param.name == name and param.is_star for param in scope.params
     )
 
 
@@ -378,14 +377,8 @@ def _is_tainted(model: Model, module: Module, node: Attr | Index) -> bool:
 
 
 def _is_ranks_own(expr: Expr) -> bool:
-    return _mentions_rank(expr) or is_drawn(expr)
-
-
-def _mentions_rank(expr: Expr) -> bool:
-    return any(
-        _RANK.search(node.id if isinstance(node, Name) else node.name)
-        for node in walk(expr)
-        if isinstance(node, (Name, Attr))
+    return is_drawn(expr) or any(
+        concept.is_mentioned(expr) for concept in (PROCESSES, DEVICES, WORKERS)
     )
 
 
@@ -525,7 +518,7 @@ def _held(scope: Scope) -> Iterator[_Held]:
     owner: Scope | None = scope
     while isinstance(owner, Function):
         for param in owner.params:
-            if param.kind not in {"vararg", "kwarg"} and len(owner.bindings[param.name]) == 1:
+            if not param.is_star and len(owner.bindings[param.name]) == 1:
                 yield _Held(param.name, owner, param)
         init = owner.cls.method("__init__") if owner.cls is not None else None
         if init is not None and init is not owner and owner.self_name is not None:
@@ -544,7 +537,7 @@ def _kept(init: Function, me: str) -> Iterator[_Held]:
             and len(init.bindings.get(value.id, ())) == 1
         ):
             param = init.param(value.id)
-            if param is not None and param.kind not in {"vararg", "kwarg"}:
+            if param is not None and not param.is_star:
                 yield _Held(f"{me}.{target.name}", init, param)
 
 

@@ -7,7 +7,15 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from sampler_lint.model.draws import is_drawn
+from sampler_lint.model.concepts import (
+    ENVIRONMENT,
+    SEED,
+    SEEDS_ALL,
+    SEEDS_ONE,
+    WORKERS,
+    called_name,
+)
+from sampler_lint.model.draws import is_drawn, is_module
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -25,8 +33,9 @@ from sampler_lint.model.facts import (
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Ext, FuncRef, ModRef, Obj, passed, self_class
+from sampler_lint.model.flow import Ext, FuncRef, Obj, passed, self_class
 from sampler_lint.model.launches import launches
+from sampler_lint.model.limits import DEEPEST_SETTING, MOST_SETTINGS
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.model.program_files import is_test, program_files
 from sampler_lint.model.project import Module
@@ -40,36 +49,8 @@ _SEED_NAME = re.compile(
 #: What stands around such a name where an attribute or an entry is read: ``.seed``, ``["a.seed"]``.
 _BEFORE_SEED = re.compile(rb"[.\"'/]\s{0,80}\w{0,80}\Z")
 _AFTER_SEED = re.compile(rb"(?!\w|\s{0,80}\()")
-_SEEDERS = frozenset(
-    {
-        "manual_seed",
-        "manual_seed_all",
-        "seed_everything",
-        "seed_all",
-        "set_seed",
-        "set_seeds",
-        "set_random_seed",
-        "set_random_seeds",
-        "set_global_seed",
-        "set_all_seeds",
-        "fix_seed",
-        "fix_random_seed",
-        "setup_seed",
-        "init_seed",
-        "init_seeds",
-        "same_seeds",
-        "seed_torch",
-        "random_seed",
-        "set_rng_seed",
-        "enable_full_determinism",
-        "seed",
-    }
-)
 _LIBRARY = re.compile(r"^(?:torch|numpy\.random|random|cupy\.random)\.")
 _LOADER_WORKER = re.compile(r"worker_?(?:init|seed)|(?:init|seed)_?worker|init_fn")
-_DEEPEST = 6
-#: How many settings of one seed are looked at: of several runs, each has its own.
-_MOST = 32
 
 
 class Seeding(NamedTuple):
@@ -125,7 +106,7 @@ def _is_numbers_only(item: Seeding) -> bool:
     """Whether it seeds ``random`` or numpy alone: in another file, that may be for anything."""
     scope = item.call.scope
     return last_name(item.call.func) == "seed" and not any(
-        last_name(call.func) in _SEEDERS - {"seed"} for call in scope.calls
+        called_name(call) != "seed" and SEEDS_ALL.says(called_name(call)) for call in scope.calls
     )
 
 
@@ -166,7 +147,7 @@ def _find_seedings(model: Model, module: Module) -> Iterator[Seeding]:
     for call in module.facts.all_calls:
         given = seed_given(model, call)
         if given is not None:
-            for setting in islice(_settings(model, given, 0), _MOST):
+            for setting in islice(_settings(model, given, 0), MOST_SETTINGS):
                 if not (setting.by_caller and _is_alias(call)):
                     yield Seeding(module, call, setting)
 
@@ -205,25 +186,16 @@ def epoch_carries_seed(model: Model, module: Module) -> bool:
     """Whether the program hands a seed over with the epoch (``set_epoch(seed + epoch)``)."""
     program = model.project.program_of(module)
     return any(
-        is_mentioned(arg.value)
+        SEED.is_mentioned(arg.value)
         for call in model.project.calls_in(program, "set_epoch")
         for arg in call.args
     )
 
 
-def is_mentioned(expr: Expr) -> bool:
-    """Whether the expression says ``seed``."""
-    return any(
-        "seed" in (node.id if isinstance(node, Name) else node.name).lower()
-        for node in walk(expr)
-        if isinstance(node, (Name, Attr))
-    )
-
-
 def seed_given(model: Model, call: Call) -> Expr | None:
     """What ``call`` seeds the program's global generators with, if it does."""
-    name = last_name(call.func)
-    if name not in _SEEDERS or not _is_global(model, call, name):
+    name = called_name(call)
+    if name is None or not SEEDS_ALL.says(name) or not _is_global(model, call, name):
         return None
     scope: Scope | None = call.scope
     while scope is not None:
@@ -239,7 +211,7 @@ def seed_given(model: Model, call: Call) -> Expr | None:
 def _is_global(model: Model, call: Call, name: str) -> bool:
     """Whether the call seeds a library's own generator, not one that was made."""
     values = model.flow.values(call.func)
-    if name in {"seed", "manual_seed", "manual_seed_all"}:
+    if SEEDS_ONE.is_call(call):
         return any(
             isinstance(value, Ext) and "()" not in value.dotted and _LIBRARY.match(value.dotted)
             for value in values
@@ -250,7 +222,7 @@ def _is_global(model: Model, call: Call, name: str) -> bool:
         (isinstance(value, Ext) and "()" not in value.dotted)
         or (
             isinstance(value, FuncRef)
-            and any(last_name(inner.func) in _SEEDERS for inner in value.function.calls)
+            and any(SEEDS_ALL.says(called_name(inner)) for inner in value.function.calls)
         )
         for value in values
     )
@@ -280,7 +252,7 @@ def setting_of(model: Model, expr: Expr) -> Setting | None:
 
 def _settings(model: Model, expr: Expr, depth: int) -> Iterator[Setting]:
     """The settings that a seed may come from: each caller of a function may have its own."""
-    if depth > _DEEPEST:
+    if depth > DEEPEST_SETTING:
         return
     if isinstance(expr, Attr):
         yield from _attribute_settings(model, expr, depth)
@@ -289,7 +261,9 @@ def _settings(model: Model, expr: Expr, depth: int) -> Iterator[Setting]:
             yield Setting(unparse(expr), next(_placed(expr), None), entry=expr)
     elif isinstance(expr, Name):
         yield from _name_settings(model, expr, depth)
-    elif isinstance(expr, Call) and last_name(expr.func) in {"get", "getattr", "getenv"}:
+    elif isinstance(expr, Call) and (
+        ENVIRONMENT.is_call(expr) or last_name(expr.func) == "getattr"
+    ):
         key = next((arg for arg in expr.positional if _is_seed_key(arg)), None)
         if isinstance(key, Const):
             yield Setting(str(key.value), expr)
@@ -317,12 +291,12 @@ def _is_seed_key(expr: Expr) -> bool:
 
 
 def _attribute_settings(model: Model, expr: Attr, depth: int) -> Iterator[Setting]:
-    if not _SEED_NAME.match(expr.name) or is_module(model, expr):
+    if not _SEED_NAME.match(expr.name) or is_module(model, expr.value):
         return
     cls = self_class(expr.value)
     if cls is None:
         whole = unparse(expr)
-        if not (isinstance(expr.value, Call) or "worker" in whole or _is_redrawn(model, expr)):
+        if not (isinstance(expr.value, Call) or WORKERS.says(whole) or _is_redrawn(model, expr)):
             yield Setting(whole, expr)
         return
     bases = model.flow.mro(cls)
@@ -330,14 +304,6 @@ def _attribute_settings(model: Model, expr: Attr, depth: int) -> Iterator[Settin
         assert isinstance(store.target, Attr)
         if store.value is not None and self_class(store.target.value) in bases:
             yield from _settings(model, store.value, depth + 1)
-
-
-def is_module(model: Model, node: Attr) -> bool:
-    """Whether the owner is a module (``random.seed``), not what some call gave."""
-    return any(
-        isinstance(value, ModRef) or (isinstance(value, Ext) and "()" not in value.dotted)
-        for value in model.flow.values(node.value)
-    )
 
 
 def _is_redrawn(model: Model, expr: Attr) -> bool:
@@ -367,7 +333,7 @@ def _name_settings(model: Model, name: Name, depth: int) -> Iterator[Setting]:
 def _parameter_settings(
     model: Model, function: Function, param: Param, depth: int
 ) -> Iterator[Setting]:
-    if depth > _DEEPEST:
+    if depth > DEEPEST_SETTING:
         return
     calls = [
         call for call in model.flow.callers(function) if not is_test(model.module_of(call.scope))

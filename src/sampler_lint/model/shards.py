@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sampler_lint.model.catalog import TORCH_DATA
+from sampler_lint.model.concepts import ORDERS
 from sampler_lint.model.draws import Seeded, ingredients, seeded
 from sampler_lint.model.facts import (
     Assign,
@@ -30,8 +31,6 @@ from sampler_lint.model.project import Module
 from sampler_lint.model.rank_terms import RankTerm, differs, rank_in
 from sampler_lint.model.seeds import seed_given
 
-#: Draws that order or divide the data; draws with replacement overlap between ranks anyway.
-_ORDERS = frozenset({"randperm", "shuffle", "permutation", "permuted", "sample"})
 _LIBRARIES = ("torch", "numpy", "random")
 #: Functions of libraries that divide data with their global generator, and how to give them one.
 _SPLITS = {
@@ -116,7 +115,7 @@ def _note_ordered(model: Model, stmt: Stmt, ordered: set[str], found: Seeded) ->
 
 def _draws_by(model: Model, call: Call, found: Seeded) -> bool:
     """Whether the call orders something with the generator."""
-    if last_name(call.func) not in _ORDERS or not isinstance(call.func, Attr):
+    if not ORDERS.is_call(call) or not isinstance(call.func, Attr):
         return False
     given = call.keyword("generator")
     if found.generator is not None:
@@ -252,7 +251,7 @@ def _split(model: Model, call: Call, names: frozenset[str]) -> str | None:
 
 _SPLIT_NAMES = frozenset(name.rpartition(".")[2] for name in _SPLITS)
 _SAYS_SPLIT = [name.encode() for name in sorted(_SPLIT_NAMES)]
-_SAYS_ORDER = re.compile(rf"\b(?:{'|'.join(sorted(_ORDERS))})\s*\(".encode())
+_SAYS_ORDER = re.compile(rf"\b(?:{'|'.join(sorted(ORDERS.called))})\s*\(".encode())
 
 
 def _dataset_draws(model: Model, module: Module, cls: Class) -> Iterator[GlobalDraw]:
@@ -265,17 +264,9 @@ def _dataset_draws(model: Model, module: Module, cls: Class) -> Iterator[GlobalD
     if any(rank_in(node) is not None for node in _all(init)):
         return
     used = {read.name for read in getter.reads if self_class(read.value) is cls}
-    for call in init.calls:
-        library = next(
-            (
-                _library(value.dotted)
-                for value in (
-                    model.flow.values(call.func) if last_name(call.func) in _ORDERS else ()
-                )
-                if isinstance(value, Ext)
-            ),
-            None,
-        )
+    for call in ORDERS.calls_in(init.calls):
+        values = model.flow.values(call.func)
+        library = next((_library(v.dotted) for v in values if isinstance(v, Ext)), None)
         if library is not None and call.keyword("generator") is None and _decides(call, used):
             yield GlobalDraw(module, call, library, f"the order of `{cls.name}`")
 

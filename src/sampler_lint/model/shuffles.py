@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.model.concepts import BEFORE_PASS, EPOCH, SEED
 from sampler_lint.model.draws import Seeded, draws, ingredients, seeded
 from sampler_lint.model.facts import (
     Attr,
@@ -26,18 +27,19 @@ from sampler_lint.model.seeds import is_seed_name
 
 def ignores_seed(model: Model, cls: Class) -> Iterator[Seeded]:
     """The generators that the class's own methods seed with the epoch and nothing else."""
-    drawing = {scope for scope in scopes_inside(cls) if draws(scope)}
-    if not drawing:
+    if not any(draws(scope) for scope in scopes_inside(cls)):
         return
     for scope in scopes_inside(cls):
         if not isinstance(scope, Function):
             continue
+        within = [scope, *scope.module.inside(scope)]
         for found in seeded(model, scope):
             if not is_epoch_alone(found.seed):
                 continue
             # One that the method itself makes is drawn from there; one that is kept, anywhere.
-            kept = found.generator is None or scope.name in {"set_epoch", "__init__"}
-            if kept or _hands_on(scope, found) or (scope in drawing and _draws_from(scope, found)):
+            kept = found.generator is None or scope.name in BEFORE_PASS
+            drawn = any(map(draws, within)) and any(_draws_from(each, found) for each in within)
+            if kept or drawn or _hands_on(scope, found):
                 yield found
 
 
@@ -51,8 +53,8 @@ def is_epoch_alone(seed: Expr) -> bool:
 def _is_epoch(part: Expr) -> bool:
     if not isinstance(part, (Name, Attr)):
         return False
-    name = (part.id if isinstance(part, Name) else part.name).lower()
-    return "epoch" in name and "seed" not in name and "per" not in name.split("_")
+    words = (last_name(part) or "").lower().split("_")
+    return EPOCH.names(part) and not SEED.names(part) and "per" not in words
 
 
 def _hands_on(scope: Function, found: Seeded) -> bool:

@@ -92,18 +92,16 @@ def _called(decorator: Expr) -> Expr:
 
 def _of_function(owner: Class, init: Function) -> Signature | None:
     params = init.params
-    if not params or params[0].kind not in {"positional", "positional_only"}:
+    if not params or not params[0].is_positional:
         return None
     rest = params[1:]
     return Signature(
         owner,
-        tuple(p.name for p in rest if p.kind in {"positional", "positional_only"}),
+        tuple(p.name for p in rest if p.is_positional),
         frozenset(p.name for p in rest if p.kind == "keyword_only"),
         open_keywords=any(p.kind == "kwarg" for p in rest),
         open_positional=any(p.kind == "vararg" for p in rest),
-        required=frozenset(
-            p.name for p in rest if p.default is None and p.kind not in {"vararg", "kwarg"}
-        ),
+        required=frozenset(p.name for p in rest if p.default is None and not p.is_star),
     )
 
 

@@ -7,12 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from itertools import islice
 
+from sampler_lint.model.limits import FEW_VALUES, MOST_STEPS, MOST_VALUES
 from sampler_lint.model.values import TOO_MANY, TOO_MUCH, Value, Values
-
-_MOST_VALUES = 24
-#: As many are compared one by one.
-_FEW_VALUES = 2
-_MOST_STEPS = 30_000
 
 
 class Var:
@@ -94,7 +90,7 @@ class Solver:
                         sink(value)
             else:
                 self._starts.popleft()()
-            if self._steps > _MOST_STEPS:
+            if self._steps > MOST_STEPS:
                 # Give up on this question: what it was still finding out is not all there is.
                 for open_var in islice(self._vars.values(), self._before, None):
                     self._add(open_var, TOO_MUCH)
@@ -115,13 +111,13 @@ class Solver:
         values = var.values
         if value in values:
             return
-        if len(values) >= _MOST_VALUES:
+        if len(values) >= MOST_VALUES:
             if TOO_MANY in values:
                 return
             value = TOO_MANY
         if isinstance(values, dict):
             values[value] = None
-        elif len(values) < _FEW_VALUES:
+        elif len(values) < FEW_VALUES:
             var.values = (*values, value)
         else:
             var.values = dict.fromkeys((*values, value))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.model.concepts import SAMPLER
 from sampler_lint.model.epoch_state import EpochState, epoch_state, in_stop, reach
 from sampler_lint.model.facts import (
     Attr,
@@ -122,7 +123,7 @@ def _after_yields(stmt: Stmt) -> bool:
 
 
 def _is_sampler(expr: Expr) -> bool:
-    return "sampler" in (last_name(expr) or "").lower()
+    return SAMPLER.names(expr)
 
 
 def stores_on(model: Model, cls: Class, names: frozenset[str]) -> Iterator[Store]:

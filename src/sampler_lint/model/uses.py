@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from sampler_lint.model.concepts import LOOKS, SETS_EPOCH
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -37,13 +38,6 @@ from sampler_lint.model.flow import ClassRef, Obj, Unknown, self_class
 from sampler_lint.model.linked import Model
 from sampler_lint.model.program_files import is_imported
 from sampler_lint.source import is_candidate
-
-#: Calls that look at an object and let go of it again.
-_LOOKING = frozenset(
-    {"isinstance", "hasattr", "print", "bool", "type", "id", "str", "repr", "len", "format"}
-)
-#: Methods of a sampler whose call hands nothing out.
-_SETTERS = frozenset({"set_epoch"})
 
 
 def target_of(obj: Obj) -> Name | Attr | None:
@@ -275,8 +269,8 @@ def _escaping(parts: Iterable[tuple[Expr, bool]]) -> Iterator[Name | Attr]:
         if escapes and isinstance(expr, (Name, Attr)):
             yield expr
         if isinstance(expr, Call):
-            looking = isinstance(expr.func, Name) and expr.func.id in _LOOKING
-            if isinstance(expr.func, Attr) and expr.func.name in _SETTERS:
+            looking = isinstance(expr.func, Name) and LOOKS.is_call(expr)
+            if isinstance(expr.func, Attr) and SETS_EPOCH.is_call(expr):
                 todo.append((expr.func.value, False))
             elif not looking:
                 todo.append((expr.func, True))

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sampler_lint.model import catalog
+from sampler_lint.model.concepts import ITERATES, SAMPLER
 from sampler_lint.model.epoch_state import EpochState, Reach, lookup, own_classes, reach
 from sampler_lint.model.facts import (
     Attr,
@@ -28,14 +29,6 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Lit, Obj, Pack, Value, Values, self_class
 from sampler_lint.model.linked import BATCH_SAMPLER, Model
-
-#: Calls that iterate what they are given.
-_ITERATE = frozenset(
-    {
-        "iter", "next", "list", "tuple", "set", "enumerate", "zip", "cycle", "chain", "islice",
-        "sorted", "reversed", "map", "tqdm", "from_iterable",
-    }
-)  # fmt: skip
 
 
 class Inner(NamedTuple):
@@ -138,7 +131,7 @@ def _sources(function: Function) -> Iterator[Expr]:
                     yield from node.iters
                 elif isinstance(node, Yield) and node.delegates and node.value is not None:
                     yield node.value
-                elif isinstance(node, Call) and last_name(node.func) in _ITERATE:
+                elif isinstance(node, Call) and ITERATES.is_call(node):
                     yield from node.positional
 
 
@@ -239,4 +232,4 @@ def says_sampler(param: Param) -> bool:
             for node in walk(param.annotation)
             if isinstance(node, (Name, Attr))
         )
-    return "sampler" in f"{param.name} {annotation}".lower()
+    return SAMPLER.says(f"{param.name} {annotation}")

@@ -7,6 +7,7 @@ from functools import partial
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
+from sampler_lint.model.concepts import EPOCH
 from sampler_lint.model.epoch_calls import carriers
 from sampler_lint.model.epoch_state import epoch_state
 from sampler_lint.model.facts import (
@@ -295,7 +296,7 @@ def _lightning_package(model: Model, cls: Class) -> str | None:
 def _moves_by_itself(model: Model, cls: Class) -> bool:
     """Whether a pass changes an attribute that says epoch."""
     return any(
-        isinstance(store.target, Attr) and "epoch" in store.target.name
+        isinstance(store.target, Attr) and EPOCH.names(store.target)
         for function in epoch_state(model, cls).iteration.functions
         for store in function.stores
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.model import catalog
+from sampler_lint.model.concepts import ASKS_KIND
 from sampler_lint.model.epoch_calls import carriers, guards
 from sampler_lint.model.epoch_state import is_closed, lookup, uses_epoch
 from sampler_lint.model.facts import (
@@ -131,7 +132,7 @@ def _asks(call: Call, receiver: Expr) -> list[Call]:
         for guard in guards(call)
         for node in operands(guard.test)
         if isinstance(node, Call)
-        and last_name(node.func) in {"hasattr", "isinstance", "callable"}
+        and ASKS_KIND.is_call(node)
         and node.positional
         and same(node.positional[0], receiver)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.findings import Related
+from sampler_lint.model.concepts import SAMPLER_ARGUMENTS
 from sampler_lint.model.epoch_calls import carriers
 from sampler_lint.model.epoch_state import EpochState, epoch_state, reach
 from sampler_lint.model.facts import (
@@ -86,7 +87,7 @@ def _loader_of(call: Call) -> Expr | None:
     target = func.value
     if not isinstance(target, Attr):
         return None
-    while isinstance(target, Attr) and target.name in {"sampler", "batch_sampler"}:
+    while isinstance(target, Attr) and target.name in SAMPLER_ARGUMENTS:
         target = target.value
     return target if target is not func.value else None
 

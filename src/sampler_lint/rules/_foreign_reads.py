@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
+from sampler_lint.model.concepts import ASKS_KIND, SAMPLER, SAMPLER_ARGUMENTS
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -59,7 +60,7 @@ def outside_reads(model: Model) -> Iterator[Suspect]:
 
 
 def _says_sampler(read: Attr) -> bool:
-    return "sampler" in (last_name(read.value) or "").lower()
+    return SAMPLER.names(read.value)
 
 
 def _missing(model: Model, module: Module, read: Attr) -> Suspect | None:
@@ -92,7 +93,7 @@ def _missing(model: Model, module: Module, read: Attr) -> Suspect | None:
 
 def _names(model: Model, owner: Value) -> set[str] | None:
     """The attributes of what is certainly a sampler; None when there may be others."""
-    if not isinstance(owner, Obj) or model.role(owner) not in {"sampler", "batch_sampler"}:
+    if not isinstance(owner, Obj) or model.role(owner) not in SAMPLER_ARGUMENTS:
         return None
     if isinstance(owner.cls, str):
         names: set[str] = {*dir(object), "__dict__"}
@@ -123,14 +124,12 @@ def _is_asked(read: Attr) -> bool:
         for node in walk(expr):
             if isinstance(node, Choice) and node.test is not None:
                 tests.append(node.test)
-            elif isinstance(node, Other) or (
-                isinstance(node, Call) and last_name(node.func) in {"hasattr", "isinstance"}
-            ):
+            elif isinstance(node, Other) or (isinstance(node, Call) and ASKS_KIND.is_call(node)):
                 return True
     return any(
         last_name(node) == owner
         or (isinstance(node, Const) and node.value == read.name)
-        or (isinstance(node, Call) and last_name(node.func) in {"hasattr", "isinstance", "type"})
+        or (isinstance(node, Call) and ASKS_KIND.is_call(node))
         for test in tests
         for node in walk(test)
     )
@@ -141,10 +140,7 @@ def _is_below_question(found: bool, stmt: Stmt) -> bool:
     around = stmt.parent
     return found or (
         isinstance(around, (If, While))
-        and any(
-            isinstance(node, Call) and last_name(node.func) in {"hasattr", "isinstance", "type"}
-            for node in walk(around.test)
-        )
+        and any(isinstance(node, Call) and ASKS_KIND.is_call(node) for node in walk(around.test))
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.findings import Related
+from sampler_lint.model.concepts import SAMPLER
 from sampler_lint.model.draws import global_draw
 from sampler_lint.model.facts import (
     Assign,
@@ -83,7 +84,7 @@ def _reads_seed_of_a_sampler(model: Model, near: Class) -> bool:
     known = programs.get(program)
     if known is None:
         known = programs[program] = any(
-            read.name == "seed" and "sampler" in (last_name(read.value) or "").lower()
+            read.name == "seed" and SAMPLER.names(read.value)
             for module in model.project.modules_near(near)
             for scope in module.facts.scopes
             for read in scope.reads

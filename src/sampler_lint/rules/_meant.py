@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.model.concepts import LOGS
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -28,10 +29,6 @@ from sampler_lint.rules._mend import fix, text_of
 from sampler_lint.rules._quotient import quotients, remainders
 from sampler_lint.rules._region import Region, delete_lines, insert_lines, line_indent
 
-#: Calls that put something before a reader and do nothing else.
-_TELLING = frozenset(
-    {"print", "log", "debug", "info", "warning", "warn", "error", "critical", "exception"}
-)
 #: Calls inside of them that only make what is told.
 _HARMLESS = frozenset({"format", "len", "str", "repr", "int", "float", "round", "list", "join"})
 _SPECIFIED = re.compile(r"\{[^{}]*[:!][^{}]*\}")
@@ -121,7 +118,7 @@ def forgotten(cls: Class, name: str) -> Function | None:
     if init is None or not init.params or len(init.bindings.get(name, ())) != 1:
         return None
     param = init.param(name)
-    return init if param is not None and param.kind not in {"vararg", "kwarg"} else None
+    return init if param is not None and not param.is_star else None
 
 
 def keep_parameter(module: Module, cls: Class, init: Function, name: str) -> Fix | None:
@@ -195,7 +192,7 @@ def only_tells(stmt: Stmt | None) -> bool:
     if not isinstance(stmt, ExprStmt) or not isinstance(stmt.value, Call):
         return False
     call = stmt.value
-    return last_name(call.func) in _TELLING and all(
+    return LOGS.is_call(call) and all(
         last_name(inner.func) in _HARMLESS
         for inner in walk(call)
         if isinstance(inner, Call) and inner is not call

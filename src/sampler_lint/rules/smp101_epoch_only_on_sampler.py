@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.model.concepts import ASKS_BY_NAME, ASKS_KIND, SAMPLER, SAMPLER_ARGUMENTS
 from sampler_lint.model.epoch_calls import EpochSet, epoch_calls
 from sampler_lint.model.facts import (
     Assign,
@@ -31,6 +32,7 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.flow import Lit, Obj, Unknown, Value, self_class
 from sampler_lint.model.import_scan import without_prose
+from sampler_lint.model.limits import DEEPEST_ORIGIN
 from sampler_lint.model.linked import Model
 from sampler_lint.model.program_files import in_test_function, is_test
 from sampler_lint.model.project import Module
@@ -176,7 +178,7 @@ class EpochOnlyOnSampler(Rule):
                 return _use_helper(module, call, receiver)
 
             return Suspect(module, call, message, why=why, mend=mend)
-        of_a_sampler = "sampler" in (last_name(loader) or "").lower()
+        of_a_sampler = SAMPLER.names(loader)
         closed = _is_closed(model, call, values, loaders)
         if closed or not library or of_a_sampler or not _is_guarded(call, origin):
             if closed is not None:
@@ -324,12 +326,12 @@ def origins(expr: Expr | None, known: dict[object, list[Origin]], depth: int = 0
     Through local names, ``getattr``, and containers filled in the same function. ``known`` keeps
     what was found of names.
     """
-    if expr is None or depth > 6:
+    if expr is None or depth > DEEPEST_ORIGIN:
         return []
     got = (expr.value, expr.name) if isinstance(expr, Attr) else _getattr(expr)
     if got is not None:
         base, name = got
-        if name not in {"sampler", "batch_sampler"}:
+        if name not in SAMPLER_ARGUMENTS:
             return []
         default = isinstance(expr, Call) and len(expr.positional) > 2
         inner = [o for o in origins(base, known, depth + 1) if o.path[-1] == "batch_sampler"]
@@ -492,7 +494,7 @@ def _guard(call: Call, receiver: Expr) -> tuple[If, Call] | None:
         for node in walk(stmt.test):
             if (
                 isinstance(node, Call)
-                and last_name(node.func) in {"isinstance", "hasattr", "getattr"}
+                and (ASKS_KIND.is_call(node) or ASKS_BY_NAME.is_call(node))
                 and node.positional
                 and any(same(node.positional[0], expr) for expr in asked)
             ):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model.arguments import passed
+from sampler_lint.model.concepts import EPOCH, SAMPLER, SETS_EPOCH
 from sampler_lint.model.conditions import contradict
 from sampler_lint.model.epoch_calls import (
     Built,
@@ -190,7 +191,7 @@ def _may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | N
         place = _Setter(str(model.place(scope, node)), _misses(model, receiver, reached))
         if any(isinstance(v, Obj) and (v.cls, v.site) in ours for v in values):
             return place
-        forwards = isinstance(scope, Function) and "set_epoch" in scope.name
+        forwards = isinstance(scope, Function) and SETS_EPOCH.says(scope.name)
         if not forwards and scope.module in near:
             if any(isinstance(v, Obj) and _forwards(model, v) for v in values):
                 return place
@@ -239,7 +240,7 @@ def _epoch_sets(model: Model) -> EpochSets:
             assert isinstance(store.target, Attr)
             if self_class(store.target.value) is not None:
                 continue
-            if "sampler" in unparse(store.target.value).lower():
+            if SAMPLER.says(unparse(store.target.value)):
                 places.append(EpochSet(store.scope, store.stmt, store.target.value))
         known = model.memo[_epoch_sets] = EpochSets(model, places)
     return known
@@ -331,7 +332,7 @@ def _tries_to_set(loop: Loop, sampler: str) -> bool:
     """Whether the loop sets a wrong attribute of the sampler, which SMP404 mends."""
     return any(
         isinstance(store.target, Attr)
-        and "epoch" in store.target.name
+        and EPOCH.names(store.target)
         and unparse(store.target.value) == sampler
         for store in loop.scope.stores_in(loop)
     )
@@ -476,7 +477,7 @@ def _sampler_names(model: Model, scope: Scope, wanted: Built) -> Iterator[Name]:
 
 def _called_samplers(scope: Scope) -> Iterator[Name]:
     for name, bindings in scope.bindings.items():
-        if "sampler" in name.lower() and any(b.how in {"assign", "param"} for b in bindings):
+        if SAMPLER.says(name) and any(b.is_plain for b in bindings):
             node = Name()
             node.id, node.scope, node.stmt = name, scope, None
             node.row = node.col = node.end_row = node.end_col = 0

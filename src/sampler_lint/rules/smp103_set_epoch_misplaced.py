@@ -8,6 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.model.concepts import CONFIG, FIRST_RANK, RANGES
 from sampler_lint.model.epoch_calls import Carrier, calls_for, carriers, runs_in
 from sampler_lint.model.epochs import EpochLoop, epoch_expression, epoch_loops, trains
 from sampler_lint.model.facts import (
@@ -22,7 +23,9 @@ from sampler_lint.model.facts import (
     Function,
     If,
     Name,
+    Scope,
     Stmt,
+    Unary,
     While,
     last_name,
     same,
@@ -32,6 +35,7 @@ from sampler_lint.model.facts import (
 from sampler_lint.model.flow import passed, self_class
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
+from sampler_lint.model.rank_terms import differs
 from sampler_lint.model.stale import has_workers
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._epoch_frameworks import framework_calls
@@ -315,10 +319,7 @@ def _same_in_every_turn(model: Model, found: EpochLoop, argument: Expr) -> bool:
             argument.scope is loop.scope
             and bool(bindings)
             and not _is_global(argument)
-            and all(
-                b.how in {"assign", "param"} and (b.stmt is None or not loop.encloses(b.stmt))
-                for b in bindings
-            )
+            and all(b.is_plain and (b.stmt is None or not loop.encloses(b.stmt)) for b in bindings)
         )
     if isinstance(argument, Attr) and self_class(argument.value) is not None:
         return _never_moves(model, argument)
@@ -326,7 +327,7 @@ def _same_in_every_turn(model: Model, found: EpochLoop, argument: Expr) -> bool:
         root = argument.value
         # args.epochs, cfg.seed: nothing in the program ever sets it.
         return (
-            root.id in {"args", "opt", "opts", "cfg", "config", "hparams", "flags", "FLAGS"}
+            CONFIG.names(root)
             and not model.project.stores_near(argument.name, argument.scope)
             and not any(
                 binding.stmt is not None and loop.encloses(binding.stmt)
@@ -429,7 +430,7 @@ def _only_makes_iterator(anchor: Stmt) -> bool:
 def _starts_at_zero(model: Model, loop: For) -> bool:
     """Whether the loop's first number is (or may be) 0, which is what a sampler starts with."""
     for node in walk(loop.iter):
-        if isinstance(node, Call) and last_name(node.func) in {"range", "trange"}:
+        if isinstance(node, Call) and RANGES.is_call(node):
             if len(node.positional) < 2:
                 return True
             starts = model.flow.constants(node.positional[0])
@@ -463,13 +464,6 @@ def _to_top(module: Module, found: EpochLoop, call: Call, epoch: Expr | None) ->
 
 # --------------------------------------------------------------------------- one rank only
 
-_MAIN = frozenset(
-    {
-        "is_main_process", "is_master", "is_main", "is_rank_zero", "is_rank_0", "is_global_zero",
-        "is_local_main_process", "is_world_process_zero", "is_first_rank",
-    }
-)  # fmt: skip
-
 
 def _one_rank(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
     """A call that only one rank makes, while the others keep shuffling by epoch 0."""
@@ -478,7 +472,7 @@ def _one_rank(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
     for parent in inner.ancestors():
         if isinstance(parent, If) and inner.block is parent.body:
             for node in operands(parent.test):
-                if _is_first_rank(node):
+                if _is_first_rank(model, node, parent.scope):
                     message = (
                         f"`{unparse(call)}` runs on one rank only: the others keep the order of "
                         f"epoch 0, so the ranks' shards overlap and samples are left out; call it "
@@ -490,20 +484,19 @@ def _one_rank(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
     return None
 
 
-def _is_first_rank(test: Expr) -> bool:
-    if isinstance(test, Call):
-        return last_name(test.func) in _MAIN
-    if isinstance(test, (Name, Attr)):
-        return last_name(test) in _MAIN
+def _is_first_rank(model: Model, test: Expr, scope: Scope) -> bool:
+    """Whether a test holds on one rank only (of all, or of a node)."""
+    if isinstance(test, Name):
+        bindings = test.scope.bindings.get(test.id, [])
+        value = bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
+        if value is not None and _is_first_rank(model, value, scope):
+            return True
+    if isinstance(test, (Name, Attr, Call)):
+        return FIRST_RANK.names(test.func if isinstance(test, Call) else test)
+    if isinstance(test, Unary) and test.op == "Not":
+        return differs(model, test.operand, scope) is not None
     if not isinstance(test, Compare) or test.ops != ["Eq"]:
         return False
     sides = (test.left, test.rights[0])
     numbers = [side for side in sides if isinstance(side, Const) and side.value == 0]
-    return bool(numbers) and any(_is_rank(side) for side in sides)
-
-
-def _is_rank(expr: Expr) -> bool:
-    """Whether an expression is this process's rank, by its name."""
-    if isinstance(expr, Call):
-        return last_name(expr.func) in {"get_rank", "get_global_rank", "get_local_rank"}
-    return (last_name(expr) or "").lower() in {"rank", "local_rank", "global_rank", "world_rank"}
+    return bool(numbers) and any(differs(model, side, scope) is not None for side in sides)

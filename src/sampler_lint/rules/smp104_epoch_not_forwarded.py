@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.model.concepts import EPOCH, SAMPLER, SEEDS_ALL, SETS_EPOCH
 from sampler_lint.model.epoch_state import (
     EpochState,
     draws,
@@ -17,7 +18,6 @@ from sampler_lint.model.epoch_state import (
     read_elsewhere,
     seed_argument,
     seedings,
-    seeds_everything,
     uses_epoch,
 )
 from sampler_lint.model.facts import (
@@ -45,8 +45,6 @@ from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._epoch_frameworks import unreached_by_lightning
 from sampler_lint.rules._mend import after_docstring, fix, is_library, name_of, text_of
 from sampler_lint.rules._region import insert_lines, line_indent, replacement
-
-_RANDOM_MODULES = frozenset({"torch", "random", "np.random", "numpy.random"})
 
 
 class EpochNotForwarded(Rule):
@@ -128,7 +126,7 @@ class _Carrier(NamedTuple):
 
 def _not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
     setter = state.setter
-    if _seeds_process(state):
+    if _seeds_process(model, state):
         return
     mentioned = _handed_on(model, state)
     for inner in inners(model, state):
@@ -209,8 +207,8 @@ def _handed_on(model: Model, state: EpochState) -> set[str]:
         for scope in scopes_inside(cls):
             if not isinstance(scope, Function):
                 continue
-            is_setter = "set_epoch" in scope.name
-            sets = [c for c in scope.calls if "epoch" in (last_name(c.func) or "")]
+            is_setter = SETS_EPOCH.says(scope.name)
+            sets = [c for c in scope.calls if EPOCH.names(c.func)]
             sets = [c for c in sets if not _on_super(c)]
             stores = [s for s in scope.stores if _stores_epoch(s)]
             tells = [c for c in scope.calls if any(_reads_stored(state, a.value) for a in c.args)]
@@ -235,7 +233,7 @@ def _on_super(call: Call) -> bool:
 
 def _stores_epoch(store: Store) -> bool:
     target = store.target
-    return isinstance(target, Attr) and "epoch" in target.name and self_class(target.value) is None
+    return isinstance(target, Attr) and EPOCH.names(target) and self_class(target.value) is None
 
 
 def _reads_stored(state: EpochState, expr: Expr) -> bool:
@@ -249,10 +247,10 @@ def _within(read: Attr, calls: list[Call]) -> bool:
     return any(node is read for call in calls for node in walk(call.func))
 
 
-def _seeds_process(state: EpochState) -> bool:
+def _seeds_process(model: Model, state: EpochState) -> bool:
     """Whether a pass seeds the process's generators, so that what it wraps follows the epoch."""
     return bool(state.reads(state.iteration)) and any(
-        seeds_everything(call) for call in seedings(state.iteration)
+        SEEDS_ALL.is_made(call, model.flow.values) for call in seedings(state.iteration)
     )
 
 
@@ -293,7 +291,7 @@ def _reached_by_name(model: Model, inner: Inner) -> bool:
         if (
             isinstance(target, Attr)
             and target.name == inner.path[-1]
-            and "sampler" in (last_name(target.value) or "")
+            and SAMPLER.names(target.value)
         ):
             return True
     return False
@@ -404,7 +402,7 @@ def _epoch_parameter(setter: Function) -> tuple[str, str] | None:
     """What a ``set_epoch`` calls itself and the epoch, where it takes these two."""
     if setter.self_name is None or len(setter.params) < 2:
         return None
-    if setter.params[1].kind not in {"positional", "positional_only"}:
+    if not setter.params[1].is_positional:
         return None
     return setter.self_name, setter.params[1].name
 
@@ -591,7 +589,7 @@ def _other_attribute(model: Model, state: EpochState) -> Attr | None:
         for node in origins(argument, state.iteration.functions):
             if (
                 isinstance(node, Attr)
-                and "epoch" in node.name.lower()
+                and EPOCH.names(node)
                 and node.name not in state.stored
                 and self_class(node.value) is not None
                 and _starts_constant(model, state, node.name)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model.arguments import MISSING, passed
-from sampler_lint.model.draws import bare_generator, draws
-from sampler_lint.model.epochs import EVALUATING, Pass, pass_trains, passes
+from sampler_lint.model.concepts import EVALUATES, INFERRING_SCRIPT, INFERS, SAMPLER, SEED
+from sampler_lint.model.draws import bare_generator, draws, seeded
+from sampler_lint.model.epochs import Pass, pass_trains, passes
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -374,10 +374,8 @@ def _draws_by_seed(model: Model, cls: Class, init: Function, name: str) -> bool:
         return False
     seeded_at_once = any(
         isinstance(node, Name) and node.id == name
-        for call in init.calls
-        if last_name(call.func) in {"manual_seed", "seed", "Random", "default_rng", "RandomState"}
-        for arg in call.args
-        for node in walk(arg.value)
+        for found in seeded(model, init)
+        for node in walk(found.seed)
     )
     return seeded_at_once or _shuffles_by_seed(model, cls)
 
@@ -398,7 +396,7 @@ def _never_passed(model: Model, sampler: Obj, parameter: str) -> bool:
             if own[arg.value.id].kind != kind or len(function.bindings[arg.value.id]) != 1:
                 return False
     calls = model.flow.callers(function)
-    takes = [p for p in function.params if p.kind in {"positional", "positional_only"}]
+    takes = [p for p in function.params if p.is_positional]
     bound = function.cls is not None and not function.is_static
     return bool(calls) and all(
         call.keyword(parameter) is None
@@ -409,19 +407,11 @@ def _never_passed(model: Model, sampler: Obj, parameter: str) -> bool:
     )
 
 
-#: What a script is called that does not train.
-_NO_TRAINING = re.compile(r"^(?:bench|infer|predict|extract|generat|precompute)", re.IGNORECASE)
-_EVALUATION = re.compile(
-    r"(?:^|[_.])(?:val|valid|validate|validation|eval|evals|evaluate|evaluation|test|tests|testing"
-    r"|dev|infer|inference|predict|prediction|extract|bench|benchmark|calib|calibration|query|gallery)(?:[_.\d]|set|$)"
-)
-
-
 def _evaluates(model: Model, sampler: Obj, module: Module) -> bool:
     """Whether the order matters to nobody: the sampler of a validation or inference pass."""
     site = sampler.site
     assert site is not None
-    if module.is_script and _NO_TRAINING.search(module.name.rpartition(".")[2]):
+    if module.is_script and INFERRING_SCRIPT.says(module.name.rpartition(".")[2]):
         return True
     if _is_named_evaluation(site) or _is_seen_to_evaluate(model, sampler):
         return True
@@ -454,7 +444,7 @@ def _passes_by_site(model: Model) -> dict[int, dict[int, Pass]]:
 def _is_without_gradients(found: Pass) -> bool:
     """Whether a pass is made under ``no_grad`` or on a model that was told to evaluate."""
     decorators = (last_name(d) for d in getattr(found.scope, "decorators", ()))
-    return not (EVALUATING.isdisjoint(found.scope.called) and EVALUATING.isdisjoint(decorators))
+    return not EVALUATES.called.isdisjoint({*found.scope.called, *decorators})
 
 
 def _is_named_evaluation(call: Call) -> bool:
@@ -463,8 +453,7 @@ def _is_named_evaluation(call: Call) -> bool:
     if isinstance(call.stmt, Assign):
         names += [unparse(target) for target in call.stmt.targets]
     names += [unparse(expr) for expr in _data(call)]
-    words = [re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() for name in names]
-    return any(_EVALUATION.search(word) for word in words)
+    return any(EVALUATES.says(name) or INFERS.says(name) for name in names)
 
 
 def _data(call: Call) -> list[Expr]:
@@ -491,20 +480,15 @@ def _seeded_later(model: Model, module: Module, sampler: Obj) -> bool:
 
     for store in model.project.stores_near("seed", module.facts):
         target = store.target
-        named = isinstance(target, Attr) and "sampler" in unparse(target.value).lower()
+        named = isinstance(target, Attr) and SAMPLER.says(unparse(target.value))
         if named and is_ours(target.value):
             return True
     for name in ("set_seed", "set_epoch"):
         for call in model.project.calls_in(program, name):
             if not isinstance(call.func, Attr):
                 continue
-            mentions = any(
-                "seed" in (node.id if isinstance(node, Name) else node.name).lower()
-                for arg in call.args
-                for node in walk(arg.value)
-                if isinstance(node, (Name, Attr))
-            )
-            by_seed = name == "set_seed" and "sampler" in unparse(call.func.value).lower()
+            mentions = any(SEED.is_mentioned(arg.value) for arg in call.args)
+            by_seed = name == "set_seed" and SAMPLER.says(unparse(call.func.value))
             if (mentions if name == "set_epoch" else by_seed) and is_ours(call.func.value):
                 return True
     return False

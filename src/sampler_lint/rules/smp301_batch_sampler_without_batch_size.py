@@ -8,7 +8,9 @@ from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.model.batches import is_abstract, is_batch_sampler
+from sampler_lint.model.concepts import DEVICES, PROCESSES, WORKERS
 from sampler_lint.model.facts import (
+    SUMS,
     Assign,
     Attr,
     Bin,
@@ -29,7 +31,6 @@ from sampler_lint.rules._mend import fix, name_of
 from sampler_lint.rules._region import insert_lines, line_indent
 
 _BATCH_SIZE = re.compile(r"batch_?size(?!s)|(^|_)bs$|^bsz$", re.IGNORECASE)
-_RANKS = re.compile(r"world|rank|replica|shard|gpu|device|worker", re.IGNORECASE)
 
 
 class BatchSamplerWithoutBatchSize(Rule):
@@ -162,7 +163,7 @@ def _batch_size(cls: Class) -> tuple[str, Applicability] | None:
     init = cls.method("__init__")
     if init is None:
         return None
-    params = {param.name for param in init.params[1:] if param.kind not in {"vararg", "kwarg"}}
+    params = {param.name for param in init.params[1:] if not param.is_star}
     wrapped = next((p for p in ("batch_sampler", "base_batch_sampler") if p in params), None)
     if wrapped is not None:
         return f"{wrapped}.batch_size", Applicability.SAFE
@@ -215,7 +216,7 @@ def _linear(expr: Expr, params: set[str]) -> Counter[str] | None:
     """``a + b - c`` over parameters as signed counts."""
     if isinstance(expr, Name) and expr.id in params:
         return Counter({expr.id: 1})
-    if isinstance(expr, Bin) and expr.op in {"Add", "Sub"}:
+    if isinstance(expr, Bin) and expr.op in SUMS:
         left, right = _linear(expr.left, params), _linear(expr.right, params)
         if left is None or right is None:
             return None
@@ -255,7 +256,8 @@ def _factors(expr: Expr, cls: Class, params: set[str], stored: dict[str, Expr]) 
         name = value.id if isinstance(value, Name) and value.id in params else f"self.{expr.name}"
     if name is None:
         return None
-    return [] if _RANKS.search(name) else [name]
+    counts = any(concept.says(name) for concept in (PROCESSES, DEVICES, WORKERS))
+    return [] if counts else [name]
 
 
 # --------------------------------------------------------------------------- the fix
@@ -305,5 +307,5 @@ def _floors(cls: Class) -> bool:
     return (
         isinstance(value, Bin)
         and value.op == "FloorDiv"
-        and not (isinstance(value.left, Bin) and value.left.op in {"Add", "Sub"})
+        and not (isinstance(value.left, Bin) and value.left.op in SUMS)
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from sampler_lint.model import catalog
 from sampler_lint.model.batches import is_abstract, is_batch_sampler
+from sampler_lint.model.concepts import ASKS_BY_NAME, ASKS_KIND
 from sampler_lint.model.facts import Attr, Call, Class, Expr, Function, Name, Node, Try, last_name
 from sampler_lint.model.flow import self_class
 from sampler_lint.model.injection import Injection
@@ -171,7 +172,7 @@ def _data_source(model: Model, cls: Class) -> Attr | None:
     scopes = [scope for base in own for scope in scopes_inside(base)]
     for scope in scopes:
         for call in scope.calls:
-            if last_name(call.func) in {"hasattr", "getattr", "isinstance"} and any(
+            if (ASKS_KIND.is_call(call) or ASKS_BY_NAME.is_call(call)) and any(
                 _is_sampler(arg) for arg in call.positional[:1]
             ):
                 return None  # it looks at what it was given

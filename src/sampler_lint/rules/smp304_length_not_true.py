@@ -38,6 +38,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import Ext, self_class
+from sampler_lint.model.limits import FEWEST_GUESSED, MOST_ATTRIBUTES
 from sampler_lint.model.linked import Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.model.wrapping import inners
@@ -121,10 +122,6 @@ class LengthNotTrue(Rule):
 # --------------------------------------------------------------------------- tried
 
 
-#: Worlds with guessed arguments that together tell something.
-_FEWEST = 3
-
-
 def _miscounts(model: Model, module: Module, cls: Class) -> Suspect | None:
     length = defined_by(model, cls, "__len__")
     iterate = defined_by(model, cls, "__iter__")
@@ -133,7 +130,7 @@ def _miscounts(model: Model, module: Module, cls: Class) -> Suspect | None:
     trials = model.trials(cls)
     trial = next((trial for trial in trials.usual if _is_wrong(trial)), None)
     guessed = [trial for trial in trials.guessed if trial.raised is None]
-    if len(guessed) >= _FEWEST and all(map(_is_wrong, guessed)):
+    if len(guessed) >= FEWEST_GUESSED and all(map(_is_wrong, guessed)):
         trial = guessed[0]
     if trial is None or _takes_wrong_remainder(model, cls):
         return None
@@ -295,8 +292,6 @@ def _first_return(function: Function) -> Node | None:
 
 # --------------------------------------------------------------------------- the fix
 
-_MOST_ATTRIBUTES = 10
-
 
 def _mend_length(model: Model, module: Module, cls: Class, length: Function | None) -> Fix | None:
     """Return what turns out to be the count in every world, if there is such an expression."""
@@ -325,7 +320,7 @@ def _candidates(
         for store in (() if init is None else init.stores)
         if isinstance(store.target, Attr) and self_class(store.target.value) is cls
     ]
-    for name in list(dict.fromkeys(stored))[:_MOST_ATTRIBUTES]:
+    for name in list(dict.fromkeys(stored))[:MOST_ATTRIBUTES]:
         yield f"{me}.{name}"
         yield f"len({me}.{name})"
     text = text_of(module.source, returned)

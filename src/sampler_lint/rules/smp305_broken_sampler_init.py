@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
 from sampler_lint.model.catalog.torch import DEMANDS_DATA_SOURCE, WITHOUT_INIT
+from sampler_lint.model.concepts import ASKS_BY_NAME, PROTOCOL
 from sampler_lint.model.facts import (
     Arg,
     Assign,
@@ -34,8 +35,6 @@ from sampler_lint.model.signatures import base_inits, of_class
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import after_docstring, dropped_parts, fix, insert_first, name_of
 from sampler_lint.rules._region import Region, insert_lines, line_indent, offsets, planned
-
-_PROTOCOL = ("__iter__", "__len__", "set_epoch")
 
 
 class BrokenSamplerInit(Rule):
@@ -204,7 +203,7 @@ def _not_called(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     if model.attributes(cls).open is not None or _may_be_completed(model, cls):
         return
     there = _set_without_base_init(model, cls)
-    for method in _PROTOCOL:
+    for method in PROTOCOL:
         owner = model.flow.method(cls, method)
         if isinstance(owner, str):
             entry = catalog.known(owner)
@@ -342,7 +341,7 @@ def _base_arguments(model: Model, cls: Class, init: Function, base: Class | str)
     signature = of_class(model, base)
     if signature is None:
         return None
-    own = {p.name for p in init.params[1:] if p.kind not in {"vararg", "kwarg"}}
+    own = {p.name for p in init.params[1:] if not p.is_star}
     given = []
     for name in [*signature.positional, *sorted(signature.keywords)]:
         if name in own:
@@ -402,7 +401,7 @@ def _asked(cls: Class) -> set[str]:
         str(arg.value)
         for scope in scopes_inside(cls)
         for call in scope.calls
-        if last_name(call.func) in {"hasattr", "getattr"}
+        if ASKS_BY_NAME.is_call(call)
         for arg in call.positional[1:2]
         if isinstance(arg, Const)
     }

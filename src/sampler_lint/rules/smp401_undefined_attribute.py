@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
+from sampler_lint.model.concepts import ASKS_BY_NAME, LOOKS, PROCESSES, SAMPLER, SAMPLER_CLASS
 from sampler_lint.model.facts import (
     Attr,
     AugAssign,
@@ -27,14 +28,12 @@ from sampler_lint.model.facts import (
     Stmt,
     Try,
     While,
-    last_name,
     statements,
     walk,
 )
 from sampler_lint.model.flow import Obj, self_class
 from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.model.project import Module
-from sampler_lint.model.ranks import mentions_ranks
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
@@ -96,7 +95,9 @@ class UndefinedAttribute(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Compare what each sampler class reads with what its hierarchy defines."""
         for module, cls in model.classes():
-            if model.is_sampler_class(cls) or ("Sampler" in cls.name and cls.method("__iter__")):
+            if model.is_sampler_class(cls) or (
+                SAMPLER_CLASS.says(cls.name) and cls.method("__iter__")
+            ):
                 yield from self._class(model, module, cls)
         yield from _no_epoch_to_set(model)
         yield from outside_reads(model)
@@ -109,7 +110,7 @@ class UndefinedAttribute(Rule):
         asked: set[object] = set()
         for scope in scopes_inside(cls):
             for call in scope.calls:
-                if last_name(call.func) in {"hasattr", "getattr", "delattr"}:
+                if ASKS_BY_NAME.is_call(call):
                     asked.update(
                         arg.value for arg in call.positional[1:2] if isinstance(arg, Const)
                     )
@@ -286,10 +287,7 @@ def _asks_for_ranks(stmt: Stmt) -> bool:
         tests = [outer.test for outer in stmt.ancestors() if isinstance(outer, If)]
     else:
         return False
-    return any(
-        mentions_ranks(test) or any("sampler" in (last_name(n) or "") for n in walk(test))
-        for test in tests
-    )
+    return any(PROCESSES.is_mentioned(test) or SAMPLER.is_mentioned(test) for test in tests)
 
 
 def _is_main(choice: If) -> bool:
@@ -301,7 +299,7 @@ def _is_single_branch(choice: If, stmt: Stmt) -> bool:
     """Whether the statement is what ``if distributed: … else:`` does with one process."""
     return (
         isinstance(choice.test, (Name, Attr))
-        and mentions_ranks(choice.test)
+        and PROCESSES.is_mentioned(choice.test)
         and any(part.encloses(stmt) for part in choice.orelse)
     )
 
@@ -350,7 +348,7 @@ def _may_set_before(init: Function, read: Attr) -> bool:
             continue
         takes_self = any(self_class(arg.value) is not None for arg in call.args)
         on_self = isinstance(call.func, Attr) and self_class(call.func.value) is not None
-        if on_self or (takes_self and last_name(call.func) not in {"super", "isinstance"}):
+        if on_self or (takes_self and not LOOKS.is_call(call)):
             return True
     return any(isinstance(outer, (For, While)) for outer in read.stmt.ancestors())
 

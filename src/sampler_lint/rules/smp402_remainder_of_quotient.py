@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.model.concepts import DEVICES, PROCESSES, SAMPLER_CLASS, WORKERS, Concept
 from sampler_lint.model.facts import (
     Attr,
     Call,
@@ -17,8 +18,8 @@ from sampler_lint.model.facts import (
     Name,
     Scope,
     same,
-    walk,
 )
+from sampler_lint.model.limits import DEEPEST_HELPER
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
@@ -33,13 +34,7 @@ from sampler_lint.rules._quotient import (
 )
 from sampler_lint.rules._region import replacement
 
-_SHARDING = re.compile(
-    r"rank|world|replica|shard|worker|sample|epoch|batch|device|gpu|part|chunk", re.IGNORECASE
-)
-
-
-_DEEPEST = 3
-"""How many calls away from a sampler a helper may be."""
+_PARTS = Concept(spelled=re.compile(r"sample|epoch|batch|part|chunk", re.IGNORECASE))
 
 
 class RemainderOfQuotient(Rule):
@@ -121,11 +116,13 @@ def _splitting(model: Model) -> dict[Function, bool]:
     for module in model.modules:
         for function in module.facts.functions:
             cls = _class_of(function)
-            of_sampler = cls is not None and ("Sampler" in cls.name or model.is_sampler_class(cls))
+            of_sampler = cls is not None and (
+                SAMPLER_CLASS.says(cls.name) or model.is_sampler_class(cls)
+            )
             out[function] = of_sampler
             if of_sampler:
                 todo.append(function)
-    for _ in range(_DEEPEST):
+    for _ in range(DEEPEST_HELPER):
         reached = [callee for f in todo for call in f.calls for callee in model.flow.callees(call)]
         todo = [callee for callee in dict.fromkeys(reached) if not out.get(callee)]
         out.update(dict.fromkeys(todo, True))
@@ -140,10 +137,8 @@ def _class_of(function: Function) -> Class | None:
 
 
 def _splits_data(quotient: Quotient) -> bool:
-    return any(
-        _SHARDING.search(getattr(node, "id", None) or getattr(node, "name", None) or "")
-        for node in walk(quotient.parts)
-    )
+    about = (_PARTS, PROCESSES, DEVICES, WORKERS)
+    return any(concept.is_mentioned(quotient.parts) for concept in about)
 
 
 def _is_atom(expr: Expr) -> bool:

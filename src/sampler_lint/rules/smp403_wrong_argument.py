@@ -20,6 +20,7 @@ from sampler_lint.model.facts import (
     last_name,
 )
 from sampler_lint.model.flow import Table
+from sampler_lint.model.limits import SURE_SLIP
 from sampler_lint.model.linked import DATA_LOADER, Model
 from sampler_lint.model.project import Module
 from sampler_lint.model.signatures import Construction, Signature, base_inits, constructions
@@ -42,8 +43,6 @@ _PLACES = {"get_rank": "rank", "get_world_size": "num_replicas"}
 _BOOLEAN = frozenset({"shuffle", "drop_last", "replacement", "pin_memory"})
 _NUMBER = frozenset({"batch_size", "num_workers", "num_replicas", "rank", "seed", "num_samples"})
 _OBJECT = frozenset({"dataset", "data_source", "sampler", "batch_sampler", "generator"})
-_SURE = 0.88
-"""How alike two spellings must be for a slip of the pen (`num_worker` and `num_workers`: 0.95)."""
 
 
 class WrongArgument(Rule):
@@ -166,7 +165,7 @@ def _near(name: str, made: Construction) -> tuple[str | None, bool]:
     free = [other for other in made.signature.names if other not in given]
     bare = name.replace("_", "").lower()
     alike = [other for other in free if other.replace("_", "").lower() == bare]
-    close = alike or closest(name, free, most=2, at_least=_SURE)
+    close = alike or closest(name, free, most=2, at_least=SURE_SLIP)
     if len(close) == 1:
         return close[0], True
     alias = _ALIASES.get(name)

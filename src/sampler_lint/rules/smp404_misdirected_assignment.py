@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
+from sampler_lint.model.concepts import ASKS_BY_NAME, CONFIG, PROTOCOL, SAMPLER_CLASS
 from sampler_lint.model.facts import (
+    SUMS,
     Assign,
     Attr,
     Bin,
@@ -31,6 +33,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import Obj, self_class
+from sampler_lint.model.limits import SURE_SLIP
 from sampler_lint.model.linked import DATA_LOADER, Model, scopes_inside
 from sampler_lint.model.project import Module
 from sampler_lint.model.signatures import Construction, base_inits
@@ -43,15 +46,10 @@ from sampler_lint.rules._region import offsets
 
 _GETTER = re.compile(r"^(get_)?state(_dict)?$")
 _LOADER = re.compile(r"^(load|set)_state(_dict)?$")
-_CONFIG = re.compile(
-    r"^_?(args?|cfg|conf(ig)?|opts?|flags|h?params|settings)$|_(args|config|cfg)$", re.IGNORECASE
-)
-_PROTOCOL = ("__iter__", "__len__", "set_epoch")
 #: What `DistributedSampler.__init__` stores when the argument is left out.
 _DEFAULTS = {"shuffle": True, "seed": 0, "drop_last": False}
 #: What it works out itself, whatever it is given.
 _WORKED_OUT = frozenset({"num_samples", "total_size"})
-_SURE = 0.88
 
 
 class MisdirectedAssignment(Rule):
@@ -98,7 +96,8 @@ class MisdirectedAssignment(Rule):
         yield from _outside(model, reads)
         for module, cls in model.classes():
             if not (
-                model.is_sampler_class(cls) or ("Sampler" in cls.name and cls.method("__iter__"))
+                model.is_sampler_class(cls)
+                or (SAMPLER_CLASS.says(cls.name) and cls.method("__iter__"))
             ):
                 continue
             yield from _inside(model, module, cls, reads)
@@ -149,7 +148,7 @@ class _Reads:
                         names.add(read.name)
                         stored.discard(read.name)
                 for call in scope.calls:
-                    if last_name(call.func) in {"getattr", "hasattr", "attrgetter", "setattr"}:
+                    if ASKS_BY_NAME.is_call(call):
                         names.update(arg.value for arg in call.positional if isinstance(arg, Const))
         return names
 
@@ -170,14 +169,16 @@ def _is_elsewhere(model: Model, read: Attr, known: dict[Class, bool]) -> bool:
 
     ``known`` keeps which classes are none.
     """
-    if _CONFIG.search(last_name(read.value) or ""):
+    if CONFIG.names(read.value):
         return True
     cls = self_class(read.value)
     if cls is None:
         return False
     if cls not in known:
         known[cls] = not (
-            model.is_sampler_class(cls) or model.is_a(cls, DATA_LOADER) or "Sampler" in cls.name
+            model.is_sampler_class(cls)
+            or model.is_a(cls, DATA_LOADER)
+            or SAMPLER_CLASS.says(cls.name)
         )
     return known[cls]
 
@@ -241,7 +242,7 @@ def _unread(module: Module, target: Attr, near: str, owner: str) -> Suspect:
         end = offsets(module.source, target)[1]
         edit = Edit(module.source.path, end - len(target.name), end, near)
         ratio = likeness(target.name, near)
-        applicability = Applicability.SAFE if ratio >= _SURE else Applicability.UNSAFE
+        applicability = Applicability.SAFE if ratio >= SURE_SLIP else Applicability.UNSAFE
         return fix(f"Set `{near}`", applicability, [edit], module.source)
 
     return Suspect(module, target, message, mend=mend)
@@ -422,7 +423,7 @@ def _is_floored(name: str, value: Expr | None) -> bool:
         and isinstance(value, Bin)
         and value.op == "FloorDiv"
         and not any(
-            isinstance(node, Unary) or (isinstance(node, Bin) and node.op in {"Add", "Sub"})
+            isinstance(node, Unary) or (isinstance(node, Bin) and node.op in SUMS)
             for node in walk(value)
         )
     )
@@ -558,7 +559,7 @@ def _hidden(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     if len(cls.bases) < 2:
         return
     heads = [_only_class(model, base) for base in cls.bases]
-    for method in _PROTOCOL:
+    for method in PROTOCOL:
         if method in cls.bindings:
             continue
         for index, head in enumerate(heads):

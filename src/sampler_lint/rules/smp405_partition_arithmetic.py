@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.model.concepts import PROCESSES, WORKERS
 from sampler_lint.model.facts import (
     Assign,
     Attr,
@@ -40,7 +41,6 @@ from sampler_lint.model.facts import (
 )
 from sampler_lint.model.linked import Model, scopes_inside
 from sampler_lint.model.project import Module
-from sampler_lint.model.ranks import mentions_ranks
 from sampler_lint.properties import shares
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._mend import fix, name_of, text_of
@@ -393,15 +393,10 @@ def _counted(test: Expr) -> tuple[Name, bool] | None:
             isinstance(side, Bin)
             and side.op == "Mod"
             and isinstance(side.left, Name)
-            and (mentions_ranks(other) or _says_worker(other))
+            and (PROCESSES.is_mentioned(other) or WORKERS.is_mentioned(other))
         ):
             return side.left, takes is (test.ops[0] == "Eq")
     return None
-
-
-def _says_worker(expr: Expr) -> bool:
-    """Whether it is the number of a loader's worker."""
-    return any("worker" in (last_name(node) or "").lower() for node in walk(expr))
 
 
 def _minus_zero(module: Module, function: Function, node: Index, stmt: Stmt) -> Iterator[Suspect]:

@@ -9,6 +9,7 @@ from sampler_lint.findings import Applicability, Edit, Fix, Related
 from sampler_lint.model import catalog
 from sampler_lint.model.catalog import TORCH_DATA
 from sampler_lint.model.facts import (
+    UNEQUAL,
     Attr,
     Call,
     Choice,
@@ -25,6 +26,7 @@ from sampler_lint.model.facts import (
     walk,
 )
 from sampler_lint.model.flow import ClassRef, Ext, Obj, Table
+from sampler_lint.model.limits import LONGEST_QUOTED
 from sampler_lint.model.linked import DATA_LOADER, Model
 from sampler_lint.model.paths import Sym, Way, ways, ways_by_caller
 from sampler_lint.model.project import Module
@@ -123,7 +125,6 @@ _PAIRS = (
     _Pair("batch_sampler", _is_something, "sampler", _is_something, "is not None"),
     _Pair("batch_size", _is_absent, "drop_last", _is_true, "is true"),
 )
-_LONGEST = 60
 _NAMES = ("dataset", "sampler", "batch_sampler", "shuffle", "batch_size", "drop_last")
 _ITERABLE = "IterableDataset"
 
@@ -387,7 +388,7 @@ def _suspect(
 def _shown(module: Module, value: Expr) -> str:
     """The value as the file spells it, if that is short."""
     text = text_of(module.source, value)
-    return text if len(text) <= _LONGEST and "\n" not in text else unparse(value)
+    return text if len(text) <= LONGEST_QUOTED and "\n" not in text else unparse(value)
 
 
 def _when(pair: _Pair, verdict: _Verdict) -> str:
@@ -413,7 +414,7 @@ def _advice(first: Expr, second: Expr, pair: _Pair, verdict: _Verdict, is_turned
 def _turned(first: Expr, second: Expr) -> Compare | None:
     """The test ``first is not None`` in ``x if first is not None else False``, or alone."""
     test = second.test if isinstance(second, Choice) and second.kind == "if" else second
-    if isinstance(test, Compare) and len(test.ops) == 1 and test.ops[0] in {"IsNot", "NotEq"}:
+    if isinstance(test, Compare) and len(test.ops) == 1 and test.ops[0] in UNEQUAL:
         right = test.rights[0]
         if isinstance(right, Const) and right.value is None and same(test.left, first):
             return test

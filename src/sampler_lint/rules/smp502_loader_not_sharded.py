@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from sampler_lint.findings import Related
+from sampler_lint.model.concepts import DRAW, PROCESSES, SEEDS_ALL, TRAINS
 from sampler_lint.model.facts import (
-    Attr,
     Call,
     Class,
     Expr,
@@ -32,7 +32,6 @@ from sampler_lint.model.ranks import (
     is_guarded,
     kinds,
     knows_ranks,
-    mentions_ranks,
     reached,
     starts,
     text_of_scope,
@@ -165,8 +164,6 @@ _SHARDING_NAMES = re.compile(
     # files[rank::world_size], and step % world_size != rank
     r"|\[[^\]\n]{0,80}rank[^\]\n]{0,80}:|%\s*\(?(?:\w+\.)*(?:get_)?(?:world_?size|n(?:um)?_?gpus)"
 )
-_SEEDERS = re.compile(r"(?:manual_|set_|setup_|init_|fix_|random_|everything|^)seeds?")
-_SHUFFLES = re.compile(r"shuffle|permut|randperm|random|sample\(")
 _DATA_WORDS = re.compile(r"loader|sampler|dataset|subset|split", re.IGNORECASE)
 _MAP_STYLE = ("torchvision.datasets.", "torch.utils.data.TensorDataset")
 
@@ -207,7 +204,7 @@ def _is_unsharded(model: Model, loader: Obj) -> bool:
             return False
     elif not _may_shuffle(model, loader):
         return False
-    return not any(mentions_ranks(expr) for expr in feeds(model, dataset))
+    return not any(PROCESSES.is_mentioned(expr) for expr in feeds(model, dataset))
 
 
 def _is_whole(model: Model, cls: Class | str) -> bool:
@@ -225,11 +222,11 @@ def _is_blind(model: Model, sampler: Expr) -> bool:
     return all(
         isinstance(cls, Class)
         and knows_ranks(model, cls) is False
-        and bool(_SHUFFLES.search(text_of_scope(model, cls)))
+        and bool(DRAW.says(text_of_scope(model, cls)))
         if isinstance(cls, Class)
         else cls.rpartition(".")[2] in {"RandomSampler", "WeightedRandomSampler"}
         for cls in classes
-    ) and not any(mentions_ranks(expr) for expr in feeds(model, sampler))
+    ) and not any(PROCESSES.is_mentioned(expr) for expr in feeds(model, sampler))
 
 
 def _may_shuffle(model: Model, loader: Obj) -> bool:
@@ -241,11 +238,7 @@ def _may_shuffle(model: Model, loader: Obj) -> bool:
 
 
 def _trains(scopes: set[Scope]) -> bool:
-    return any(
-        isinstance(call.func, Attr) and call.func.name == "backward"
-        for scope in scopes
-        for call in scope.calls
-    )
+    return any(TRAINS.is_call(call) for scope in scopes for call in scope.calls)
 
 
 def _is_sharded_elsewhere(
@@ -261,8 +254,7 @@ def _is_sharded_elsewhere(
     if _chooses_by_rank(site.scope):
         return True
     return any(
-        _SEEDERS.search(last_name(call.func) or "")
-        and any(mentions_ranks(a.value) for a in call.args)
+        SEEDS_ALL.names(call.func) and any(PROCESSES.is_mentioned(a.value) for a in call.args)
         for scope in scopes
         for call in scope.calls
     )
@@ -278,7 +270,7 @@ def _chooses_by_rank(scope: Scope) -> bool:
     """Whether a condition about ranks in the scope decides on loaders, or on what is returned."""
     return any(
         isinstance(stmt, If)
-        and mentions_ranks(stmt.test)
+        and PROCESSES.is_mentioned(stmt.test)
         and any(isinstance(inner, Return) or _builds(inner) for inner in statements([stmt]))
         for stmt in statements(scope.body)
     )

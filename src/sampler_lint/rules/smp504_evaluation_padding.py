@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from sampler_lint.findings import Related
+from sampler_lint.model.concepts import EVALUATES, TRAINS
 from sampler_lint.model.epochs import pass_trains, passes
 from sampler_lint.model.facts import (
     Attr,
@@ -94,7 +95,6 @@ class EvaluationPadding(Rule):
 _ADVICE = (
     "take the surplus out before the metrics see it, or evaluate with a sampler that pads none"
 )
-_NAMES = re.compile(r"eval|valid|(?:^|_)val(?:_|$)|test|metric", re.IGNORECASE)
 _COUNTING = frozenset(
     {
         "add_batch", "all_gather", "all_gather_object", "all_reduce", "gather", "reduce", "update",
@@ -137,7 +137,7 @@ def _evaluates(model: Model, scope: Scope, within: Stmt | None) -> bool:
         isinstance(stmt, AugAssign) and (within is None or within.encloses(stmt))
         for stmt in statements(scope.body)
     )
-    return counts and _NAMES.search(scope.name) is not None
+    return counts and EVALUATES.says(scope.name)
 
 
 def _corrects(model: Model, scope: Scope) -> bool:
@@ -149,7 +149,7 @@ def _corrects(model: Model, scope: Scope) -> bool:
 
 
 def _steps(function: Function) -> bool:
-    return not function.called.isdisjoint({"backward", "step", "zero_grad"})
+    return any(map(TRAINS.is_call, function.calls))
 
 
 def _expects_sharding(model: Model, function: Function) -> Call | None:

@@ -45,7 +45,9 @@ def test_the_suite_says_what_a_begun_rule_lacks(checkout):
     listed = python(checkout, "-m", "sampler_lint", "rule", "SMP999")
     assert listed.stdout.startswith("# epoch-goes-backwards (SMP999)\n")
     tests = ("tests/test_fixture_tree.py", "tests/test_rules.py")
-    run = python(checkout, "-m", "pytest", "-qn0", "-p", "no:cacheprovider", *tests, "-k", "SMP999")
+    run = python(
+        checkout, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider", *tests, "-k", "SMP999"
+    )
     assert run.returncode == 1
     for lack in (
         "the docstring of SMP999 lacks ['a summary of one sentence on one line', 'What it does'",

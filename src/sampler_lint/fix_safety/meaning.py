@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from sampler_lint.findings import Edit
-from sampler_lint.fix_safety.names import Assigned, Scopes, bindings, is_builtin
+from sampler_lint.fix_safety.names import COMPREHENSIONS, Assigned, Scopes, bindings, is_builtin
 from sampler_lint.fix_safety.texts import (
     FUNCTIONS,
     LOOPS,
@@ -18,8 +18,8 @@ from sampler_lint.fix_safety.texts import (
     window,
 )
 
-_scopes = functools.lru_cache(maxsize=8)(Scopes)
-_assigned = functools.lru_cache(maxsize=8)(Assigned)
+_scopes = functools.lru_cache(maxsize=2)(Scopes)
+_assigned = functools.lru_cache(maxsize=2)(Assigned)
 
 
 def scopes_of(tree: Tree) -> Scopes:
@@ -31,7 +31,7 @@ def scopes_of(tree: Tree) -> Scopes:
 def changed_by(text: str, edits: Sequence[Edit]) -> Changed:
     """A file before and after some edits; only the statements that they touch, if that is enough.
 
-    It is where no statement comes or goes and no name is bound or read that was not before.
+    It is where no statement comes or goes, no name is bound and none is read for the first time.
     Many fixes of one long file would else take time that grows with its square.
 
     Raises:
@@ -46,7 +46,7 @@ def changed_by(text: str, edits: Sequence[Edit]) -> Changed:
     if (
         any(True for _ in changed.statements)
         or any(True for _ in changed.removed)
-        or Counter(n.id for n in new.names) - Counter(n.id for n in old.names)
+        or _reads_more(changed, old, new)
         or sorted(map(sorted, old.bound.values())) != sorted(map(sorted, new.bound.values()))
     ):
         return Changed(text, edits)
@@ -56,6 +56,21 @@ def changed_by(text: str, edits: Sequence[Edit]) -> Changed:
     first = next((s for s in whole.root.body if whole.spans[s][0] >= part[0]), None)
     changed.before = (_assigned(whole.root).at.get(first) if first is not None else None) or ()
     return changed
+
+
+def _reads_more(changed: Changed, old: Scopes, new: Scopes) -> bool:
+    """Whether a name is read that may not be there, or be something else, where it is read.
+
+    What a plain statement reads already is there all through it.
+    """
+    more = Counter(n.id for n in new.names) - Counter(n.id for n in old.names)
+    known = {n.id for n in old.names if isinstance(n.ctx, ast.Load)}
+    is_plain = len(changed.old.root.body) == 1 and not any(
+        hasattr(node, "body") or isinstance(node, (ast.NamedExpr, *COMPREHENSIONS))
+        for node in changed.old.nodes
+        if node is not changed.old.root
+    )
+    return bool(more) and not (is_plain and more.keys() <= known)
 
 
 def restructured(changed: Changed) -> str | None:

@@ -17,7 +17,7 @@ DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=2)
 def _parsed(text: str) -> ast.Module:
     return ast.parse(text)
 
@@ -116,13 +116,13 @@ class Tree:
         )
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=2)
 def tree_of(text: str) -> Tree:
     """The tree of a text, which nobody changes."""
     return Tree(text)
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=2)
 def _blank(text: str) -> str:
     return _NO_LINE_END.sub(" ", text)
 
@@ -182,7 +182,10 @@ class Changed:
             grown += len(edit.content) - (edit.end - edit.start)
         places = [(edit.start, edit.end) for edit in self.edits]
         fixed = apply_edits(text, self.edits)
-        self.old, self.new = Tree(text, places), Tree(fixed, self.written)
+        if part is not None:
+            self.old, self.new = tree_of(text), Tree(fixed)
+        else:
+            self.old, self.new = Tree(text, places), Tree(fixed, self.written)
         if part is None and not (
             self.old.is_inside_definitions() and self.new.is_inside_definitions()
         ):

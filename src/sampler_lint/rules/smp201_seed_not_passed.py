@@ -303,12 +303,15 @@ def _unpassed(model: Model, given: Expr, asked: frozenset[Function]) -> list[_Un
 
 def _is_handed_on(model: Model, name: str) -> bool:
     """Whether a function of that name is passed to something that may call it."""
-    return any(
-        last_name(arg.value) == name
-        for module in model.modules
-        for call in module.facts.all_calls
-        for arg in call.args
-    )
+    known: set[str | None] | None = model.memo.get(_is_handed_on)
+    if known is None:
+        known = model.memo[_is_handed_on] = {
+            last_name(arg.value)
+            for module in model.modules
+            for call in module.facts.all_calls
+            for arg in call.args
+        }
+    return name in known
 
 
 def _constant(expr: Expr) -> int | None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from sampler_lint.findings import Edit
 from sampler_lint.fix_safety.callers import new_parameters
 from sampler_lint.fix_safety.meaning import (
+    TooLongError,
     changed_by,
     reads,
     rebound,
@@ -52,6 +53,8 @@ def why_unsafe(model: Model, edits: Iterable[Edit]) -> str | None:
             if module is None:
                 return f"{path} is not part of the program"
             changes[path] = module, changed_by(module.source.text, listed)
+    except TooLongError:
+        return "the statement is too long to be looked at"
     except (SyntaxError, ValueError, RecursionError):
         return "the fixed text cannot be read"
     for module, changed in changes.values():

@@ -14,6 +14,7 @@ from sampler_lint.fix_safety.texts import (
     LOOPS,
     Changed,
     Tree,
+    only,
     tree_of,
     window,
 )
@@ -28,6 +29,14 @@ def scopes_of(tree: Tree) -> Scopes:
     return known if isinstance(known, Scopes) else _scopes(tree)
 
 
+#: Parts of a plain statement (a table of hundreds of loaders): each of its fixes needs all of them.
+MOST_NODES = 1500
+
+
+class TooLongError(Exception):
+    """A statement has more than :data:`MOST_NODES` parts."""
+
+
 def changed_by(text: str, edits: Sequence[Edit]) -> Changed:
     """A file before and after some edits; only the statements that they touch, if that is enough.
 
@@ -37,10 +46,14 @@ def changed_by(text: str, edits: Sequence[Edit]) -> Changed:
     Raises:
         SyntaxError: Python does not read one of the texts.
         ValueError: the edits overlap.
+        TooLongError: a plain statement is so long that it is not looked at.
     """
     part = window(text, edits)
     if part is None:
         return Changed(text, edits)
+    before = tree_of(only(text, *part))
+    if len(before.nodes) > MOST_NODES and not any(hasattr(s, "body") for s in before.root.body):
+        raise TooLongError
     changed = Changed(text, edits, part)
     old, new = Scopes(changed.old), Scopes(changed.new)
     if (

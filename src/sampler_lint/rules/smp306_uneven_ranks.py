@@ -57,8 +57,7 @@ class UnevenRanks(Rule):
         Invariant `equal-steps`: each rank's steps are counted; the right twin takes equally many.
 
     References:
-        - https://pytorch.org/docs/stable/generated/torch.nn.parallel.DistributedDataParallel.html
-          (uneven inputs, `join`)
+        - torch/nn/parallel/distributed.py, `DistributedDataParallel.join`: uneven inputs
         - torch/utils/data/distributed.py, `DistributedSampler.__init__`: `total_size`
         - accelerate/data_loader.py, `BatchSamplerShard._iter_with_no_split`
     """

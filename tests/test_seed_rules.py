@@ -174,7 +174,7 @@ def test_constant_for_a_seed(tmp_path: Path, assigned: str, reports: bool) -> No
     "body",
     [
         "sampler = DistributedSampler(data, seed=int(time.time()))  # !",
-        "seed = int(time.time()) % 1000\nsampler = DistributedSampler(data, seed=seed)",
+        "seed = int(time.time()) % 1000\nsampler = DistributedSampler(data, seed=seed)  # !",
         """
         def build(data):
             seed = int.from_bytes(os.urandom(4), "big")

@@ -16,6 +16,7 @@ from sampler_lint.model.concepts import (
 )
 from sampler_lint.model.facts import (
     Attr,
+    Binding,
     Call,
     Class,
     Const,
@@ -32,6 +33,7 @@ from sampler_lint.model.facts import (
 from sampler_lint.model.flow import Ext, FuncRef, ModRef
 from sampler_lint.model.limits import DEEPEST_NAME
 from sampler_lint.model.linked import Model, scopes_inside
+from sampler_lint.model.reaching import reaching
 
 
 class Seeded(NamedTuple):
@@ -105,8 +107,10 @@ def _seeds_process(model: Model, call: Call) -> bool:
 
 
 def assigned(expr: Expr) -> Iterator[Expr]:
-    """What a local name may hold by the assignments of its function; else the expression."""
-    bindings = expr.scope.bindings.get(expr.id, []) if isinstance(expr, Name) else []
+    """What a local name may hold by the assignments that reach it; else the expression."""
+    bindings: list[Binding] = []
+    if isinstance(expr, Name):
+        bindings = reaching(expr) or expr.scope.bindings.get(expr.id, [])
     values = [b.value for b in bindings if b.how == "assign" and not b.path and b.value is not None]
     yield from values or [expr]
 

@@ -278,7 +278,7 @@ def _unpassed(model: Model, given: Expr, asked: frozenset[Function]) -> list[_Un
         or not callers
         or function.decorators
         or is_library(model.module_of(function), function)
-        or _is_handed_on(model, called(function))
+        or _is_handed_on(model, function)
     ):
         return []
     bound = function.cls is not None and not function.is_static
@@ -301,17 +301,18 @@ def _unpassed(model: Model, given: Expr, asked: frozenset[Function]) -> list[_Un
     return found
 
 
-def _is_handed_on(model: Model, name: str) -> bool:
-    """Whether a function of that name is passed to something that may call it."""
-    known: set[str | None] | None = model.memo.get(_is_handed_on)
-    if known is None:
-        known = model.memo[_is_handed_on] = {
+def _is_handed_on(model: Model, function: Function) -> bool:
+    """Whether a function is passed, in its program, to something that may call it."""
+    program = model.project.program_of(model.module_of(function))
+    known: dict[str, set[str | None]] = model.memo.setdefault(_is_handed_on, {})
+    if program not in known:
+        known[program] = {
             last_name(arg.value)
-            for module in model.modules
+            for module in model.project.modules_near(function)
             for call in module.facts.all_calls
             for arg in call.args
         }
-    return name in known
+    return called(function) in known[program]
 
 
 def _constant(expr: Expr) -> int | None:

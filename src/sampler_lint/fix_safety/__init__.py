@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from sampler_lint.findings import Edit
 from sampler_lint.fix_safety.callers import new_parameters
 from sampler_lint.fix_safety.meaning import (
+    MOST_LOOKS,
     TooLongError,
     changed_by,
     reads,
@@ -52,9 +53,16 @@ def why_unsafe(model: Model, edits: Iterable[Edit]) -> str | None:
             module = _module_at(model, path)
             if module is None:
                 return f"{path} is not part of the program"
-            changes[path] = module, changed_by(module.source.text, listed)
+            changes[path] = (
+                module,
+                changed_by(
+                    module.source.text,
+                    listed,
+                    model.memo.setdefault((why_unsafe, path), [MOST_LOOKS]),
+                ),
+            )
     except TooLongError:
-        return "the statement is too long to be looked at"
+        return "too much of the file would have to be looked at in one run"
     except (SyntaxError, ValueError, RecursionError):
         return "the fixed text cannot be read"
     for module, changed in changes.values():

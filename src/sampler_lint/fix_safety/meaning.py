@@ -31,13 +31,22 @@ def scopes_of(tree: Tree) -> Scopes:
 
 #: Parts of a plain statement (a table of hundreds of loaders): each of its fixes needs all of them.
 MOST_NODES = 1500
+#: Fixes of one file that are each compared in all of it; the next run looks at the others.
+MOST_LOOKS = 30
 
 
 class TooLongError(Exception):
-    """A statement has more than :data:`MOST_NODES` parts."""
+    """More would have to be looked at than :data:`MOST_NODES` and :data:`MOST_LOOKS` allow."""
 
 
-def changed_by(text: str, edits: Sequence[Edit]) -> Changed:
+def _whole(text: str, edits: Sequence[Edit], looks: list[int]) -> Changed:
+    if not looks[0]:
+        raise TooLongError
+    looks[0] -= 1
+    return Changed(text, edits)
+
+
+def changed_by(text: str, edits: Sequence[Edit], looks: list[int]) -> Changed:
     """A file before and after some edits; only the statements that they touch, if that is enough.
 
     It is where no statement comes or goes, no name is bound and none is read for the first time.
@@ -46,11 +55,12 @@ def changed_by(text: str, edits: Sequence[Edit]) -> Changed:
     Raises:
         SyntaxError: Python does not read one of the texts.
         ValueError: the edits overlap.
-        TooLongError: a plain statement is so long that it is not looked at.
+        TooLongError: a plain statement is so long that it is not looked at, or the whole file has
+            been looked at as often as ``looks`` says.
     """
     part = window(text, edits)
     if part is None:
-        return Changed(text, edits)
+        return _whole(text, edits, looks)
     before = tree_of(only(text, *part))
     if len(before.nodes) > MOST_NODES and not any(hasattr(s, "body") for s in before.root.body):
         raise TooLongError
@@ -62,7 +72,7 @@ def changed_by(text: str, edits: Sequence[Edit]) -> Changed:
         or _reads_more(changed, old, new)
         or sorted(map(sorted, old.bound.values())) != sorted(map(sorted, new.bound.values()))
     ):
-        return Changed(text, edits)
+        return _whole(text, edits, looks)
     whole = tree_of(text)
     names = scopes_of(whole).bound[whole.root]
     changed.old.scopes, changed.new.scopes = (Scopes(t, names) for t in (changed.old, changed.new))

@@ -290,8 +290,8 @@ def _add(state: State, names: Iterable[str]) -> State:
 
 
 def _drop(state: State, where: str) -> State:
-    if state is None:
-        return None
+    if state is None or where not in state:  # what has parts that were read has been read itself
+        return state
     return frozenset(n for n in state if n != where and not n.startswith(where + "."))
 
 

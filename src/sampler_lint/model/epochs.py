@@ -339,11 +339,19 @@ def trains(model: Model, found: EpochLoop) -> bool:
         if any(_takes_and_steps(model, call) for call in takers):
             return True
     return _says_training(found) and not any(
-        other.loop is loop
-        and not is_built_alike(other.inner.loader, inner.loader)
-        and _evidence(model, other)
-        for other in epoch_loops(model)
+        not is_built_alike(other.inner.loader, inner.loader) and _evidence(model, other)
+        for other in _passes_of(model, loop)
     )
+
+
+def _passes_of(model: Model, loop: Loop) -> list[EpochLoop]:
+    """The passes that a turn of the loop makes."""
+    known: dict[Loop, list[EpochLoop]] | None = model.memo.get(_passes_of)
+    if known is None:
+        known = model.memo[_passes_of] = {}
+        for found in epoch_loops(model):
+            known.setdefault(found.loop, []).append(found)
+    return known.get(loop, [])
 
 
 def _says_training(found: EpochLoop) -> bool:

@@ -95,7 +95,7 @@ def test_an_epoch_that_is_set_on_the_wrong_object_is_seen(tmp_path: Path) -> Non
         ("dataset, 4, True", True),
         ("dataset, shuffle=True", True),
         ("dataset, shuffle=False", False),
-        ("dataset, shuffle=args.shuffle", False),
+        ("dataset, shuffle=args.shuffle", True),
         ("dataset, False", False),
         ("dataset, train=False", False),
         ("*args.sampling", False),

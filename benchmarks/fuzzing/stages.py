@@ -33,8 +33,9 @@ from sampler_lint.explain import explain
 from sampler_lint.findings import FileError, Finding
 from sampler_lint.model.linked import Model
 from sampler_lint.model.project import Project
+from sampler_lint.model.running.errors import CannotTellError, RaisedError
 from sampler_lint.model.running.interpreter import Interpreter
-from sampler_lint.model.running.values import UNKNOWN, CannotTellError, RaisedError
+from sampler_lint.model.running.values import UNKNOWN
 from sampler_lint.notebook import Notebook, NotebookError
 from sampler_lint.source import SourceError, SourceFile
 

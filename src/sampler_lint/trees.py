@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sampler_lint.model.facts import Node
     from sampler_lint.model.linked import Model
     from sampler_lint.model.project import Parsed, Project
+    from sampler_lint.model.requirements import Requirements
     from sampler_lint.rules import Rule, Suspect
     from sampler_lint.suppressions import Suppressions
 
@@ -135,6 +136,15 @@ class Tree:
         """Where rules failed, by code."""
         self._found: dict[str, list[tuple[str, Finding]]] = {}
         self._suppressions: dict[str, Suppressions] = {}
+        if options.torch_version is not None or options.frameworks is not None:
+            _ = self.requirements  # what cannot be read there is the user's error, not a rule's
+
+    @cached_property
+    def requirements(self) -> Requirements:
+        """The versions of torch and of the frameworks that the tree asks for."""
+        from sampler_lint.model.requirements import Requirements
+
+        return Requirements(self.project, self.options.torch_version, self.options.frameworks)
 
     def fits(self, overlay: Mapping[str, bytes], shown: Mapping[str, str]) -> bool:
         """Whether this tree holds the files with the content asked for."""
@@ -156,17 +166,12 @@ class Tree:
         from sampler_lint.model.declared import Declared
         from sampler_lint.model.joining import files_to_join
         from sampler_lint.model.linked import Model
-        from sampler_lint.model.requirements import Requirements
 
         options = self.options
 
         def linked() -> Model:
-            return Model(
-                self.project,
-                Requirements(self.project, options.torch_version, options.frameworks),
-                Declared(self.project, options.known_samplers, options.known_loaders),
-                hidden,
-            )
+            declared = Declared(self.project, options.known_samplers, options.known_loaders)
+            return Model(self.project, self.requirements, declared, hidden)
 
         model = linked()
         return linked() if self.project.join(files_to_join(model)) else model
@@ -255,8 +260,8 @@ class Tree:
         candidates: tuple[Fix, ...] = ()
         if not suspect.assumes:
             with self._without_a_fix(rule, suspect):
-                fix = suspect.mend() if suspect.mend else None
-                fix = _worked_out(_judged(self.model, fix), self._edits)
+                planned = suspect.mend() if suspect.mend else None
+                fix = _worked_out(_judged(self.model, planned), self._edits)
             if suspect.candidates and self._edits:
                 with self._without_a_fix(rule, suspect):
                     candidates = tuple(filter(None, map(_worked_out, suspect.candidates())))

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from sampler_lint.findings import Edit
 from sampler_lint.fix_safety.callers import new_parameters
 from sampler_lint.fix_safety.meaning import (
-    MOST_LOOKS,
+    Budget,
     TooLongError,
     changed_by,
     reads,
@@ -53,14 +53,8 @@ def why_unsafe(model: Model, edits: Iterable[Edit]) -> str | None:
             module = _module_at(model, path)
             if module is None:
                 return f"{path} is not part of the program"
-            changes[path] = (
-                module,
-                changed_by(
-                    module.source.text,
-                    listed,
-                    model.memo.setdefault((why_unsafe, path), [MOST_LOOKS]),
-                ),
-            )
+            budget = model.memo.setdefault((why_unsafe, path), Budget())
+            changes[path] = module, changed_by(module.source.text, listed, budget)
     except TooLongError:
         return "too much of the file would have to be looked at in one run"
     except (SyntaxError, ValueError, RecursionError):

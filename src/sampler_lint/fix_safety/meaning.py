@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from sampler_lint.findings import Edit
-from sampler_lint.fix_safety.names import COMPREHENSIONS, Assigned, Scopes, bindings, is_builtin
+from sampler_lint.fix_safety.names import Assigned, Scopes, bindings, is_builtin
 from sampler_lint.fix_safety.texts import (
     FUNCTIONS,
     LOOPS,
     Changed,
     Tree,
-    only,
     tree_of,
     window,
 )
@@ -29,71 +27,102 @@ def scopes_of(tree: Tree) -> Scopes:
     return known if isinstance(known, Scopes) else _scopes(tree)
 
 
-#: Parts of a plain statement (a table of hundreds of loaders): each of its fixes needs all of them.
-MOST_NODES = 1500
-#: Fixes of one file that are each compared in all of it; the next run looks at the others.
+#: How often all fixes of one file may together look at as much as is in it.
 MOST_LOOKS = 30
 
 
 class TooLongError(Exception):
-    """More would have to be looked at than :data:`MOST_NODES` and :data:`MOST_LOOKS` allow."""
+    """More would have to be looked at than :data:`MOST_LOOKS` allows."""
 
 
-def _whole(text: str, edits: Sequence[Edit], looks: list[int]) -> Changed:
-    if not looks[0]:
-        raise TooLongError
-    looks[0] -= 1
-    return Changed(text, edits)
+class Budget:
+    """How much of one file may still be looked at for its fixes, in nodes.
+
+    Fixes are each looked at in their own statements where that is enough. Where it is not, or where
+    those are most of the file (a table of hundreds of loaders), the work would grow with its
+    square.
+    """
+
+    def __init__(self) -> None:
+        self._left: int | None = None
+
+    def take(self, whole: Tree, nodes: int) -> None:
+        """Count what is looked at.
+
+        Raises:
+            TooLongError: it is more than is left.
+        """
+        if self._left is None:
+            self._left = MOST_LOOKS * len(whole.nodes)
+        self._left -= nodes
+        if self._left < 0:
+            raise TooLongError
 
 
-def changed_by(text: str, edits: Sequence[Edit], looks: list[int]) -> Changed:
+def changed_by(text: str, edits: Sequence[Edit], budget: Budget) -> Changed:
     """A file before and after some edits; only the statements that they touch, if that is enough.
-
-    It is where no statement comes or goes, no name is bound and none is read for the first time.
-    Many fixes of one long file would else take time that grows with its square.
 
     Raises:
         SyntaxError: Python does not read one of the texts.
         ValueError: the edits overlap.
-        TooLongError: a plain statement is so long that it is not looked at, or the whole file has
-            been looked at as often as ``looks`` says.
+        TooLongError: the budget does not last.
     """
+    whole = tree_of(text)
     part = window(text, edits)
-    if part is None:
-        return _whole(text, edits, looks)
-    before = tree_of(only(text, *part))
-    if len(before.nodes) > MOST_NODES and not any(hasattr(s, "body") for s in before.root.body):
-        raise TooLongError
-    changed = Changed(text, edits, part)
+    if part is not None:
+        budget.take(whole, sum(1 for one in whole.root.body if part[0] <= whole.spans[one][0]))
+        changed = Changed(text, edits, part)
+        budget.take(whole, len(changed.old.nodes))
+        if _stands_alone(changed, whole, part[0]):
+            return changed
+    budget.take(whole, len(whole.nodes))
+    return Changed(text, edits)
+
+
+def _stands_alone(changed: Changed, whole: Tree, start: int) -> bool:
+    """Whether the rest of the file has no say in what the edits come to.
+
+    It has none where no statement goes and no variable comes or goes, and where what the written
+    code reads of the module has been assigned before the part looked at begins, once.
+    """
     old, new = Scopes(changed.old), Scopes(changed.new)
     if (
-        any(True for _ in changed.statements)
-        or any(True for _ in changed.removed)
-        or _reads_more(changed, old, new)
+        any(True for _ in changed.removed)
         or sorted(map(sorted, old.bound.values())) != sorted(map(sorted, new.bound.values()))
+        or any(
+            isinstance(one, (ast.Assign, ast.AnnAssign)) and old.scope(one) is changed.old.root
+            for one in changed.old.root.body
+        )
     ):
-        return _whole(text, edits, looks)
-    whole = tree_of(text)
-    names = scopes_of(whole).bound[whole.root]
-    changed.old.scopes, changed.new.scopes = (Scopes(t, names) for t in (changed.old, changed.new))
-    first = next((s for s in whole.root.body if whole.spans[s][0] >= part[0]), None)
-    changed.before = (_assigned(whole.root).at.get(first) if first is not None else None) or ()
-    return changed
-
-
-def _reads_more(changed: Changed, old: Scopes, new: Scopes) -> bool:
-    """Whether a name is read that may not be there, or be something else, where it is read.
-
-    What a plain statement reads already is there all through it.
-    """
-    more = Counter(n.id for n in new.names) - Counter(n.id for n in old.names)
-    known = {n.id for n in old.names if isinstance(n.ctx, ast.Load)}
-    is_plain = len(changed.old.root.body) == 1 and not any(
-        hasattr(node, "body") or isinstance(node, (ast.NamedExpr, *COMPREHENSIONS))
-        for node in changed.old.nodes
-        if node is not changed.old.root
+        return False
+    scopes = scopes_of(whole)
+    names = scopes.bound[whole.root]
+    first = next(stmt for stmt in whole.root.body if whole.spans[stmt][0] >= start)
+    before = _assigned(whole.root).at.get(first)
+    if before is None:
+        return False
+    changed.old.scopes, changed.new.scopes = Scopes(changed.old, names), Scopes(changed.new, names)
+    changed.before = before
+    return all(
+        _is_settled(changed, name, before, scopes)
+        for name in scopes_of(changed.new).names
+        if name not in changed.back and isinstance(name.ctx, ast.Load)
     )
-    return bool(more) and not (is_plain and more.keys() <= known)
+
+
+def _is_settled(changed: Changed, name: ast.Name, before: frozenset[str], whole: Scopes) -> bool:
+    """Whether what a name means where it is read is told by the part looked at."""
+    tree, scopes = changed.new, scopes_of(changed.new)
+    if scopes.binder(name.id, scopes.scope(name)) is not tree.root:
+        return True
+    counted = any(
+        isinstance(loop, (ast.For, ast.AsyncFor))
+        and any(isinstance(n, ast.Name) and n.id == name.id for n in ast.walk(loop.target))
+        for loop in tree.around(name)
+    )
+    if counted and not isinstance(tree.parents[name], ast.Attribute):
+        return True
+    return name.id in before and whole.times_bound[name.id] <= 1
 
 
 def restructured(changed: Changed) -> str | None:

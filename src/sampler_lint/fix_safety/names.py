@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from sampler_lint.fix_safety.texts import FUNCTIONS, Tree
@@ -30,9 +31,13 @@ class Scopes:
         self.bound: dict[ast.AST, set[str]] = {tree.root: set(bound)}
         self._elsewhere: dict[ast.AST, dict[str, str]] = {}
         self.names: list[ast.Name] = []
-        for node in tree.nodes:
+        self.times_bound: Counter[str] = Counter()
+        """How often each name is bound, whatever the scope."""
+        self._scope: dict[ast.AST, ast.AST] = {}
+        for node in tree.nodes:  # what a node stands in comes before it
             if isinstance(node, SCOPES):
                 self.bound.setdefault(node, set())
+            self._scope[node] = self._scope_of(node)
         for node in tree.nodes:
             if isinstance(node, ast.Name):
                 self.names.append(node)
@@ -43,6 +48,7 @@ class Scopes:
                 if isinstance(node, ast.arg) and isinstance(tree.parents[node], ast.arguments):
                     scope = tree.parents[tree.parents[node]]
                 self.bound[scope].add(name)
+                self.times_bound[name] += 1
             if isinstance(node, (ast.Global, ast.Nonlocal)):
                 kind = type(node).__name__
                 told = self._elsewhere.setdefault(self.scope(node), {})
@@ -50,25 +56,25 @@ class Scopes:
 
     def scope(self, node: ast.AST) -> ast.AST:
         """The scope that a node stands in; what a header says stands in the one around it."""
-        child = node
-        for parent in self.tree.around(node):
-            if isinstance(parent, (*FUNCTIONS, ast.ClassDef)):
-                if any(child is one for one in parent.body):
-                    return parent
-            elif isinstance(parent, ast.Lambda):
-                if child is parent.body:
-                    return parent
-            elif isinstance(parent, COMPREHENSIONS):
-                if child is not parent.generators[0]:
-                    return parent
-                if node is not parent.generators[0].iter and not any(
-                    one is parent.generators[0].iter for one in (node, *self.tree.around(node))
-                ):
-                    return parent
-            elif isinstance(parent, ast.Module):
-                return parent
-            child = parent
-        return self.tree.root
+        return self._scope.get(node, self.tree.root)
+
+    def _scope_of(self, node: ast.AST) -> ast.AST:
+        """The same, where that of its parent is known."""
+        parent = self.tree.parents.get(node)
+        if parent is None or isinstance(parent, ast.Module):
+            return self.tree.root
+        if isinstance(parent, (*FUNCTIONS, ast.ClassDef)):
+            is_inside = isinstance(node, ast.stmt)
+        elif isinstance(parent, ast.Lambda):
+            is_inside = node is parent.body
+        elif isinstance(parent, ast.comprehension):
+            # The first is looked through outside.
+            comprehension = self.tree.parents[parent]
+            is_first = parent is comprehension.generators[0]  # type: ignore[attr-defined]
+            return self._scope[comprehension if is_first and node is parent.iter else parent]
+        else:
+            is_inside = isinstance(parent, COMPREHENSIONS)
+        return parent if is_inside else self._scope[parent]
 
     def binder(self, name: str, scope: ast.AST) -> ast.AST | None:
         """The scope whose variable ``name`` means in ``scope``; None for a builtin, or nothing."""

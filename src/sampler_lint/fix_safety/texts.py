@@ -11,10 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from sampler_lint.findings import Edit
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_NO_LINE_END = re.compile(r"[^\r\n]")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
+#: Contexts and operators are single objects that all nodes share.
+_SHARED = (ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.unaryop)
 
 
 @functools.lru_cache(maxsize=2)
@@ -26,18 +27,34 @@ class Tree:
     """The syntax tree of a text, with the place and the parent of each node.
 
     Of a function or class at the top level that holds none of the places asked for, only the
-    header's own place is known: what a file defines elsewhere costs nothing then.
+    header's own place is known: what a file defines elsewhere costs nothing then. The lines and
+    offsets of a ``part`` of a text, which begins with a line, are those in the whole text.
 
     Raises:
         SyntaxError: Python does not read the text.
     """
 
-    def __init__(self, text: str, places: Sequence[tuple[int, int]] | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        places: Sequence[tuple[int, int]] | None = None,
+        part: tuple[int, int] | None = None,
+    ) -> None:
         self.text = text
-        self.root = _parsed(text)
+        self._base = self._rows = 0
+        """Where the part begins."""
+        if part is None:
+            self.root = _parsed(text)
+        else:
+            self._base, end = part
+            self._rows = len(_LINE_END.findall(text, 0, self._base))
+            text = text[self._base : end]
+            self.root = ast.parse(text)
+            ast.increment_lineno(self.root, self._rows)
         self.scopes: object = None
         """What is known of its scopes, where it holds a part of a module."""
-        self._starts = [0, *(match.end() for match in _LINE_END.finditer(text))]
+        ends = (match.end() + self._base for match in _LINE_END.finditer(text))
+        self._starts = [self._base, *ends]
         self._places = places
         self.parents: dict[ast.AST, ast.AST] = {}
         self.spans: dict[ast.AST, tuple[int, int]] = {}
@@ -64,15 +81,15 @@ class Tree:
             if isinstance(node, DEFINITIONS) and self._is_elsewhere(node):
                 continue
             for child in ast.iter_child_nodes(node):
-                # Contexts and operators are single objects that all nodes share.
-                if isinstance(child, (ast.expr_context, ast.operator, ast.cmpop)):
+                if isinstance(child, _SHARED):
                     continue
                 self.parents[child] = node
                 if not isinstance(node, ast.JoinedStr):  # their places are not true before 3.12
                     stack.append(child)
                 else:
                     for inner in ast.walk(child):
-                        self.nodes.append(inner)
+                        if not isinstance(inner, _SHARED):
+                            self.nodes.append(inner)
                         for one in ast.iter_child_nodes(inner):
                             self.parents[one] = inner
 
@@ -83,6 +100,7 @@ class Tree:
         return not any(first <= end and start <= last for first, last in self._places)
 
     def _offset(self, row: int, column: int) -> int:
+        row -= self._rows
         start = self._starts[row - 1]
         head = self.text[start : start + column]
         if head.isascii():
@@ -122,11 +140,6 @@ def tree_of(text: str) -> Tree:
     return Tree(text)
 
 
-@functools.lru_cache(maxsize=2)
-def _blank(text: str) -> str:
-    return _NO_LINE_END.sub(" ", text)
-
-
 def window(text: str, edits: Sequence[Edit]) -> tuple[int, int] | None:
     """Where the statements of the top level begin and end that hold all edits.
 
@@ -149,12 +162,6 @@ def window(text: str, edits: Sequence[Edit]) -> tuple[int, int] | None:
     return first, min(ends, default=len(text))
 
 
-def only(text: str, first: int, last: int) -> str:
-    """The text with nothing but blanks outside of a part, so that places stay what they are."""
-    blank = _blank(text)
-    return blank[:first] + text[first:last] + blank[last:]
-
-
 class Changed:
     """One file before and after the edits of a fix.
 
@@ -171,8 +178,6 @@ class Changed:
 
         self.before: Iterable[str] = ()
         """What the module has assigned before the part that is looked at."""
-        if part is not None:
-            text = only(text, *part)
         self.edits: Sequence[Edit] = sorted(set(edits))
         self.written: list[tuple[int, int]] = []
         grown = 0
@@ -183,7 +188,9 @@ class Changed:
         places = [(edit.start, edit.end) for edit in self.edits]
         fixed = apply_edits(text, self.edits)
         if part is not None:
-            self.old, self.new = tree_of(text), Tree(fixed)
+            first, last = part
+            self.old = Tree(text, part=part)
+            self.new = Tree(fixed, part=(first, last + grown))
         else:
             self.old, self.new = Tree(text, places), Tree(fixed, self.written)
         if part is None and not (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import TypeAlias
 
 from sampler_lint.model.facts import (
@@ -34,31 +35,75 @@ def contradict(model: Model, one: Iterable[Stmt | Call], other: Iterable[Stmt | 
     The questions are calls without arguments (``is_distributed()``), which give one answer in a
     run, and settings that are spelled alike (``args.distributed``).
     """
-    there = {condition for place in one for condition in conditions(model, place)}
-    here = {condition for place in other for condition in conditions(model, place)}
+    there = frozenset().union(*(conditions(model, place) for place in one))
+    if not there:
+        return False
+    here = frozenset().union(*(conditions(model, place) for place in other))
     return any((question, not answer) in there for question, answer in here)
 
 
-def conditions(model: Model, place: Stmt | Call) -> Iterator[Condition]:
+def conditions(model: Model, place: Stmt | Call) -> frozenset[Condition]:
     """What the branches around a place, and those before it that leave, ask."""
-    stmt = place.stmt if isinstance(place, Call) else place
-    if isinstance(place, Call) and stmt is not None:
-        for expr in expressions(stmt):
-            for choice in walk(expr):
-                if isinstance(choice, Choice) and choice.kind == "if" and choice.test is not None:
-                    for truth, option in zip((True, False), choice.options, strict=True):
-                        if any(node is place for node in walk(option)):
-                            yield from _asked(model, choice.test, truth)
-    while stmt is not None:
-        for before in stmt.block:
-            if before is stmt:
-                break
-            if isinstance(before, If) and _leaves(before.body) and not before.orelse:
-                yield from _asked(model, before.test, answer=False)
-        around = stmt.parent
+    if not isinstance(place, Call):
+        return _around(model, place)
+    if place.stmt is None:
+        return frozenset()
+    around = _around(model, place.stmt)
+    choices = _choices(model, place.stmt)
+    return around.union(
+        *(
+            _asked(model, choice.test, truth)
+            for choice in choices
+            for truth, option in zip((True, False), choice.options, strict=True)
+            if choice.test is not None and any(node is place for node in walk(option))
+        )
+    )
+
+
+def _choices(model: Model, stmt: Stmt) -> list[Choice]:
+    """The conditional expressions of a statement."""
+    known: dict[Stmt, list[Choice]] = model.memo.setdefault(_choices, {})
+    if stmt not in known:
+        known[stmt] = [
+            node
+            for expr in expressions(stmt)
+            for node in walk(expr)
+            if isinstance(node, Choice) and node.kind == "if"
+        ]
+    return known[stmt]
+
+
+def _around(model: Model, stmt: Stmt) -> frozenset[Condition]:
+    known: dict[Stmt | None, frozenset[Condition]] = model.memo.setdefault(
+        conditions, {None: frozenset()}
+    )
+    inner: list[Stmt] = []
+    for each in chain([stmt], stmt.ancestors()):
+        if each in known:
+            break
+        inner.append(each)
+    for each in reversed(inner):
+        around = each.parent
+        asked = set(_left_before(model, each))
         if isinstance(around, If):
-            yield from _asked(model, around.test, answer=stmt.block is around.body)
-        stmt = around
+            asked.update(_asked(model, around.test, answer=each.block is around.body))
+        known[each] = known[around] | asked if asked else known[around]
+    return known[stmt]
+
+
+def _left_before(model: Model, stmt: Stmt) -> Iterator[Condition]:
+    """What the statements ask that stand before one in its block and may leave it."""
+    known: dict[int, list[If]] = model.memo.setdefault(_left_before, {})
+    if id(stmt.block) not in known:
+        known[id(stmt.block)] = [
+            each
+            for each in stmt.block
+            if isinstance(each, If) and _leaves(each.body) and not each.orelse
+        ]
+    for each in known[id(stmt.block)]:
+        if each.order >= stmt.order:
+            return
+        yield from _asked(model, each.test, answer=False)
 
 
 def _leaves(block: list[Stmt]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.model.epochs import Pass, encloses_a_pass, passes
-from sampler_lint.model.facts import Attr, Call, Expr, Function, Name
+from sampler_lint.model.facts import Attr, Call, Expr, Function, Name, Scope
 from sampler_lint.model.linked import Model
 from sampler_lint.source import SourceError
 
@@ -38,29 +38,33 @@ def _taking(model: Model, known: set[str]) -> Iterator[str]:
             for name, binding in module.facts.imports
             if not known.issuperset(model.project.files_meant(module, binding))
         }
+        known_names: dict[tuple[Scope, str], bool] = {}
         for call in module.facts.all_calls:
             if (
                 call.args
-                and _leads_to(call.func, outside, ())
+                and _leads_to(call.func, outside, known_names)
                 and any(_is_loader(model, arg.value) for arg in call.args)
             ):
                 for function in model.flow.callees(call):
                     yield model.module_of(function).path
 
 
-def _leads_to(expr: Expr, names: set[str], above: tuple[str, ...]) -> bool:
+def _leads_to(expr: Expr, names: set[str], known: dict[tuple[Scope, str], bool]) -> bool:
     """Whether one of the names is at the root of what is called, or of what that was made by."""
     while isinstance(expr, (Attr, Call)):
         expr = expr.value if isinstance(expr, Attr) else expr.func
-    if not isinstance(expr, Name) or expr.id in above:
+    if not isinstance(expr, Name):
         return False
-    bindings = expr.scope.bindings.get(expr.id, ())
-    return expr.id in names or any(
-        binding.how == "assign"
-        and isinstance(binding.value, Call)
-        and _leads_to(binding.value, names, (*above, expr.id))
-        for binding in bindings
-    )
+    key = expr.scope, expr.id
+    if key not in known:
+        known[key] = expr.id in names  # if it is asked again on the way
+        known[key] |= any(
+            binding.how == "assign"
+            and isinstance(binding.value, Call)
+            and _leads_to(binding.value, names, known)
+            for binding in expr.scope.bindings.get(expr.id, ())
+        )
+    return known[key]
 
 
 def _is_loader(model: Model, expr: Expr) -> bool:

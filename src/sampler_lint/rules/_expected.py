@@ -10,6 +10,7 @@ from sampler_lint.model.facts import (
     Expr,
     Function,
     Lambda,
+    ModuleFacts,
     Name,
     Scope,
     Seq,
@@ -59,7 +60,8 @@ def _is_expected(
     if any(last_name(getattr(d, "func", d)) in _TO_FAIL for d in function.decorators):
         return True
     if any(
-        _takes(call, error) and _hands_over(call, function) for call in function.module.all_calls
+        _takes(call, error) and _hands_over(call, function)
+        for call in _expecting(model, function.module)
     ):
         return True
     calls = model.flow.callers(function)
@@ -68,6 +70,19 @@ def _is_expected(
 
 
 _TO_FAIL = frozenset({"xfail", "expectedFailure"})
+
+
+def _expecting(model: Model, module: ModuleFacts) -> list[Call]:
+    """The calls of a module that say that an error will come."""
+    known: dict[ModuleFacts, list[Call]] = model.memo.setdefault(_expecting, {})
+    if module not in known:
+        known[module] = [call for call in module.all_calls if _expects(call)]
+    return known[module]
+
+
+def _expects(call: Call) -> bool:
+    name = (last_name(call.func) or "").lower()
+    return name.endswith(("raises", "raisesregex", "suppress"))
 
 
 def _hands_over(call: Call, function: Function) -> bool:
@@ -82,11 +97,12 @@ def _hands_over(call: Call, function: Function) -> bool:
 
 def _takes(item: Expr, error: type[Exception] | None) -> bool:
     """Whether a context manager (or a call of the same) is told that ``error`` will come."""
-    if not isinstance(item, Call):
-        return False
-    name = (last_name(item.func) or "").lower()
-    return name.endswith(("raises", "raisesregex", "suppress")) and any(
-        _covers(kind, error) for kind in (*item.positional, *(arg.value for arg in item.args))
+    return (
+        isinstance(item, Call)
+        and _expects(item)
+        and any(
+            _covers(kind, error) for kind in (*item.positional, *(arg.value for arg in item.args))
+        )
     )
 
 

@@ -177,7 +177,7 @@ def called_epoch_sets(model: Model) -> Iterator[EpochSet]:
 class Calls:
     """The ``set_epoch`` calls that concern an epoch loop."""
 
-    hits: list[Call]
+    hits: tuple[Call, ...]
     """Those that certainly reach a sampler of the loop."""
     unclear: bool
     """Whether another call near the loop may reach it too."""
@@ -210,15 +210,16 @@ def calls_for(model: Model, found: EpochLoop, wanted: list[Carrier]) -> Calls:
     hits, doubtful = known[key]
     before = {c.sampler.site.scope for c in wanted if c.sampler.site} | {found.loop.scope}
     classes = {found.inner.loader.cls, *(cls for cls, _ in objects)}
-    return Calls(
-        [
-            call
-            for call in hits
-            if call.scope in before or may_act_in(model, found, call.scope, call)
-        ],
-        any(may_act_in(model, found, call.scope, call) for call in doubtful)
-        or any(isinstance(cls, Class) and sets_epoch_itself(model, found, cls) for cls in classes),
+    certain = tuple(
+        call for call in hits if call.scope in before or may_act_in(model, found, call.scope, call)
     )
+    unclear = any(may_act_in(model, found, call.scope, call) for call in doubtful) or any(
+        isinstance(cls, Class) and sets_epoch_itself(model, found, cls) for cls in classes
+    )
+    sorted_: dict[object, Calls] = model.memo.setdefault(Calls, {})
+    if (certain, unclear) not in sorted_:
+        sorted_[certain, unclear] = Calls(certain, unclear)
+    return sorted_[certain, unclear]
 
 
 def _calls_for(

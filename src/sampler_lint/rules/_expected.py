@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from itertools import chain
 
 from sampler_lint.model.facts import (
     Attr,
@@ -41,17 +42,15 @@ def _is_expected(
     stmt: Stmt | None = node.stmt
     if stmt is None:
         return False
-    for around in (stmt, *stmt.ancestors()):
+    for around in _guards(model, stmt):
         if isinstance(around, With):
             # A test expects it of the block's last statement: after another none would run.
             if any(_takes(item, error) for item, _ in around.items) and (
                 around is stmt or around.body[-1] is stmt or around.body[-1].encloses(stmt)
             ):
                 return True
-        elif (
-            isinstance(around, Try)
-            and any(inner is stmt or inner.encloses(stmt) for inner in around.body)
-            and any(kind is None or _covers(kind, error) for kind, _ in around.handlers)
+        elif any(inner is stmt or inner.encloses(stmt) for inner in around.body) and any(
+            kind is None or _covers(kind, error) for kind, _ in around.handlers
         ):
             return True
     function = node.scope
@@ -67,6 +66,21 @@ def _is_expected(
     calls = model.flow.callers(function)
     within |= {function}
     return bool(calls) and all(_is_expected(model, call, error, within) for call in calls)
+
+
+def _guards(model: Model, stmt: Stmt) -> tuple[With | Try, ...]:
+    """The statements that an error may end in, at and around one."""
+    known: dict[Stmt | None, tuple[With | Try, ...]]
+    known = model.memo.setdefault(_guards, {None: ()})
+    inner: list[Stmt] = []
+    for each in chain([stmt], stmt.ancestors()):
+        if each in known:
+            break
+        inner.append(each)
+    for each in reversed(inner):
+        around = known[each.parent]
+        known[each] = (*around, each) if isinstance(each, (With, Try)) else around
+    return known[stmt]
 
 
 _TO_FAIL = frozenset({"xfail", "expectedFailure"})

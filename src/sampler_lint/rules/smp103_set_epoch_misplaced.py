@@ -158,7 +158,7 @@ def _around(model: Model, found: EpochLoop, carrier: Carrier) -> tuple[Related, 
 
 
 def _once(
-    model: Model, found: EpochLoop, wanted: list[Carrier], calls: list[Call]
+    model: Model, found: EpochLoop, wanted: list[Carrier], calls: tuple[Call, ...]
 ) -> Iterator[Suspect]:
     """Calls that run before the loop starts, while nothing in the loop sets the epoch."""
     loop = found.loop

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from sampler_lint.model.catalog import Contract, Framework, KnownClass, release
+from sampler_lint.catalog import Contract, Framework, KnownClass, release
 
 #: Lightning's parts are packages of their own, too.
 MOVED = {

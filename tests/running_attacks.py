@@ -434,9 +434,9 @@ def attacks() -> dict[str, str]:
 
 def try_attacks(folder: Path) -> None:
     """Say a line for each: its name before, and what came of it after."""
-    from sampler_lint.model.linked import Model
-    from sampler_lint.model.project import Project
-    from sampler_lint.model.running.budget import BUDGET
+    from sampler_lint.domain.model import Model
+    from sampler_lint.execution.budget import BUDGET
+    from sampler_lint.workspace.project import Project
 
     path = folder / "samplers.py"
     for name, text in attacks().items():
@@ -455,7 +455,7 @@ FEW_BYTES = 1 << 19
 
 def library_tables() -> dict[str, Any]:
     """Every function of the library, by table and name."""
-    from sampler_lint.model.running import arrays, library
+    from sampler_lint.execution import arrays, library
 
     tables: dict[str, dict[str, Any]] = {
         "builtins": library.BUILTINS,
@@ -471,7 +471,7 @@ def library_tables() -> dict[str, Any]:
 
 def hostile() -> list[Callable[[], Any]]:
     """What is large, endless, deep or shared."""
-    from sampler_lint.model.running.values import Array, Data
+    from sampler_lint.execution.values import Array, Data
 
     names: dict[str, Any] = {}
     exec(HELPERS, names)
@@ -503,11 +503,11 @@ def hostile() -> list[Callable[[], Any]]:
 
 def call_library(folder: Path) -> None:
     """Call every function of the library with what is hostile, and say what it took."""
-    from sampler_lint.model.project import Project
-    from sampler_lint.model.running.budget import BUDGET
-    from sampler_lint.model.running.errors import CannotTellError, RaisedError
-    from sampler_lint.model.running.interpreter import Interpreter
-    from sampler_lint.model.running.values import Array, Native, perform
+    from sampler_lint.execution.budget import BUDGET
+    from sampler_lint.execution.errors import CannotTellError, RaisedError
+    from sampler_lint.execution.interpreter import Interpreter
+    from sampler_lint.execution.values import Array, Native, perform
+    from sampler_lint.workspace.project import Project
 
     run = Interpreter(Project(str(folder), {}))
     owners = {"list": list, "dict": dict, "set": set, "Array": list}

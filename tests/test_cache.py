@@ -31,7 +31,7 @@ from sampler_lint.findings import (
     Related,
 )
 from sampler_lint.memory import finding_as_json, finding_from
-from sampler_lint.model import project as model_project
+from sampler_lint.workspace import project as model_project
 
 ALL = engine.Options(select=("ALL",))
 
@@ -450,7 +450,7 @@ def test_a_second_process_finds_the_same_syntax_errors(
 def test_a_process_that_dies_is_made_up_for(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_PAYS_FOR_A_PROCESS", 0)
     parent = os.getpid()
-    from sampler_lint.model import project as model_project
+    from sampler_lint.workspace import project as model_project
 
     syntax_error = model_project.syntax_error
 

@@ -11,8 +11,8 @@ import textwrap
 
 import pytest
 
-from sampler_lint.model import catalog
-from sampler_lint.model.catalog import TORCH_DATA, KnownClass, Span, release
+from sampler_lint import catalog
+from sampler_lint.catalog import TORCH_DATA, KnownClass, Span, release
 
 torch = pytest.importorskip("torch")
 
@@ -287,8 +287,8 @@ def test_tables_are_complete(table) -> None:
 def test_tables_are_loaded_when_a_name_asks_for_them() -> None:
     program = (
         "import sys\n"
-        "from sampler_lint.model import catalog\n"
-        "tables = 'sampler_lint.model.catalog.'\n"
+        "from sampler_lint import catalog\n"
+        "tables = 'sampler_lint.catalog.'\n"
         "def there(): return {name for name in sys.modules if name.startswith(tables)}\n"
         "before = there()\n"
         "assert catalog.known('mmengine.dataset.DefaultSampler') is not None\n"

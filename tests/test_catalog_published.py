@@ -10,8 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from published import Package, class_problems, contract_problems, download, problems, version_of
-from sampler_lint.model import catalog
-from sampler_lint.model.catalog import Span, release
+from sampler_lint import catalog
+from sampler_lint.catalog import Span, release
 
 
 def installed(distribution: str, package: str) -> Package:

@@ -12,9 +12,9 @@ import pytest
 
 from cases import Case, Files, all_cases, check, fix, read_tree, write_tree
 from sampler_lint import engine
+from sampler_lint.edits.fixes import fix as mend
 from sampler_lint.engine import Options
 from sampler_lint.findings import Applicability, Edit, Finding
-from sampler_lint.rules._mend import fix as mend
 from sampler_lint.source import SourceFile
 
 TORCH = """\

@@ -383,4 +383,4 @@ def test_every_limit_of_the_model_stands_in_one_file() -> None:
         for stmt in ast.parse(path.read_text("utf-8")).body:
             value = stmt.value if isinstance(stmt, (ast.Assign, ast.AnnAssign)) else None
             number = isinstance(value, ast.Constant) and type(value.value) in {int, float}
-            assert not number, f"{path.name}:{stmt.lineno}: a limit belongs in model/limits.py"
+            assert not number, f"{path.name}:{stmt.lineno}: a limit belongs in limits.py"

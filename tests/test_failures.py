@@ -98,7 +98,7 @@ def test_a_rule_that_fails_everywhere_ends(project, monkeypatch, capsys):
 
 
 def test_a_model_that_cannot_be_linked_is_told(project, monkeypatch, capsys):
-    from sampler_lint.model.linked import Model
+    from sampler_lint.domain.model import Model
 
     def fails(self, *_):
         raise RecursionError

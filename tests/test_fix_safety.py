@@ -27,8 +27,8 @@ import pytest
 import awkward
 from cases import read_tree, working_in, write_tree
 from sampler_lint import engine
+from sampler_lint.edits.safety.names import Assigned
 from sampler_lint.engine import Options
-from sampler_lint.fix_safety.names import Assigned
 
 RANKS = 2
 FIXES = Options()

@@ -238,7 +238,7 @@ def imported(name, source, cwd):
 
 def test_a_file_about_something_else_costs_nothing(project):
     idle = imported("other.py", "x = 1\n", project)
-    assert not {"sampler_lint.engine", "sampler_lint.model", "libcst", "torch"} & idle
+    assert not {"sampler_lint.engine", "sampler_lint.domain", "libcst", "torch"} & idle
     assert "sampler_lint.engine" in imported("other.py", "sampler = 1\n", project)
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sampler_lint.model.extract import extract, parse
-from sampler_lint.model.import_scan import imports_in
+from sampler_lint.syntax.lower import extract, parse
+from sampler_lint.workspace.import_scan import imports_in
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 Imports = set[tuple[str, str | None, int]]

@@ -289,7 +289,7 @@ PROBED = """
 import ast, gc, sys
 from sampler_lint.cli import run
 from sampler_lint.language_server import server as module
-from sampler_lint.model.linked import Model
+from sampler_lint.domain.model import Model
 
 def probed(make=module.make_server):
     server = make()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sampler_lint.model.flow import Obj
+from sampler_lint.analysis.points_to import Obj
+from sampler_lint.domain.samplers import epoch_path
 from trees import TORCH, Tree
 
 
@@ -808,17 +809,17 @@ def test_loaders_of_one_factory_are_told_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "shuffles"),
+    ("label", "expected"),
     [("train", True), ("test", False), ("plain", False), ("default", True)],
 )
 def test_whether_a_sampler_shuffles_follows_the_call(
-    tmp_path: Path, label: str, shuffles: bool
+    tmp_path: Path, label: str, expected: bool
 ) -> None:
     tree = Tree(tmp_path, FACTORY)
     loader = tree.obj(label)
     (sampler,) = tree.model.passed_to(loader, "sampler")
     assert isinstance(sampler, Obj)
-    assert tree.model.shuffles(sampler, loader.through) is shuffles
+    assert shuffles(tree.model, sampler, loader.through) is expected
 
 
 # constants
@@ -1101,7 +1102,7 @@ def test_how_an_epoch_is_reached(tmp_path: Path, sampler: str, path) -> None:
     """
     tree = Tree(tmp_path, source)
     (value,) = tree.model.flow.values(tree.asked("x"))
-    assert tree.model.epoch_path(value) == path
+    assert epoch_path(tree.model, value) == path
 
 
 def test_callers_and_callees(tmp_path: Path) -> None:

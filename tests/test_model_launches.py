@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from sampler_lint.model.facts import Scope
-from sampler_lint.model.launches import launches
-from sampler_lint.model.linked import Model
-from sampler_lint.model.seeds import seeding
+from sampler_lint.domain.launches import launches
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.seeds import seeding
+from sampler_lint.syntax.nodes import Scope
 from trees import Tree
 
 LIBRARY = """\

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sampler_lint.model.project import Project
+from sampler_lint.workspace.project import Project
 from trees import Tree
 
 ANY = "# loader\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sampler_lint.model import seed_names, seeds
+from sampler_lint.domain import seed_names, seeds
 from trees import TORCH, Tree
 
 IMPORTS = "import argparse\nimport random\nimport numpy as np\nimport torch\n" + TORCH

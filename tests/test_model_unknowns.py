@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sampler_lint.model import solver
-from sampler_lint.model.flow import Unknown
-from sampler_lint.model.values import Values
+from sampler_lint.analysis import solver
+from sampler_lint.analysis.points_to import Unknown
+from sampler_lint.analysis.values import Values
 from trees import TORCH, Tree
 
 

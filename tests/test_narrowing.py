@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from sampler_lint.domain.model import Model
 from sampler_lint.engine import check
-from sampler_lint.model import first_look
-from sampler_lint.model import project as model_project
-from sampler_lint.model.import_scan import without_prose
-from sampler_lint.model.linked import Model
-from sampler_lint.model.project import Project
 from sampler_lint.source import is_about_sampling
+from sampler_lint.workspace import first_look
+from sampler_lint.workspace import project as model_project
+from sampler_lint.workspace.import_scan import without_prose
+from sampler_lint.workspace.project import Project
 
 FILES = {
     "main.py": "import torch\nfrom engine import fit\nfit(torch.utils.data.DataLoader([]))",

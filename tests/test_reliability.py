@@ -23,9 +23,9 @@ from cases import FIXTURES, all_cases, write_tree
 from sampler_lint import engine
 from sampler_lint.cache import Cache
 from sampler_lint.cli import main
-from sampler_lint.model import first_look
-from sampler_lint.model import project as model_project
 from sampler_lint.source import LARGEST
+from sampler_lint.workspace import first_look
+from sampler_lint.workspace import project as model_project
 
 HEAD = b"from torch.utils.data import DataLoader, DistributedSampler, Sampler\n"
 BUG = HEAD + b"x = DataLoader(d, sampler=s, shuffle=True)\n"

@@ -183,7 +183,7 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(
         killed.append(found[1])
         return found
 
-    from sampler_lint.model import project
+    from sampler_lint.workspace import project
 
     check = project.syntax_error
 

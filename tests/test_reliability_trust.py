@@ -16,8 +16,8 @@ import pytest
 
 from sampler_lint import engine
 from sampler_lint.gitignore import Gitignore
-from sampler_lint.model import extract
 from sampler_lint.source import SourceFile
+from sampler_lint.syntax import lower as extract
 
 PACKAGE = Path(__file__).parent.parent / "src" / "sampler_lint"
 BUG = "from torch.utils.data import DataLoader\nx = DataLoader(d, sampler=s, shuffle=True)\n"
@@ -341,7 +341,7 @@ A_SECOND = 5.0  # a slow machine's
     ids=lambda text: text[:12].strip() or "blanks",
 )
 def test_no_text_keeps_a_regular_expression_busy(tmp_path: Path, text: str) -> None:
-    from sampler_lint.model.running import set_up
+    from sampler_lint.execution import set_up
     from sampler_lint.notebook import Notebook
     from sampler_lint.rules import smp502_loader_not_sharded, smp504_evaluation_padding
 

@@ -9,11 +9,11 @@ import pytest
 
 from cases import write_tree
 from sampler_lint import engine
+from sampler_lint.catalog import Span, release
 from sampler_lint.engine import Options
 from sampler_lint.findings import Finding
-from sampler_lint.model.catalog import Span, release
-from sampler_lint.model.project import Project
-from sampler_lint.model.requirements import Range, Requirements
+from sampler_lint.workspace.project import Project
+from sampler_lint.workspace.requirements import Range, Requirements
 
 
 def versions(

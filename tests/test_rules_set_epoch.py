@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sampler_lint.model.linked import Model
+from sampler_lint.domain.model import Model
 from sampler_lint.rules import Rule
 from sampler_lint.rules.smp103_set_epoch_misplaced import SetEpochMisplaced
 from sampler_lint.rules.smp104_epoch_not_forwarded import EpochNotForwarded

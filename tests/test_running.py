@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from sampler_lint.discovery import find_files
-from sampler_lint.model.facts import Class
-from sampler_lint.model.linked import Model
-from sampler_lint.model.project import Project
-from sampler_lint.model.running import prelude
-from sampler_lint.model.running.errors import RaisedError
-from sampler_lint.model.running.interpreter import Interpreter
-from sampler_lint.model.running.trials import Trial, Trials, World
-from sampler_lint.model.running.values import Data, Source
+from sampler_lint.domain.model import Model
+from sampler_lint.execution import prelude
+from sampler_lint.execution.errors import RaisedError
+from sampler_lint.execution.interpreter import Interpreter
+from sampler_lint.execution.trials import Trial, Trials, World
+from sampler_lint.execution.values import Data, Source
+from sampler_lint.syntax.nodes import Class
+from sampler_lint.workspace.project import Project
 
 HEAD = "import math, random\nimport torch\nfrom torch.utils.data import *\n"
 

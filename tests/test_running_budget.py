@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import running_attacks
+from sampler_lint.domain.model import Model
+from sampler_lint.execution import budget
+from sampler_lint.execution.budget import BUDGET, Op
+from sampler_lint.execution.errors import OverBudgetError
 from sampler_lint.explain import explain
-from sampler_lint.model.linked import Model
-from sampler_lint.model.project import Project
-from sampler_lint.model.running import budget
-from sampler_lint.model.running.budget import BUDGET, Op
-from sampler_lint.model.running.errors import OverBudgetError
+from sampler_lint.workspace.project import Project
 
 #: Only a fault of the budget takes so long, or the memory that the child is limited to.
 _SECONDS = 600

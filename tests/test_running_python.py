@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from sampler_lint.model.project import Project
-from sampler_lint.model.running.errors import CannotTellError, EndlessError, RaisedError
-from sampler_lint.model.running.interpreter import Interpreter
-from sampler_lint.model.running.values import UNKNOWN, Data, Source
+from sampler_lint.execution.errors import CannotTellError, EndlessError, RaisedError
+from sampler_lint.execution.interpreter import Interpreter
+from sampler_lint.execution.values import UNKNOWN, Data, Source
+from sampler_lint.workspace.project import Project
 
 HEAD = """\
 import bisect, collections, copy, itertools, math, operator, os, sys

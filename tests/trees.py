@@ -5,8 +5,7 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from sampler_lint.model.facts import Call, Class, Const, Expr, Function, last_name
-from sampler_lint.model.flow import (
+from sampler_lint.analysis.points_to import (
     ClassRef,
     Ext,
     FuncRef,
@@ -16,8 +15,9 @@ from sampler_lint.model.flow import (
     Unknown,
     Value,
 )
-from sampler_lint.model.linked import Model
-from sampler_lint.model.project import Module, Project
+from sampler_lint.domain.model import Model
+from sampler_lint.syntax.nodes import Call, Class, Const, Expr, Function, last_name
+from sampler_lint.workspace.project import Module, Project
 
 #: Stands before each file that does not begin with a line of its own imports.
 TORCH = """\

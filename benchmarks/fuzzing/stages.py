@@ -28,16 +28,16 @@ from fuzzing.python_programs import python_program
 from sampler_lint import cache as caching
 from sampler_lint import cli, engine, flake8_plugin
 from sampler_lint.cache import Cache
+from sampler_lint.domain.model import Model
 from sampler_lint.engine import Options, Report
+from sampler_lint.execution.errors import CannotTellError, RaisedError
+from sampler_lint.execution.interpreter import Interpreter
+from sampler_lint.execution.values import UNKNOWN
 from sampler_lint.explain import explain
 from sampler_lint.findings import FileError, Finding
-from sampler_lint.model.linked import Model
-from sampler_lint.model.project import Project
-from sampler_lint.model.running.errors import CannotTellError, RaisedError
-from sampler_lint.model.running.interpreter import Interpreter
-from sampler_lint.model.running.values import UNKNOWN
 from sampler_lint.notebook import Notebook, NotebookError
 from sampler_lint.source import SourceError, SourceFile
+from sampler_lint.workspace.project import Project
 
 ALL = Options(select=("ALL",))
 

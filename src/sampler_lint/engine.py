@@ -24,9 +24,9 @@ from sampler_lint.timings import Timings, Watch, counted
 from sampler_lint.trees import Session, Tree, files_of, find
 
 if TYPE_CHECKING:
-    from sampler_lint.model.project import Parsed
     from sampler_lint.rounds import Decide
     from sampler_lint.rules import Described
+    from sampler_lint.workspace.project import Parsed
 
 __all__ = ["FixReport", "Options", "OptionsOf", "Report", "Session", "check", "fix", "parses"]
 
@@ -132,7 +132,7 @@ def check(
 
 def parses(path: str, data: bytes) -> bool:
     """Whether a file can be checked with a content."""
-    from sampler_lint.model.project import syntax_error
+    from sampler_lint.workspace.project import syntax_error
 
     return syntax_error(path, lambda: data) is None
 
@@ -318,7 +318,7 @@ class _Examination:
         def check_all() -> dict[str, tuple[str, int | None] | None]:
             if not paths:
                 return {}  # nothing to load the model for
-            from sampler_lint.model.project import syntax_error
+            from sampler_lint.workspace.project import syntax_error
 
             errors: dict[str, tuple[str, int | None] | None] = {}
             watch = self._watch if os.getpid() == here else None  # one process speaks

@@ -5,9 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
+from sampler_lint.analysis.points_to import Ext, ExtObj, FuncRef, Lit, Obj, Unknown, Value
+from sampler_lint.domain.model import Model
 from sampler_lint.engine import Session
 from sampler_lint.findings import FileError, Finding
-from sampler_lint.model.facts import (
+from sampler_lint.options import DEFAULTS, Options, OptionsOf
+from sampler_lint.roots import root_for_question
+from sampler_lint.source import SourceError
+from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Class,
@@ -22,12 +27,7 @@ from sampler_lint.model.facts import (
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Ext, ExtObj, FuncRef, Lit, Obj, Unknown, Value
-from sampler_lint.model.linked import Model
-from sampler_lint.model.project import Module
-from sampler_lint.options import DEFAULTS, Options, OptionsOf
-from sampler_lint.roots import root_for_question
-from sampler_lint.source import SourceError
+from sampler_lint.workspace.project import Module
 
 
 def explain(
@@ -138,7 +138,7 @@ def _value(model: Model, value: Value) -> str:
 
 def _loops(model: Model, here: list[Stmt]) -> list[str]:
     """The epoch loops around the line."""
-    from sampler_lint.model.epochs import epoch_loops
+    from sampler_lint.domain.epochs import epoch_loops
 
     around = {
         ancestor

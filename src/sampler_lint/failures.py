@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from sampler_lint.findings import FileError
 
 if TYPE_CHECKING:
-    from sampler_lint.model.facts import Node, Scope
-    from sampler_lint.model.project import Project
+    from sampler_lint.syntax.nodes import Node, Scope
+    from sampler_lint.workspace.project import Project
 
 #: The code under which the linter reports on itself.
 CODE = "SMP000"
@@ -39,7 +39,7 @@ def failure(
 
 
 def _looked_at(raised: TracebackType | None, project: Project) -> tuple[str, int | None] | None:
-    from sampler_lint.model.facts import ModuleFacts
+    from sampler_lint.syntax.nodes import ModuleFacts
 
     for node, scope in _places(reversed(_frames(raised))):
         row = None if isinstance(node, ModuleFacts) else node.row
@@ -53,7 +53,7 @@ def avoidable(error: BaseException) -> Iterator[Node]:
     That is the call, the function or class around it and the file that the rule itself looked
     at, then those that what it asked looked at.
     """
-    from sampler_lint.model.facts import Call, Class, Function
+    from sampler_lint.syntax.nodes import Call, Class, Function
 
     for frame in _frames(error.__traceback__):
         for node, scope in _places([frame]):
@@ -75,7 +75,7 @@ def _frames(raised: TracebackType | None) -> list[TracebackType]:
 
 def _places(frames: Iterable[TracebackType]) -> Iterator[tuple[Node, Scope]]:
     """The pieces of syntax in the variables of functions, each with the scope it is in."""
-    from sampler_lint.model.facts import Node, Scope
+    from sampler_lint.syntax.nodes import Node, Scope
 
     for frame in frames:
         for value in reversed(frame.tb_frame.f_locals.values()):

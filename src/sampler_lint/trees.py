@@ -17,12 +17,12 @@ from sampler_lint.roots import project_root
 from sampler_lint.timings import Watch, counted
 
 if TYPE_CHECKING:
-    from sampler_lint.model.facts import Node
-    from sampler_lint.model.linked import Model
-    from sampler_lint.model.project import Parsed, Project
-    from sampler_lint.model.requirements import Requirements
+    from sampler_lint.domain.model import Model
     from sampler_lint.rules import Rule, Suspect
     from sampler_lint.suppressions import Suppressions
+    from sampler_lint.syntax.nodes import Node
+    from sampler_lint.workspace.project import Parsed, Project
+    from sampler_lint.workspace.requirements import Requirements
 
 T = TypeVar("T")
 
@@ -123,7 +123,7 @@ class Tree:
         ``overlay``, ``digest``, ``jobs``, ``watch`` and ``parsed`` are as for
         :class:`~.model.project.Project`, ``edits`` is as for :func:`engine.check`.
         """
-        from sampler_lint.model.project import Project
+        from sampler_lint.workspace.project import Project
 
         self._overlay = dict(overlay)
         self._watch = watch
@@ -142,7 +142,7 @@ class Tree:
     @cached_property
     def requirements(self) -> Requirements:
         """The versions of torch and of the frameworks that the tree asks for."""
-        from sampler_lint.model.requirements import Requirements
+        from sampler_lint.workspace.requirements import Requirements
 
         return Requirements(self.project, self.options.torch_version, self.options.frameworks)
 
@@ -163,9 +163,9 @@ class Tree:
         return self._linked(())
 
     def _linked(self, hidden: Collection[Node]) -> Model:
-        from sampler_lint.model.declared import Declared
-        from sampler_lint.model.joining import files_to_join
-        from sampler_lint.model.linked import Model
+        from sampler_lint.analysis.declared import Declared
+        from sampler_lint.domain.joining import files_to_join
+        from sampler_lint.domain.model import Model
 
         options = self.options
 
@@ -250,7 +250,7 @@ class Tree:
             self._failed(code, error, path)
 
     def _finding(self, rule: Rule, suspect: Suspect) -> Iterator[Finding]:
-        from sampler_lint.rules._region import offsets
+        from sampler_lint.edits.region import offsets
 
         source = suspect.module.source
         start, end = offsets(source, suspect.start)
@@ -281,7 +281,7 @@ class Tree:
     @contextlib.contextmanager
     def _without_a_fix(self, rule: Rule, suspect: Suspect) -> Iterator[None]:
         """Where a fix cannot be worked out, the finding has none."""
-        from sampler_lint.rules._region import RegionError
+        from sampler_lint.edits.region import RegionError
 
         try:
             yield
@@ -297,7 +297,7 @@ def _judged(model: Model, fix: Fix | None) -> Fix | None:
     Raises:
         RegionError: libcst cannot read a place that it changes.
     """
-    from sampler_lint.fix_safety import why_unsafe
+    from sampler_lint.edits.safety import why_unsafe
 
     if fix is None or fix.applicability is not Applicability.SAFE:
         return fix

@@ -113,7 +113,7 @@ def _flag(value: Any) -> bool:
 
 
 def _version(value: Any) -> str:
-    from sampler_lint.model.requirements import specifier
+    from sampler_lint.workspace.requirements import specifier
 
     text = value if isinstance(value, str) else ""
     try:
@@ -149,8 +149,8 @@ def _format(value: Any) -> str:
 
 
 def _frameworks(value: Any) -> tuple[str, ...]:
-    from sampler_lint.model.catalog import FRAMEWORK_PACKAGES
-    from sampler_lint.model.requirements import framework_told
+    from sampler_lint.catalog import FRAMEWORK_PACKAGES
+    from sampler_lint.workspace.requirements import framework_told
 
     names = _strings(value)
     try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.model import catalog
-from sampler_lint.model.catalog import Constructor, Contract, Framework, KnownClass
+from sampler_lint import catalog
+from sampler_lint.catalog import Constructor, Contract, Framework, KnownClass
 
 PATH = "docs/frameworks.md"
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.model.linked import Model
+from sampler_lint.domain.model import Model
 from sampler_lint.rules._base import Rule, Suspect
 
 

@@ -11,9 +11,9 @@ from sampler_lint.findings import Finding, Fix, Related
 from sampler_lint.suppressions import Suppressions
 
 if TYPE_CHECKING:
-    from sampler_lint.model.facts import Node
-    from sampler_lint.model.linked import Model
-    from sampler_lint.model.project import Module
+    from sampler_lint.domain.model import Model
+    from sampler_lint.syntax.nodes import Node
+    from sampler_lint.workspace.project import Module
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class Suspect:
     end: Node | None = None
     why: tuple[Related, ...] = ()
     mend: Callable[[], Fix | None] | None = field(default=None, repr=False)
-    """Builds the fix from libcst nodes (see :class:`~sampler_lint.rules._region.Region`)."""
+    """Builds the fix from libcst nodes (see :class:`~sampler_lint.edits.region.Region`)."""
     candidates: Callable[[], tuple[Fix, ...]] | None = field(default=None, repr=False)
     """Builds all changes that may be meant, where only a run of the code can tell which."""
     assumes: bool = False

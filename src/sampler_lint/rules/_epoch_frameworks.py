@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from sampler_lint import catalog
+from sampler_lint.analysis.points_to import ExtObj, Obj
+from sampler_lint.domain.concepts import EPOCH
+from sampler_lint.domain.epoch_calls import carriers
+from sampler_lint.domain.epoch_state import epoch_state
+from sampler_lint.domain.model import Model
+from sampler_lint.edits.fixes import fix, fresh_name, imported_as, text_of
+from sampler_lint.edits.region import line_indent
 from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model import catalog
-from sampler_lint.model.concepts import EPOCH
-from sampler_lint.model.epoch_calls import carriers
-from sampler_lint.model.epoch_state import epoch_state
-from sampler_lint.model.facts import (
+from sampler_lint.rules._base import Suspect
+from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     Call,
@@ -27,15 +32,11 @@ from sampler_lint.model.facts import (
     dotted,
     last_name,
     same,
+    self_class,
     unparse,
     walk,
 )
-from sampler_lint.model.flow import ExtObj, Obj, self_class
-from sampler_lint.model.linked import Model
-from sampler_lint.model.project import Module
-from sampler_lint.rules._base import Suspect
-from sampler_lint.rules._mend import fix, fresh_name, imported_as, text_of
-from sampler_lint.rules._region import line_indent
+from sampler_lint.workspace.project import Module
 
 
 def framework_calls(model: Model) -> Iterator[Suspect]:

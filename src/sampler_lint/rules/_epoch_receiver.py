@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint import catalog
+from sampler_lint.analysis.points_to import ClassRef, Ext, Lit, Obj
+from sampler_lint.domain.concepts import ASKS_KIND
+from sampler_lint.domain.epoch_calls import carriers, guards
+from sampler_lint.domain.epoch_state import is_closed, lookup, uses_epoch
+from sampler_lint.domain.model import Model
+from sampler_lint.edits.fixes import fix, text_of
+from sampler_lint.edits.region import replacement
 from sampler_lint.findings import Applicability, Fix, Related
-from sampler_lint.model import catalog
-from sampler_lint.model.concepts import ASKS_KIND
-from sampler_lint.model.epoch_calls import carriers, guards
-from sampler_lint.model.epoch_state import is_closed, lookup, uses_epoch
-from sampler_lint.model.facts import (
+from sampler_lint.rules._base import Suspect
+from sampler_lint.rules._expected import is_expected
+from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Choice,
@@ -24,13 +30,7 @@ from sampler_lint.model.facts import (
     same,
     unparse,
 )
-from sampler_lint.model.flow import ClassRef, Ext, Lit, Obj
-from sampler_lint.model.linked import Model
-from sampler_lint.model.project import Module
-from sampler_lint.rules._base import Suspect
-from sampler_lint.rules._expected import is_expected
-from sampler_lint.rules._mend import fix, text_of
-from sampler_lint.rules._region import replacement
+from sampler_lint.workspace.project import Module
 
 
 def receivers(model: Model) -> Iterator[Suspect]:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.analysis.points_to import Lit, Obj, Unknown
+from sampler_lint.domain.concepts import SAMPLER_ARGUMENTS
+from sampler_lint.domain.epoch_calls import carriers
+from sampler_lint.domain.epoch_state import EpochState, epoch_state, reach
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.stale import has_workers, kept_iterator, made_ahead, stores_on
 from sampler_lint.findings import Related
-from sampler_lint.model.concepts import SAMPLER_ARGUMENTS
-from sampler_lint.model.epoch_calls import carriers
-from sampler_lint.model.epoch_state import EpochState, epoch_state, reach
-from sampler_lint.model.facts import (
+from sampler_lint.rules._base import Suspect
+from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     Call,
@@ -22,12 +26,9 @@ from sampler_lint.model.facts import (
     Try,
     last_name,
     same,
+    self_class,
     unparse,
 )
-from sampler_lint.model.flow import Lit, Obj, Unknown, self_class
-from sampler_lint.model.linked import Model
-from sampler_lint.model.stale import has_workers, kept_iterator, made_ahead, stores_on
-from sampler_lint.rules._base import Suspect
 
 #: What any sampler may have, so that reading it says nothing about which one it is.
 _COMMON = frozenset(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import builtins
 from itertools import chain
 
-from sampler_lint.model.facts import (
+from sampler_lint.domain.model import Model
+from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Expr,
@@ -20,7 +21,6 @@ from sampler_lint.model.facts import (
     With,
     last_name,
 )
-from sampler_lint.model.linked import Model
 
 
 def is_expected(

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint import catalog
+from sampler_lint.analysis.points_to import Obj, Value
+from sampler_lint.domain.concepts import ASKS_KIND, SAMPLER, SAMPLER_ARGUMENTS
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import is_test
+from sampler_lint.edits.fixes import fix, text_of
+from sampler_lint.edits.region import offsets
 from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model import catalog
-from sampler_lint.model.concepts import ASKS_KIND, SAMPLER, SAMPLER_ARGUMENTS
-from sampler_lint.model.facts import (
+from sampler_lint.rules._alike import closest
+from sampler_lint.rules._base import Suspect
+from sampler_lint.rules._expected import is_expected
+from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Choice,
@@ -20,18 +28,11 @@ from sampler_lint.model.facts import (
     expressions,
     inherited,
     last_name,
+    self_class,
     statements,
     walk,
 )
-from sampler_lint.model.flow import Obj, Value, self_class
-from sampler_lint.model.linked import Model
-from sampler_lint.model.program_files import is_test
-from sampler_lint.model.project import Module
-from sampler_lint.rules._alike import closest
-from sampler_lint.rules._base import Suspect
-from sampler_lint.rules._expected import is_expected
-from sampler_lint.rules._mend import fix, text_of
-from sampler_lint.rules._region import offsets
+from sampler_lint.workspace.project import Module
 
 #: What SMP301 is about.
 _CONTRACT = frozenset({"batch_size", "drop_last", "sampler"})

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.domain.concepts import SAMPLER
+from sampler_lint.domain.draws import global_draw
+from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.findings import Related
-from sampler_lint.model.concepts import SAMPLER
-from sampler_lint.model.draws import global_draw
-from sampler_lint.model.facts import (
+from sampler_lint.rules._base import Suspect
+from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     Class,
@@ -18,14 +20,12 @@ from sampler_lint.model.facts import (
     Stmt,
     expressions,
     last_name,
+    self_class,
     statements,
     unparse,
     walk,
 )
-from sampler_lint.model.flow import self_class
-from sampler_lint.model.linked import Model, scopes_inside
-from sampler_lint.model.project import Module
-from sampler_lint.rules._base import Suspect
+from sampler_lint.workspace.project import Module
 
 
 def seed_not_read(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:

@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from sampler_lint.domain.concepts import LOGS
+from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.edits.fixes import fix, text_of
+from sampler_lint.edits.region import Region, delete_lines, insert_lines, line_indent
 from sampler_lint.findings import Applicability, Edit, Fix
-from sampler_lint.model.concepts import LOGS
-from sampler_lint.model.facts import (
+from sampler_lint.rules._alike import likeness
+from sampler_lint.rules._quotient import quotients, remainders
+from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Class,
@@ -19,15 +24,10 @@ from sampler_lint.model.facts import (
     Store,
     last_name,
     same,
+    self_class,
     walk,
 )
-from sampler_lint.model.flow import self_class
-from sampler_lint.model.linked import Model, scopes_inside
-from sampler_lint.model.project import Module
-from sampler_lint.rules._alike import likeness
-from sampler_lint.rules._mend import fix, text_of
-from sampler_lint.rules._quotient import quotients, remainders
-from sampler_lint.rules._region import Region, delete_lines, insert_lines, line_indent
+from sampler_lint.workspace.project import Module
 
 #: Calls inside of them that only make what is told.
 _HARMLESS = frozenset({"format", "len", "str", "repr", "int", "float", "round", "list", "join"})

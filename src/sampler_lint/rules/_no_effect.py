@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.edits.fixes import fix, text_of
+from sampler_lint.edits.region import offsets
 from sampler_lint.findings import Applicability, Edit, Fix
-from sampler_lint.model.facts import (
+from sampler_lint.rules._base import Suspect
+from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     Class,
@@ -18,14 +21,11 @@ from sampler_lint.model.facts import (
     Stmt,
     expressions,
     same,
+    self_class,
     statements,
     walk,
 )
-from sampler_lint.model.flow import self_class
-from sampler_lint.model.project import Module
-from sampler_lint.rules._base import Suspect
-from sampler_lint.rules._mend import fix, text_of
-from sampler_lint.rules._region import offsets
+from sampler_lint.workspace.project import Module
 
 
 def no_effect(module: Module, cls: Class) -> Iterator[Suspect]:

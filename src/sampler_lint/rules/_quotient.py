@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sampler_lint.model.facts import (
+from sampler_lint.domain.model import scopes_inside
+from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     AugAssign,
@@ -32,7 +33,6 @@ from sampler_lint.model.facts import (
     statements,
     walk,
 )
-from sampler_lint.model.linked import scopes_inside
 
 _ORDER = frozenset({"Lt", "LtE", "Gt", "GtE"})
 

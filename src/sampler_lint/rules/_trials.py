@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sampler_lint.model.facts import (
+from sampler_lint.domain.model import Model
+from sampler_lint.properties import equal_steps
+from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Class,
@@ -21,13 +23,11 @@ from sampler_lint.model.facts import (
     statements,
     walk,
 )
-from sampler_lint.model.linked import Model
-from sampler_lint.model.project import Module
-from sampler_lint.properties import equal_steps
+from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
-    from sampler_lint.model.running.errors import RaisedError
-    from sampler_lint.model.running.trials import Trial
+    from sampler_lint.execution.errors import RaisedError
+    from sampler_lint.execution.trials import Trial
 
 
 _RANK = re.compile(r"(^|_)rank(_|$)|^process_index$|^shard_(id|idx|index)$")

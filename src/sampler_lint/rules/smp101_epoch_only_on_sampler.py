@@ -6,10 +6,27 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sampler_lint.analysis.points_to import Lit, Obj, Unknown, Value
+from sampler_lint.analysis.values import TOO_MANY, TOO_MUCH
+from sampler_lint.domain.concepts import ASKS_BY_NAME, ASKS_KIND, SAMPLER, SAMPLER_ARGUMENTS
+from sampler_lint.domain.epoch_calls import EpochSet, epoch_calls
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import in_test_function, is_test
+from sampler_lint.domain.samplers import epoch_path
+from sampler_lint.edits.fixes import (
+    define_helper,
+    fix,
+    fresh_name,
+    future_annotations,
+    imported_as,
+    reads_within,
+    text_of,
+)
+from sampler_lint.edits.region import Planned, delete_lines, offsets, replacement
 from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model.concepts import ASKS_BY_NAME, ASKS_KIND, SAMPLER, SAMPLER_ARGUMENTS
-from sampler_lint.model.epoch_calls import EpochSet, epoch_calls
-from sampler_lint.model.facts import (
+from sampler_lint.limits import DEEPEST_ORIGIN
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     Call,
@@ -27,27 +44,12 @@ from sampler_lint.model.facts import (
     Stmt,
     last_name,
     same,
+    self_class,
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Lit, Obj, Unknown, Value, self_class
-from sampler_lint.model.import_scan import without_prose
-from sampler_lint.model.limits import DEEPEST_ORIGIN
-from sampler_lint.model.linked import Model
-from sampler_lint.model.program_files import in_test_function, is_test
-from sampler_lint.model.project import Module
-from sampler_lint.model.values import TOO_MANY, TOO_MUCH
-from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import (
-    define_helper,
-    fix,
-    fresh_name,
-    future_annotations,
-    imported_as,
-    reads_within,
-    text_of,
-)
-from sampler_lint.rules._region import Planned, delete_lines, offsets, replacement
+from sampler_lint.workspace.import_scan import without_prose
+from sampler_lint.workspace.project import Module
 
 _ASIDE = re.compile(r"tests?$|test_|examples?|benchmarks?$|docs?$|tutorials?$")
 
@@ -442,7 +444,7 @@ def _missed(model: Model, loader: Obj) -> tuple[str, ...] | None:
     for value in batch_samplers:
         if isinstance(value, Lit) and value.value is None:
             continue
-        path = model.epoch_path(value)
+        path = epoch_path(model, value)
         if not isinstance(path, tuple):
             return None
         paths.add(path)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model.arguments import passed
-from sampler_lint.model.concepts import EPOCH, SAMPLER, SETS_EPOCH
-from sampler_lint.model.conditions import contradict
-from sampler_lint.model.epoch_calls import (
+from sampler_lint.analysis.arguments import passed
+from sampler_lint.analysis.points_to import Lit, Obj, Unknown, Value
+from sampler_lint.domain.concepts import EPOCH, SAMPLER, SETS_EPOCH
+from sampler_lint.domain.conditions import contradict
+from sampler_lint.domain.epoch_calls import (
     Built,
     Carrier,
     EpochSet,
@@ -20,13 +20,26 @@ from sampler_lint.model.epoch_calls import (
     runs_in,
     sets_epoch_itself,
 )
-from sampler_lint.model.epochs import (
+from sampler_lint.domain.epochs import (
     EpochLoop,
     epoch_expression,
     epoch_loops,
     trains,
 )
-from sampler_lint.model.facts import (
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.samplers import is_distributed_sampler, shuffle_choice, shuffles
+from sampler_lint.edits.fixes import (
+    fix,
+    fresh_name,
+    imported_as,
+    insert_first,
+    means_the_same,
+    text_of,
+)
+from sampler_lint.edits.region import insert_lines, line_indent, offsets
+from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Class,
@@ -39,23 +52,12 @@ from sampler_lint.model.facts import (
     Scope,
     Simple,
     While,
+    self_class,
     statements,
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Lit, Obj, Unknown, Value, self_class
-from sampler_lint.model.linked import Model
-from sampler_lint.model.project import Module
-from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import (
-    fix,
-    fresh_name,
-    imported_as,
-    insert_first,
-    means_the_same,
-    text_of,
-)
-from sampler_lint.rules._region import insert_lines, line_indent, offsets
+from sampler_lint.workspace.project import Module
 
 
 class EpochNeverSet(Rule):
@@ -95,12 +97,12 @@ class EpochNeverSet(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at each epoch loop once for every sampler that it iterates."""
-        if not any(model.is_distributed_sampler(obj) for obj in model.constructions()):
+        if not any(is_distributed_sampler(model, obj) for obj in model.constructions()):
             return
         seen = set()
         for found in epoch_loops(model):
             for reached in epoch_samplers(model, found.inner.loader):
-                if not model.is_distributed_sampler(reached.sampler):
+                if not is_distributed_sampler(model, reached.sampler):
                     continue
                 key = (found.loop, reached.sampler.site)
                 if key in seen or _is_left_out(model, found, reached.sampler):
@@ -143,10 +145,10 @@ def _is_left_out(model: Model, found: EpochLoop, sampler: Obj) -> bool:
 def _right(model: Model, found: EpochLoop, reached: Carrier) -> str | None:
     """Why the loop is (or may be) right; None when it certainly is not."""
     sampler = f"the {reached.sampler.name} of {model.place_of(reached.sampler)}"
-    shuffles = model.shuffles(reached.sampler, found.inner.loader.through)
-    if shuffles is None:
+    does = shuffles(model, reached.sampler, found.inner.loader.through)
+    if does is None:
         return f"whether {sampler} shuffles is not known"
-    if not shuffles:
+    if not does:
         return f"{sampler} does not shuffle"
     if not trains(model, found):
         return "no optimizer step is seen in this pass: it may only evaluate"
@@ -270,7 +272,7 @@ def _suspect(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
         f"this loop trains over a shuffling `{reached.sampler.name}` and nothing calls its "
         f"`set_epoch`: every epoch repeats the order of epoch 0"
     )
-    choice = model.shuffle_choice(reached.sampler, found.inner.loader.through)
+    choice = shuffle_choice(model, reached.sampler, found.inner.loader.through)
     if choice is not None:
         message += f" (when `{unparse(choice)}` is true)"
     if receiver is not None:

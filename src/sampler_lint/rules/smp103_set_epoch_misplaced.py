@@ -7,11 +7,22 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
+from sampler_lint.analysis.points_to import passed
+from sampler_lint.domain.concepts import CONFIG, FIRST_RANK, RANGES
+from sampler_lint.domain.epoch_calls import Carrier, calls_for, carriers, runs_in
+from sampler_lint.domain.epochs import EpochLoop, epoch_expression, epoch_loops, trains
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.rank_terms import differs
+from sampler_lint.domain.stale import has_workers
+from sampler_lint.edits.fixes import fix, insert_first, means_the_same, text_of
+from sampler_lint.edits.region import insert_lines, line_indent, replacement
 from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model.concepts import CONFIG, FIRST_RANK, RANGES
-from sampler_lint.model.epoch_calls import Carrier, calls_for, carriers, runs_in
-from sampler_lint.model.epochs import EpochLoop, epoch_expression, epoch_loops, trains
-from sampler_lint.model.facts import (
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._epoch_frameworks import framework_calls
+from sampler_lint.rules._epoch_receiver import operands, receivers
+from sampler_lint.rules._epoch_stale import late
+from sampler_lint.source import SourceFile
+from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Class,
@@ -29,21 +40,11 @@ from sampler_lint.model.facts import (
     While,
     last_name,
     same,
+    self_class,
     unparse,
     walk,
 )
-from sampler_lint.model.flow import passed, self_class
-from sampler_lint.model.linked import Model
-from sampler_lint.model.project import Module
-from sampler_lint.model.rank_terms import differs
-from sampler_lint.model.stale import has_workers
-from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._epoch_frameworks import framework_calls
-from sampler_lint.rules._epoch_receiver import operands, receivers
-from sampler_lint.rules._epoch_stale import late
-from sampler_lint.rules._mend import fix, insert_first, means_the_same, text_of
-from sampler_lint.rules._region import insert_lines, line_indent, replacement
-from sampler_lint.source import SourceFile
+from sampler_lint.workspace.project import Module
 
 
 class SetEpochMisplaced(Rule):

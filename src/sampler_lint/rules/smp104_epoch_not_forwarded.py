@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model.concepts import EPOCH, SAMPLER, SEEDS_ALL, SETS_EPOCH
-from sampler_lint.model.epoch_state import (
+from sampler_lint.analysis.origins import origins
+from sampler_lint.analysis.points_to import Obj
+from sampler_lint.domain.concepts import EPOCH, SAMPLER, SEEDS_ALL, SETS_EPOCH
+from sampler_lint.domain.epoch_state import (
     EpochState,
     draws,
     epoch_state,
@@ -20,7 +21,16 @@ from sampler_lint.model.epoch_state import (
     seedings,
     uses_epoch,
 )
-from sampler_lint.model.facts import (
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.samplers import epoch_path
+from sampler_lint.domain.wrapping import Inner, inners, says_sampler
+from sampler_lint.edits.fixes import after_docstring, fix, is_library, name_of, text_of
+from sampler_lint.edits.region import insert_lines, line_indent, replacement
+from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._epoch_frameworks import unreached_by_lightning
+from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Class,
@@ -32,19 +42,11 @@ from sampler_lint.model.facts import (
     Simple,
     Store,
     last_name,
+    self_class,
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Obj, self_class
-from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
-from sampler_lint.model.origins import origins
-from sampler_lint.model.program_files import is_test
-from sampler_lint.model.project import Module
-from sampler_lint.model.wrapping import Inner, inners, says_sampler
-from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._epoch_frameworks import unreached_by_lightning
-from sampler_lint.rules._mend import after_docstring, fix, is_library, name_of, text_of
-from sampler_lint.rules._region import insert_lines, line_indent, replacement
+from sampler_lint.workspace.project import Module
 
 
 class EpochNotForwarded(Rule):
@@ -169,7 +171,7 @@ def _carriers(model: Model, inner: Inner, seen: frozenset[Class]) -> Iterator[_C
             if obj.cls not in seen and _carries(model, obj.cls, seen | {obj.cls}):
                 yield _Carrier(obj, ())
             continue
-        path = model.epoch_path(obj)
+        path = epoch_path(model, obj)
         if isinstance(path, tuple):
             target = obj
             for name in path:

@@ -5,12 +5,39 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from sampler_lint.analysis.arguments import MISSING, passed
+from sampler_lint.analysis.points_to import Obj
+from sampler_lint.domain.concepts import EVALUATES, INFERRING_SCRIPT, INFERS, SAMPLER, SEED
+from sampler_lint.domain.draws import bare_generator, draws, seeded
+from sampler_lint.domain.epochs import Pass, pass_trains, passes
+from sampler_lint.domain.launches import launches
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.samplers import ignores_seed, may_shuffle
+from sampler_lint.domain.seed_names import KeptSeed, Seed, in_scope, seed_to_keep
+from sampler_lint.domain.seeds import (
+    constructions,
+    epoch_carries_seed,
+    is_seed_name,
+    seeding,
+    setting_of,
+    takes_seed,
+)
+from sampler_lint.edits.fixes import fix, is_library, text_of
+from sampler_lint.edits.region import Planned, insert_lines, line_indent
+from sampler_lint.edits.seed_fixes import (
+    called,
+    can_take_seed,
+    docstring_edit,
+    generator_edits,
+    parameter_edit,
+    pass_in,
+    seed_edit,
+    spelled,
+)
 from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model.arguments import MISSING, passed
-from sampler_lint.model.concepts import EVALUATES, INFERRING_SCRIPT, INFERS, SAMPLER, SEED
-from sampler_lint.model.draws import bare_generator, draws, seeded
-from sampler_lint.model.epochs import Pass, pass_trains, passes
-from sampler_lint.model.facts import (
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     Call,
@@ -25,34 +52,7 @@ from sampler_lint.model.facts import (
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Obj
-from sampler_lint.model.launches import launches
-from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
-from sampler_lint.model.program_files import is_test
-from sampler_lint.model.project import Module
-from sampler_lint.model.seed_names import KeptSeed, Seed, in_scope, seed_to_keep
-from sampler_lint.model.seeds import (
-    constructions,
-    epoch_carries_seed,
-    is_seed_name,
-    seeding,
-    setting_of,
-    takes_seed,
-)
-from sampler_lint.model.shuffles import ignores_seed, may_shuffle
-from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import fix, is_library, text_of
-from sampler_lint.rules._region import Planned, insert_lines, line_indent
-from sampler_lint.rules._seed_mend import (
-    called,
-    can_take_seed,
-    docstring_edit,
-    generator_edits,
-    parameter_edit,
-    pass_in,
-    seed_edit,
-    spelled,
-)
+from sampler_lint.workspace.project import Module
 
 #: The seed of a new generator (torch: c10/core/GeneratorImpl.h, ``default_rng_seed_val``).
 _BARE = "67280421310721 (that of a new `torch.Generator()`)"

@@ -4,9 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.analysis.points_to import Obj
+from sampler_lint.domain.draws import assigned, drawn_before_seeding, ingredients, own_entropy
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.rank_terms import RankTerm, agrees, differs
+from sampler_lint.domain.samplers import is_distributed_sampler, may_shuffle, sharding_programs
+from sampler_lint.domain.seeds import constructions, is_seed_name
+from sampler_lint.domain.shards import (
+    GlobalDraw,
+    OwnShuffle,
+    RankSeeding,
+    global_draws,
+    own_shuffles,
+    rank_seedings,
+)
+from sampler_lint.edits.draw_fixes import draw_alike, sync_seed
+from sampler_lint.edits.fixes import fix, text_of
+from sampler_lint.edits.region import replacement
 from sampler_lint.findings import Applicability, Fix, Related
-from sampler_lint.model.draws import assigned, drawn_before_seeding, ingredients, own_entropy
-from sampler_lint.model.facts import (
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.nodes import (
     Attr,
     Bin,
     Call,
@@ -15,28 +33,11 @@ from sampler_lint.model.facts import (
     Expr,
     Function,
     Store,
+    self_class,
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Obj, self_class
-from sampler_lint.model.linked import Model
-from sampler_lint.model.program_files import is_test
-from sampler_lint.model.project import Module
-from sampler_lint.model.rank_terms import RankTerm, agrees, differs
-from sampler_lint.model.seeds import constructions, is_seed_name
-from sampler_lint.model.shards import (
-    GlobalDraw,
-    OwnShuffle,
-    RankSeeding,
-    global_draws,
-    own_shuffles,
-    rank_seedings,
-)
-from sampler_lint.model.shuffles import may_shuffle
-from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._draw_mend import draw_alike, sync_seed
-from sampler_lint.rules._mend import fix, text_of
-from sampler_lint.rules._region import replacement
+from sampler_lint.workspace.project import Module
 
 
 class SeedDiffersByRank(Rule):
@@ -106,7 +107,7 @@ def _seed_argument(model: Model, sampler: Obj) -> Suspect | None:
     if site is None or model.role(sampler) == "loader":
         return None
     module = model.module_of(site.scope)
-    if is_test(module) or not model.is_distributed_sampler(sampler):
+    if is_test(module) or not is_distributed_sampler(model, sampler):
         return None
     given = model.flow.argument(sampler, "seed")
     if given is None or not may_shuffle(model, sampler):
@@ -230,7 +231,7 @@ def _global_draws(model: Model) -> Iterator[Suspect]:
 def _is_distributed(model: Model, seeding: RankSeeding) -> bool:
     """Whether the program divides its data among ranks."""
     files = model.project.modules_in(seeding.program)
-    return seeding.program in model.sharding_programs or any(
+    return seeding.program in sharding_programs(model) or any(
         model.frameworks(module) & {"accelerate", "lightning"} for module in files
     )
 

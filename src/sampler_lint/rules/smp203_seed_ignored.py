@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from sampler_lint.domain.draws import Seeded
+from sampler_lint.domain.launches import launches
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.programs import is_imported, is_test
+from sampler_lint.domain.samplers import ignores_seed, may_shuffle, own_seed
+from sampler_lint.domain.seeds import constructions, epoch_carries_seed, seeding, takes_seed
+from sampler_lint.edits.fixes import add_keyword, fix, is_library, text_of
+from sampler_lint.edits.region import Planned, insert_lines, line_indent, replacement
+from sampler_lint.edits.seed_fixes import docstring_edit, parameter_edit, pass_in
 from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model.draws import Seeded
-from sampler_lint.model.facts import (
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     Bin,
@@ -20,16 +29,7 @@ from sampler_lint.model.facts import (
     last_name,
     unparse,
 )
-from sampler_lint.model.launches import launches
-from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
-from sampler_lint.model.program_files import is_imported, is_test
-from sampler_lint.model.project import Module
-from sampler_lint.model.seeds import constructions, epoch_carries_seed, seeding, takes_seed
-from sampler_lint.model.shuffles import ignores_seed, may_shuffle, own_seed
-from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import add_keyword, fix, is_library, text_of
-from sampler_lint.rules._region import Planned, insert_lines, line_indent, replacement
-from sampler_lint.rules._seed_mend import docstring_edit, parameter_edit, pass_in
+from sampler_lint.workspace.project import Module
 
 
 class SeedIgnored(Rule):

@@ -6,10 +6,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
+from sampler_lint.domain.batches import is_abstract, is_batch_sampler
+from sampler_lint.domain.concepts import DEVICES, PROCESSES, WORKERS
+from sampler_lint.domain.injection import Injection
+from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
+from sampler_lint.edits.fixes import fix, name_of
+from sampler_lint.edits.region import insert_lines, line_indent
 from sampler_lint.findings import Applicability, Fix, Related
-from sampler_lint.model.batches import is_abstract, is_batch_sampler
-from sampler_lint.model.concepts import DEVICES, PROCESSES, WORKERS
-from sampler_lint.model.facts import (
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.nodes import (
     SUMS,
     Assign,
     Attr,
@@ -19,16 +24,11 @@ from sampler_lint.model.facts import (
     Function,
     Name,
     expressions,
+    self_class,
     statements,
     walk,
 )
-from sampler_lint.model.flow import self_class
-from sampler_lint.model.injection import Injection
-from sampler_lint.model.linked import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
-from sampler_lint.model.project import Module
-from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import fix, name_of
-from sampler_lint.rules._region import insert_lines, line_indent
+from sampler_lint.workspace.project import Module
 
 _BATCH_SIZE = re.compile(r"batch_?size(?!s)|(^|_)bs$|^bsz$", re.IGNORECASE)
 

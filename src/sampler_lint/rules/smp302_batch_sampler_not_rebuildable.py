@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.model import catalog
-from sampler_lint.model.batches import is_abstract, is_batch_sampler
-from sampler_lint.model.concepts import ASKS_BY_NAME, ASKS_KIND
-from sampler_lint.model.facts import Attr, Call, Class, Expr, Function, Name, Node, Try, last_name
-from sampler_lint.model.flow import self_class
-from sampler_lint.model.injection import Injection
-from sampler_lint.model.linked import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model, scopes_inside
-from sampler_lint.model.project import Module
-from sampler_lint.model.signatures import Signature, of_class
+from sampler_lint import catalog
+from sampler_lint.domain.batches import is_abstract, is_batch_sampler
+from sampler_lint.domain.concepts import ASKS_BY_NAME, ASKS_KIND
+from sampler_lint.domain.injection import Injection
+from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.domain.signatures import Signature, of_class
+from sampler_lint.edits.fixes import name_of
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import name_of
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Expr,
+    Function,
+    Name,
+    Node,
+    Try,
+    last_name,
+    self_class,
+)
+from sampler_lint.workspace.project import Module
 
 
 class BatchSamplerNotRebuildable(Rule):

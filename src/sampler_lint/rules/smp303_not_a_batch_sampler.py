@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from sampler_lint.analysis.points_to import Ext, Obj
+from sampler_lint.domain.injection import Injection
+from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model
+from sampler_lint.edits.fixes import fix, imported_as, name_of, text_of, visible
+from sampler_lint.edits.region import offsets
 from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model.facts import (
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Class,
@@ -21,13 +27,7 @@ from sampler_lint.model.facts import (
     last_name,
     statements,
 )
-from sampler_lint.model.flow import Ext, Obj
-from sampler_lint.model.injection import Injection
-from sampler_lint.model.linked import BATCH_SAMPLER, SAMPLER, Model
-from sampler_lint.model.project import Module
-from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import fix, imported_as, name_of, text_of, visible
-from sampler_lint.rules._region import offsets
+from sampler_lint.workspace.project import Module
 
 
 class NotABatchSampler(Rule):

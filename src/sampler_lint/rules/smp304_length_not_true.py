@@ -8,9 +8,19 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from sampler_lint.analysis.points_to import Ext
+from sampler_lint.domain.epoch_state import epoch_state
+from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.wrapping import inners
+from sampler_lint.edits.fixes import fix, name_of, text_of
+from sampler_lint.edits.region import offsets
 from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model.epoch_state import epoch_state
-from sampler_lint.model.facts import (
+from sampler_lint.limits import FEWEST_GUESSED, MOST_ATTRIBUTES
+from sampler_lint.properties import miscounts
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._quotient import quotients, remainders
+from sampler_lint.rules._trials import defined_by, judged, node_of, slice_of
+from sampler_lint.syntax.nodes import (
     Attr,
     Bin,
     Call,
@@ -34,23 +44,14 @@ from sampler_lint.model.facts import (
     expressions,
     last_name,
     same,
+    self_class,
     statements,
     walk,
 )
-from sampler_lint.model.flow import Ext, self_class
-from sampler_lint.model.limits import FEWEST_GUESSED, MOST_ATTRIBUTES
-from sampler_lint.model.linked import Model, scopes_inside
-from sampler_lint.model.project import Module
-from sampler_lint.model.wrapping import inners
-from sampler_lint.properties import miscounts
-from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import fix, name_of, text_of
-from sampler_lint.rules._quotient import quotients, remainders
-from sampler_lint.rules._region import offsets
-from sampler_lint.rules._trials import defined_by, judged, node_of, slice_of
+from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
-    from sampler_lint.model.running.trials import Trial
+    from sampler_lint.execution.trials import Trial
 
 
 _NO_PROMISE = re.compile(

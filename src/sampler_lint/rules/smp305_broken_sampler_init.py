@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint import catalog
+from sampler_lint.analysis.points_to import ClassRef, Ext
+from sampler_lint.catalog.torch import DEMANDS_DATA_SOURCE, WITHOUT_INIT
+from sampler_lint.domain.concepts import ASKS_BY_NAME, PROTOCOL
+from sampler_lint.domain.launches import launches
+from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
+from sampler_lint.domain.signatures import base_inits, of_class
+from sampler_lint.edits.fixes import after_docstring, dropped_parts, fix, insert_first, name_of
+from sampler_lint.edits.region import Region, insert_lines, line_indent, offsets, planned
 from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model import catalog
-from sampler_lint.model.catalog.torch import DEMANDS_DATA_SOURCE, WITHOUT_INIT
-from sampler_lint.model.concepts import ASKS_BY_NAME, PROTOCOL
-from sampler_lint.model.facts import (
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.nodes import (
     Arg,
     Assign,
     Attr,
@@ -22,19 +29,13 @@ from sampler_lint.model.facts import (
     Scope,
     expressions,
     last_name,
+    self_class,
     statements,
     unparse,
     walk,
 )
-from sampler_lint.model.flow import ClassRef, Ext, self_class
-from sampler_lint.model.launches import launches
-from sampler_lint.model.linked import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
-from sampler_lint.model.project import Module
-from sampler_lint.model.requirements import Range
-from sampler_lint.model.signatures import base_inits, of_class
-from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import after_docstring, dropped_parts, fix, insert_first, name_of
-from sampler_lint.rules._region import Region, insert_lines, line_indent, offsets, planned
+from sampler_lint.workspace.project import Module
+from sampler_lint.workspace.requirements import Range
 
 
 class BrokenSamplerInit(Rule):

@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from sampler_lint.analysis.points_to import Obj
+from sampler_lint.domain.injection import Injection, shards_itself
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.edits.fixes import name_of
 from sampler_lint.findings import Related
-from sampler_lint.model.facts import Attr, Class, Function, Name, With, last_name
-from sampler_lint.model.flow import Obj, self_class
-from sampler_lint.model.injection import Injection, shards_itself
-from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
-from sampler_lint.model.project import Module
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import name_of
 from sampler_lint.rules._trials import (
     MAY_BE_UNEVEN,
     counts,
@@ -24,9 +22,11 @@ from sampler_lint.rules._trials import (
     judged,
     splitting_place,
 )
+from sampler_lint.syntax.nodes import Attr, Class, Function, Name, With, last_name, self_class
+from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
-    from sampler_lint.model.running.trials import Trial, Trials
+    from sampler_lint.execution.trials import Trial, Trials
 
 
 class UnevenRanks(Rule):

@@ -5,10 +5,28 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 
+from sampler_lint import catalog
+from sampler_lint.analysis.points_to import Obj
+from sampler_lint.domain.concepts import ASKS_BY_NAME, LOOKS, PROCESSES, SAMPLER, SAMPLER_CLASS
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.edits.fixes import fix, text_of
+from sampler_lint.edits.region import offsets, replacement
 from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model import catalog
-from sampler_lint.model.concepts import ASKS_BY_NAME, LOOKS, PROCESSES, SAMPLER, SAMPLER_CLASS
-from sampler_lint.model.facts import (
+from sampler_lint.rules._alike import closest
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._expected import is_expected
+from sampler_lint.rules._foreign_reads import near_names, outside_reads
+from sampler_lint.rules._meant import (
+    divided_count,
+    drop_telling,
+    forgotten,
+    halves,
+    keep_parameter,
+    left_over,
+    only_tells,
+    tell_both,
+)
+from sampler_lint.syntax.nodes import (
     Attr,
     AugAssign,
     Call,
@@ -28,28 +46,11 @@ from sampler_lint.model.facts import (
     Stmt,
     Try,
     While,
+    self_class,
     statements,
     walk,
 )
-from sampler_lint.model.flow import Obj, self_class
-from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model, scopes_inside
-from sampler_lint.model.project import Module
-from sampler_lint.rules._alike import closest
-from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._expected import is_expected
-from sampler_lint.rules._foreign_reads import near_names, outside_reads
-from sampler_lint.rules._meant import (
-    divided_count,
-    drop_telling,
-    forgotten,
-    halves,
-    keep_parameter,
-    left_over,
-    only_tells,
-    tell_both,
-)
-from sampler_lint.rules._mend import fix, text_of
-from sampler_lint.rules._region import offsets, replacement
+from sampler_lint.workspace.project import Module
 
 
 class UndefinedAttribute(Rule):

@@ -5,9 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from sampler_lint.domain.concepts import DEVICES, PROCESSES, SAMPLER_CLASS, WORKERS, Concept
+from sampler_lint.domain.model import Model
+from sampler_lint.edits.fixes import fix, text_of
+from sampler_lint.edits.region import replacement
 from sampler_lint.findings import Applicability, Fix, Related
-from sampler_lint.model.concepts import DEVICES, PROCESSES, SAMPLER_CLASS, WORKERS, Concept
-from sampler_lint.model.facts import (
+from sampler_lint.limits import DEEPEST_HELPER
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._quotient import (
+    Quotient,
+    Remainder,
+    hands_out_leftovers,
+    quotients,
+    remainders,
+    unchanged_between,
+)
+from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Class,
@@ -19,20 +32,7 @@ from sampler_lint.model.facts import (
     Scope,
     same,
 )
-from sampler_lint.model.limits import DEEPEST_HELPER
-from sampler_lint.model.linked import Model
-from sampler_lint.model.project import Module
-from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import fix, text_of
-from sampler_lint.rules._quotient import (
-    Quotient,
-    Remainder,
-    hands_out_leftovers,
-    quotients,
-    remainders,
-    unchanged_between,
-)
-from sampler_lint.rules._region import replacement
+from sampler_lint.workspace.project import Module
 
 _PARTS = Concept(spelled=re.compile(r"sample|epoch|batch|part|chunk", re.IGNORECASE))
 

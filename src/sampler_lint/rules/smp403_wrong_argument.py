@@ -6,8 +6,17 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
+from sampler_lint.analysis.points_to import Table
+from sampler_lint.domain.model import DATA_LOADER, Model
+from sampler_lint.domain.signatures import Construction, Signature, base_inits, constructions
+from sampler_lint.edits.fixes import fix, text_of
+from sampler_lint.edits.region import offsets
 from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model.facts import (
+from sampler_lint.limits import SURE_SLIP
+from sampler_lint.rules._alike import closest
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._expected import is_expected
+from sampler_lint.syntax.nodes import (
     Arg,
     Attr,
     Call,
@@ -19,16 +28,7 @@ from sampler_lint.model.facts import (
     Node,
     last_name,
 )
-from sampler_lint.model.flow import Table
-from sampler_lint.model.limits import SURE_SLIP
-from sampler_lint.model.linked import DATA_LOADER, Model
-from sampler_lint.model.project import Module
-from sampler_lint.model.signatures import Construction, Signature, base_inits, constructions
-from sampler_lint.rules._alike import closest
-from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._expected import is_expected
-from sampler_lint.rules._mend import fix, text_of
-from sampler_lint.rules._region import offsets
+from sampler_lint.workspace.project import Module
 
 #: Other words for what torch's own parameters mean.
 _ALIASES = {

@@ -5,10 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from sampler_lint import catalog
+from sampler_lint.analysis.points_to import Obj
+from sampler_lint.domain.concepts import ASKS_BY_NAME, CONFIG, PROTOCOL, SAMPLER_CLASS
+from sampler_lint.domain.model import DATA_LOADER, Model, scopes_inside
+from sampler_lint.domain.signatures import Construction, base_inits
+from sampler_lint.edits.fixes import fix, name_of, text_of
+from sampler_lint.edits.region import offsets
 from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model import catalog
-from sampler_lint.model.concepts import ASKS_BY_NAME, CONFIG, PROTOCOL, SAMPLER_CLASS
-from sampler_lint.model.facts import (
+from sampler_lint.limits import SURE_SLIP
+from sampler_lint.rules._alike import closest, likeness
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._kept_seed import name_reads, seed_not_read
+from sampler_lint.rules._no_effect import no_effect
+from sampler_lint.syntax.nodes import (
     SUMS,
     Assign,
     Attr,
@@ -29,20 +39,11 @@ from sampler_lint.model.facts import (
     expressions,
     last_name,
     same,
+    self_class,
     statements,
     walk,
 )
-from sampler_lint.model.flow import Obj, self_class
-from sampler_lint.model.limits import SURE_SLIP
-from sampler_lint.model.linked import DATA_LOADER, Model, scopes_inside
-from sampler_lint.model.project import Module
-from sampler_lint.model.signatures import Construction, base_inits
-from sampler_lint.rules._alike import closest, likeness
-from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._kept_seed import name_reads, seed_not_read
-from sampler_lint.rules._mend import fix, name_of, text_of
-from sampler_lint.rules._no_effect import no_effect
-from sampler_lint.rules._region import offsets
+from sampler_lint.workspace.project import Module
 
 _GETTER = re.compile(r"^(get_)?state(_dict)?$")
 _LOADER = re.compile(r"^(load|set)_state(_dict)?$")

@@ -7,9 +7,26 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from sampler_lint.domain.concepts import PROCESSES, WORKERS
+from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.edits.fixes import fix, name_of, text_of
+from sampler_lint.edits.region import offsets
 from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model.concepts import PROCESSES, WORKERS
-from sampler_lint.model.facts import (
+from sampler_lint.properties import shares
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._trials import (
+    MAY_BE_UNEVEN,
+    checks_length,
+    counts,
+    defined_by,
+    is_meant,
+    is_uneven,
+    judged,
+    node_of,
+    slice_of,
+    splitting_place,
+)
+from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
     AugAssign,
@@ -39,28 +56,11 @@ from sampler_lint.model.facts import (
     unparse,
     walk,
 )
-from sampler_lint.model.linked import Model, scopes_inside
-from sampler_lint.model.project import Module
-from sampler_lint.properties import shares
-from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._mend import fix, name_of, text_of
-from sampler_lint.rules._region import offsets
-from sampler_lint.rules._trials import (
-    MAY_BE_UNEVEN,
-    checks_length,
-    counts,
-    defined_by,
-    is_meant,
-    is_uneven,
-    judged,
-    node_of,
-    slice_of,
-    splitting_place,
-)
+from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
-    from sampler_lint.model.running.errors import RaisedError
-    from sampler_lint.model.running.trials import Trial
+    from sampler_lint.execution.errors import RaisedError
+    from sampler_lint.execution.trials import Trial
 
 
 class PartitionArithmetic(Rule):

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from sampler_lint import catalog
+from sampler_lint.analysis.points_to import ClassRef, Ext, Obj, Table
+from sampler_lint.catalog import TORCH_DATA
+from sampler_lint.domain.model import DATA_LOADER, Model
+from sampler_lint.domain.paths import Sym, Way, ways, ways_by_caller
+from sampler_lint.edits.fixes import drop_argument, fix, text_of
+from sampler_lint.edits.region import offsets
 from sampler_lint.findings import Applicability, Edit, Fix, Related
-from sampler_lint.model import catalog
-from sampler_lint.model.catalog import TORCH_DATA
-from sampler_lint.model.facts import (
+from sampler_lint.limits import LONGEST_QUOTED
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._expected import is_expected
+from sampler_lint.syntax.nodes import (
     UNEQUAL,
     Attr,
     Call,
@@ -25,15 +33,7 @@ from sampler_lint.model.facts import (
     unparse,
     walk,
 )
-from sampler_lint.model.flow import ClassRef, Ext, Obj, Table
-from sampler_lint.model.limits import LONGEST_QUOTED
-from sampler_lint.model.linked import DATA_LOADER, Model
-from sampler_lint.model.paths import Sym, Way, ways, ways_by_caller
-from sampler_lint.model.project import Module
-from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._expected import is_expected
-from sampler_lint.rules._mend import drop_argument, fix, text_of
-from sampler_lint.rules._region import offsets
+from sampler_lint.workspace.project import Module
 
 
 class LoaderArgumentConflict(Rule):

@@ -5,9 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from sampler_lint.analysis.points_to import Obj
+from sampler_lint.domain.concepts import DRAW, PROCESSES, SEEDS_ALL, TRAINS
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.ranks import (
+    built_classes,
+    chains,
+    data_parallel,
+    feeds,
+    is_guarded,
+    kinds,
+    knows_ranks,
+    reached,
+    starts,
+    text_of_scope,
+)
 from sampler_lint.findings import Related
-from sampler_lint.model.concepts import DRAW, PROCESSES, SEEDS_ALL, TRAINS
-from sampler_lint.model.facts import (
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.nodes import (
     Call,
     Class,
     Expr,
@@ -21,22 +36,7 @@ from sampler_lint.model.facts import (
     unparse,
     walk,
 )
-from sampler_lint.model.flow import Obj
-from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
-from sampler_lint.model.project import Module
-from sampler_lint.model.ranks import (
-    built_classes,
-    chains,
-    data_parallel,
-    feeds,
-    is_guarded,
-    kinds,
-    knows_ranks,
-    reached,
-    starts,
-    text_of_scope,
-)
-from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.workspace.project import Module
 
 
 class LoaderNotSharded(Rule):

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.analysis.points_to import Obj, Unknown
+from sampler_lint.domain.escape import is_handed_on, target_of, uses_names_by_string
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.programs import in_test_function
 from sampler_lint.findings import Related
-from sampler_lint.model.facts import (
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._expected import is_expected
+from sampler_lint.syntax.nodes import (
     Attr,
     Expr,
     Name,
@@ -13,12 +19,6 @@ from sampler_lint.model.facts import (
     same,
     unparse,
 )
-from sampler_lint.model.flow import Obj, Unknown
-from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
-from sampler_lint.model.program_files import in_test_function
-from sampler_lint.model.uses import is_handed_on, target_of, uses_names_by_string
-from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.rules._expected import is_expected
 
 
 class SamplerNotUsed(Rule):

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from sampler_lint.analysis.points_to import ClassRef, Ext, Obj
+from sampler_lint.domain.concepts import EVALUATES, TRAINS
+from sampler_lint.domain.epochs import pass_trains, passes
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.ranks import text_of_scope
 from sampler_lint.findings import Related
-from sampler_lint.model.concepts import EVALUATES, TRAINS
-from sampler_lint.model.epochs import pass_trains, passes
-from sampler_lint.model.facts import (
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.nodes import (
     Attr,
     AugAssign,
     Call,
@@ -20,10 +24,6 @@ from sampler_lint.model.facts import (
     statements,
     unparse,
 )
-from sampler_lint.model.flow import ClassRef, Ext, Obj
-from sampler_lint.model.linked import DISTRIBUTED_SAMPLER, Model
-from sampler_lint.model.ranks import text_of_scope
-from sampler_lint.rules._base import Rule, Suspect
 
 
 class EvaluationPadding(Rule):

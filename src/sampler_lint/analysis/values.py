@@ -1,0 +1,197 @@
+"""The abstract values that flow: constructions, functions, classes, literals, containers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from sampler_lint.syntax.nodes import Call, Class, Comp, Expr, Function, Map, Seq
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Nothing certain can be said; ``reason`` says why."""
+
+    reason: str
+    awaits: Function | None = None
+    """The function whose callers nobody sees: who calls it chooses the value."""
+
+
+#: What is found before a limit is reached depends on what was asked first: it is no answer.
+TOO_MANY, TOO_MUCH = Unknown("too many values"), Unknown("too much to follow")
+
+
+@dataclass(frozen=True, slots=True)
+class Lit:
+    """A literal (None, bool, int, float, str)."""
+
+    value: Any
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ext:
+    """A module, class, function or constant outside the tree, by canonical dotted name."""
+
+    dotted: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExtObj:
+    """What calling something outside the tree gave."""
+
+    dotted: str
+    site: Call
+
+
+@dataclass(frozen=True, slots=True)
+class ModRef:
+    """A module (or namespace folder) of the tree."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClassRef:
+    """A class of the tree."""
+
+    cls: Class
+
+
+@dataclass(frozen=True, slots=True)
+class FuncRef:
+    """A function of the tree, perhaps bound to the object it was read from."""
+
+    function: Function
+    bound: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Obj:
+    """An instance: of a class of the tree, or of one the catalog knows (a dotted name).
+
+    ``site`` is the call that built it; None for the ``self`` of a method, which may be of any
+    subclass. ``through`` is the call of the factory that returned it.
+    """
+
+    cls: Class | str
+    site: Call | None = None
+    through: Call | None = None
+
+    @property
+    def name(self) -> str:
+        """The class's own name, for messages."""
+        return self.cls.name if isinstance(self.cls, Class) else self.cls.rpartition(".")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Super:
+    """``super()`` in a method: attributes are looked up above ``cls``."""
+
+    cls: Class
+    receiver: Value | None
+
+
+Frame: TypeAlias = "tuple[Function, Call]"
+"""A function and the call of it that is looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """A tuple, list or set display, or a comprehension.
+
+    ``frames`` are the calls that it was returned through, innermost first; ``names`` those of
+    the elements of a named tuple.
+    """
+
+    node: Seq | Comp
+    frames: tuple[Frame, ...] = ()
+    names: tuple[str, ...] = ()
+
+    @property
+    def items(self) -> list[Expr]:
+        """The expressions of its elements."""
+        return self.node.items if isinstance(self.node, Seq) else self.node.elements
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A dict display, or a ``dict(…)`` call; ``frames`` as in :class:`Pack`."""
+
+    node: Map | Call
+    frames: tuple[Frame, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """``.items()`` or ``.values()`` of a table."""
+
+    table: Table
+    items: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Gen:
+    """A generator made by calling ``function`` at ``site``."""
+
+    function: Function
+    site: Call
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """``functools.partial(…)`` built at ``site``."""
+
+    site: Call
+
+
+@dataclass(frozen=True, slots=True)
+class TupleType:
+    """What ``collections.namedtuple`` makes, with the names of its fields."""
+
+    names: tuple[str, ...]
+
+
+Value: TypeAlias = (
+    Unknown
+    | Lit
+    | Ext
+    | ExtObj
+    | ModRef
+    | ClassRef
+    | FuncRef
+    | Obj
+    | Super
+    | Pack
+    | Table
+    | View
+    | Gen
+    | Partial
+    | TupleType
+)
+
+
+class Values(frozenset[Value]):
+    """The values of an expression, in the order in which they were found.
+
+    The order of a plain set is that of addresses in memory: what a rule says of the first of
+    several must not change from run to run.
+    """
+
+    __slots__ = ("_order",)
+    _order: tuple[Value, ...]
+
+    def __new__(cls, values: Iterable[Value]) -> Values:
+        """Keep ``values`` in their order."""
+        order = tuple(values)
+        self = super().__new__(cls, order)
+        self._order = order
+        return self
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(self._order)
+
+
+Base: TypeAlias = "Class | str | Unknown"
+"""An entry of a linearised hierarchy: a class of the tree, a dotted name, or a gap."""

@@ -1,0 +1,120 @@
+"""What torch and the frameworks provide and do, as data.
+
+A module of this package is the table of one framework, loaded when a tree names it. Where each
+fact comes from stands beside it; ``tests/test_catalog.py`` holds the tables against the installed
+torch, ``tests/test_catalog_published.py`` against published packages.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from sampler_lint.catalog import declared
+from sampler_lint.catalog.schema import (
+    ALL,
+    Constructor,
+    Contract,
+    Framework,
+    KnownClass,
+    Span,
+    release,
+)
+from sampler_lint.catalog.torch import TORCH_DATA
+
+#: Import name → the framework, which is also the name of its table.
+FRAMEWORK_PACKAGES = {
+    "lightning": "lightning",
+    "pytorch_lightning": "lightning",
+    "lightning_fabric": "lightning",
+    "accelerate": "accelerate",
+    "transformers": "transformers",
+    "composer": "composer",
+    "catalyst": "catalyst",
+    "deepspeed": "deepspeed",
+    "ignite": "ignite",
+    "mmengine": "mmengine",
+    "mmcv": "mmcv",
+}
+
+#: Import name → the table of packages that train nothing: their classes are known.
+_LIBRARIES = {"torch": "torch", "torchdata": "torchdata", "torch_geometric": "torch_geometric"}
+
+
+def tables() -> tuple[str, ...]:
+    """The name of every table."""
+    return tuple(dict.fromkeys([*_LIBRARIES.values(), *FRAMEWORK_PACKAGES.values()]))
+
+
+@cache
+def framework(name: str) -> Framework:
+    """The table of that name."""
+    table = import_module(f"sampler_lint.catalog.{name}").FRAMEWORK
+    assert isinstance(table, Framework)
+    return table
+
+
+def contracts(name: str, does: str, part: str | None = None) -> list[Contract]:
+    """What the framework does to that part of a loader (to any), in whichever version."""
+    return [
+        contract
+        for contract in framework(name).contracts
+        if contract.does == does and part in {None, contract.part}
+    ]
+
+
+@cache
+def _names(table: str) -> dict[str, KnownClass]:
+    return {
+        name: entry for entry in framework(table).classes for name in (entry.name, *entry.aliases)
+    }
+
+
+@cache
+def known(dotted: str) -> KnownClass | None:
+    """The catalog's entry for a dotted name."""
+    package = dotted.partition(".")[0]
+    if package == declared.PACKAGE:
+        return declared.CLASSES.get(dotted)
+    table = _LIBRARIES.get(package) or FRAMEWORK_PACKAGES.get(package)
+    if table is None:
+        return None
+    if dotted.startswith(TORCH_DATA):
+        # torch exports its classes from wherever they are defined, too.
+        dotted = TORCH_DATA + dotted.rpartition(".")[2]
+    return _names(table).get(dotted)
+
+
+def canonical(dotted: str) -> str:
+    """The one name used here for a dotted name that torch or a framework exports several times."""
+    entry = known(dotted)
+    return dotted if entry is None else entry.name
+
+
+def known_mro(dotted: str) -> list[KnownClass]:
+    """The entry and its known bases, nearest first."""
+    out: list[KnownClass] = []
+    entry = known(dotted)
+    while entry is not None:
+        out.append(entry)
+        entry = known(entry.base) if entry.base else None
+    return out
+
+
+__all__ = [
+    "ALL",
+    "FRAMEWORK_PACKAGES",
+    "TORCH_DATA",
+    "Constructor",
+    "Contract",
+    "Framework",
+    "KnownClass",
+    "Span",
+    "canonical",
+    "contracts",
+    "framework",
+    "known",
+    "known_mro",
+    "release",
+    "tables",
+]

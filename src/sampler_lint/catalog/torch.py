@@ -1,0 +1,166 @@
+"""torch: ``torch/utils/data/{sampler,distributed,dataloader}.py`` of 2.0 to 2.13."""
+
+from __future__ import annotations
+
+from sampler_lint.catalog.schema import Constructor, Contract, Framework, KnownClass, Span
+
+TORCH_DATA = "torch.utils.data."
+
+DISTRIBUTED_PARAMS = ("dataset", "num_replicas", "rank", "shuffle", "seed", "drop_last")
+LOADER_PARAMS = (
+    "dataset", "batch_size", "shuffle", "sampler", "batch_sampler", "num_workers", "collate_fn",
+    "pin_memory", "drop_last", "timeout", "worker_init_fn", "multiprocessing_context", "generator",
+)  # fmt: skip
+LOADER_KEYWORDS = frozenset({"prefetch_factor", "persistent_workers", "pin_memory_device"})
+
+#: ``Sampler.__init__`` took (and never kept) a data source until here.
+WITHOUT_INIT = Span(since="2.10")
+#: ``Sampler.__init__`` demanded it: ``super().__init__()`` is a TypeError there.
+DEMANDS_DATA_SOURCE = Span(before="2.1")
+
+FRAMEWORK = Framework(
+    "torch",
+    "torch",
+    packages=("torch",),
+    distributions=("torch",),
+    releases=(
+        "1.8", "1.9", "1.10", "1.11", "1.12", "1.13", "2.0", "2.1", "2.2", "2.3", "2.4", "2.5",
+        "2.6", "2.7", "2.8", "2.9", "2.10", "2.11", "2.12", "2.13", "2.14", "2.15",
+    ),
+    contracts=(
+        Contract(
+            "reads", "batch_sampler", ("__iter__",),
+            when="always: nothing else, and no class is tested",
+            source="torch.utils.data.dataloader:DataLoader._index_sampler",
+            code=("return self.batch_sampler",),
+        ),
+        Contract(
+            "reads", "batch_sampler", ("__len__",),
+            when="`len(loader)` is asked for",
+            source="torch.utils.data.dataloader:DataLoader.__len__",
+            code=("len(self._index_sampler)",),
+        ),
+        Contract(
+            "replaces", "sampler", ("SequentialSampler",),
+            when="`batch_sampler=` is given: `loader.sampler` is one that nothing reads",
+            source="torch.utils.data.dataloader:DataLoader.__init__",
+            code=("sampler = SequentialSampler(dataset)",),
+        ),
+    ),
+    classes=(
+        KnownClass(
+            TORCH_DATA + "Sampler",
+            "sampler",
+            methods=frozenset({"__iter__"}),
+            earlier=(
+                Constructor(Span("2.1", "2.10"), params=("data_source",)),
+                Constructor(Span(before="2.1"), params=("data_source",), required=1),
+            ),
+        ),
+        KnownClass(
+            TORCH_DATA + "SequentialSampler",
+            "sampler",
+            base=TORCH_DATA + "Sampler",
+            params=("data_source",),
+            required=1,
+            attributes=frozenset({"data_source"}),
+            methods=frozenset({"__iter__", "__len__"}),
+            reads=(
+                ("__iter__", frozenset({"data_source"})),
+                ("__len__", frozenset({"data_source"})),
+            ),
+        ),
+        KnownClass(
+            TORCH_DATA + "RandomSampler",
+            "sampler",
+            base=TORCH_DATA + "Sampler",
+            params=("data_source", "replacement", "num_samples", "generator"),
+            required=1,
+            attributes=frozenset({"data_source", "replacement", "generator", "_num_samples"}),
+            methods=frozenset({"__iter__", "__len__", "num_samples"}),
+            reads=(
+                ("__iter__", frozenset({"data_source", "replacement", "generator", "num_samples"})),
+                ("__len__", frozenset({"num_samples"})),
+            ),
+            shuffles=True,
+        ),
+        KnownClass(
+            TORCH_DATA + "SubsetRandomSampler",
+            "sampler",
+            base=TORCH_DATA + "Sampler",
+            params=("indices", "generator"),
+            required=1,
+            attributes=frozenset({"indices", "generator"}),
+            methods=frozenset({"__iter__", "__len__"}),
+            reads=(
+                ("__iter__", frozenset({"indices", "generator"})),
+                ("__len__", frozenset({"indices"})),
+            ),
+            shuffles=True,
+        ),
+        KnownClass(
+            TORCH_DATA + "WeightedRandomSampler",
+            "sampler",
+            base=TORCH_DATA + "Sampler",
+            params=("weights", "num_samples", "replacement", "generator"),
+            required=2,
+            attributes=frozenset({"weights", "num_samples", "replacement", "generator"}),
+            methods=frozenset({"__iter__", "__len__"}),
+            reads=(
+                ("__iter__", frozenset({"weights", "num_samples", "replacement", "generator"})),
+                ("__len__", frozenset({"num_samples"})),
+            ),
+            shuffles=True,
+        ),
+        KnownClass(
+            TORCH_DATA + "BatchSampler",
+            "batch_sampler",
+            base=TORCH_DATA + "Sampler",
+            params=("sampler", "batch_size", "drop_last"),
+            required=3,
+            attributes=frozenset({"sampler", "batch_size", "drop_last"}),
+            methods=frozenset({"__iter__", "__len__"}),
+            reads=(
+                ("__iter__", frozenset({"sampler", "batch_size", "drop_last"})),
+                ("__len__", frozenset({"sampler", "batch_size", "drop_last"})),
+            ),
+        ),
+        KnownClass(
+            TORCH_DATA + "DistributedSampler",
+            "sampler",
+            base=TORCH_DATA + "Sampler",
+            params=DISTRIBUTED_PARAMS,
+            required=1,
+            attributes=frozenset({*DISTRIBUTED_PARAMS, "epoch", "num_samples", "total_size"}),
+            methods=frozenset({"__iter__", "__len__", "set_epoch"}),
+            reads=(
+                (
+                    "__iter__",
+                    frozenset({*DISTRIBUTED_PARAMS, "epoch", "num_samples", "total_size"}),
+                ),
+                ("__len__", frozenset({"num_samples"})),
+            ),
+            distributed=True,
+            shuffles="shuffle",
+        ),
+        KnownClass(
+            TORCH_DATA + "DataLoader",
+            "loader",
+            params=LOADER_PARAMS,
+            keywords=LOADER_KEYWORDS | {"in_order"},
+            required=1,
+            attributes=frozenset(
+                {"sampler", "batch_sampler", "dataset", "batch_size", "drop_last"}
+            ),
+            methods=frozenset({"__iter__", "__len__"}),
+            earlier=(
+                Constructor(
+                    Span(before="2.6"),
+                    params=LOADER_PARAMS,
+                    keywords=LOADER_KEYWORDS,
+                    required=1,
+                ),
+            ),
+        ),
+    ),
+)  # fmt: skip

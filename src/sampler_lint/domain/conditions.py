@@ -1,0 +1,128 @@
+"""What has to be true where a statement or a call stands, as the code around it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import TypeAlias
+
+from sampler_lint.analysis.points_to import Ext, FuncRef
+from sampler_lint.domain.model import Model
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Choice,
+    Expr,
+    If,
+    Name,
+    Raise,
+    Return,
+    Simple,
+    Stmt,
+    Unary,
+    dotted,
+    expressions,
+    walk,
+)
+
+#: A question that has one answer in a run, and the answer.
+Condition: TypeAlias = "tuple[object, bool]"
+
+
+def contradict(model: Model, one: Iterable[Stmt | Call], other: Iterable[Stmt | Call]) -> bool:
+    """Whether a question that both places rest on is answered yes at one and no at the other.
+
+    The questions are calls without arguments (``is_distributed()``), which give one answer in a
+    run, and settings that are spelled alike (``args.distributed``).
+    """
+    there = frozenset().union(*(conditions(model, place) for place in one))
+    if not there:
+        return False
+    here = frozenset().union(*(conditions(model, place) for place in other))
+    return any((question, not answer) in there for question, answer in here)
+
+
+def conditions(model: Model, place: Stmt | Call) -> frozenset[Condition]:
+    """What the branches around a place, and those before it that leave, ask."""
+    if not isinstance(place, Call):
+        return _around(model, place)
+    if place.stmt is None:
+        return frozenset()
+    around = _around(model, place.stmt)
+    choices = _choices(model, place.stmt)
+    return around.union(
+        *(
+            _asked(model, choice.test, truth)
+            for choice in choices
+            for truth, option in zip((True, False), choice.options, strict=True)
+            if choice.test is not None and any(node is place for node in walk(option))
+        )
+    )
+
+
+def _choices(model: Model, stmt: Stmt) -> list[Choice]:
+    """The conditional expressions of a statement."""
+    known: dict[Stmt, list[Choice]] = model.memo.setdefault(_choices, {})
+    if stmt not in known:
+        known[stmt] = [
+            node
+            for expr in expressions(stmt)
+            for node in walk(expr)
+            if isinstance(node, Choice) and node.kind == "if"
+        ]
+    return known[stmt]
+
+
+def _around(model: Model, stmt: Stmt) -> frozenset[Condition]:
+    known: dict[Stmt | None, frozenset[Condition]] = model.memo.setdefault(
+        conditions, {None: frozenset()}
+    )
+    inner: list[Stmt] = []
+    for each in chain([stmt], stmt.ancestors()):
+        if each in known:
+            break
+        inner.append(each)
+    for each in reversed(inner):
+        around = each.parent
+        asked = set(_left_before(model, each))
+        if isinstance(around, If):
+            asked.update(_asked(model, around.test, answer=each.block is around.body))
+        known[each] = known[around] | asked if asked else known[around]
+    return known[stmt]
+
+
+def _left_before(model: Model, stmt: Stmt) -> Iterator[Condition]:
+    """What the statements ask that stand before one in its block and may leave it."""
+    known: dict[int, list[If]] = model.memo.setdefault(_left_before, {})
+    if id(stmt.block) not in known:
+        known[id(stmt.block)] = [
+            each
+            for each in stmt.block
+            if isinstance(each, If) and _leaves(each.body) and not each.orelse
+        ]
+    for each in known[id(stmt.block)]:
+        if each.order >= stmt.order:
+            return
+        yield from _asked(model, each.test, answer=False)
+
+
+def _leaves(block: list[Stmt]) -> bool:
+    last = block[-1]
+    return isinstance(last, (Return, Raise)) or (isinstance(last, Simple) and last.is_jump)
+
+
+def _asked(model: Model, test: Expr, answer: bool) -> Iterator[Condition]:
+    if isinstance(test, Unary) and test.op == "Not":
+        yield from _asked(model, test.operand, not answer)
+    elif isinstance(test, Choice) and test.kind in {"and", "or"}:
+        if answer == (test.kind == "and"):
+            for option in test.options:
+                yield from _asked(model, option, answer)
+    elif isinstance(test, Call) and not test.args:
+        values = model.flow.values(test.func)
+        if len(values) == 1 and isinstance(value := next(iter(values)), (Ext, FuncRef)):
+            yield (value.dotted if isinstance(value, Ext) else value.function), answer
+    elif isinstance(test, Attr) and not (isinstance(test.value, Name) and test.value.id == "self"):
+        name = dotted(test)
+        if name is not None:
+            yield name, answer

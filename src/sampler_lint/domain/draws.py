@@ -1,0 +1,208 @@
+"""Where a sampler draws at random, and what its generators are seeded with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sampler_lint.analysis.points_to import Ext, FuncRef, ModRef
+from sampler_lint.analysis.reaching import reaching
+from sampler_lint.domain.concepts import (
+    DRAW,
+    ENTROPY,
+    GENERATORS,
+    GENERATORS_OF_PROCESS,
+    NUMBER,
+    SEEDS_ALL,
+    SEEDS_ONE,
+)
+from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.limits import DEEPEST_NAME
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Binding,
+    Call,
+    Class,
+    Const,
+    Expr,
+    Function,
+    If,
+    Name,
+    Scope,
+    children,
+    last_name,
+    unparse,
+    walk,
+)
+
+
+class Seeded(NamedTuple):
+    """A call that seeds a generator."""
+
+    call: Call
+    seed: Expr
+    generator: str | None
+    """How the generator that it seeds is spelled; None for a library's own one."""
+
+
+def draws(scope: Scope) -> bool:
+    """Whether the scope itself draws at random."""
+    return any(map(DRAW.is_call, scope.calls))
+
+
+def global_draw(model: Model, scope: Scope) -> Call | None:
+    """A call of the scope that draws from a generator of the whole process."""
+    for call in DRAW.calls_in(scope.calls):
+        if call.keyword("generator") is None and any(
+            isinstance(value, Ext) and value.dotted.rpartition(".")[0] in GENERATORS_OF_PROCESS
+            for value in model.flow.values(call.func)
+        ):
+            return call
+    return None
+
+
+def is_drawn(expr: Expr) -> bool:
+    """Whether a process draws the value for itself, so that no two ranks need agree on it."""
+    return any(DRAW.is_call(node) or ENTROPY.is_call(node) for node in walk(expr))
+
+
+def own_entropy(model: Model, expr: Expr) -> str | None:
+    """The call in ``expr`` by which each process gets a value of its own, as it is spelled."""
+    for node in walk(expr):
+        if isinstance(node, Call) and ENTROPY.is_made(node, model.flow.values):
+            return f"{unparse(node.func)}()"
+    return None
+
+
+def drawn_before_seeding(model: Model, expr: Expr) -> str | None:
+    """The draw that an unseeded process makes for itself, as it is spelled.
+
+    ``random`` and numpy start from the system's entropy (torch does not); where the function seeds
+    the process only afterwards, each process has drawn another value.
+    """
+    for node in walk(expr):
+        if not isinstance(node, Call) or not (DRAW.is_call(node) or ENTROPY.is_call(node)):
+            continue
+        values = [v for v in model.flow.values(node.func) if isinstance(v, Ext)]
+        if not any(
+            v.dotted.rpartition(".")[0] in GENERATORS_OF_PROCESS - {"torch"} for v in values
+        ):
+            continue
+        seeders = [call for call in node.scope.calls if _seeds_process(model, call)]
+        if seeders and all((c.row, c.col) > (node.row, node.col) for c in seeders):
+            return f"{unparse(node.func)}()"
+    return None
+
+
+def _seeds_process(model: Model, call: Call) -> bool:
+    """Whether a call seeds a generator of the process, itself or one function further."""
+    if SEEDS_ALL.is_made(call, model.flow.values):
+        return True
+    return any(
+        SEEDS_ALL.is_made(inner, model.flow.values)
+        for value in model.flow.values(call.func)
+        if isinstance(value, FuncRef)
+        for inner in value.function.calls
+    )
+
+
+def assigned(expr: Expr) -> Iterator[Expr]:
+    """What a local name may hold by the assignments that reach it; else the expression."""
+    bindings: list[Binding] = []
+    if isinstance(expr, Name):
+        bindings = reaching(expr) or expr.scope.bindings.get(expr.id, [])
+    values = [b.value for b in bindings if b.how == "assign" and not b.path and b.value is not None]
+    yield from values or [expr]
+
+
+def seeded(model: Model, scope: Scope) -> Iterator[Seeded]:
+    """Every call of the scope that seeds a generator, with what it is seeded with."""
+    for call in scope.calls:
+        given = call.positional[0] if call.positional else call.keyword("seed")
+        if given is None:
+            continue
+        if GENERATORS.is_made(call, model.flow.values):
+            yield Seeded(call, given, _assigned_to(call))
+        elif SEEDS_ALL.is_made(call, model.flow.values):
+            yield Seeded(call, given, None)
+        elif SEEDS_ONE.is_call(call) and isinstance(call.func, Attr):
+            made = call.func.value
+            if isinstance(made, Call):
+                yield Seeded(call, given, _assigned_to(call) or _assigned_to(made))
+            elif not is_module(model, made):
+                yield Seeded(call, given, last_name(made))
+
+
+def is_module(model: Model, expr: Expr) -> bool:
+    """Whether an expression is a module (``random`` in ``random.seed``), not what a call gave."""
+    return any(
+        isinstance(value, ModRef) or (isinstance(value, Ext) and "()" not in value.dotted)
+        for value in model.flow.values(expr)
+    )
+
+
+def _assigned_to(call: Call) -> str | None:
+    from sampler_lint.syntax.nodes import Assign
+
+    if isinstance(call.stmt, Assign) and any(node is call for node in walk(call.stmt.value)):
+        return last_name(call.stmt.targets[0])
+    return None
+
+
+def ingredients(expr: Expr, depth: int = 0) -> Iterator[Expr]:
+    """The names, attributes and other leaves that arithmetic on a seed is made of.
+
+    A local name that is assigned once stands for what it is assigned.
+    """
+    if isinstance(expr, Name) and isinstance(expr.scope, Function) and depth < DEEPEST_NAME:
+        bindings = expr.scope.bindings.get(expr.id, [])
+        if len(bindings) == 1 and bindings[0].how == "assign" and not bindings[0].path:
+            value = bindings[0].value
+            if value is not None:
+                yield from ingredients(value, depth + 1)
+                return
+    if isinstance(expr, Call) and NUMBER.is_call(expr) and expr.positional:
+        for arg in expr.positional:
+            yield from ingredients(arg, depth)
+        return
+    if isinstance(expr, (Name, Attr, Const, Call)):
+        yield expr
+        return
+    below = children(expr)
+    if not below:
+        yield expr
+    for child in below:
+        yield from ingredients(child, depth)
+
+
+def bare_generator(cls: Class, init: Function, parameter: str) -> bool:
+    """Whether the class draws from a new ``torch.Generator()`` when ``parameter`` is None.
+
+    Such a generator always starts at torch's default seed (67280421310721).
+    """
+    if not any(last_name(call.func) == "Generator" for call in init.calls):
+        return False
+    if any(DRAW.is_call(call) or ENTROPY.is_call(call) for call in init.calls):
+        return False
+    seeders = [
+        call
+        for scope in scopes_inside(cls)
+        for call in scope.calls
+        if SEEDS_ONE.is_call(call) or last_name(call.func) == "set_state"
+    ]
+    return bool(seeders) and all(_only_if_given(call, parameter) for call in seeders)
+
+
+def _only_if_given(call: Call, parameter: str) -> bool:
+    if call.stmt is None:
+        return False
+    return any(
+        isinstance(stmt, If)
+        and not stmt.orelse
+        and any(
+            isinstance(node, (Name, Attr))
+            and (node.id if isinstance(node, Name) else node.name).lstrip("_") == parameter
+            for node in walk(stmt.test)
+        )
+        for stmt in call.stmt.ancestors()
+    )

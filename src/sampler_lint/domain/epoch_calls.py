@@ -1,0 +1,362 @@
+"""Which ``set_epoch`` calls reach the samplers of a loader, and where they stand in its loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+from sampler_lint.analysis.hierarchy import NEUTRAL_BASES
+from sampler_lint.analysis.points_to import Lit, Obj, Unknown, Value
+from sampler_lint.domain.concepts import BEFORE_PASS, EPOCH, SETS_EPOCH
+from sampler_lint.domain.epoch_state import reach
+from sampler_lint.domain.epochs import EpochLoop
+from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.samplers import epoch_path, shuffles_by_epoch
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    For,
+    Function,
+    If,
+    Loop,
+    ModuleFacts,
+    Node,
+    Scope,
+    Stmt,
+    While,
+    last_name,
+    walk,
+)
+
+
+class Carrier(NamedTuple):
+    """A sampler with an epoch, and the attributes that lead to it from what is iterated."""
+
+    sampler: Obj
+    path: tuple[str, ...]
+
+    def is_one_of(self, values: frozenset[object]) -> bool:
+        """Whether the sampler is among the values, however it was reached."""
+        wanted = (self.sampler.cls, self.sampler.site)
+        return any(isinstance(v, Obj) and (v.cls, v.site) == wanted for v in values)
+
+
+def carriers(model: Model, loader: Obj) -> Iterator[Carrier]:
+    """The samplers of ``loader`` that certainly shuffle by the epoch they are given."""
+    return (
+        carrier
+        for carrier in epoch_samplers(model, loader)
+        if shuffles_by_epoch(model, carrier.sampler, loader.through)
+    )
+
+
+def epoch_samplers(model: Model, loader: Obj) -> Iterator[Carrier]:
+    """The samplers with a ``set_epoch`` that stand behind a loader, or behind a sampler itself."""
+    if model.role(loader) != "loader":
+        yield from _carried(model, loader, ())
+        return
+    for attribute in ("sampler", "batch_sampler"):
+        for value in model.passed_to(loader, attribute):
+            yield from _carried(model, value, (attribute,))
+
+
+def _carried(model: Model, value: Value, path: tuple[str, ...]) -> Iterator[Carrier]:
+    if not isinstance(value, Obj) or value.site is None:
+        return
+    further = epoch_path(model, value)
+    if further == ():
+        yield Carrier(value, path)
+    elif isinstance(further, tuple):
+        for inner in model.flow.ask_field(value, further[0]):
+            yield from _carried(model, inner, (*path, further[0]))
+
+
+#: An object, however it was reached: its class, and the call that builds it.
+Built: TypeAlias = "tuple[Class | str, Call | None]"
+
+
+class EpochSet(NamedTuple):
+    """A place that sets an epoch."""
+
+    scope: Scope
+    node: Node
+    receiver: Expr
+    """What it is set of."""
+
+
+class EpochSets:
+    """Places that set an epoch, by what they may set it of and by file.
+
+    A tree may hold many programs, and each asks for its own.
+    """
+
+    def __init__(self, model: Model, places: Iterable[EpochSet]) -> None:
+        self._places = list(places)
+        self._of: dict[Built, list[int]] = {}
+        self._unclear: dict[ModuleFacts, list[int]] = {}
+        self._saying: dict[ModuleFacts, list[int]] = {}
+        for number, place in enumerate(self._places):
+            values = model.flow.values(place.receiver)
+            if not _is_clear(model, values):
+                self._unclear.setdefault(place.scope.module, []).append(number)
+            if _says_batch_sampler(place.receiver):
+                self._saying.setdefault(place.scope.module, []).append(number)
+            for built in {(v.cls, v.site) for v in values if isinstance(v, Obj)}:
+                self._of.setdefault(built, []).append(number)
+
+    def concerning(
+        self, objects: Iterable[Built], files: Iterable[ModuleFacts]
+    ) -> Iterator[EpochSet]:
+        """Those that may set the epoch of one of the objects, in order.
+
+        In the files also those of which it is not clear whose epoch they set.
+        """
+        return self._either(objects, (self._unclear.get(file, ()) for file in files))
+
+    def unclear(self) -> Iterator[EpochSet]:
+        """Those of which it is not clear whose epoch they set, in any file."""
+        return self._either((), self._unclear.values())
+
+    def of_batch_sampler(self, objects: Iterable[Built], file: ModuleFacts) -> Iterator[EpochSet]:
+        """Those of one of the objects, and those in the file that say ``batch_sampler``."""
+        return self._either(objects, [self._saying.get(file, ())])
+
+    def _either(
+        self, objects: Iterable[Built], others: Iterable[Iterable[int]]
+    ) -> Iterator[EpochSet]:
+        numbers = {number for built in objects for number in self._of.get(built, ())}
+        numbers.update(*others)
+        return (self._places[number] for number in sorted(numbers))
+
+
+def _is_clear(model: Model, values: frozenset[Value]) -> bool:
+    """Whether it is known of which samplers and loaders, and where built, an epoch is set."""
+    return bool(values) and all(
+        isinstance(value, Lit)
+        or (isinstance(value, Obj) and value.site is not None and model.role(value) is not None)
+        for value in values
+    )
+
+
+def _says_batch_sampler(receiver: Expr) -> bool:
+    return any(isinstance(node, Attr) and node.name == "batch_sampler" for node in walk(receiver))
+
+
+def epoch_calls(model: Model) -> EpochSets:
+    """The ``set_epoch`` calls of the candidate files."""
+    known: EpochSets | None = model.memo.get(epoch_calls)
+    if known is None:
+        known = model.memo[epoch_calls] = EpochSets(model, called_epoch_sets(model))
+    return known
+
+
+def called_epoch_sets(model: Model) -> Iterator[EpochSet]:
+    """As :func:`epoch_calls`, one by one."""
+    for call in model.epoch_setters:
+        assert isinstance(call.func, Attr)
+        yield EpochSet(call.scope, call, call.func.value)
+
+
+@dataclass(slots=True)
+class Calls:
+    """The ``set_epoch`` calls that concern an epoch loop."""
+
+    hits: tuple[Call, ...]
+    """Those that certainly reach a sampler of the loop."""
+    unclear: bool
+    """Whether another call near the loop may reach it too."""
+    are_plain: bool = field(init=False)
+    """Whether each is a statement's own ``….set_epoch(…)``."""
+    by_scope: dict[Scope, list[Call]] = field(init=False)
+    """:attr:`hits`, by where they stand."""
+
+    def __post_init__(self) -> None:
+        """Sort the calls: loops that share them ask again and again."""
+        self.are_plain = all(
+            isinstance(call.func, Attr) and call.func.name == "set_epoch" and call.stmt is not None
+            for call in self.hits
+        )
+        self.by_scope = {}
+        for call in self.hits:
+            self.by_scope.setdefault(call.scope, []).append(call)
+
+
+def calls_for(model: Model, found: EpochLoop, wanted: list[Carrier]) -> Calls:
+    """The ``set_epoch`` calls that reach (or may reach) the samplers ``wanted`` of a loop."""
+    near = {scope.module for scope in found.scopes}
+    near.update(c.sampler.site.scope.module for c in wanted if c.sampler.site is not None)
+    objects = frozenset((carrier.sampler.cls, carrier.sampler.site) for carrier in wanted)
+    # Many loops may pass over one loader.
+    known: dict[object, tuple[list[Call], list[Call]]] = model.memo.setdefault(calls_for, {})
+    key = objects, frozenset(near)
+    if key not in known:
+        known[key] = _calls_for(model, objects, near)
+    hits, doubtful = known[key]
+    before = {c.sampler.site.scope for c in wanted if c.sampler.site} | {found.loop.scope}
+    classes = {found.inner.loader.cls, *(cls for cls, _ in objects)}
+    certain = tuple(
+        call for call in hits if call.scope in before or may_act_in(model, found, call.scope, call)
+    )
+    unclear = any(may_act_in(model, found, call.scope, call) for call in doubtful) or any(
+        isinstance(cls, Class) and sets_epoch_itself(model, found, cls) for cls in classes
+    )
+    sorted_: dict[object, Calls] = model.memo.setdefault(Calls, {})
+    if (certain, unclear) not in sorted_:
+        sorted_[certain, unclear] = Calls(certain, unclear)
+    return sorted_[certain, unclear]
+
+
+def _calls_for(
+    model: Model, objects: frozenset[Built], near: set[ModuleFacts]
+) -> tuple[list[Call], list[Call]]:
+    """The calls that set the epoch of one of the objects, and those near that may do so."""
+    hits: list[Call] = []
+    doubtful: list[Call] = []
+    for _, call, receiver in epoch_calls(model).concerning(objects, near):
+        assert isinstance(call, Call)
+        values = model.flow.values(receiver)
+        if any(isinstance(v, Obj) and (v.cls, v.site) in objects for v in values):
+            hits.append(call)
+        elif (
+            call.scope.module in near
+            and not _forwards(call)
+            and (
+                not values
+                or any(
+                    not isinstance(v, (Obj, Lit)) or (isinstance(v, Obj) and v.site is None)
+                    for v in values
+                )
+            )
+        ):
+            doubtful.append(call)
+    return hits, doubtful
+
+
+def _forwards(call: Call) -> bool:
+    return isinstance(call.scope, Function) and SETS_EPOCH.says(call.scope.name)
+
+
+def sets_epoch_itself(model: Model, found: EpochLoop, cls: Class) -> bool:
+    """Whether a loader or sampler moves its own epoch on, in a pass or in what the loop calls."""
+    passing = reach(model, cls, "__iter__", "__next__").functions
+    for scope in scopes_inside(cls):
+        if isinstance(scope, Function) and scope.name in BEFORE_PASS:
+            continue
+        moves = any(
+            isinstance(call.func, Attr) and SETS_EPOCH.names(call.func) for call in scope.calls
+        ) or any(
+            isinstance(store.target, Attr) and EPOCH.names(store.target) for store in scope.stores
+        )
+        if moves and (scope in passing or runs_in(model, found.loop, scope) is not False):
+            return True
+    return False
+
+
+def runs_in(model: Model, loop: Loop, scope: Scope) -> bool | None:
+    """Whether a turn of the loop may run ``scope``; None if that is not known.
+
+    Sought from the function upwards, along the calls of it and those that are spelled alike.
+    """
+    offered = False
+    seen, todo = {scope}, [scope]
+    while todo:
+        function = todo.pop()
+        if not isinstance(function, Function):
+            continue
+        calls = [
+            *model.flow.callers(function),
+            *(
+                call
+                for call in model.flow.call_candidates(function)
+                if _may_mean(call, function) and not model.flow.callees(call)
+            ),
+        ]
+        if not calls and function.cls is not None:
+            calls += _computed_reads(model, function)
+        if any(call.stmt is not None and loop.encloses(call.stmt) for call in calls):
+            return True
+        offered |= not calls and _is_offered(model, function)
+        # What a test calls, it calls for itself.
+        new = {call.scope for call in calls if not is_test(model.module_of(call.scope))} - seen
+        seen |= new
+        todo += new
+    return None if offered else False
+
+
+def _may_mean(call: Call, function: Function) -> bool:
+    """Whether a call that is not followed is spelled as one of a function: a method's by a dot."""
+    return last_name(call.func) == function.name and (
+        isinstance(call.func, Attr) == (function.cls is not None)
+    )
+
+
+def _computed_reads(model: Model, method: Function) -> Iterator[Call]:
+    """Where a method may be read by a computed name to be called: ``getattr(hook, stage)``."""
+    for call in model.project.calls_near("getattr", method):
+        if len(call.positional) < 2 or isinstance(call.positional[1], Const):
+            continue
+        values = model.flow.values(call.positional[0])
+        if not values or any(
+            isinstance(value, Unknown)
+            or (isinstance(value, Obj) and model.flow.method(value.cls, method.name) is method)
+            for value in values
+        ):
+            yield call
+
+
+def _is_offered(model: Model, function: Function) -> bool:
+    """Whether Python itself, a framework or a registry may call what nothing here calls."""
+    cls = function.cls
+    return bool(function.decorators) or (
+        cls is not None
+        and (
+            function.name.startswith("__")
+            or bool(cls.decorators)
+            or any(
+                not isinstance(base, Class) and base not in NEUTRAL_BASES
+                for base in model.flow.mro(cls)
+            )
+        )
+    )
+
+
+def may_act_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool:
+    """Whether code at ``node`` may run in a turn of the loop, or of one that runs the loop again.
+
+    What another program, a test or a function that nothing on the way calls does has no say.
+    """
+    stmt = node if isinstance(node, Stmt) else getattr(node, "stmt", None)
+    if scope in found.scopes or (stmt is not None and found.loop.encloses(stmt)):
+        return True
+    if isinstance(scope, Function) and runs_in(model, found.loop, scope) is not False:
+        return True
+    return any(
+        (stmt is not None and outer.encloses(stmt)) or runs_in(model, outer, scope)
+        for outer in _loops_over(model, found.loop)
+    )
+
+
+def _loops_over(model: Model, loop: Loop) -> list[Loop]:
+    """The loops whose turns run the whole loop again: around it, or around the calls that do."""
+    known: dict[Loop, list[Loop]] = model.memo.setdefault(_loops_over, {})
+    if loop not in known:
+        places: list[Stmt] = [loop]
+        seen: set[Scope] = set()
+        for place in places:
+            if place.scope not in seen and isinstance(place.scope, Function):
+                seen.add(place.scope)
+                calls = model.flow.callers(place.scope)
+                places += [call.stmt for call in calls if call.stmt is not None]
+        around = (outer for place in places for outer in place.ancestors())
+        known[loop] = [outer for outer in around if isinstance(outer, (For, While))]
+    return known[loop]
+
+
+def guards(call: Call) -> list[If]:
+    """The ``if`` statements around a call, innermost first."""
+    return [] if call.stmt is None else [s for s in call.stmt.ancestors() if isinstance(s, If)]

@@ -1,0 +1,449 @@
+"""What a class does with the epoch: where ``set_epoch`` puts it, what its iteration reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sampler_lint import catalog
+from sampler_lint.analysis.origins import origins
+from sampler_lint.analysis.points_to import Unknown
+from sampler_lint.domain.concepts import (
+    DATASET,
+    DRAW,
+    GENERATORS,
+    ITERATES,
+    LOGS,
+    LOOKS,
+    SAMPLER,
+    SEEDS_ONE,
+)
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    ExprStmt,
+    Function,
+    If,
+    Name,
+    Raise,
+    Return,
+    Simple,
+    Stmt,
+    Store,
+    expressions,
+    last_name,
+    self_class,
+    statements,
+    walk,
+)
+
+ITERABLE_DATASET = catalog.TORCH_DATA + "IterableDataset"
+
+#: Bases outside the tree that neither set nor read an epoch (torch/utils/data/dataset.py).
+_NO_EPOCH = frozenset(
+    {
+        ITERABLE_DATASET,
+        catalog.TORCH_DATA + "Dataset",
+        catalog.TORCH_DATA + "dataset.Dataset",
+        catalog.TORCH_DATA + "dataset.IterableDataset",
+        catalog.TORCH_DATA + "IterDataPipe",
+        catalog.TORCH_DATA + "datapipes.datapipe.IterDataPipe",
+        "collections.abc.Iterable",
+        "collections.abc.Iterator",
+        "typing.Iterable",
+        "typing.Iterator",
+        "typing.Sized",
+    }
+)
+#: Reading the epoch here says nothing about the order.
+_BOOKKEEPING = frozenset(
+    {"__repr__", "__str__", "state_dict", "load_state_dict", "__getstate__", "__setstate__"}
+)
+
+
+@dataclass(slots=True)
+class Reach:
+    """The code that runs when a method of a class is called."""
+
+    functions: set[Function] = field(default_factory=set)
+    """The methods of the tree, functions inside them too."""
+    outside: set[tuple[str, str]] = field(default_factory=set)
+    """Methods of known classes: (class, method)."""
+    opaque: bool = False
+    """Whether something that is not followed may run with the object."""
+
+    @property
+    def calls(self) -> Iterator[Call]:
+        """Every call in the functions."""
+        for function in self.functions:
+            yield from function.calls
+
+    def self_reads(self) -> Iterator[Attr]:
+        """Every ``self.name`` read in the functions."""
+        for function in self.functions:
+            for read in function.reads:
+                if self_class(read.value) is not None:
+                    yield read
+
+
+def reach(model: Model, cls: Class, *names: str) -> Reach:
+    """What runs when the methods ``names`` are called on an instance of ``cls``."""
+    found = Reach()
+    todo: list[tuple[str, Class | None]] = [(name, None) for name in names]
+    seen = set()
+    while todo:
+        item = todo.pop()
+        if item in seen:
+            continue
+        seen.add(item)
+        name, above = item
+        method = lookup(model, cls, name, above)
+        if isinstance(method, Unknown):
+            found.opaque = True
+        elif isinstance(method, str):
+            found.outside.add((method, name))
+        elif method is not None:
+            for function in _with_inner(method):
+                found.functions.add(function)
+                todo.extend(_used(function, method))
+                found.opaque |= _hands_out_self(function)
+    return found
+
+
+def lookup(
+    model: Model, cls: Class, name: str, above: Class | None
+) -> Function | str | Unknown | None:
+    """Who defines a method for ``cls``, after ``above`` in its hierarchy if given."""
+    mro = model.flow.mro(cls)
+    if above is not None and above in mro:
+        mro = mro[mro.index(above) + 1 :]
+    for base in mro:
+        if isinstance(base, Class):
+            if base.method(name) is not None:
+                return base.method(name)
+            if base.bindings.get(name):
+                return None
+        elif isinstance(base, Unknown):
+            return base
+        elif base not in _NO_EPOCH:
+            entry = catalog.known(base)
+            if entry is None:
+                return Unknown(f"{base} is outside the tree")
+            if name in entry.methods:
+                return base
+    return None
+
+
+def _with_inner(method: Function) -> Iterator[Function]:
+    yield method
+    yield from method.module.inside(method)
+
+
+def _used(function: Function, method: Function) -> Iterator[tuple[str, Class | None]]:
+    """The names of methods that a function reads off ``self`` or ``super()``."""
+    for read in function.reads:
+        if self_class(read.value) is not None:
+            yield read.name, None
+        elif isinstance(read.value, Call) and last_name(read.value.func) == "super":
+            yield read.name, method.cls
+    for call in function.calls:
+        # Base.method(self, …)
+        if (
+            isinstance(call.func, Attr)
+            and call.positional
+            and self_class(call.positional[0]) is not None
+        ):
+            yield call.func.name, method.cls
+        # iter(self), len(self)
+        name = last_name(call.func)
+        if (
+            name in {"iter", "next"}
+            and call.positional
+            and self_class(call.positional[0]) is not None
+        ):
+            yield f"__{name}__", None
+
+
+def _hands_out_self(function: Function) -> bool:
+    return any(
+        self_class(arg.value) is not None
+        and not (LOOKS.is_call(call) or ITERATES.is_call(call))
+        and not (isinstance(call.func, Attr) and call.positional[:1] == [arg.value])
+        for call in function.calls
+        for arg in call.args
+    )
+
+
+# --------------------------------------------------------------------------- the setter
+
+
+class Setter(NamedTuple):
+    """What ``set_epoch`` of a class does."""
+
+    functions: tuple[Function, ...]
+    """The methods of the tree that run, the first one called first."""
+    inherited: str | None
+    """The known class whose ``set_epoch`` runs (last), if one does."""
+    stored: frozenset[str]
+    """The attributes that take the epoch."""
+    inert: bool
+    """Whether storing (and logging) is all it does."""
+
+
+def setter_of(model: Model, cls: Class) -> Setter | None:
+    """The class's ``set_epoch``; None if it has none or it is not known."""
+    functions: list[Function] = []
+    stored: set[str] = set()
+    inert = True
+    inherited: str | None = None
+    above: Class | None = None
+    while True:
+        method = lookup(model, cls, "set_epoch", above)
+        if isinstance(method, Unknown):
+            return None
+        if isinstance(method, str):
+            inherited = method
+            stored.add("epoch")
+            break
+        if method is None or method.cls is None or method in functions:
+            break
+        functions.append(method)
+        found, plain, goes_on = _stores_of_setter(method)
+        stored |= found
+        inert &= plain
+        if not goes_on:
+            break
+        above = method.cls
+    if not functions and inherited is None:
+        return None
+    return Setter(tuple(functions), inherited, frozenset(stored), inert)
+
+
+def _stores_of_setter(method: Function) -> tuple[set[str], bool, bool]:
+    """The attributes that take the epoch; whether that is all; whether the base's runs too."""
+    stored: set[str] = set()
+    inert, goes_on = True, False
+    for stmt in statements(method.body):
+        if isinstance(stmt, Assign):
+            for target in stmt.targets:
+                if isinstance(target, Attr) and self_class(target.value) is not None:
+                    if not isinstance(stmt.value, Const):  # a literal resets, and keeps no epoch
+                        stored.add(target.name)
+                elif not isinstance(target, Name):
+                    inert = False
+        elif isinstance(stmt, ExprStmt):
+            call = stmt.value
+            if isinstance(call, Call) and _is_base(call, method):
+                goes_on = True
+                continue
+            if LOGS.is_call(call):
+                continue
+            inert = False
+        elif not isinstance(stmt, (If, Return, Simple, Raise)):
+            inert = False
+        if not isinstance(stmt, ExprStmt) and any(
+            isinstance(node, Call) and last_name(node.func) not in {"int", "isinstance", "max"}
+            for expr in expressions(stmt)
+            for node in walk(expr)
+        ):
+            inert = False
+    return stored, inert, goes_on
+
+
+def _is_base(call: Call, method: Function) -> bool:
+    """``super().set_epoch(…)`` or ``Base.set_epoch(self, …)``."""
+    if not isinstance(call.func, Attr) or call.func.name != "set_epoch":
+        return False
+    owner = call.func.value
+    if isinstance(owner, Call):
+        return last_name(owner.func) == "super"
+    return bool(call.positional) and self_class(call.positional[0]) is method.cls
+
+
+# --------------------------------------------------------------------------- the whole class
+
+
+@dataclass(frozen=True, slots=True)
+class EpochState:
+    """A class, the epoch it is given and who reads it."""
+
+    cls: Class
+    setter: Setter | None
+    iteration: Reach
+    """What runs in a pass: ``__iter__`` and ``__next__``."""
+    construction: Reach
+
+    @property
+    def stored(self) -> frozenset[str]:
+        """The attributes that ``set_epoch`` fills."""
+        return self.setter.stored if self.setter is not None else frozenset()
+
+    def reads(self, within: Reach) -> list[Attr]:
+        """The reads of what ``set_epoch`` fills, but for those that a log line shows."""
+        return [
+            read
+            for read in within.self_reads()
+            if read.name in self.stored and not _is_logged(read)
+        ]
+
+
+def _is_logged(read: Attr) -> bool:
+    stmt = read.stmt
+    return (
+        isinstance(stmt, ExprStmt)
+        and isinstance(stmt.value, Call)
+        and LOGS.is_call(stmt.value)
+        and any(node is read for arg in stmt.value.args for node in walk(arg.value))
+    )
+
+
+def epoch_state(model: Model, cls: Class) -> EpochState:
+    """What ``cls`` does with the epoch."""
+    return EpochState(
+        cls,
+        setter_of(model, cls),
+        reach(model, cls, "__iter__", "__next__"),
+        reach(model, cls, "__init__"),
+    )
+
+
+def own_classes(model: Model, cls: Class) -> list[Class]:
+    """The class and its bases in the tree."""
+    return [base for base in model.flow.mro(cls) if isinstance(base, Class)]
+
+
+def is_closed(model: Model, cls: Class) -> bool:
+    """Whether every base is known."""
+    return all(
+        isinstance(base, Class)
+        or (isinstance(base, str) and (base in _NO_EPOCH or catalog.known(base) is not None))
+        for base in model.flow.mro(cls)
+    )
+
+
+def iterates(model: Model, cls: Class) -> bool:
+    """Whether the class is a sampler or an iterable dataset, so that its passes give an order."""
+    return model.is_sampler_class(cls) or any(
+        base in _NO_EPOCH and "Iter" in str(base) for base in model.flow.mro(cls)
+    )
+
+
+def uses_epoch(model: Model, cls: Class) -> bool:
+    """Whether setting the epoch of an instance certainly changes what a pass gives."""
+    state = epoch_state(model, cls)
+    if state.setter is None:
+        return False
+    if state.reads(state.iteration):
+        return True
+    return (
+        state.setter.inherited == DISTRIBUTED_SAMPLER
+        and (
+            DISTRIBUTED_SAMPLER,
+            "__iter__",
+        )
+        in state.iteration.outside
+    )
+
+
+def read_elsewhere(model: Model, state: EpochState, known: Iterable[Reach]) -> bool:
+    """Whether code besides ``known`` may read what ``set_epoch`` fills."""
+    covered = {function for found in known for function in found.functions}
+    family = own_classes(model, state.cls)
+    for cls in family:
+        for scope in scopes_inside(cls):
+            if not isinstance(scope, Function) or scope in covered:
+                continue
+            if scope.name == "set_epoch" or scope.name in _BOOKKEEPING:
+                continue
+            if any(
+                read.name in state.stored and self_class(read.value) is not None
+                for read in scope.reads
+            ):
+                return True
+    names = set(family)
+    for module in model.project.modules_near(state.cls):
+        for scope in module.facts.scopes:
+            for read in scope.reads:
+                if read.name not in state.stored or self_class(read.value) in names:
+                    continue
+                owner = (last_name(read.value) or "").lower()
+                if any(word in owner for word in ("sampler", "dataset", "loader", "pipe")):
+                    return True
+    return False
+
+
+# --------------------------------------------------------------------------- random numbers
+
+
+def draws(found: Reach) -> list[Call]:
+    """The calls that draw random numbers."""
+    return list(DRAW.calls_in(found.calls))
+
+
+def seedings(found: Reach) -> list[Call]:
+    """The calls that seed a generator, one's own or the process's, with a value."""
+    return [
+        call
+        for call in found.calls
+        if seed_argument(call) is not None
+        and (
+            SEEDS_ONE.is_call(call)
+            or GENERATORS.is_call(call)
+            or call.keyword("random_state") is not None
+        )
+    ]
+
+
+def seed_argument(call: Call) -> Expr | None:
+    """What a seeding call seeds with; ``random_state`` is how pandas and scikit-learn take it."""
+    by_keyword = call.keyword("random_state") or call.keyword("seed")
+    return by_keyword or (call.positional[0] if call.positional else None)
+
+
+def is_fixed(model: Model, state: EpochState, expr: Expr) -> bool:
+    """Whether a seed is the same in every pass: literals and what only ``__init__`` sets."""
+    return all(_stays(model, state, leaf) for leaf in origins(expr, state.iteration.functions))
+
+
+def _stays(model: Model, state: EpochState, leaf: Expr) -> bool:
+    if isinstance(leaf, Const):
+        return True
+    while isinstance(leaf, Attr):
+        if any(
+            _changes(model, store, state.cls, leaf)
+            for store in model.project.stores_near(leaf.name, state.cls)
+        ):
+            return False
+        leaf = leaf.value
+    return self_class(leaf) is not None
+
+
+def _changes(model: Model, store: Store, cls: Class, read: Attr) -> bool:
+    """Whether a store may change what ``read`` reads of an instance after it was built."""
+    owner = self_class(store.target.value) if isinstance(store.target, Attr) else None
+    if owner is not None:
+        if owner is not cls and owner not in model.flow.mro(cls):
+            return False
+        return not (isinstance(store.scope, Function) and store.scope.name == "__init__")
+    target = store.target
+    assert isinstance(target, Attr)
+    if self_class(read.value) is None:
+        return last_name(target.value) == last_name(read.value)
+    return SAMPLER.names(target.value) or DATASET.names(target.value)
+
+
+def in_stop(stmt: Stmt) -> bool:
+    """Whether a statement stands in a block that ends the pass with ``raise StopIteration``."""
+    return any(
+        isinstance(other, Raise)
+        and other.value is not None
+        and last_name(other.value.func if isinstance(other.value, Call) else other.value)
+        == "StopIteration"
+        for other in stmt.block
+    )

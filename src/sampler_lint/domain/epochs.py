@@ -1,0 +1,500 @@
+"""Epoch loops and the loaders that are iterated in them, across functions and files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sampler_lint.analysis.points_to import Ext, ExtObj, Lit, Obj, Unknown, Value, passed
+from sampler_lint.domain.concepts import COUNTS, EPOCH, EVALUATES, TRAINS
+from sampler_lint.domain.epoch_state import reach
+from sampler_lint.domain.model import DATA_LOADER, Model
+from sampler_lint.domain.samplers import sharding_programs
+from sampler_lint.domain.wrapping import iterated_attributes
+from sampler_lint.limits import DEEPEST_LOOP_SEARCH, MOST_SEARCHED_FOR_STEP
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Compare,
+    Const,
+    Expr,
+    For,
+    Function,
+    Index,
+    Loop,
+    Name,
+    Scope,
+    Stmt,
+    Try,
+    While,
+    With,
+    expressions,
+    last_name,
+    same,
+    statements,
+    walk,
+)
+
+#: What hands on the batches of a loader one by one, and cannot be started again.
+_ITERATORS = frozenset({"enumerate", "zip", "islice", "map", "filter", "iter", "chain"})
+#: What hands on no batches of what it is given: numbers, keys, or one batch.
+_NO_BATCHES = frozenset({"range", "next", "items", "keys", "values"})
+_OPTIMIZERS = "torch.optim."
+
+
+class Pass(NamedTuple):
+    """One place where a loader is iterated."""
+
+    scope: Scope
+    stmt: Stmt
+    source: Expr
+    """The expression that gives the loader (``loader`` in ``enumerate(loader)``)."""
+    loader: Obj
+    iterated: Expr
+    """What is iterated there itself, if a wrapper that was made elsewhere holds the loader."""
+
+
+class EpochLoop(NamedTuple):
+    """A loop whose every turn makes a pass over the same loader."""
+
+    loop: Loop
+    """The epoch loop itself."""
+    inner: Pass
+    calls: tuple[Call, ...]
+    """The calls that lead from the loop's body to the pass, outermost first."""
+
+    @property
+    def is_restart(self) -> bool:
+        """Whether the pass starts the loader again when it has run out, in a loop over steps."""
+        inner: Stmt = self.inner.stmt
+        for stmt in inner.ancestors():
+            if isinstance(stmt, Try):
+                return not any(part.encloses(inner) for part in stmt.body)
+            if isinstance(stmt, (For, While)):
+                break
+        return False
+
+    @property
+    def scopes(self) -> set[Scope]:
+        """The scopes on the way from the loop to the pass."""
+        return {self.loop.scope, self.inner.scope, *(call.scope for call in self.calls)}
+
+
+def passes(model: Model) -> list[Pass]:
+    """Every place where a known loader is iterated, in programs that shard by an epoch."""
+    kept: list[Pass] | None = model.memo.get(passes)
+    if kept is None:
+        kept = model.memo[passes] = list(dict.fromkeys(_passes(model)))
+    return kept
+
+
+def _passes(model: Model) -> Iterator[Pass]:
+    for module in model.modules:
+        if model.project.program_of(module) not in sharding_programs(model):
+            continue
+        for scope in module.facts.scopes:
+            for source, stmt in scope.iterated:
+                yield from _passes_over(model, scope, stmt, source)
+
+
+def _passes_over(
+    model: Model,
+    scope: Scope,
+    stmt: Stmt,
+    source: Expr,
+    above: tuple[Expr, ...] = (),
+    iterated: Expr | None = None,
+) -> Iterator[Pass]:
+    """The passes that iterating ``source`` in ``stmt`` makes, through whatever wraps the loader."""
+    if isinstance(source, Const) or source in above:
+        return
+    above = (*above, source)
+    if isinstance(source, Call):
+        if last_name(source.func) in _NO_BATCHES:
+            return
+        outside = all(
+            isinstance(value, (Ext, ExtObj, Unknown)) for value in model.flow.values(source.func)
+        )
+        if outside and last_name(source.func) != "prepare":
+            # enumerate, zip, tqdm, islice and the like hand on what they are given.
+            for arg in source.positional:
+                yield from _passes_over(model, scope, stmt, arg, above, iterated)
+            return
+    iterated = iterated or source
+    for value in model.flow.values(source):
+        if isinstance(value, Obj) and value.site is not None and _gives_order(model, value, scope):
+            yield Pass(scope, stmt, source, value, iterated)
+        elif isinstance(value, Obj) and isinstance(value.cls, Class):
+            for loader, given in _handed_on(model, value):
+                named = isinstance(given, (Name, Attr)) and given.scope is scope
+                yield Pass(scope, stmt, given if named else source, loader, iterated)
+        elif isinstance(value, ExtObj) and value.site is not source:
+            yield from _passes_over_made(model, scope, stmt, value, above, iterated)
+
+
+def _gives_order(model: Model, value: Obj, scope: Scope) -> bool:
+    """Whether it is a loader, or a sampler that is iterated by hand (and not by another one)."""
+    role = model.role(value)
+    if role == "loader" or role is None:
+        return role is not None
+    owner = scope.cls if isinstance(scope, Function) else None
+    return owner is None or not (
+        model.is_sampler_class(owner) or model.flow.is_a(owner, DATA_LOADER) is not False
+    )
+
+
+def _passes_over_made(
+    model: Model,
+    scope: Scope,
+    stmt: Stmt,
+    made: ExtObj,
+    above: tuple[Expr, ...],
+    iterated: Expr,
+) -> Iterator[Pass]:
+    """The passes over what a library made around a loader before: ``bar = tqdm(loader)``."""
+    site = made.site
+    if site in above or site.stmt is None or last_name(site.func) in _NO_BATCHES:
+        return
+    here = site.scope is scope
+    # An iterator runs once: made outside of a loop, it is not started again in it.
+    once = last_name(site.func) in _ITERATORS and here and _loops_of(site.stmt) != _loops_of(stmt)
+    where = site.stmt if once else stmt
+    for arg in site.positional:
+        yield from _passes_over(
+            model, scope, where, arg, (*above, site), None if here else iterated
+        )
+
+
+def _handed_on(model: Model, wrapper: Obj) -> Iterator[tuple[Obj, Expr]]:
+    """The loaders that an object (a prefetcher) holds and iterates when it is iterated."""
+    if wrapper.site is None or not isinstance(wrapper.cls, Class):
+        return
+    given = {
+        value: arg.value for arg in wrapper.site.args for value in model.flow.values(arg.value)
+    }
+    for name in sorted(iterated_attributes(reach(model, wrapper.cls, "__iter__", "__next__"))):
+        for value in model.flow.ask_field(wrapper, name):
+            if isinstance(value, Obj) and value.site and model.role(value) == "loader":
+                yield value, given.get(value, wrapper.site)
+
+
+def _loops_of(stmt: Stmt) -> list[Stmt]:
+    return [outer for outer in stmt.ancestors() if isinstance(outer, (For, While))]
+
+
+def epoch_loops(model: Model) -> list[EpochLoop]:
+    """Every epoch loop, with each pass that a turn of it makes."""
+    kept: list[EpochLoop] | None = model.memo.get(epoch_loops)
+    if kept is None:
+        kept = model.memo[epoch_loops] = [
+            found
+            for inner in passes(model)
+            for found in _loops_around(model, inner, inner.scope, inner.stmt, (), inner.iterated)
+        ]
+    return kept
+
+
+def _loops_around(
+    model: Model,
+    inner: Pass,
+    scope: Scope,
+    stmt: Stmt,
+    calls: tuple[Call, ...],
+    source: Expr | None,
+) -> Iterator[EpochLoop]:
+    for loop in stmt.ancestors():
+        if not isinstance(loop, (For, While)) or not repeats(loop):
+            continue
+        if source is not None and _bound_by(loop, source):
+            continue
+        if not _rebuilt_in(loop, inner.loader):
+            yield EpochLoop(loop, inner, calls)
+        return
+    if not isinstance(scope, Function) or len(calls) >= DEEPEST_LOOP_SEARCH:
+        return
+    for call in model.flow.callers(scope):
+        if call.stmt is not None and call not in calls and call.scope is not scope:
+            brought = _brought(model, scope, source, call, call.stmt, inner.loader)
+            if not isinstance(brought, _Another):
+                yield from _loops_around(
+                    model, inner, call.scope, call.stmt, (call, *calls), brought
+                )
+
+
+class _Another:
+    """The call hands in another loader."""
+
+
+_ANOTHER = _Another()
+
+
+def _brought(
+    model: Model,
+    function: Function,
+    source: Expr | None,
+    call: Call,
+    stmt: Stmt,
+    loader: Obj,
+) -> Expr | _Another | None:
+    """What a call in ``stmt`` hands to a function as the loader that it iterates, also wrapped.
+
+    None if the loader gets there by another way than a parameter.
+    """
+    if not isinstance(source, Name) or source.scope is not function:
+        return None
+    bound = function.cls is not None and not function.is_static
+    param = next((param for param in function.params[bound:] if param.name == source.id), None)
+    if param is None:
+        return None
+    given = passed(function, param, model.flow.as_made(call), is_bound=bound)
+    if not isinstance(given, Expr):
+        return None
+    values = model.flow.values(given)
+    brought = {each.loader for each in _passes_over(model, call.scope, stmt, given)}
+    if any(is_built_alike(value, loader) for value in (*values, *brought)):
+        return given
+    known = (Obj, Lit, ExtObj) if brought else (Obj, Lit)
+    other = bool(values) and all(isinstance(value, known) for value in values)
+    return _ANOTHER if other else None
+
+
+def is_built_alike(value: Value, other: Obj) -> bool:
+    """Whether both are what one call builds, however they were reached."""
+    return isinstance(value, Obj) and (value.cls, value.site) == (other.cls, other.site)
+
+
+def repeats(loop: Loop) -> bool:
+    """Whether turns of the loop repeat the same work: it counts, or runs until something.
+
+    A loop over other things (folds, tasks, loaders) may do other work in each turn.
+    """
+    if isinstance(loop, For):
+        return _says_epoch(loop.target) or _counts(loop.iter)
+    return True
+
+
+def epoch_expression(loop: Loop) -> Expr | None:
+    """What holds the epoch's number in the loop's body, if that is plain."""
+    if isinstance(loop, For):
+        targets = [node for node in walk(loop.target) if isinstance(node, Name)]
+        if isinstance(loop.target, (Name, Attr, Index)):
+            return loop.target if _counts(loop.iter) else None
+        named = [name for name in targets if EPOCH.names(name)]
+        return named[0] if len(named) == 1 else None
+    test = loop.test
+    if isinstance(test, Compare) and len(test.ops) == 1 and test.ops[0] in {"Lt", "LtE", "NotEq"}:
+        left = test.left
+        if isinstance(left, (Name, Attr, Index)) and _says_epoch(left):
+            return left
+    return None
+
+
+def _counts(source: Expr) -> bool:
+    """Whether iterating gives numbers that grow: ``range(…)``, also inside a progress bar."""
+    return any(map(COUNTS.is_call, walk(source)))
+
+
+def _says_epoch(expr: Expr) -> bool:
+    """Whether a name, an attribute or a key (``state["epoch"]``) says epoch."""
+    return EPOCH.is_mentioned(expr) or any(
+        isinstance(node, Index) and isinstance(node.key, Const) and EPOCH.says(str(node.key.value))
+        for node in walk(expr)
+    )
+
+
+def _bound_by(loop: Loop, source: Expr) -> bool:
+    """Whether the loop's own target is what is iterated (a loop over several loaders)."""
+    if not isinstance(loop, For):
+        return False
+    owners = {id(node.value) for node in walk(loop.target) if isinstance(node, (Attr, Index))}
+    targets = [node for node in walk(loop.target) if id(node) not in owners]
+    return any(same(node, target) for target in targets for node in walk(source))
+
+
+def _rebuilt_in(loop: Loop, loader: Obj) -> bool:
+    """Whether each turn of the loop builds the loader anew."""
+    return any(
+        call is not None and call.stmt is not None and loop.encloses(call.stmt)
+        for call in (loader.site, loader.through)
+    )
+
+
+def trains(model: Model, found: EpochLoop) -> bool:
+    """Whether the pass is one that trains.
+
+    Evidence is sought from the pass outwards along the calls that lead to it: an optimizer that
+    steps, or a model that is only tested. Where there is none (an engine that is not known does
+    the step), names decide, unless another pass of the loop is seen to train.
+    """
+    seen = _evidence(model, found)
+    if seen is not None:
+        return seen
+    inner, loop = found.inner, found.loop
+    if loop.scope.yields and _is_endless(loop):
+        # A generator that starts the loader again for ever.
+        return not _only_evaluated(model, loop.scope, inner.loader)
+    scope = inner.scope
+    if isinstance(scope, Function) and scope.yields:
+        takers = [call for call in model.flow.callers(scope) if call.stmt is not None]
+        if any(_takes_and_steps(model, call) for call in takers):
+            return True
+    return _says_training(found) and not any(
+        not is_built_alike(other.inner.loader, inner.loader) and _evidence(model, other)
+        for other in _passes_of(model, loop)
+    )
+
+
+def _passes_of(model: Model, loop: Loop) -> list[EpochLoop]:
+    """The passes that a turn of the loop makes."""
+    known: dict[Loop, list[EpochLoop]] | None = model.memo.get(_passes_of)
+    if known is None:
+        known = model.memo[_passes_of] = {}
+        for found in epoch_loops(model):
+            known.setdefault(found.loop, []).append(found)
+    return known.get(loop, [])
+
+
+def _says_training(found: EpochLoop) -> bool:
+    """Whether a loader or function on the way to the pass is named after training."""
+    said = [found.inner.source, *(call.func for call in found.calls)]
+    said += [arg.value for call in found.calls for arg in call.args]
+    names = {last_name(expr) for expr in said} | {getattr(found.inner.scope, "name", "")}
+    return any(map(TRAINS.says, names))
+
+
+def _evidence(model: Model, found: EpochLoop) -> bool | None:
+    """Whether an optimizer steps with the batches of the pass, or a model is only tested."""
+    known: dict[EpochLoop, bool | None] = model.memo.setdefault(_evidence, {})
+    if found not in known:
+        known[found] = _new_evidence(model, found)
+    return known[found]
+
+
+def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
+    places = [(found.inner.scope, found.inner.stmt)]
+    places += [(call.scope, call.stmt) for call in reversed(found.calls) if call.stmt is not None]
+    for scope, stmt in places:
+        around = [stmt, *stmt.ancestors()]
+        loops = [each for each in around if isinstance(each, (For, While))]
+        region: Stmt | None = loops[0] if loops else None
+        if _steps(model, scope, region, set()):
+            return True
+        if region is not found.loop:
+            # A function of its own may say before its loop that it only tests.
+            apart = scope is not found.loop.scope and not _steps(model, scope, None, set())
+            if _evaluates(scope, stmt, None if apart else region):
+                return False
+        if region is found.loop:
+            break
+    return None
+
+
+def _evaluates(scope: Scope, stmt: Stmt, region: Stmt | None) -> bool:
+    """Whether the code around a pass is marked as one that computes no gradients."""
+    marks = list(scope.decorators) if isinstance(scope, Function) else []
+    marks += [
+        expr
+        for around in stmt.ancestors()
+        if isinstance(around, With)
+        for expr in expressions(around)
+    ]
+    names = {
+        last_name(node.func if isinstance(node, Call) else node)
+        for mark in marks
+        for node in walk(mark)
+    }
+    names.update(last_name(call.func) for call in scope.calls if _is_within(call, region))
+    return not names.isdisjoint(EVALUATES.called)
+
+
+def _is_within(call: Call, region: Stmt | None) -> bool:
+    return region is None or (call.stmt is not None and region.encloses(call.stmt))
+
+
+def _only_evaluated(model: Model, generator: Scope, loader: Obj) -> bool:
+    """Whether every call that gives the loader to a generator stands where models are tested."""
+    if not isinstance(generator, Function):
+        return False
+    calls = [
+        call
+        for call in model.flow.callers(generator)
+        if any(
+            isinstance(value, Obj) and (value.cls, value.site) == (loader.cls, loader.site)
+            for arg in call.args
+            for value in model.flow.values(arg.value)
+        )
+    ]
+    return bool(calls) and all(
+        not EVALUATES.called.isdisjoint(call.scope.called)
+        and not _steps(model, call.scope, None, set())
+        for call in calls
+    )
+
+
+def _is_endless(loop: Loop) -> bool:
+    if isinstance(loop, While):
+        return isinstance(loop.test, Const)
+    return isinstance(loop.iter, Call) and last_name(loop.iter.func) == "count"
+
+
+def _takes_and_steps(model: Model, call: Call) -> bool:
+    """Whether a loop over what a generator function yields steps an optimizer."""
+    stmt = call.stmt
+    if isinstance(stmt, For):
+        return _steps(model, call.scope, stmt, set())
+    names = {t.id for t in getattr(stmt, "targets", ()) if isinstance(t, Name)}
+    return any(
+        _steps(model, call.scope, loop, set())
+        for loop in call.scope.loops
+        if any(
+            isinstance(node, Name) and node.id in names
+            for inner in (loop, *statements(loop.body))
+            for expr in expressions(inner)
+            for node in walk(expr)
+        )
+    )
+
+
+def pass_trains(model: Model, inner: Pass) -> bool:
+    """Whether a pass, in whatever loop, steps an optimizer in its body or what that calls."""
+    body: Stmt = inner.stmt
+    if not isinstance(body, (For, While)):
+        enclosing = [s for s in body.ancestors() if isinstance(s, (For, While))]
+        body = enclosing[0] if enclosing else body
+    return _steps(model, inner.scope, body, set())
+
+
+def _steps(model: Model, scope: Scope, within: Stmt | None, seen: set[Scope]) -> bool:
+    """Whether the code, or what it calls, steps an optimizer."""
+    calls = scope.calls if within is None else scope.calls_in(within)
+    if any(TRAINS.is_call(call) or _is_handed_optimizer(model, call) for call in calls):
+        return True
+    seen.add(scope)
+    return len(seen) < MOST_SEARCHED_FOR_STEP and any(
+        _steps(model, callee, None, seen)
+        for call in calls
+        for callee in model.flow.callees(call)
+        if callee not in seen
+    )
+
+
+def _is_handed_optimizer(model: Model, call: Call) -> bool:
+    """Whether a call that is not followed gets the optimizer: ``scaler(loss, optimizer)``."""
+    return (
+        len(call.args) > 1
+        and not model.flow.callees(call)
+        and any(
+            isinstance(value, ExtObj) and value.dotted.startswith(_OPTIMIZERS)
+            for arg in call.args[1:]
+            if isinstance(arg.value, (Name, Attr))
+            for value in model.flow.values(arg.value)
+        )
+    )
+
+
+def encloses_a_pass(model: Model, inner: Pass) -> bool:
+    """Whether some loop is known that makes the pass again and again."""
+    return any(
+        True for _ in _loops_around(model, inner, inner.scope, inner.stmt, (), inner.iterated)
+    )

@@ -1,0 +1,295 @@
+"""What becomes of an object that was built: whether anything can get hold of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from sampler_lint.analysis.points_to import ClassRef, Obj, Unknown
+from sampler_lint.domain.concepts import LOOKS, SETS_EPOCH
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import is_imported
+from sampler_lint.source import is_candidate
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    AugAssign,
+    Call,
+    Choice,
+    Class,
+    Compare,
+    Declare,
+    Expr,
+    For,
+    Function,
+    If,
+    Map,
+    ModuleFacts,
+    Name,
+    Return,
+    Scope,
+    Seq,
+    Stmt,
+    Unary,
+    While,
+    With,
+    children,
+    expressions,
+    self_class,
+    statements,
+)
+
+
+def target_of(obj: Obj) -> Name | Attr | None:
+    """The one name or ``self.attribute`` that the object is assigned to where it is built.
+
+    None when the construction is used in any other way (as an argument, returned, …).
+    """
+    stmt = obj.site.stmt if obj.site is not None else None
+    if not isinstance(stmt, Assign) or len(stmt.targets) != 1:
+        return None
+    if not any(option is obj.site for option in _options(stmt.value)):
+        return None
+    target = stmt.targets[0]
+    if isinstance(target, Name):
+        return target
+    if isinstance(target, Attr) and self_class(target.value) is not None:
+        return target
+    return None
+
+
+def _options(value: Expr) -> Iterator[Expr]:
+    if isinstance(value, Choice):
+        for option in value.options:
+            yield from _options(option)
+    else:
+        yield value
+
+
+def is_handed_on(model: Model, obj: Obj, target: Name | Attr, *, returning: bool = True) -> bool:
+    """Whether some read of the name or attribute may hand the object to anything else.
+
+    Looking at it (``is None``, ``isinstance``) or calling ``set_epoch`` is no handing on, nor is
+    returning it, or an object of the tree that keeps it, if ``returning`` is false.
+    """
+    if isinstance(target, Attr):
+        return _attribute_is_handed_on(model, target)
+    return _name_is_handed_on(model, obj, target, returning)
+
+
+def _name_is_handed_on(model: Model, obj: Obj, target: Name, returning: bool) -> bool:
+    owner = target.scope
+    if isinstance(owner, Class) or target.id in owner.declared:
+        return True
+    if owner.outer is None and is_imported(model, model.module_of(owner), target.id):
+        return True
+    handed_on = _handed_on(model, owner, target.id, returning)
+    return not handed_on.isdisjoint({obj.site, None})
+
+
+def _handed_on(model: Model, owner: Scope, name: str, returning: bool) -> frozenset[Call | None]:
+    """What the variable of a scope holds where it is handed on, by the call that builds it.
+
+    None stands for what is not known.
+    """
+    known: dict[object, frozenset[Call | None]] = model.memo.setdefault(_handed_on, {})
+    key = owner, name, returning
+    if key not in known:
+        known[key] = frozenset(
+            value.site if isinstance(value, Obj) else None
+            for scope, read in _escaping_from(model, owner.module).names.get(name, ())
+            if scope is owner or _sees(scope, owner, name)
+            if returning or not _is_given_back(model, read)
+            for value in model.flow.values(read)
+            if isinstance(value, Unknown) or (isinstance(value, Obj) and value.site is not None)
+        )
+    return known[key]
+
+
+def _sees(scope: Scope, owner: Scope, name: str) -> bool:
+    """Whether ``name`` in ``scope`` is the variable of ``owner``."""
+    current: Scope | None = scope
+    while current is not None and current is not owner:
+        if name in current.bindings:
+            return False
+        current = current.outer
+    return current is owner
+
+
+def _attribute_is_handed_on(model: Model, target: Attr) -> bool:
+    cls = self_class(target.value)
+    if cls is None or not is_candidate(target.name.encode()):
+        return True  # files without these words are not looked at
+    if any(
+        isinstance(base, Unknown) or (isinstance(base, str) and not base.startswith(_PASSIVE))
+        for base in model.flow.mro(cls)
+    ):
+        return True
+    if target.name in _quoted(model, cls):
+        return True
+    readers, above = _readers(model, cls, target.name)
+    return None in readers or cls in above or not readers.isdisjoint(model.flow.mro(cls))
+
+
+def _quoted(model: Model, scope: Scope) -> frozenset[str]:
+    """The names that the files of a scope's program hold in quotes."""
+    program = model.project.program_of(model.module_of(scope))
+    known: dict[str, frozenset[str]] = model.memo.setdefault(_quoted, {})
+    if program not in known:
+        known[program] = frozenset(
+            name
+            for module in model.project.modules_near(scope)
+            for name in _QUOTED.findall(module.source.text)
+        )
+    return known[program]
+
+
+_QUOTED = re.compile(r"['\"](\w+)(?=['\"])")
+
+
+def _readers(
+    model: Model, scope: Scope, name: str
+) -> tuple[frozenset[Class | None], frozenset[object]]:
+    """The classes that hand on such an attribute of theirs, and all that these derive from.
+
+    None stands for what is read of anything else than ``self``.
+    """
+    program = model.project.program_of(model.module_of(scope))
+    known: dict[object, tuple[frozenset[Class | None], frozenset[object]]]
+    known = model.memo.setdefault(_readers, {})
+    if (program, name) not in known:
+        readers = frozenset(
+            self_class(read.value)
+            for module in model.project.modules_near(scope)
+            for read in _escaping_from(model, module.facts).attributes.get(name, ())
+        )
+        classes = (cls for cls in readers if cls is not None)
+        above = frozenset(base for cls in classes for base in model.flow.mro(cls))
+        known[program, name] = readers, above
+    return known[program, name]
+
+
+#: Bases outside the tree that do nothing with what an object is given.
+_PLAIN = frozenset({"object", "typing.NamedTuple"})
+#: Bases outside the tree that read no attribute they do not set.
+_PASSIVE = ("torch.nn.", "pytorch_lightning.", "lightning.")
+
+
+# --------------------------------------------------------------------------- contexts
+
+
+class _Escaping(NamedTuple):
+    """The names and attributes of a file whose values something else may get hold of."""
+
+    names: dict[str, list[tuple[Scope, Name]]]
+    attributes: dict[str, list[Attr]]
+
+
+def _is_given_back(model: Model, read: Name) -> bool:
+    """Whether a name is what a function returns or keeps, perhaps together with other things."""
+    stmt = read.stmt
+    if isinstance(stmt, Return) and stmt.value is not None:
+        return _holds(model, stmt.value, read)
+    # An assigned table may be unpacked into any call.
+    if isinstance(stmt, Assign) and isinstance(stmt.value, Call):
+        return _holds(model, stmt.value, read)
+    return False
+
+
+def _holds(model: Model, expr: Expr, read: Name) -> bool:
+    """Whether an expression only puts the value into a tuple, a dict or an object of the tree."""
+    if isinstance(expr, Seq):
+        parts = expr.items
+    elif isinstance(expr, Map):
+        parts = [item for _, item in expr.items]
+    elif isinstance(expr, Call):
+        values = model.flow.values(expr.func)
+        if not values or not all(
+            isinstance(value, ClassRef)
+            and all(isinstance(base, Class) or base in _PLAIN for base in model.flow.mro(value.cls))
+            for value in values
+        ):
+            return False
+        parts = [arg.value for arg in expr.args]
+    else:
+        return expr is read
+    return any(_holds(model, part, read) for part in parts)
+
+
+def _escaping_from(model: Model, facts: ModuleFacts) -> _Escaping:
+    known: dict[ModuleFacts, _Escaping] = model.memo.setdefault(_Escaping, {})
+    if facts not in known:
+        found = known[facts] = _Escaping({}, {})
+        for scope in facts.scopes:
+            read = {attribute.name for attribute in scope.reads}
+            params = scope.params if isinstance(scope, Function) else ()
+            parts = [(param.default, True) for param in params if param.default is not None]
+            parts += (part for stmt in statements(scope.body) for part in _parts(stmt))
+            for expr in _escaping(parts):
+                if isinstance(expr, Name):
+                    found.names.setdefault(expr.id, []).append((scope, expr))
+                elif expr.name in read:
+                    found.attributes.setdefault(expr.name, []).append(expr)
+    return known[facts]
+
+
+def _parts(stmt: Stmt) -> Iterator[tuple[Expr, bool]]:
+    """The expressions of a statement, each with whether its own value may escape there."""
+    targets = _targets(stmt)
+    for expr in expressions(stmt):
+        if not any(expr is target for target in targets):
+            yield expr, not (isinstance(stmt, (If, While)) and expr is stmt.test)
+            continue
+        if isinstance(stmt, AugAssign) and isinstance(expr, (Name, Attr)):
+            yield expr, True
+            continue
+        # Storing hands nothing on: `sampler = …` and `sampler.epoch = …`.
+        for part in children(expr):
+            yield part, not isinstance(expr, Attr)
+
+
+def _targets(stmt: Stmt) -> list[Expr]:
+    if isinstance(stmt, Assign):
+        return stmt.targets
+    if isinstance(stmt, (For, AugAssign, Declare)):
+        return [stmt.target]
+    if isinstance(stmt, With):
+        return [target for _, target in stmt.items if target is not None]
+    return []
+
+
+def _escaping(parts: Iterable[tuple[Expr, bool]]) -> Iterator[Name | Attr]:
+    """The names and attributes in expressions that something called there may get hold of.
+
+    Each expression is given with whether its own value may escape.
+    """
+    todo = list(parts)
+    while todo:
+        expr, escapes = todo.pop()
+        if escapes and isinstance(expr, (Name, Attr)):
+            yield expr
+        if isinstance(expr, Call):
+            looking = isinstance(expr.func, Name) and LOOKS.is_call(expr)
+            if isinstance(expr.func, Attr) and SETS_EPOCH.is_call(expr):
+                todo.append((expr.func.value, False))
+            elif not looking:
+                todo.append((expr.func, True))
+            todo += ((arg.value, not looking) for arg in expr.args)
+        elif isinstance(expr, Choice) and expr.kind == "if":
+            assert expr.test is not None
+            todo.append((expr.test, False))
+            todo += ((option, True) for option in expr.options)
+        else:
+            looking = isinstance(expr, (Compare, Unary))
+            todo += ((part, not looking) for part in children(expr))
+
+
+def uses_names_by_string(scope: Scope) -> bool:
+    """Whether code in the scope reads variables by name, so that no read can be ruled out."""
+    return not _BY_STRING.isdisjoint(scope.called) and any(
+        isinstance(call.func, Name) and call.func.id in _BY_STRING for call in scope.calls
+    )
+
+
+_BY_STRING = frozenset({"locals", "globals", "vars", "eval", "exec"})

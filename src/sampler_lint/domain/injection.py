@@ -1,0 +1,242 @@
+"""What the training frameworks of a program do to a batch sampler that is handed to them.
+
+A framework that is only imported for a helper trains nothing: it counts when the program
+imports the part of it that takes the loader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+
+from sampler_lint import catalog
+from sampler_lint.analysis.points_to import Ext
+from sampler_lint.domain.concepts import RANK, WORLD_SIZE
+from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.programs import program_files
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    Function,
+    Map,
+    Name,
+    Node,
+    Scope,
+    last_name,
+    walk,
+)
+from sampler_lint.workspace.project import Module
+
+
+class Injection:
+    """The frameworks that meet the batch samplers of each program of a tree."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.trainers = cache(self._trainers)
+        self._users = cache(self._find_users)
+        self.switch = cache(self._switch)
+
+    def program(self, module: Module) -> str:
+        """The program of a file."""
+        return self.model.project.program_of(module)
+
+    def _trainers(self, module: Module) -> frozenset[str]:
+        """The frameworks that may train with what the file holds.
+
+        Another part of the repository, which other scripts start, may train with others.
+        """
+        asked = self.model.requirements.frameworks
+        if asked is not None:
+            return asked
+        return frozenset(
+            framework
+            for framework, users in self._users(self.program(module)).items()
+            if not all(program_files(self.model).run_apart(module, user) for user in users)
+        )
+
+    def _find_users(self, program: str) -> dict[str, list[Module]]:
+        """By framework, the files of the program that import a name that takes its loaders.
+
+        ``import pytorch_lightning as pl`` counts when one of those names is read of it. What the
+        tree itself holds is no framework that it uses, but the framework's own code.
+        """
+        found: dict[str, list[Module]] = {}
+        for module in self.model.project.modules_in(program):
+            for framework in self._used_in(module):
+                found.setdefault(framework, []).append(module)
+        return found
+
+    def _used_in(self, module: Module) -> set[str]:
+        found = set()
+        whole: dict[str, str] = {}
+        for name, binding in module.facts.imports:
+            if binding.payload[2]:
+                continue
+            package = binding.payload[0].split(".")[0]
+            framework = catalog.FRAMEWORK_PACKAGES.get(package)
+            if framework is None or self._is_own(binding.payload[0], module):
+                continue
+            if binding.payload[1] in catalog.framework(framework).trainers:
+                found.add(framework)
+            else:
+                whole[name] = framework
+        for scope in module.facts.scopes if whole else ():
+            for read in scope.reads:
+                root = read.value
+                while isinstance(root, Attr):
+                    root = root.value
+                framework = whole.get(root.id) if isinstance(root, Name) else None
+                if framework is not None and read.name in catalog.framework(framework).trainers:
+                    found.add(framework)
+        return found
+
+    def _is_own(self, name: str, module: Module) -> bool:
+        """Whether an import leads to a file of the tree."""
+        found = self.model.project.find(name, module)
+        return found is not None and found.endswith(".py")
+
+    def _switch(self, program: str) -> str:
+        """What the program's Trainers let Lightning do: see :class:`Switch`."""
+        trainers: list[Call] = []
+        for module in self.model.project.modules_in(program):
+            if any(_forbids(table) for table in _tables(module)):
+                return Switch.FORBIDDEN
+            for call in module.facts.all_calls:
+                if any(arg.keyword in _switches() for arg in call.args) or any(
+                    isinstance(a, Const) and a.value in _switches() for a in call.positional
+                ):
+                    return Switch.FORBIDDEN  # or left to the user, who is not known
+                if last_name(call.func) in {"Trainer", "Fabric"} and self._is_lightning(call):
+                    trainers.append(call)
+        if not trainers or any(call.has_star or call.has_double_star for call in trainers):
+            return Switch.UNKNOWN
+        if all(_is_one_device(call) for call in trainers):
+            return Switch.SINGLE
+        return Switch.OPEN
+
+    def lightning(self, module: Module, cls: Class) -> bool:
+        """Whether Lightning certainly reads what it needs to shard the batch sampler ``cls``.
+
+        Someone who shards by rank may have told the Trainer so in a configuration file; then
+        only Trainers that stand in the code count.
+        """
+        return self._lightning(module, cls, {Switch.OPEN, Switch.SINGLE})
+
+    def rebuilds(self, module: Module, cls: Class) -> bool:
+        """Whether Lightning certainly builds ``cls`` anew around a DistributedSampler."""
+        return self._lightning(module, cls, {Switch.OPEN})
+
+    def may_rebuild(self, module: Module, cls: Class) -> bool:
+        """Whether some Trainer may shard ``cls``, but the tree does not show that it does.
+
+        Either its program trains with no known framework, or a Trainer of the program is told
+        not to, and a hook hands over a class that does not shard by itself.
+        """
+        if module.name.partition(".")[0] in catalog.FRAMEWORK_PACKAGES:
+            return False  # a framework's own parts are not handed to another
+        trainers = self.trainers(module)
+        if not any(catalog.contracts(trainer, "reads", "batch_sampler") for trainer in trainers):
+            return True
+        return (
+            "lightning" in trainers
+            and self.switch(self.program(module)) == Switch.FORBIDDEN
+            and self.in_hook(cls)
+            and not shards_itself(cls)
+        )
+
+    def even_batches_off(self, module: Module) -> tuple[Scope, Node] | None:
+        """Where an Accelerate program says ``even_batches=False``, and never anything else."""
+        if "accelerate" not in self.trainers(module):
+            return None
+        found: list[tuple[Scope, Node, Expr | None]] = []
+        for other in self.model.project.modules_in(self.program(module)):
+            for call in other.facts.all_calls:
+                given = call.keyword("even_batches")
+                if given is not None:
+                    found.append((call.scope, call, given))
+            found += [
+                (scope, store.target, store.value)
+                for scope in other.facts.scopes
+                for store in scope.stores
+                if isinstance(store.target, Attr) and store.target.name == "even_batches"
+            ]
+        if not all(isinstance(value, Const) and value.value is False for _, _, value in found):
+            return None
+        return (found[0][0], found[0][1]) if found else None
+
+    def _is_lightning(self, call: Call) -> bool:
+        return any(
+            isinstance(value, Ext)
+            and catalog.FRAMEWORK_PACKAGES.get(value.dotted.split(".")[0]) == "lightning"
+            for value in self.model.flow.values(call.func)
+        )
+
+    def in_hook(self, cls: Class) -> bool:
+        """Whether a ``train_dataloader`` (or another such hook) hands ``cls`` to Lightning."""
+        loader = self.model.used_as_batch_sampler.get(cls)
+        scope: Scope | None = loader.site.scope if loader is not None and loader.site else None
+        while scope is not None:
+            if isinstance(scope, Function) and scope.name.endswith("_dataloader"):
+                return scope.cls is not None
+            scope = scope.outer
+        return False
+
+    def _lightning(self, module: Module, cls: Class, certain: set[str]) -> bool:
+        if "lightning" not in self.trainers(module):
+            return False
+        switch = self.switch(self.program(module))
+        return switch in certain or (switch == Switch.UNKNOWN and not shards_itself(cls))
+
+
+@cache
+def _switches() -> frozenset[str]:
+    """The Trainer's arguments that keep Lightning from sharding, in whichever version."""
+    return frozenset(name for name, _ in catalog.framework("lightning").switches)
+
+
+class Switch:
+    """What a program's ``Trainer(...)`` calls say of ``use_distributed_sampler``."""
+
+    OPEN = "open"
+    """Left at its default, True, on what may be several devices."""
+    SINGLE = "single"
+    """Left at its default, on one device: nothing is sharded."""
+    FORBIDDEN = "forbidden"
+    """Switched off somewhere, or passed on from outside."""
+    UNKNOWN = "unknown"
+    """No Trainer stands in the code with all its arguments."""
+
+
+def _is_one_device(call: Call) -> bool:
+    devices = call.keyword("devices")
+    return isinstance(devices, Const) and devices.value in {1, "1"}
+
+
+def _tables(module: Module) -> Iterator[Map]:
+    """Every dict display that is assigned or passed."""
+    for scope in module.facts.scopes:
+        values = [b.value for bindings in scope.bindings.values() for b in bindings if b.value]
+        values += [arg.value for call in scope.calls for arg in call.args]
+        for value in values:
+            yield from (node for node in walk(value) if isinstance(node, Map))
+
+
+def _forbids(table: Map) -> bool:
+    return any(isinstance(key, Const) and key.value in _switches() for key, _ in table.items)
+
+
+def shards_itself(cls: Class) -> bool:
+    """Whether the class speaks of ranks: it hands each its own part."""
+    return any(
+        RANK.says(name) or WORLD_SIZE.says(name) or name in RANK.called
+        for scope in scopes_inside(cls)
+        for name in (
+            *(param.name for param in getattr(scope, "params", ())),
+            *(read.name for read in scope.reads),
+            *scope.called,
+        )
+    )

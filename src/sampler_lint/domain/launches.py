@@ -1,0 +1,385 @@
+"""Which parts of a program may start which others, by the names that they mention.
+
+A name stands for what it is imported from; calls are not followed: what mentions a function may
+run it, or hand it to what does. Parts are the functions, classes and variables of a file's top
+level, and the rest of its code.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import ProgramFiles, program_files
+from sampler_lint.source import SourceError
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    Binding,
+    Call,
+    Class,
+    Const,
+    Declare,
+    Define,
+    Expr,
+    Function,
+    If,
+    Import,
+    Name,
+    Scope,
+    Stmt,
+    blocks,
+    children,
+    expressions,
+    last_name,
+    statements,
+    walk,
+)
+from sampler_lint.workspace.project import Module, Project
+
+#: The part that runs when a file is started, and the one that runs when it is imported, too.
+_STARTED, _LOADED = "if __name__", ""
+_PACKAGING = re.compile(rb"^\[(?:project|build-system|tool\.poetry)\]", re.MULTILINE)
+
+
+Placed: TypeAlias = "Name | Attr | Call | Scope"
+
+
+class Part(NamedTuple):
+    """A part of a file."""
+
+    path: str
+    name: str
+    """The top-level name; see above for the code that has none."""
+
+
+class Launches:
+    """The parts of the tree's files and who mentions whom."""
+
+    def __init__(self, model: Model) -> None:
+        self._files: ProgramFiles = program_files(model)
+        self._project = model.project
+        self._mentions: dict[str, dict[str, set[str]]] = {}
+        self._imports: dict[str, list[tuple[str, str | None, str]]] = {}
+        self._known: dict[Part, frozenset[Part]] = {}
+        self._looking_up: dict[str, bool] = {}
+
+    def together(self, one: Placed, other: Placed) -> bool | None:
+        """Whether something may start both places; None if it is not seen what starts one."""
+        first, second = (self._starters(self._part(place)) for place in (one, other))
+        if not first.isdisjoint(second) or self._loads(first, second) or self._loads(second, first):
+            return True
+        return False if self._is_started(first) and self._is_started(second) else None
+
+    def is_dead(self, scope: Scope) -> bool:
+        """Whether an application holds the scope in a part that nothing uses.
+
+        What only such parts use is dead with them. In a package that can be installed it may be
+        there for others.
+        """
+        return self._is_dead(self._part(scope), frozenset())
+
+    def _is_dead(self, part: Part, above: frozenset[Part]) -> bool:
+        if part in above:
+            return True  # They use each other, and nothing else uses them.
+        module = self._project.module_at(part.path)
+        define = _definition(module, part.name) if module is not None else None
+        if module is None or define is None or define.decorators:
+            return False
+        users = list(self._users(part))
+        if any(part.name in _literals(stmt) for stmt in module.facts.body):
+            return False  # A name in ``__all__`` or a table.
+        leading = self._files.leading_to(part.path)
+        using = {path for path, _ in users}
+        others = (path for path in self._project.files if path not in using)
+        return (
+            any(
+                self._is_started(self._parts(path))
+                for path in self._may_start(leading - {part.path})
+            )
+            and not any(self._looks_up_names(path) for path in leading)
+            and all(self._is_dead(user, above | {part}) for user in users)
+            and not any(self._names(path, part) for path in others)
+            and not _is_installable(self._project, module)
+        )
+
+    def _may_start(self, paths: Iterable[str]) -> list[str]:
+        """Those of the files that something may start: likely ones first."""
+        files = self._files
+        # What is short is told soon.
+        found = sorted(paths, key=lambda path: (len(files.data(path)), path))
+        return [
+            *(path for path in found if not files.is_led_to(path)),
+            *(path for path in found if files.is_led_to(path) and files.asks_whether_started(path)),
+        ]
+
+    def _looks_up_names(self, path: str) -> bool:
+        known = self._looking_up.get(path)
+        if known is None:
+            module = self._files.module(path)
+            known = module is not None and _looks_up_names(self._project, module)
+            self._looking_up[path] = known
+        return known
+
+    def _parts(self, path: str) -> frozenset[Part]:
+        module = self._files.module(path)
+        names = self._mentioned(module) if module is not None else ()
+        return frozenset(Part(path, name) for name in names)
+
+    def _names(self, path: str, part: Part) -> bool:
+        """Whether another file, a test or one without a sampler word too, may name the part."""
+        word = part.name.encode()
+        try:
+            if path == part.path or word not in self._project.bytes_of(path):
+                return False
+        except SourceError:
+            return False
+        module = self._project.module_at(path)
+        if module is None or _definition(module, part.name) is not None:
+            return False
+        # An import alone uses nothing; a list of names may be what others are offered.
+        if any(part.name in _literals(stmt) for stmt in module.facts.body):
+            return True
+        imported = {
+            part.name if local == "*" else local: self._gives(target, part)
+            for target, attribute, local in self._imported(module)
+            if attribute in {part.name, "*"}
+        }
+        spelled = {name for name, gives in imported.items() if gives}
+        if not spelled and (imported or _is_imported(module, part.name)):
+            return False  # Something else of that name.
+        spelled = {*(spelled or {part.name}), f".{part.name}"}
+        return any(not words.isdisjoint(spelled) for words in self._mentioned(module).values())
+
+    def _gives(self, path: str, part: Part) -> bool:
+        """Whether the name is that of the part, imported from the file ``path``."""
+        module = self._project.module_at(path) if path != part.path else None
+        return module is None or _definition(module, part.name) is None
+
+    def _part(self, place: Placed) -> Part:
+        scope = place if isinstance(place, Scope) else place.scope
+        path = self._project.module_of(scope).path
+        if isinstance(place, Scope) or scope.outer is not None or place.stmt is None:
+            return Part(path, _part_of(scope))
+        stmt = place.stmt
+        while stmt.parent is not None:
+            stmt = stmt.parent
+        return Part(path, _part_at_top(stmt)[-1])
+
+    def _loads(self, loaded: frozenset[Part], others: frozenset[Part]) -> bool:
+        """Whether a file of ``others`` runs one of ``loaded`` by importing it."""
+        paths = {path for path, _ in others}
+        return any(
+            name == _LOADED and not paths.isdisjoint(self._files.leading_to(path))
+            for path, name in loaded
+        )
+
+    def _is_started(self, parts: frozenset[Part]) -> bool:
+        return any(
+            name == _STARTED or (name == _LOADED and self._files.leading_to(path) == {path})
+            for path, name in parts
+        )
+
+    def _starters(self, part: Part) -> frozenset[Part]:
+        """The part, what mentions it, and so on upwards."""
+        known = self._known.get(part)
+        if known is None:
+            found, todo = {part}, [part]
+            while todo:
+                for user in self._users(todo.pop()):
+                    if user not in found:
+                        found.add(user)
+                        todo.append(user)
+            known = self._known[part] = frozenset(found)
+        return known
+
+    def _users(self, part: Part) -> Iterator[Part]:
+        if part.name in {_STARTED, _LOADED}:
+            return
+        leading = self._files.leading_to(part.path)
+        for path in leading:
+            module = self._files.module(path, part.name)
+            if module is None:
+                continue
+            if path == part.path:
+                spelled = {part.name}
+            else:
+                spelled = {
+                    local
+                    for target, attribute, local in self._imported(module)
+                    if attribute in {part.name, "*"} and target in leading
+                }
+                spelled = {part.name if local == "*" else local for local in spelled}
+                spelled.add(f".{part.name}")
+            for name, mentioned in self._mentioned(module).items():
+                user = Part(path, name)
+                if user != part and not spelled.isdisjoint(mentioned):
+                    yield user
+
+    def _imported(self, module: Module) -> list[tuple[str, str | None, str]]:
+        """What a file imports from where: the file, the name there, the name here."""
+        known = self._imports.get(module.path)
+        if known is None:
+            known = self._imports[module.path] = []
+            found = self._project.find
+            for name, level in module.facts.star_imports:
+                target = found(name or "", module, level)
+                if target is not None:
+                    known.append((target, "*", "*"))
+            for local, binding in module.facts.imports:
+                name, attribute, level = binding.payload
+                target = found(name or "", module, level)
+                if target is not None and attribute is not None:
+                    known.append((target, attribute, local))
+        return known
+
+    def _mentioned(self, module: Module) -> dict[str, set[str]]:
+        """By part, the names in it; an attribute with a dot."""
+        known = self._mentions.get(module.path)
+        if known is None:
+            known = self._mentions[module.path] = {}
+            for name, expr in _expressions(module):
+                words = known.setdefault(name, set())
+                stack = [expr]  # quicker than a generator, and this is most of a file
+                while stack:
+                    node = stack.pop()
+                    if isinstance(node, Name):
+                        words.add(node.id)
+                        continue
+                    if isinstance(node, Attr):
+                        words.add(f".{node.name}")
+                    stack += children(node)
+        return known
+
+
+def launches(model: Model) -> Launches:
+    """The parts of the tree's files; found once."""
+    known: Launches | None = model.memo.get(launches)
+    if known is None:
+        known = model.memo[launches] = Launches(model)
+    return known
+
+
+def _part_of(scope: Scope) -> str:
+    """The name of the part that a scope is in."""
+    name = _LOADED
+    current: Scope | None = scope
+    while current is not None and current.outer is not None:
+        name = current.name
+        current = current.outer
+    return name
+
+
+def _expressions(module: Module) -> Iterator[tuple[str, Expr]]:
+    """Every expression of a file, with its part."""
+    for scope in module.facts.scopes:
+        if scope is module.facts:
+            for stmt in scope.body:
+                yield from _at_top(stmt)
+            continue
+        name = _part_of(scope)
+        if isinstance(scope, Class):
+            for expr in (*scope.bases, *(arg.value for arg in scope.keywords)):
+                yield name, expr
+        elif isinstance(scope, Function):
+            for param in scope.params:
+                if param.default is not None:
+                    yield name, param.default
+        for stmt in statements(scope.body):
+            for expr in expressions(stmt):
+                yield name, expr
+
+
+def _at_top(stmt: Stmt) -> Iterator[tuple[str, Expr]]:
+    if not isinstance(stmt, (Define, Import)):
+        names = _part_at_top(stmt)
+        for inner in (stmt, *(inner for block in blocks(stmt) for inner in statements(block))):
+            for expr in expressions(inner):
+                for name in names:
+                    yield name, expr
+
+
+def _part_at_top(stmt: Stmt) -> list[str]:
+    """The parts that a statement of a file's top level belongs to."""
+    if isinstance(stmt, If) and any(
+        isinstance(node, Name) and node.id == "__name__" for node in walk(stmt.test)
+    ):
+        return [_STARTED]
+    targets = stmt.targets if isinstance(stmt, Assign) else ()
+    if isinstance(stmt, Declare):
+        targets = [stmt.target]
+    names = [target.id for target in targets if isinstance(target, Name)]
+    runs = not names or any(
+        isinstance(node, Call) for expr in expressions(stmt) for node in walk(expr)
+    )
+    return [*names, _LOADED] if runs else names
+
+
+def _is_imported(module: Module, name: str) -> bool:
+    """Whether a file's name comes from an import alone."""
+    bindings = module.facts.bindings.get(name, ())
+    return bool(bindings) and all(binding.how == "import" for binding in bindings)
+
+
+def _definition(module: Module, name: str) -> Define | None:
+    """The statement of a file's top level that defines the name."""
+    return next(
+        (
+            stmt
+            for stmt in statements(module.facts.body)
+            if isinstance(stmt, Define) and stmt.what.name == name
+        ),
+        None,
+    )
+
+
+def _literals(stmt: Stmt) -> set[object]:
+    """The literals in a statement itself."""
+    return {
+        node.value
+        for expr in expressions(stmt)
+        for node in walk(expr)
+        if isinstance(node, Const) and isinstance(node.value, str)
+    }
+
+
+def _looks_up_names(project: Project, module: Module) -> bool:
+    """Whether a file may find what is in a module by a name that is made when it runs."""
+    for call in module.facts.all_calls:
+        name = last_name(call.func)
+        if name in {"globals", "import_module", "__subclasses__"}:
+            return True
+        owner = call.positional[0] if name in {"getattr", "vars"} and call.positional else None
+        if isinstance(owner, Name) and any(
+            binding.how == "import" and _leads_into(project, module, binding)
+            for scope in (call.scope, module.facts)
+            for binding in scope.bindings.get(owner.id, ())
+        ):
+            return True
+    return False
+
+
+def _leads_into(project: Project, module: Module, binding: Binding) -> bool:
+    """Whether an import names a module of the tree."""
+    name, attribute, level = binding.payload
+    whole = ".".join(part for part in (name, attribute) if part)
+    return project.find(whole, module, level) is not None
+
+
+def _is_installable(project: Project, module: Module) -> bool:
+    """Whether a file belongs to a package that is made to be installed."""
+    folder = module.folder
+    while True:
+        for name in ("setup.py", "pyproject.toml"):
+            try:
+                data = project.bytes_of(os.path.join(folder, name))
+            except SourceError:
+                continue
+            if name == "setup.py" or _PACKAGING.search(data):
+                return True
+        if folder == project.root or folder == os.path.dirname(folder):
+            return False
+        folder = os.path.dirname(folder)

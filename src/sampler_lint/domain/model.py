@@ -1,0 +1,501 @@
+"""The linked model: the questions rules ask, answered for the whole tree.
+
+Answers are three-valued: yes, no, or not known (None, or :class:`~.flow.Unknown`). A rule
+speaks on a certain answer only, so what is not known is never guessed here.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Collection, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sampler_lint import catalog
+from sampler_lint.analysis.declared import Declared
+from sampler_lint.analysis.points_to import Flow, Obj, Unknown, Value
+from sampler_lint.catalog import TORCH_DATA, Contract
+from sampler_lint.domain.concepts import ASKS_BY_NAME, ITERATES, LOOKS, SETS_EPOCH
+from sampler_lint.findings import Place
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    Node,
+    Scope,
+    last_name,
+    self_class,
+)
+from sampler_lint.workspace.project import Module, Project, names_meant, without
+from sampler_lint.workspace.requirements import Range, Requirements
+
+if TYPE_CHECKING:
+    from sampler_lint.execution.interpreter import Interpreter
+    from sampler_lint.execution.trials import Trial, Trials
+
+SAMPLER = TORCH_DATA + "Sampler"
+BATCH_SAMPLER = TORCH_DATA + "BatchSampler"
+DISTRIBUTED_SAMPLER = TORCH_DATA + "DistributedSampler"
+DATA_LOADER = TORCH_DATA + "DataLoader"
+
+_CONSTRUCTION_WORDS = re.compile(r"[Ll]oader|[Ss]ampler")
+
+
+@functools.lru_cache(1 << 14)  # a tree calls the same few thousand names again and again
+def _speaks_of_construction(name: str) -> bool:
+    return _CONSTRUCTION_WORDS.search(name) is not None
+
+
+class Attributes(NamedTuple):
+    """The attributes that instances of a class have."""
+
+    names: frozenset[str]
+    open: str | None
+    """Why there may be others (an unknown base, ``setattr``…); None if these are all."""
+
+
+class Silence(NamedTuple):
+    """Why a rule looked at a place and said nothing; kept only when somebody asks."""
+
+    code: str
+    scope: Scope
+    node: Node
+    reason: str
+
+
+class Model:
+    """One tree, linked."""
+
+    silences: list[Silence] | None = None
+    """Filled by rules while it is a list (``sampler-lint explain``)."""
+
+    def __init__(
+        self,
+        project: Project,
+        requirements: Requirements | None = None,
+        declared: Declared | None = None,
+        hidden: Collection[Node] = (),
+    ) -> None:
+        """Link the files of ``project``.
+
+        Calls, functions, classes and files that are ``hidden`` are not among those to look at,
+        though what they do is known as before.
+        """
+        self.project = project
+        self._modules = without(project.candidates, hidden) if hidden else project.candidates
+        self.requirements = requirements or Requirements(project)
+        self.flow = Flow(project, declared)
+        self.memo: dict[object, Any] = {}
+        """Answers that query modules keep for the next rule that asks."""
+        self._trials: dict[tuple[Class, bool], Trials] = {}
+        for module in project.candidates:
+            for cls in module.facts.classes:
+                self.flow.mro(cls)
+
+    def silent(self, code: str, scope: Scope, node: Node, reason: str) -> None:
+        """Note why a rule says nothing about ``node``."""
+        if self.silences is not None:
+            self.silences.append(Silence(code, scope, node, reason))
+
+    @property
+    def modules(self) -> list[Module]:
+        """The files that say a sampler word."""
+        return self._modules
+
+    def module_of(self, scope: Scope) -> Module:
+        """The file a scope is in."""
+        return self.project.module_of(scope)
+
+    def folders_of(self, module: Module) -> list[str]:
+        """The folders from the tree's root down to a file, and the file's stem."""
+        relative = os.path.relpath(module.path, self.project.root)
+        return relative.removesuffix(".py").split(os.sep)
+
+    def place(self, scope: Scope, node: Node) -> Place:
+        """Where a node stands; ``data.py:40`` as text."""
+        return self.module_of(scope).place(node)
+
+    def place_of(self, obj: Obj) -> Place | str:
+        """Where an object was built, or its class defined; a library's class by its name."""
+        if obj.site is not None:
+            return self.place(obj.site.scope, obj.site)
+        if isinstance(obj.cls, Class):
+            return self.place(obj.cls, obj.cls)
+        return obj.cls
+
+    # -- the program
+
+    def frameworks(self, module: Module) -> frozenset[str]:
+        """The training frameworks that the program of ``module`` imports.
+
+        The user's own list stands instead of it, if there is one.
+        """
+        if self.requirements.frameworks is not None:
+            return self.requirements.frameworks
+        return frozenset(
+            catalog.FRAMEWORK_PACKAGES[name]
+            for name in self.project.imports_of(module)
+            if name in catalog.FRAMEWORK_PACKAGES
+        )
+
+    def versions(self, module: Module, framework: str, package: str | None = None) -> Range:
+        """The versions of a framework (or of ``torch``) that a file may run with.
+
+        ``package`` is the name it was imported by, where that is known.
+        """
+        imported = {package} if package is not None else self.project.imports_of(module)
+        packages = frozenset(catalog.framework(framework).packages) & imported
+        return self.requirements.range(module.folder, framework, packages)
+
+    def contracts(
+        self, module: Module, framework: str, does: str, part: str | None = None
+    ) -> list[Contract]:
+        """What the framework may do to that part of a loader, in the file's versions of it."""
+        versions = self.versions(module, framework)
+        found = catalog.contracts(framework, does, part)
+        return [contract for contract in found if versions.may_be(contract.versions)]
+
+    # -- classes
+
+    def classes(self) -> Iterator[tuple[Module, Class]]:
+        """Every class of the candidate files."""
+        for module in self.modules:
+            for cls in module.facts.classes:
+                yield module, cls
+
+    def is_a(self, value: Value | Class | str, name: str) -> bool | None:
+        """Whether an object (or class) is one of the known class ``name``."""
+        if isinstance(value, Obj):
+            return self.flow.is_a(value.cls, name)
+        if isinstance(value, (Class, str)):
+            return self.flow.is_a(value, name)
+        return None if isinstance(value, Unknown) else False
+
+    def is_sampler_class(self, cls: Class) -> bool:
+        """Whether the class is certainly a torch sampler, or is used as one by a loader."""
+        return self.flow.is_a(cls, SAMPLER) is True or cls in self.used_as_sampler
+
+    @cached_property
+    def used_as_sampler(self) -> dict[Class, Obj]:
+        """Classes of the tree passed as ``sampler=`` or ``batch_sampler=``, with the loader."""
+        out: dict[Class, Obj] = {}
+        for loader in self.loaders:
+            for name in ("sampler", "batch_sampler"):
+                for value in self.passed_to(loader, name):
+                    if isinstance(value, Obj) and isinstance(value.cls, Class):
+                        out.setdefault(value.cls, loader)
+        return out
+
+    @cached_property
+    def used_as_batch_sampler(self) -> dict[Class, Obj]:
+        """Classes of the tree passed as ``batch_sampler=``, with the loader."""
+        out: dict[Class, Obj] = {}
+        for loader in self.loaders:
+            for value in self.passed_to(loader, "batch_sampler"):
+                if isinstance(value, Obj) and isinstance(value.cls, Class):
+                    out.setdefault(value.cls, loader)
+        return out
+
+    def attributes(self, cls: Class) -> Attributes:
+        """What instances have: from the class, its bases, its methods and from outside."""
+        names: set[str] = set(_EVERY_OBJECT)
+        reason: str | None = None
+        for base in self.flow.mro(cls):
+            if isinstance(base, Unknown):
+                reason = reason or base.reason
+            elif isinstance(base, str):
+                entry = catalog.known(base)
+                if entry is None:
+                    reason = reason or f"its base {base} is outside the tree"
+                else:
+                    names |= entry.methods
+                    if self._runs_base_init(cls):
+                        names |= entry.attributes
+            else:
+                names |= base.bindings.keys()
+                names |= self._stored_names(base)
+                names.update(self.flow.fields(base) if base.decorators else ())
+                reason = reason or _dynamic(base)
+        return Attributes(frozenset(names), reason)
+
+    def _runs_base_init(self, cls: Class) -> bool:
+        """Whether building an instance runs the ``__init__`` of a base outside the tree."""
+        for base in self.flow.mro(cls):
+            if isinstance(base, Class) and base.method("__init__") is not None:
+                return bool(self.flow.base_init_calls(base))
+        return True
+
+    def _stored_names(self, cls: Class) -> set[str]:
+        names: set[str] = set()
+        for scope in scopes_inside(cls):
+            for store in scope.stores:
+                target = store.target
+                # `self.x += 1` reads it first.
+                if (
+                    isinstance(target, Attr)
+                    and self_class(target.value) is cls
+                    and store.how != "aug"
+                ):
+                    names.add(target.name)
+        return names
+
+    @cached_property
+    def _runner(self) -> Interpreter:
+        from sampler_lint.execution.interpreter import Interpreter
+
+        return Interpreter(self.project)
+
+    @property
+    def _interpreter(self) -> Interpreter:
+        """The interpreter, before anything is asked of a class."""
+        self._runner.forget_files()
+        return self._runner
+
+    def trials(self, cls: Class, *, around_shard: bool = False) -> Trials:
+        """What a sampler class does in a few small worlds (see :mod:`.running`).
+
+        ``around_shard``: when the sampler it is given is a DistributedSampler.
+        """
+        known = self._trials.get((cls, around_shard))
+        if known is None:
+            # Loaded where there is a class to try: most trees have none.
+            from sampler_lint.execution.trials import try_out
+
+            known = try_out(self._interpreter, cls, around_shard=around_shard)
+            self._trials[cls, around_shard] = known
+        return known
+
+    def trials_around(self, cls: Class, parameter: str, inner: Class) -> tuple[Trial, ...]:
+        """What a sampler class does with objects of another class of the tree as a parameter."""
+        from sampler_lint.execution.trials import try_around
+
+        return try_around(self._interpreter, cls, parameter, inner)
+
+    def true_length(self, cls: Class, returned: Expr, candidates: list[str]) -> str | None:
+        """The first of several codes that is the length of ``cls``, returned in that place."""
+        from sampler_lint.execution.candidates import first_true
+
+        module = self.module_of(cls)
+        return first_true(self._interpreter, cls, module, returned, candidates)
+
+    # -- samplers and loaders
+
+    def constructions(self) -> Iterator[Obj]:
+        """Every sampler and loader built in the candidate files."""
+        yield from self._constructions
+
+    @cached_property
+    def _constructions(self) -> list[Obj]:
+        out: list[Obj] = []
+        known = self.flow.declared.names | {
+            cls.name
+            for _, cls in self.classes()
+            if self.flow.is_a(cls, SAMPLER) or self.flow.is_a(cls, DATA_LOADER)
+        }
+        partials = {
+            program: {
+                alias
+                for name, aliases in self.project.aliased(program)
+                if name in known or _speaks_of_construction(name)
+                for alias in aliases
+            }
+            for program in {self.project.program_of(module) for module in self.modules}
+        }
+        seen: set[Obj] = set()
+        for module in self.modules:
+            names = (
+                known
+                | partials[self.project.program_of(module)]
+                | {
+                    name
+                    for name, binding in module.facts.imports
+                    if binding.payload[1] in known
+                    or _speaks_of_construction(binding.payload[1] or "")
+                }
+            )
+            for call in module.facts.all_calls:
+                name = last_name(call.func)
+                if not (
+                    any(
+                        each in names or _speaks_of_construction(each)
+                        for each in ((name,) if name else names_meant(call.func))
+                    )
+                    or call.keyword("sampler") is not None
+                    or call.keyword("batch_sampler") is not None
+                ):
+                    continue
+                for value in self.flow.values(call):
+                    if (
+                        isinstance(value, Obj)
+                        and value not in seen
+                        and (value.site is call or value.site in self.flow.completed(call))
+                        and self.role(value)
+                    ):
+                        seen.add(value)
+                        out.append(value)
+        return out
+
+    def role(self, value: Value) -> str | None:
+        """``loader``, ``batch_sampler`` or ``sampler`` if the object certainly is one."""
+        if not isinstance(value, Obj):
+            return None
+        for name, role in (
+            (DATA_LOADER, "loader"),
+            (BATCH_SAMPLER, "batch_sampler"),
+            (SAMPLER, "sampler"),
+        ):
+            if self.flow.is_a(value.cls, name):
+                return role
+        return None
+
+    @cached_property
+    def loaders(self) -> list[Obj]:
+        """Every ``DataLoader`` (or subclass) built in the candidate files."""
+        return [obj for obj in self._constructions if self.role(obj) == "loader"]
+
+    def passed_to(self, obj: Obj, name: str) -> frozenset[Value]:
+        """What was passed for a constructor parameter: empty if nothing was.
+
+        Contains :class:`~.flow.Unknown` when ``*args``/``**kwargs`` may carry it.
+        """
+        given = self.flow.argument(obj, name)
+        if given is None:
+            if self.flow.may_be_passed(obj, name):
+                return frozenset({Unknown("may be passed by * or **")})
+            return frozenset()
+        return self.flow.values(given)
+
+    def samplers_of(self, loader: Obj) -> Iterator[Obj]:
+        """The known samplers and batch samplers that a loader is given."""
+        for name in ("sampler", "batch_sampler"):
+            for value in self.passed_to(loader, name):
+                if isinstance(value, Obj):
+                    yield value
+
+    # -- epochs
+
+    @cached_property
+    def epoch_setters(self) -> list[Call]:
+        """Every call whose name says ``set_epoch`` in the candidate files."""
+        return [
+            call
+            for module in self.modules
+            if module.says("set_epoch")
+            for call in module.facts.all_calls
+            if isinstance(call.func, Attr) and SETS_EPOCH.names(call.func)
+        ]
+
+    def epoch_setters_near(self, scope: Scope) -> list[Call]:
+        """Those in the program that a scope belongs to."""
+        return [call for call in self.epoch_setters if self.project.same_program(call.scope, scope)]
+
+    @cached_property
+    def epoch_setters_kept(self) -> list[tuple[Scope, Expr, Expr]]:
+        """Where a ``set_epoch`` is taken for a later call, and of what it is taken.
+
+        ``begin = sampler.set_epoch``, ``hooks.append(sampler.set_epoch)``,
+        ``getattr(sampler, "set_epoch", None)``.
+        """
+        called = {id(call.func) for call in self.epoch_setters}
+        kept: list[tuple[Scope, Expr, Expr]] = []
+        for module in self.modules:
+            if not module.says("set_epoch"):
+                continue
+            for scope in module.facts.scopes:
+                kept += [
+                    (scope, read, read.value)
+                    for read in scope.reads
+                    if SETS_EPOCH.names(read) and id(read) not in called
+                ]
+            for call in module.facts.all_calls:
+                given = call.positional if last_name(call.func) == "getattr" else []
+                name = given[1] if len(given) > 1 else None
+                if isinstance(name, Const) and SETS_EPOCH.says(str(name.value)):
+                    kept.append((call.scope, call, given[0]))
+        return kept
+
+
+_EVERY_OBJECT = frozenset(
+    {*dir(object), "__dict__", "__weakref__", "__module__", "__annotations__", "__slots__"}
+)
+
+
+def scopes_inside(cls: Class) -> Iterator[Scope]:
+    """The class body and every function in it, nested ones too."""
+    yield cls
+    yield from cls.module.inside(cls)
+
+
+def _dynamic(cls: Class) -> str | None:
+    """Why a class may have attributes that no assignment shows."""
+    if "__getattr__" in cls.bindings or "__getattribute__" in cls.bindings:
+        return f"{cls.name} defines __getattr__"
+    if any(
+        arg.keyword == "metaclass" and last_name(arg.value) != "ABCMeta" for arg in cls.keywords
+    ):
+        return f"{cls.name} has a metaclass"
+    if not all(_is_plain(decorator) for decorator in cls.decorators):
+        return f"{cls.name} is decorated"
+    for scope in scopes_inside(cls):
+        if _restores(cls, scope):
+            continue
+        for call in scope.calls:
+            name = last_name(call.func)
+            if name in {"setattr", "vars", "locals", "__setattr__"}:
+                return f"{cls.name} sets attributes by name"
+            if LOOKS.is_call(call) or ITERATES.is_call(call) or ASKS_BY_NAME.is_call(call):
+                continue
+            for arg in call.args:
+                if self_class(arg.value) is cls and not _is_unbound_init(call):
+                    return f"{cls.name} passes itself to `{name}`"
+        for read in scope.reads:
+            if read.name == "__dict__":
+                return f"{cls.name} uses __dict__"
+        for store in scope.stores:
+            if isinstance(store.target, Attr) and store.target.name == "__dict__":
+                return f"{cls.name} uses __dict__"
+    return None
+
+
+def _restores(cls: Class, scope: Scope) -> bool:
+    """Whether a method only puts back what another instance had: not every run calls it.
+
+    ``__setstate__`` is pickle's, ``load_state_dict`` the ``Stateful`` protocol's of torch.
+    """
+    return (
+        scope.outer is cls
+        and scope.name in {"__setstate__", "load_state_dict"}
+        and not any(
+            last_name(call.func) == scope.name
+            and isinstance(call.func, Attr)
+            and self_class(call.func.value) is cls
+            for other in scopes_inside(cls)
+            for call in other.calls
+        )
+    )
+
+
+def _is_plain(decorator: Expr) -> bool:
+    """Whether a class decorator adds no attributes: registries give the class back as it is."""
+    name = last_name(decorator.func if isinstance(decorator, Call) else decorator) or ""
+    return name in {"final", "total_ordering"} or name.lstrip("_").startswith(
+        ("register", "dataclass")
+    )
+
+
+def _is_unbound_init(call: Call) -> bool:
+    return isinstance(call.func, Attr) and call.func.name.startswith("__")
+
+
+__all__ = [
+    "BATCH_SAMPLER",
+    "DATA_LOADER",
+    "DISTRIBUTED_SAMPLER",
+    "SAMPLER",
+    "Attributes",
+    "Model",
+]

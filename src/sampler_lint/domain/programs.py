@@ -1,0 +1,364 @@
+"""The files of each program that seed or draw, those without a sampler word too."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Container, Iterable, Iterator
+
+from sampler_lint.domain.model import Model
+from sampler_lint.limits import LONGEST_TEST
+from sampler_lint.source import NOTEBOOK, SourceError
+from sampler_lint.syntax.nodes import Class, Const, Function, Scope, children, last_name
+from sampler_lint.workspace.places import Importer, Place
+from sampler_lint.workspace.project import Module, Project
+
+_TEST_PATH = re.compile(r"(?:^|/)(?:tests?/|testing/|test_[^/]*$|conftest\.py$|[^/]*_test\.py$)")
+
+_ASKS = re.compile(rb"^if\b(?:[^\n]{0,400}|[^:]{0,400})\Z", re.MULTILINE)
+#: What finds all modules of a package.
+_WALKS = frozenset({"walk_packages", "iter_modules"})
+_WRITTEN = re.compile(r"[\w.]+")
+_SEEDS = (b"seed", b"enable_full_determinism")
+_SEEDS_FROM = re.compile(
+    rb"(?:seed\w{0,40}|enable_full_determinism)[ \t]*\((?![ \t]*(?:-?[0-9][0-9_]*[ \t]*)?\))"
+)
+
+
+class ProgramFiles:
+    """Every file that says a sampler word, and those its program seeds or draws in."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self._importers: dict[str, set[str]] = {}
+        self._leading: dict[str, set[str]] = {}
+        self._contents: dict[str, bytes] = {}
+        self._holding: dict[Callable[[bytes], object], dict[str, list[Module]]] = {}
+        self._seeding: dict[str, list[str]] | None = None
+        self._files = [(program, path) for program, path in self._find() if not self._is_test(path)]
+        """Each file with its program; a script may start several."""
+        self._programs: dict[str, set[str]] = {}
+        self._paths: dict[str, dict[str, int]] = {}
+        """The paths of each program, numbered."""
+        for program, path in self._files:
+            self._programs.setdefault(path, set()).add(program)
+            paths = self._paths.setdefault(program, {})
+            paths.setdefault(path, len(paths))
+        self._may_store: dict[tuple[str, str], bool] = {}
+        self._add_computed_imports()
+
+    def _add_computed_imports(self) -> None:
+        """Let a file that imports by a computed name lead to the whole package it names.
+
+        Where nothing of the name is written, its own if it looks for the modules of a package.
+        """
+        project = self.model.project
+        for path in self._programs:
+            module = project.module_at(path) if self.says(path, "import_module") else None
+            for package in filter(None, _computed_packages(module) if module else ()):
+                for other in self._programs:
+                    if f"{project.dotted_name(other)}.".startswith(f"{package}."):
+                        self._importers.setdefault(other, set()).add(path)
+
+    def _find(self) -> Iterator[tuple[str, str]]:
+        project = self.model.project
+        todo = [(project.program_of(module), module.path) for module in self.model.modules]
+        programs = {path: program for program, path in todo}
+        for program, path in todo:
+            yield program, path
+            for imported in self._imports(path):
+                if imported not in programs:
+                    programs[imported] = program
+                    if self._matters(imported):
+                        todo.append((program, imported))
+        # A script that says no sampler word itself, but starts what does.
+        for path in project.files:
+            if path not in programs and self._matters(path) and not self._is_test(path):
+                started = {programs[found] for found in self._imports(path, programs)}
+                for program in sorted(started):
+                    yield program, path
+
+    def _imports(self, path: str, among: Container[str] | None = None) -> list[str]:
+        paths = [found for found in self._imported(path) if among is None or found in among]
+        for found in paths:
+            self._importers.setdefault(found, set()).add(path)
+        return paths
+
+    def _imported(self, path: str) -> Iterator[str]:
+        """The files of the tree that a file imports; it is parsed only where it must be."""
+        project = self.model.project
+        if not project.is_parsed(path):
+            imports = None if path.endswith(NOTEBOOK) else project.imports_told(path)
+            if imports is not None:
+                yield from (found for found, _ in _resolved(project, Place.of(path), imports))
+                return
+        module = project.module_at(path)
+        if module is not None:
+            yield from (found for found, _ in _imports(self.model, module))
+
+    def _content(self, path: str) -> bytes:
+        known = self._contents.get(path)
+        if known is None:
+            try:
+                known = self.model.project.bytes_of(path)
+            except SourceError:
+                known = b""
+            self._contents[path] = known
+        return known
+
+    def _matters(self, path: str) -> bool:
+        """Whether the file is a package's own or seeds or draws something."""
+        return path.endswith("__init__.py") or path in self.model.project.seeding
+
+    def _is_test(self, path: str) -> bool:
+        return _is_test(self.model.project.files[path])
+
+    def module(self, path: str, word: str = "") -> Module | None:
+        """One of the files; None if it is not among them, lacks the word or cannot be parsed."""
+        if path not in self._programs or not self.says(path, word):
+            return None
+        return self.model.project.module_at(path)
+
+    def says(self, path: str, *words: str) -> bool:
+        """Whether the text of a file has one of some words, or a longer one around it."""
+        data = self.data(path)
+        for word in words:  # noqa: SIM110 - a generator takes longer
+            if word.encode() in data:
+                return True
+        return False
+
+    def is_led_to(self, path: str) -> bool:
+        """Whether an import of another file leads to the file."""
+        return not self._importers.get(path, set()) <= {path}
+
+    def asks_whether_started(self, path: str) -> bool:
+        """Whether the file may have an ``if __name__ …`` at its top level."""
+        data = self.data(path)
+        at = data.find(b"__name__")
+        while at >= 0:
+            if path.endswith(NOTEBOOK) or _ASKS.search(data, max(0, at - LONGEST_TEST), at):
+                return True
+            at = data.find(b"__name__", at + 1)
+        return False
+
+    def data(self, path: str) -> bytes:
+        """The content of one of the files, parsed or not; nothing of one that cannot be read."""
+        module = self.model.project.parsed_at(path)
+        return module.source.data if module is not None else self._content(path)
+
+    def holding(self, program: str, is_wanted: Callable[[bytes], object]) -> list[Module]:
+        """The files of a program whose text is wanted; the others are not parsed for it."""
+        known = self._holding.get(is_wanted)
+        if known is None:
+            known = self._holding[is_wanted] = {}
+            for each, path in self._files:
+                data = self.data(path)
+                module = self.model.project.module_at(path) if is_wanted(data) else None
+                if module is not None:
+                    known.setdefault(each, []).append(module)
+        return known.get(program, [])
+
+    def seeding(self, program: str) -> list[str]:
+        """The files of a program that may seed a generator; most are not parsed for it yet.
+
+        A file without a sampler word is one only if it may seed from more than a number.
+        """
+        if self._seeding is None:
+            self._seeding = {}
+            candidates = {module.path for module in self.model.modules}
+            for each, path in self._files:
+                data = self.data(path)
+                if any(word in data for word in _SEEDS) and (
+                    path in candidates or _SEEDS_FROM.search(data)
+                ):
+                    self._seeding.setdefault(each, []).append(path)
+        return self._seeding.get(program, [])
+
+    def saying_seed(self, program: str) -> Iterator[str]:
+        """The files of a program that say ``seed``, somehow spelled."""
+        for path in self._paths.get(program, ()):
+            data = self.data(path)
+            if b"seed" in data or b"SEED" in data or b"Seed" in data:
+                yield path
+
+    def storing(self, program: str, name: str, among: Iterable[str] | None) -> Iterator[Module]:
+        """The files of a program, or some of them, that may assign to an attribute of that name."""
+        if among is None:
+            yield from self.holding(program, _storing(name))
+            return
+        numbers = self._paths.get(program, {})
+        for path in sorted(numbers.keys() & among, key=numbers.__getitem__):
+            module = self.model.project.module_at(path) if self._stores(path, name) else None
+            if module is not None:
+                yield module
+
+    def _stores(self, path: str, name: str) -> bool:
+        known = self._may_store.get((path, name))
+        if known is None:
+            known = self._may_store[path, name] = _storing(name)(self.data(path))
+        return known
+
+    @property
+    def programs(self) -> list[str]:
+        """The tree's programs."""
+        return list(dict.fromkeys(program for program, _ in self._files))
+
+    def programs_of(self, path: str) -> set[str]:
+        """The programs that a file belongs to."""
+        return self._programs.get(path, set())
+
+    def run_together(self, one: Module, other: Module) -> bool:
+        """Whether some file leads to both by its imports, or they are in one library."""
+        library = not (one.is_script or other.is_script)
+        if library and "." in one.name and one.name.split(".")[0] == other.name.split(".")[0]:
+            return True
+        return self.share_importer(one, other)
+
+    def share_importer(self, one: Module, other: Module) -> bool:
+        """Whether some file leads to both by its imports."""
+        return not self.leading_to(one.path).isdisjoint(self.leading_to(other.path))
+
+    def run_apart(self, one: Module, other: Module) -> bool:
+        """Whether scripts lead to each, and nothing to both.
+
+        What no script leads to may be found by its name, from a configuration.
+        """
+        return not self.run_together(one, other) and all(
+            any(map(self._is_script, self.leading_to(module.path))) for module in (one, other)
+        )
+
+    def _is_script(self, path: str) -> bool:
+        if not self.says(path, "__name__", "print"):
+            return False
+        module = self.model.project.module_at(path)
+        return module is not None and module.is_script
+
+    def leading_to(self, path: str) -> set[str]:
+        """The file itself, and those whose imports lead to it."""
+        known = self._leading.get(path)
+        if known is None:
+            known = self._leading[path] = {path}
+            todo = [path]
+            while todo:
+                for importer in self._importers.get(todo.pop(), ()):
+                    if importer not in known:
+                        known.add(importer)
+                        todo.append(importer)
+        return known
+
+
+def program_files(model: Model) -> ProgramFiles:
+    """The files of the tree's programs; found once."""
+    known: ProgramFiles | None = model.memo.get(program_files)
+    if known is None:
+        known = model.memo[program_files] = ProgramFiles(model)
+    return known
+
+
+def files_storing(
+    model: Model, module: Module, name: str, cls: Class | None = None
+) -> list[Module]:
+    """The files, of the programs that a file belongs to, that may assign to such an attribute.
+
+    Of an object of ``cls``, those that may do so in a method.
+    """
+    files = program_files(model)
+    among = None
+    if cls is not None:
+        classes = (base for base in model.flow.mro(cls) if isinstance(base, Class))
+        among = {model.module_of(base).path for base in classes}
+    programs = files.programs_of(module.path)
+    return [
+        found for program in sorted(programs) for found in files.storing(program, name, among)
+    ] or [module]
+
+
+@functools.cache
+def _storing(name: str) -> Callable[[bytes], bool]:
+    """Whether a text may assign to an attribute of that name."""
+    word = name.encode()
+    # ``x.name = …``, ``x.name += …``, ``(a, x.name) = …``, ``for x.name in …``, …
+    stored = re.compile(rb"\.\s*%b\s*(?:=(?!=)|[-+*/%%&|^@<>]+=|[],:)]|in\b)" % word)
+    # A search for fixed bytes is ten times as fast as one for a pattern.
+    return lambda data: word in data and stored.search(data) is not None
+
+
+def is_test(module: Module) -> bool:
+    """Whether the file holds tests, where fixed seeds are meant."""
+    return _is_test(module.display)
+
+
+def _is_test(shown: str) -> bool:
+    return _TEST_PATH.search(shown.replace("\\", "/")) is not None
+
+
+def in_test_function(scope: Scope) -> bool:
+    """Whether a scope is (part of) a test function."""
+    current: Scope | None = scope
+    while current is not None:
+        if isinstance(current, Function) and current.name.startswith("test_"):
+            return True
+        current = current.outer
+    return False
+
+
+def _computed_packages(module: Module) -> Iterator[str]:
+    """The packages of which a file imports something by a computed name."""
+    for call in module.facts.all_calls:
+        given = call.positional[0] if call.positional else None
+        if last_name(call.func) == "import_module" and given and not isinstance(given, Const):
+            while parts := children(given):
+                given = parts[0]
+            # How the name begins, if that is written: f"tasks.{name}", "tasks." + name.
+            begin = given.value if isinstance(given, Const) else None
+            written = _WRITTEN.match(begin) if isinstance(begin, str) else None
+            if written:
+                yield written[0].rpartition(".")[0]
+            elif not _WALKS.isdisjoint(call.scope.called):
+                yield module.name if module.is_package else module.name.rpartition(".")[0]
+
+
+def is_imported(model: Model, module: Module, name: str) -> bool:
+    """Whether some other file, tests aside, imports ``name`` from the file, or the whole file."""
+    return any(
+        attribute in {None, name}
+        for other in model.modules
+        if other is not module and not is_test(other)
+        for path, attribute in _imports(model, other)
+        if path == module.path
+    )
+
+
+def _imports(model: Model, module: Module) -> Iterator[tuple[str, str | None]]:
+    """The files of the tree that a file imports, and what from each; None for all of it."""
+    imports: list[tuple[str, str | None, int]] = [
+        (name, None, level) for name, level in module.facts.star_imports
+    ]
+    imports += [binding.payload for _, binding in module.facts.imports]
+    yield from _resolved(model.project, module, imports)
+
+
+def _resolved(
+    project: Project, importer: Importer, imports: Iterable[tuple[str, str | None, int]]
+) -> Iterator[tuple[str, str | None]]:
+    wanted: list[tuple[str, int, str | None]] = []
+    for name, attribute, level in imports:
+        wanted.append((name, level, attribute))
+        if attribute is not None:
+            wanted.append((f"{name}.{attribute}".lstrip("."), level, None))
+    # Importing ``a.b`` runs the package ``a`` first.
+    wanted += dict.fromkeys(
+        (package, level, "")
+        for name, level, _ in wanted
+        for package in _packages_around(name or "")
+    )
+    for name, level, attribute in wanted:
+        path = project.find(name or "", importer, level)
+        if path is not None and path in project.files:
+            yield path, attribute
+
+
+def _packages_around(name: str) -> Iterator[str]:
+    while "." in name:
+        name = name.rpartition(".")[0]
+        yield name

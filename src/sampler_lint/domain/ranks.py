@@ -1,0 +1,239 @@
+"""Ranks and processes: which numbers are local to a node, and which programs run as several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sampler_lint.analysis.points_to import Ext, ExtObj, Lit, Obj, Value
+from sampler_lint.domain.concepts import (
+    DEVICES,
+    ENVIRONMENT,
+    LOCAL_RANK,
+    PROCESSES,
+    RANK,
+    WORLD_SIZE,
+)
+from sampler_lint.domain.model import Model
+from sampler_lint.limits import DEEPEST_CHAIN, MOST_REACHED
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Compare,
+    Const,
+    Expr,
+    Function,
+    If,
+    Index,
+    Name,
+    Scope,
+    Stmt,
+    inherited,
+    last_name,
+    walk,
+)
+from sampler_lint.workspace.project import Module
+
+_WRAPPERS = frozenset({"DistributedDataParallel", "DDP", "FullyShardedDataParallel", "FSDP"})
+
+
+def kinds(model: Model, expr: Expr) -> set[str]:
+    """What kinds of number an expression may be.
+
+    ``local rank``, ``rank``, ``world size``, ``device count``, ``none`` or ``unknown``.
+    """
+    if isinstance(expr, Attr) and expr.name == "local_rank" and _is_launcher_option(model, expr):
+        return {"local rank"}
+    values = model.flow.values(expr)
+    return {_kind(model, value) for value in values} or {"unknown"}
+
+
+def _kind(model: Model, value: Value) -> str:
+    if isinstance(value, Lit):
+        return "none" if value.value is None else "unknown"
+    if not isinstance(value, ExtObj):
+        return "unknown"
+    if value.dotted == "int" and value.site.positional:
+        return _environment_kind(model, value.site.positional[0])
+    if value.dotted in LOCAL_RANK.made_by:
+        return "local rank"
+    if value.dotted == "torch.cuda.device_count":
+        return "device count"
+    # With a group, the answer is about the group.
+    if not value.site.args:
+        return next((name for name, kind in _KINDS if value.dotted in kind.made_by), "unknown")
+    return "unknown"
+
+
+_KINDS = (("local rank", LOCAL_RANK), ("rank", RANK), ("world size", WORLD_SIZE))
+
+
+def _environment_kind(model: Model, expr: Expr) -> str:
+    """The kind of ``os.environ["LOCAL_RANK"]`` and its other spellings."""
+    key: Expr | None = None
+    if isinstance(expr, Index) and _is_external(model, expr.value, {"os.environ"}):
+        key = expr.key
+    elif isinstance(expr, Call) and _is_external(model, expr.func, ENVIRONMENT.made_by):
+        key = next(iter(expr.positional), None)
+    if isinstance(key, Const) and isinstance(key.value, str):
+        return next((name for name, kind in _KINDS if key.value in kind.variables), "unknown")
+    return "unknown"
+
+
+def _is_external(model: Model, expr: Expr, names: Iterable[str]) -> bool:
+    values = model.flow.values(expr)
+    return bool(values) and all(isinstance(v, Ext) and v.dotted in names for v in values)
+
+
+def _is_launcher_option(model: Model, expr: Attr) -> bool:
+    """Whether ``args.local_rank`` is the option that torch's launcher fills, and nothing else."""
+    program = model.project.program_of(model.module_of(expr.scope))
+    declared = any(
+        isinstance(flag, Const) and flag.value in {"--local_rank", "--local-rank"}
+        for call in model.project.calls_in(program, "add_argument")
+        for flag in call.positional
+    )
+    return declared and all(
+        store.value is not None and kinds(model, store.value) == {"local rank"}
+        for store in model.project.stores_near("local_rank", expr.scope)
+    )
+
+
+def starts(model: Model, module: Module) -> Iterator[Call]:
+    """The ``init_process_group`` calls of the program of ``module``."""
+    yield from model.project.calls_in(model.project.program_of(module), "init_process_group")
+
+
+# --------------------------------------------------------------------------- reaching
+
+
+def reached(model: Model, scope: Scope) -> set[Scope]:
+    """The scope and every function of the tree that running it may call."""
+    seen: dict[Scope, None] = {scope: None}
+    todo = [scope]
+    while todo and len(seen) < MOST_REACHED:
+        current = todo.pop()
+        for call in current.calls:
+            for callee in model.flow.callees(call):
+                if callee not in seen:
+                    seen[callee] = None
+                    todo.append(callee)
+    return set(seen)
+
+
+def chains(model: Model, scope: Scope) -> Iterator[tuple[Scope, tuple[Call, ...]]]:
+    """Every scope that leads to ``scope``, nearest first, with the calls that lead there."""
+    seen = {scope}
+    todo: list[tuple[Scope, tuple[Call, ...]]] = [(scope, ())]
+    while todo:
+        current, calls = todo.pop(0)
+        yield current, calls
+        if isinstance(current, Function) and len(calls) < DEEPEST_CHAIN:
+            for call in model.flow.callers(current):
+                if call.scope not in seen:
+                    seen.add(call.scope)
+                    todo.append((call.scope, (call, *calls)))
+
+
+def data_parallel(model: Model, scopes: Iterable[Scope]) -> Call | None:
+    """The call that wraps a model so that several processes train it on different data."""
+    for scope in scopes:
+        for call in scope.calls:
+            if last_name(call.func) not in _WRAPPERS:
+                continue
+            values = model.flow.values(call.func)
+            if values and all(
+                isinstance(value, Ext)
+                and value.dotted.startswith(("torch.nn.parallel.", "torch.distributed.fsdp."))
+                and value.dotted.rpartition(".")[2] in _WRAPPERS
+                for value in values
+            ):
+                return call
+    return None
+
+
+def is_guarded(call: Call) -> bool:
+    """Whether the call stands below a condition about ranks or processes."""
+    return call.stmt is not None and inherited(call.stmt, _is_below_guard, False)
+
+
+def _is_below_guard(found: bool, stmt: Stmt) -> bool:
+    around = stmt.parent
+    return found or (
+        isinstance(around, If)
+        and (PROCESSES.is_mentioned(around.test) or _counts_devices(around.test))
+    )
+
+
+def _counts_devices(test: Expr) -> bool:
+    """Whether a condition compares a number of devices (``ngpus > 1``)."""
+    return isinstance(test, Compare) and DEVICES.is_mentioned(test)
+
+
+def text_of_scope(model: Model, scope: Scope) -> str:
+    """The lines a class or function stands on."""
+    source = model.module_of(scope).source
+    starts_ = source.line_starts
+    end = starts_[scope.end_row] if scope.end_row < len(starts_) else len(source.text)
+    return source.text[starts_[scope.row - 1] : end]
+
+
+def knows_ranks(model: Model, cls: Class) -> bool | None:
+    """Whether a class of the tree mentions ranks, in itself or a base; None if one is unknown."""
+    answer: bool | None = False
+    for base in model.flow.mro(cls):
+        if isinstance(base, Class):
+            if PROCESSES.says(text_of_scope(model, base)):
+                return True
+        elif not (isinstance(base, str) and base.startswith("torch.")):
+            answer = None
+    return answer
+
+
+def feeds(model: Model, expr: Expr, depth: int = 4) -> Iterator[Expr]:
+    """The expression and those its value is made from, through names, parameters and callees."""
+    seen: set[int] = set()
+    todo: list[tuple[Expr, int]] = [(expr, depth)]
+    while todo:
+        current, left = todo.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        yield current
+        for node in walk(current):
+            if isinstance(node, Name):
+                todo += [(value, left) for value in _sources(model, node, left)]
+            elif isinstance(node, Call) and left > 0:
+                for callee in model.flow.callees(node):
+                    todo += [
+                        (stmt.value, left - 1) for stmt in callee.returns if stmt.value is not None
+                    ]
+
+
+def _sources(model: Model, name: Name, left: int) -> Iterator[Expr]:
+    scope: Scope | None = name.scope
+    while scope is not None and name.id not in scope.bindings:
+        scope = scope.outer
+    if scope is None:
+        return
+    for binding in scope.bindings[name.id]:
+        if binding.value is not None:
+            yield binding.value
+        elif binding.how == "param" and left > 0 and isinstance(scope, Function):
+            for call in model.flow.callers(scope):
+                for arg in call.args:
+                    if arg.keyword in {None, name.id}:
+                        yield arg.value
+
+
+def built_classes(model: Model, expr: Expr) -> set[Class | str] | None:
+    """The classes of the objects an expression may be; None if it may be anything else."""
+    out: set[Class | str] = set()
+    for value in model.flow.values(expr):
+        if isinstance(value, Obj):
+            out.add(value.cls)
+        elif isinstance(value, ExtObj) and value.dotted.rpartition(".")[2][:1].isupper():
+            out.add(value.dotted)
+        else:
+            return None
+    return out or None

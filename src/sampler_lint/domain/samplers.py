@@ -1,0 +1,365 @@
+"""What a sampler does: whether it shuffles, by which epoch and which seed, and for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.analysis.declared import shuffles as declared_shuffles
+from sampler_lint.analysis.points_to import Lit, Obj, Unknown, Value
+from sampler_lint.catalog.declared import SAMPLER as DECLARED_SAMPLER
+from sampler_lint.domain.concepts import BEFORE_PASS, EPOCH, SEED, SEEDS_ALL
+from sampler_lint.domain.draws import Seeded, draws, global_draw, ingredients, seeded
+from sampler_lint.domain.epoch_state import uses_epoch
+from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.domain.paths import Way, ways, ways_by_caller
+from sampler_lint.domain.seeds import is_seed_name
+from sampler_lint.limits import DEEPEST_WRAPPING
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    Function,
+    Name,
+    expressions,
+    last_name,
+    self_class,
+    statements,
+    walk,
+)
+
+
+def ignores_seed(model: Model, cls: Class) -> Iterator[Seeded]:
+    """The generators that the class's own methods seed with the epoch and nothing else."""
+    if not any(draws(scope) for scope in scopes_inside(cls)):
+        return
+    for scope in scopes_inside(cls):
+        if not isinstance(scope, Function):
+            continue
+        within = [scope, *scope.module.inside(scope)]
+        for found in seeded(model, scope):
+            if not is_epoch_alone(found.seed):
+                continue
+            # One that the method itself makes is drawn from there; one that is kept, anywhere.
+            kept = found.generator is None or scope.name in BEFORE_PASS
+            drawn = any(map(draws, within)) and any(_draws_from(each, found) for each in within)
+            if kept or drawn or _hands_on(scope, found):
+                yield found
+
+
+def is_epoch_alone(seed: Expr) -> bool:
+    """Whether a seed is made of the epoch and numbers, and of no seed."""
+    parts = list(ingredients(seed))
+    named = [part for part in parts if not isinstance(part, Const)]
+    return bool(named) and all(_is_epoch(part) for part in named)
+
+
+def _is_epoch(part: Expr) -> bool:
+    if not isinstance(part, (Name, Attr)):
+        return False
+    words = (last_name(part) or "").lower().split("_")
+    return EPOCH.names(part) and not SEED.names(part) and "per" not in words
+
+
+def _hands_on(scope: Function, found: Seeded) -> bool:
+    """Whether the generator is given to another method."""
+    return any(
+        isinstance(arg.value, (Name, Attr))
+        and (arg.value.id if isinstance(arg.value, Name) else arg.value.name) == found.generator
+        for call in scope.calls
+        if isinstance(call, Call)
+        for arg in call.args
+    )
+
+
+def _draws_from(scope: Function, found: Seeded) -> bool:
+    """Whether the scope calls a method of the generator; one that nothing draws from is no use."""
+    return any(
+        isinstance(call.func, Attr)
+        and call is not found.call
+        and (
+            last_name(call.func.value) == found.generator
+            or any(node is found.call for node in walk(call.func))
+        )
+        for call in scope.calls
+    )
+
+
+def own_seed(model: Model, cls: Class) -> str | None:
+    """The attribute in which instances keep a seed, if they certainly have one that can be set."""
+    for base in model.flow.mro(cls):
+        if not isinstance(base, Class):
+            continue
+        for scope in scopes_inside(base):
+            for store in scope.stores:
+                target = store.target
+                if (
+                    isinstance(target, Attr)
+                    and is_seed_name(target.name.lstrip("_"))
+                    and self_class(target.value) is base
+                ):
+                    return target.name
+    if DISTRIBUTED_SAMPLER not in model.flow.mro(cls):
+        return None
+    init = model.flow.method(cls, "__init__")
+    if init is None:
+        return "seed"
+    if isinstance(init, Function) and (
+        init.param("seed") is not None or any(param.kind == "kwarg" for param in init.params)
+    ):
+        passes = any(
+            call.keyword("seed") is not None or call.has_double_star
+            for call in (model.flow.base_init_calls(init.cls) if init.cls is not None else ())
+        )
+        return "seed" if passes else None
+    return None
+
+
+def may_shuffle(model: Model, sampler: Obj) -> bool:
+    """Whether it shuffles, or does under a setting that is not known here.
+
+    Where all samples are alike no order is another.
+    """
+    if _are_alike(model, sampler):
+        return False
+    if isinstance(sampler.cls, Class):
+        init = model.flow.method(sampler.cls, "__init__")
+        own = init.param("shuffle") if isinstance(init, Function) else None
+        iterate = model.flow.method(sampler.cls, "__iter__")
+        if own is None and isinstance(init, Function) and isinstance(iterate, Function):
+            return shuffles(model, sampler) is not False
+        default = own.default if own is not None else None
+        default_on = not (isinstance(default, Const) and default.value is False)
+    else:
+        default_on = True
+    given = model.flow.argument(sampler, "shuffle")
+    if given is None:
+        return default_on
+    site = sampler.site
+    if site is not None and _is_never_true(ways(model, site, [given])):
+        return False
+    if _is_anybodys(model, sampler, given):
+        return True
+    constants = model.flow.constants(given, sampler.through)
+    if constants is not None and not any(constants):
+        return False
+    return not _is_left_false(model, sampler, given)
+
+
+def _is_never_true(found: list[Way] | None) -> bool:
+    """Whether a sampler is built, and on no way with what it is asked for true."""
+    return bool(found) and all(way.values[0].truth is False for way in found or ())
+
+
+def _is_left_false(model: Model, sampler: Obj, given: Expr) -> bool:
+    """Whether each caller of the function leads to the sampler with a false value only."""
+    site = sampler.site
+    if site is None or not isinstance(site.scope, Function):
+        return False
+    callers = model.flow.callers(site.scope)
+    if sampler.through is not None and sampler.through in callers:
+        callers = [sampler.through]
+    led = [item for item in ways_by_caller(model, site, [given]) if item[0] in callers]
+    return bool(led) and all(_is_never_true(found) for _, found in led)
+
+
+def _are_alike(model: Model, sampler: Obj) -> bool:
+    """Whether the data certainly takes no notice of the index: made up, to measure speed with."""
+    data = model.flow.argument(sampler, "dataset")
+    values = model.flow.values(data) if data is not None else frozenset()
+    return bool(values) and all(
+        isinstance(value, Obj) and isinstance(value.cls, Class) and _ignores_index(model, value.cls)
+        for value in values
+    )
+
+
+def _ignores_index(model: Model, cls: Class) -> bool:
+    get = model.flow.method(cls, "__getitem__")
+    if not isinstance(get, Function) or len(get.params) != 2 or get.params[1].kind == "vararg":
+        return False
+    index = get.params[1].name
+    inside = [get, *(scope for scope in scopes_inside(cls) if scope.outer is get)]
+    return len(get.bindings[index]) == 1 and not any(
+        isinstance(node, Name) and node.id == index
+        for scope in inside
+        for stmt in statements(scope.body)
+        for expr in expressions(stmt)
+        for node in walk(expr)
+    )
+
+
+def _is_anybodys(model: Model, sampler: Obj, given: Expr) -> bool:
+    """Whether an argument is what the callers of a library's public function choose."""
+    if sampler.site is None or sampler.through is not None or not isinstance(given, Name):
+        return False
+    scope = sampler.site.scope
+    if not isinstance(scope, Function) or scope.name.startswith("_"):
+        return False
+    return scope.param(given.id) is not None and model.module_of(scope).is_library(scope)
+
+
+def sharding_programs(model: Model) -> frozenset[str]:
+    """The programs that build a distributed sampler (see ``Project.program_of``)."""
+    known: frozenset[str] | None = model.memo.get(sharding_programs)
+    if known is None:
+        known = model.memo[sharding_programs] = frozenset(
+            model.project.program_of(model.module_of(obj.site.scope))
+            for obj in model.constructions()
+            if obj.site is not None and is_distributed_sampler(model, obj)
+        )
+    return known
+
+
+def is_sharded_by(model: Model, sampler: Obj) -> bool:
+    """Whether a sampler, or one that it takes batches from, certainly shards by its epoch."""
+    return is_distributed_sampler(model, sampler) or any(
+        isinstance(inner, Obj) and is_distributed_sampler(model, inner)
+        for inner in model.flow.ask_field(sampler, "sampler")
+    )
+
+
+def epoch_path(model: Model, value: Value) -> tuple[str, ...] | Unknown | None:
+    """How ``set_epoch`` is reached from a sampler: ``()`` directly, ``("sampler",)`` inside.
+
+    None when nothing in it carries an epoch.
+    """
+    return _epoch_path(model, value, 0)
+
+
+def _epoch_path(model: Model, value: Value, depth: int) -> tuple[str, ...] | Unknown | None:
+    if isinstance(value, Unknown):
+        return value
+    if isinstance(value, Lit) or not isinstance(value, Obj):
+        return None if isinstance(value, Lit) else Unknown("a sampler that is not followed")
+    setter = model.flow.method(value.cls, "set_epoch")
+    if isinstance(setter, Unknown):
+        return setter
+    if setter is not None:
+        return ()
+    if depth > DEEPEST_WRAPPING or not model.is_a(value, BATCH_SAMPLER):
+        return None
+    inner = [
+        _epoch_path(model, found, depth + 1) for found in model.flow.ask_field(value, "sampler")
+    ]
+    known = {path for path in inner if isinstance(path, tuple)}
+    if len(known) == 1:
+        return ("sampler", *known.pop())
+    unknown = next((path for path in inner if isinstance(path, Unknown)), None)
+    return unknown
+
+
+def is_distributed_sampler(model: Model, obj: Obj) -> bool:
+    """Whether the object certainly is a sampler that shuffles one shard by its epoch.
+
+    ``DistributedSampler`` and its subclasses, and a class of the tree that does as it does:
+    a torch sampler (or what a loader is given as one) whose ``set_epoch`` stores the epoch
+    and whose ``__iter__`` reads what was stored, and does not advance it.
+    """
+    if model.is_a(obj, DISTRIBUTED_SAMPLER):
+        return True
+    return isinstance(obj.cls, Class) and _follows_epoch(model, obj.cls)
+
+
+def _follows_epoch(model: Model, cls: Class) -> bool:
+
+    iterate = model.flow.method(cls, "__iter__")
+    return (
+        model.is_sampler_class(cls)
+        and isinstance(iterate, Function)
+        and uses_epoch(model, cls)
+        and not _draws_elsewhere(model, iterate, 2)
+    )
+
+
+def _draws_elsewhere(model: Model, function: Function, depth: int) -> bool:
+    """Whether it (or what it calls) draws from a global generator that it does not seed."""
+    if any(SEEDS_ALL.is_made(call, model.flow.values) for call in function.calls):
+        return False
+    if global_draw(model, function) is not None:
+        return True
+    return depth > 0 and any(
+        _draws_elsewhere(model, callee, depth - 1)
+        for call in function.calls
+        for callee in model.flow.callees(call)
+        if callee is not function
+    )
+
+
+def shuffles(model: Model, sampler: Obj, through: Call | None = None) -> bool | None:
+    """Whether a distributed sampler shuffles, for some of its callers or settings.
+
+    A configuration, the command line or a caller may choose what ``shuffle=`` is given: the
+    program must be right for each choice (see :func:`shuffle_choice`). None if not known.
+    """
+    if isinstance(sampler.cls, Class):
+        own = model.flow.method(sampler.cls, "__iter__")
+        if own != DISTRIBUTED_SAMPLER:
+            if not _follows_epoch(model, sampler.cls):
+                return None
+            if "shuffle" not in _parameter_names(model, sampler.cls):
+                return True
+    elif not model.flow.is_a(sampler.cls, DISTRIBUTED_SAMPLER):
+        return None
+    given = model.flow.argument(sampler, "shuffle")
+    if given is None:
+        if sampler.cls == DECLARED_SAMPLER:
+            return declared_shuffles(sampler)
+        if model.flow.may_be_passed(sampler, "shuffle"):
+            return None
+        return _default(model, sampler, "shuffle", default=True)
+    constants = model.flow.constants(given, through or sampler.through)
+    if constants is None:
+        return True if model.flow.values(given) else None
+    truths = {bool(value) for value in constants}
+    # Several callers, some of which shuffle: the sampler shuffles for those.
+    return True in truths
+
+
+def shuffle_choice(model: Model, sampler: Obj, through: Call | None = None) -> Expr | None:
+    """What chooses whether a sampler that :func:`shuffles` does so; None if it always does."""
+    given = model.flow.argument(sampler, "shuffle")
+    if given is None or model.flow.constants(given, through or sampler.through) is not None:
+        return None
+    return given
+
+
+def _parameter_names(model: Model, cls: Class) -> set[str]:
+    init = model.flow.method(cls, "__init__")
+    if not isinstance(init, Function):
+        return set(model.flow.params(cls) or ())
+    names = {param.name for param in init.params}
+    if any(param.kind == "kwarg" for param in init.params):
+        names.add("shuffle")
+    return names
+
+
+def _default(model: Model, obj: Obj, name: str, *, default: bool) -> bool | None:
+    """A parameter's own default in a subclass that takes it again."""
+    if isinstance(obj.cls, Class):
+        init = model.flow.method(obj.cls, "__init__")
+        if isinstance(init, Function):
+            param = init.param(name)
+            if param is not None and isinstance(param.default, Const):
+                return bool(param.default.value)
+            if param is None:
+                for call in model.flow.base_init_calls(obj.cls):
+                    given = call.keyword(name)
+                    if isinstance(given, Const):
+                        return bool(given.value)
+                    if given is not None:
+                        return None
+    return default
+
+
+def shuffles_by_epoch(model: Model, sampler: Obj, through: Call | None) -> bool:
+    """Whether its order certainly changes with the epoch it is given."""
+    given = model.flow.argument(sampler, "shuffle")
+    if isinstance(sampler.cls, Class):
+        constants = None
+        if given is not None:
+            constants = model.flow.constants(given, through or sampler.through)
+        return uses_epoch(model, sampler.cls) and (constants is None or any(constants))
+    if not model.is_a(sampler, DISTRIBUTED_SAMPLER):
+        return False
+    return shuffles(model, sampler, through) is not False

@@ -1,0 +1,359 @@
+"""The program's own seed: how it is spelled, which scope can name it, whether it may be None."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from sampler_lint.analysis.points_to import Ext, FuncRef, Obj, passed
+from sampler_lint.domain.concepts import (
+    ENVIRONMENT,
+    SEED,
+    SEEDS_ALL,
+    SEEDS_ONE,
+    WORKERS,
+    called_name,
+)
+from sampler_lint.domain.draws import is_drawn, is_module
+from sampler_lint.domain.launches import launches
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.programs import is_test, program_files
+from sampler_lint.limits import DEEPEST_SETTING, MOST_SETTINGS
+from sampler_lint.source import says_between
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    Function,
+    Index,
+    Name,
+    Param,
+    Scope,
+    children,
+    last_name,
+    same,
+    self_class,
+    unparse,
+    walk,
+)
+from sampler_lint.workspace.project import Module
+
+#: A setting by one of these names is the program's seed; ``split_seed`` and the like are not.
+_SEED_NAME = re.compile(
+    r"^(?:(?:rand(?:om)?|rnd|manual|rng|global|base|init|train|training|data|torch|np)_?)*seed$",
+    re.IGNORECASE,
+)
+#: What stands around such a name where an attribute or an entry is read: ``.seed``, ``["a.seed"]``.
+_BEFORE_SEED = re.compile(rb"[.\"'/]\s{0,80}\w{0,80}\Z")
+_AFTER_SEED = re.compile(rb"(?!\w|\s{0,80}\()")
+_LIBRARY = re.compile(r"^(?:torch|numpy\.random|random|cupy\.random)\.")
+_LOADER_WORKER = re.compile(r"worker_?(?:init|seed)|(?:init|seed)_?worker|init_fn")
+
+
+class Seeding(NamedTuple):
+    """A place where a program seeds its generators from a setting."""
+
+    module: Module
+    call: Call
+    setting: Setting
+
+
+def seeding(model: Model, module: Module, user: Call | Scope) -> Seeding | None:
+    """Where the program that runs ``user`` seeds its generators with a value that can be set."""
+    script = module.is_script
+
+    def is_heard(item: Seeding) -> bool:
+        return (
+            program_files(model).run_together(item.module, module)
+            and not (
+                item.setting.by_caller and (script or _package(item.module) != _package(module))
+            )
+            and (
+                item.module is module
+                or (not _is_numbers_only(item) and _runs_with(model, item, module, user))
+            )
+        )
+
+    program = model.project.program_of(module)
+    own = [path for path in program_files(model).seeding(program) if path == module.path]
+    near = [item for path in own for item in _seedings_in(model, path) if is_heard(item)]
+    found = near or (item for item in seedings(model, program) if is_heard(item))
+    first = None
+    for item in found:
+        if last_name(item.call.func) == "manual_seed":
+            return item  # torch's own generator is the one a reader thinks of
+        first = first or item
+    return first
+
+
+def _runs_with(model: Model, item: Seeding, module: Module, user: Call | Scope) -> bool:
+    """Whether a program that has the setting runs ``user``, which is in the file ``module``.
+
+    Where it is not seen what starts them, some file has to lead to both by its imports.
+    """
+    if item.setting.at is None:
+        return True
+    together = launches(model).together(item.setting.at, user)
+    if together is None:
+        return program_files(model).share_importer(item.module, module)
+    return together
+
+
+def _is_numbers_only(item: Seeding) -> bool:
+    """Whether it seeds ``random`` or numpy alone: in another file, that may be for anything."""
+    scope = item.call.scope
+    return last_name(item.call.func) == "seed" and not any(
+        called_name(call) != "seed" and SEEDS_ALL.says(called_name(call)) for call in scope.calls
+    )
+
+
+def seedings(model: Model, program: str) -> Iterator[Seeding]:
+    """Every call of a program that seeds a global generator from a setting.
+
+    A file is parsed when its turn comes.
+    """
+    for path in program_files(model).seeding(program):
+        yield from _seedings_in(model, path)
+
+
+def spelled_seedings(
+    model: Model, program: str, is_wanted: Callable[[str], bool] | None = None
+) -> Iterator[Seeding]:
+    """Those in files that read an attribute or an entry by the name of a seed, and are wanted."""
+    files = program_files(model)
+    for path in files.seeding(program):
+        if _spells_seed(files.data(path)) and (is_wanted is None or is_wanted(path)):
+            yield from _seedings_in(model, path)
+
+
+def _spells_seed(data: bytes) -> bool:
+    """Whether a file may read an attribute or an entry by the name of a seed."""
+    return says_between(data.lower(), b"seed", _BEFORE_SEED, _AFTER_SEED)
+
+
+def _seedings_in(model: Model, path: str) -> list[Seeding]:
+    by_path: dict[str, list[Seeding]] = model.memo.setdefault(seedings, {})
+    known = by_path.get(path)
+    if known is None:
+        module = model.project.module_at(path)
+        known = by_path[path] = [] if module is None else list(_find_seedings(model, module))
+    return known
+
+
+def _find_seedings(model: Model, module: Module) -> Iterator[Seeding]:
+    for call in module.facts.all_calls:
+        given = seed_given(model, call)
+        if given is not None:
+            for setting in islice(_settings(model, given, 0), MOST_SETTINGS):
+                if not (setting.by_caller and _is_alias(call)):
+                    yield Seeding(module, call, setting)
+
+
+def _package(module: Module) -> str:
+    return module.name.partition(".")[0]
+
+
+def _is_alias(call: Call) -> bool:
+    """Whether a library's function stands behind one of the same name, which seeds nothing yet."""
+    return call.scope.name == last_name(call.func)
+
+
+def constructions(model: Model) -> Iterator[Obj]:
+    """Every sampler built in the candidate files, those built by ``cls(…)`` too."""
+    yield from model.constructions()
+    for _, cls in model.classes():
+        if not model.is_sampler_class(cls):
+            continue
+        for method in cls.methods:
+            first = method.params[0].name if method.is_classmethod and method.params else None
+            for call in method.calls:
+                if first and isinstance(call.func, Name) and call.func.id == first:
+                    yield Obj(cls, call)
+
+
+def takes_seed(model: Model, cls: Class) -> bool:
+    """Whether whoever builds the class can give it a seed."""
+    init = model.flow.method(cls, "__init__")
+    if isinstance(init, Function):
+        return any(is_seed_name(param.name) for param in init.params)
+    return init is None and DISTRIBUTED_SAMPLER in model.flow.mro(cls)
+
+
+def epoch_carries_seed(model: Model, module: Module) -> bool:
+    """Whether the program hands a seed over with the epoch (``set_epoch(seed + epoch)``)."""
+    program = model.project.program_of(module)
+    return any(
+        SEED.is_mentioned(arg.value)
+        for call in model.project.calls_in(program, "set_epoch")
+        for arg in call.args
+    )
+
+
+def seed_given(model: Model, call: Call) -> Expr | None:
+    """What ``call`` seeds the program's global generators with, if it does."""
+    name = called_name(call)
+    if name is None or not SEEDS_ALL.says(name) or not _is_global(model, call, name):
+        return None
+    scope: Scope | None = call.scope
+    while scope is not None:
+        if _LOADER_WORKER.search(scope.name) or (
+            isinstance(scope, Class) and model.is_sampler_class(scope)
+        ):
+            return None
+        scope = scope.outer
+    given = call.positional[:1] or [arg.value for arg in call.args if arg.keyword == "seed"]
+    return given[0] if given else None
+
+
+def _is_global(model: Model, call: Call, name: str) -> bool:
+    """Whether the call seeds a library's own generator, not one that was made."""
+    values = model.flow.values(call.func)
+    if SEEDS_ONE.is_call(call):
+        return any(
+            isinstance(value, Ext) and "()" not in value.dotted and _LIBRARY.match(value.dotted)
+            for value in values
+        )
+    if isinstance(call.func, Name) or name == "seed_everything":
+        return True
+    return any(
+        (isinstance(value, Ext) and "()" not in value.dotted)
+        or (
+            isinstance(value, FuncRef)
+            and any(SEEDS_ALL.says(called_name(inner)) for inner in value.function.calls)
+        )
+        for value in values
+    )
+
+
+class Setting(NamedTuple):
+    """Where a seed is set."""
+
+    code: str
+    """As it is spelled (``args.seed``)."""
+    at: Name | Attr | Call | Function | None
+    """What reads it, or the function that takes it; None if it is not known."""
+    by_caller: bool = False
+    """Whether it is the parameter of a public function that nothing in the tree calls."""
+    entry: Index | None = None
+    """The entry of a mapping that holds it (``cfg["seed"]``), if it is one."""
+
+
+def setting_of(model: Model, expr: Expr) -> Setting | None:
+    """The setting that a seed comes from; None for literals and what is drawn.
+
+    A setting is an attribute or an entry called ``seed`` of a configuration, the parameter of a
+    public function that nothing in the tree calls, or of a command.
+    """
+    return next(_settings(model, expr, 0), None)
+
+
+def _settings(model: Model, expr: Expr, depth: int) -> Iterator[Setting]:
+    """The settings that a seed may come from: each caller of a function may have its own."""
+    if depth > DEEPEST_SETTING:
+        return
+    if isinstance(expr, Attr):
+        yield from _attribute_settings(model, expr, depth)
+    elif isinstance(expr, Index):
+        if _is_seed_key(expr.key):
+            yield Setting(unparse(expr), next(_placed(expr), None), entry=expr)
+    elif isinstance(expr, Name):
+        yield from _name_settings(model, expr, depth)
+    elif isinstance(expr, Call) and (
+        ENVIRONMENT.is_call(expr) or last_name(expr.func) == "getattr"
+    ):
+        key = next((arg for arg in expr.positional if _is_seed_key(arg)), None)
+        if isinstance(key, Const):
+            yield Setting(str(key.value), expr)
+    else:
+        for child in children(expr):
+            part: Expr | None = child
+            if isinstance(expr, Call) and child is expr.func:
+                # What a generator draws comes from what it was made with.
+                part = child.value if isinstance(child, Attr) else None
+            if part is not None:
+                yield from _settings(model, part, depth + 1)
+
+
+def _placed(expr: Expr) -> Iterator[Name | Attr | Call]:
+    """What is in the expression and says where it stands."""
+    return (node for node in walk(expr) if isinstance(node, (Name, Attr, Call)))
+
+
+def _is_seed_key(expr: Expr) -> bool:
+    return (
+        isinstance(expr, Const)
+        and isinstance(expr.value, str)
+        and _SEED_NAME.match(expr.value.rpartition(".")[2].rpartition("/")[2]) is not None
+    )
+
+
+def _attribute_settings(model: Model, expr: Attr, depth: int) -> Iterator[Setting]:
+    if not _SEED_NAME.match(expr.name) or is_module(model, expr.value):
+        return
+    cls = self_class(expr.value)
+    if cls is None:
+        whole = unparse(expr)
+        if not (isinstance(expr.value, Call) or WORKERS.says(whole) or _is_redrawn(model, expr)):
+            yield Setting(whole, expr)
+        return
+    bases = model.flow.mro(cls)
+    for store in model.project.stores_near(expr.name, expr.scope):
+        assert isinstance(store.target, Attr)
+        if store.value is not None and self_class(store.target.value) in bases:
+            yield from _settings(model, store.value, depth + 1)
+
+
+def _is_redrawn(model: Model, expr: Attr) -> bool:
+    """Whether each run overwrites what was set by a draw (``args.seed = randint(…)``)."""
+    owner = expr.value
+    return isinstance(owner, Name) and any(
+        store.value is not None
+        and store.stmt.parent is None
+        and store.scope is owner.scope
+        and same(store.target, expr)
+        and is_drawn(store.value)
+        for store in model.project.stores_near(expr.name, expr.scope)
+    )
+
+
+def _name_settings(model: Model, name: Name, depth: int) -> Iterator[Setting]:
+    owner: Scope | None = name.scope
+    while owner is not None and name.id not in owner.bindings:
+        owner = owner.outer
+    for binding in owner.bindings[name.id] if owner is not None else ():
+        if binding.how == "param" and isinstance(owner, Function):
+            yield from _parameter_settings(model, owner, binding.payload, depth + 1)
+        elif binding.how in {"assign", "aug", "element"} and binding.value is not None:
+            yield from _settings(model, binding.value, depth + 1)
+
+
+def _parameter_settings(
+    model: Model, function: Function, param: Param, depth: int
+) -> Iterator[Setting]:
+    if depth > DEEPEST_SETTING:
+        return
+    calls = [
+        call for call in model.flow.callers(function) if not is_test(model.module_of(call.scope))
+    ]
+    bound = function.cls is not None and not function.is_static
+    for call in calls:
+        given = passed(function, param, call, is_bound=bound)
+        if given is None and _SEED_NAME.match(param.name):
+            yield Setting(param.name, call)
+        if isinstance(given, Expr):
+            yield from _settings(model, given, depth + 1)
+    if calls or not _SEED_NAME.match(param.name):
+        return
+    public = "." in model.module_of(function).name and not function.name.startswith("_")
+    is_command = bool(function.decorators) or function.name == "main"
+    if public or is_command:
+        yield Setting(param.name, function, not is_command)
+
+
+def is_seed_name(name: str) -> bool:
+    """Whether a setting or parameter of this name is the program's seed."""
+    return _SEED_NAME.match(name) is not None

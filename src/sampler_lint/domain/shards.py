@@ -1,0 +1,288 @@
+"""What the ranks draw before each takes its share: by their own generators and the process's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sampler_lint.analysis.points_to import Ext, FuncRef
+from sampler_lint.catalog import TORCH_DATA
+from sampler_lint.domain.concepts import ORDERS
+from sampler_lint.domain.draws import Seeded, ingredients, seeded
+from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.programs import program_files
+from sampler_lint.domain.rank_terms import RankTerm, differs, rank_in
+from sampler_lint.domain.seeds import seed_given
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    Call,
+    Class,
+    Expr,
+    Function,
+    Index,
+    Name,
+    Stmt,
+    expressions,
+    last_name,
+    self_class,
+    statements,
+    walk,
+)
+from sampler_lint.workspace.project import Module
+
+_LIBRARIES = ("torch", "numpy", "random")
+#: Functions of libraries that divide data with their global generator, and how to give them one.
+_SPLITS = {
+    TORCH_DATA + "random_split": ("torch", "generator", 2),
+    TORCH_DATA + "dataset.random_split": ("torch", "generator", 2),
+    "sklearn.model_selection.train_test_split": ("numpy", "random_state", 99),
+}
+_DATASETS = frozenset({TORCH_DATA + "Dataset", TORCH_DATA + "dataset.Dataset"})
+
+
+class OwnShuffle(NamedTuple):
+    """A generator that differs between ranks and orders what is divided among them."""
+
+    seeded: Seeded
+    term: RankTerm
+    share: Index
+    """The slice that takes the rank's share."""
+
+
+def own_shuffles(model: Model, cls: Class) -> Iterator[OwnShuffle]:
+    """The shuffles of a sampler of the tree that each rank makes differently before slicing."""
+    scopes = list(scopes_inside(cls))
+    for scope in scopes:
+        if not isinstance(scope, Function):
+            continue
+        for found in seeded(model, scope):
+            term = differs(model, found.seed, scope)
+            if term is None or term.scope not in scopes:
+                continue
+            share = _share_of(model, scope, found)
+            if share is not None:
+                yield OwnShuffle(found, term, share)
+
+
+def _share_of(model: Model, scope: Function, found: Seeded) -> Index | None:
+    """The first slice by rank of something that was ordered by the generator."""
+    ordered: set[str] = set()
+    after = found.call.stmt.order if found.call.stmt is not None else 0
+    for stmt in statements(scope.body):
+        if stmt.order < after:
+            continue
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                if (
+                    isinstance(node, Index)
+                    and is_share(node)
+                    and _is_ordered(model, node.value, ordered, found)
+                ):
+                    return node
+        _note_ordered(model, stmt, ordered, found)
+    return None
+
+
+def is_share(node: Index) -> bool:
+    """Whether an index takes the part of a rank (``indices[self.rank : total : replicas]``)."""
+    return any(rank_in(part) is not None for part in ingredients(node.key))
+
+
+def _is_ordered(model: Model, expr: Expr, ordered: set[str], found: Seeded) -> bool:
+    return any(
+        (isinstance(node, (Name, Attr)) and last_name(node) in ordered)
+        or (isinstance(node, Call) and _draws_by(model, node, found))
+        for node in walk(expr)
+    )
+
+
+def _note_ordered(model: Model, stmt: Stmt, ordered: set[str], found: Seeded) -> None:
+    for expr in expressions(stmt):
+        for node in walk(expr):
+            if not isinstance(node, Call) or not _draws_by(model, node, found):
+                continue
+            if last_name(node.func) == "shuffle" and node.positional:
+                ordered.add(last_name(node.positional[0]) or "")
+    if isinstance(stmt, Assign):
+        names = {last_name(target) or "" for target in stmt.targets}
+        if _is_ordered(model, stmt.value, ordered, found):
+            ordered |= names
+        else:
+            ordered -= names
+    ordered.discard("")
+
+
+def _draws_by(model: Model, call: Call, found: Seeded) -> bool:
+    """Whether the call orders something with the generator."""
+    if not ORDERS.is_call(call) or not isinstance(call.func, Attr):
+        return False
+    given = call.keyword("generator")
+    if found.generator is not None:
+        maker = given if given is not None else call.func.value
+        return last_name(maker) == found.generator
+    return given is None and any(
+        isinstance(value, Ext) and _library(value.dotted) == _library_of(model, found.call)
+        for value in model.flow.values(call.func)
+    )
+
+
+def _library(dotted: str) -> str | None:
+    head = dotted.split(".")[0]
+    return head if head in _LIBRARIES and "()" not in dotted else None
+
+
+def _library_of(model: Model, call: Call) -> str | None:
+    """The library whose global generator a call seeds; None if it may be several."""
+    found = {_library(v.dotted) for v in model.flow.values(call.func) if isinstance(v, Ext)}
+    return found.pop() if len(found) == 1 else None
+
+
+# --------------------------------------------------------------------------- the process's own
+
+
+class RankSeeding(NamedTuple):
+    """A place where each rank seeds a global generator differently."""
+
+    program: str
+    module: Module
+    call: Call
+    term: RankTerm
+    library: str | None
+    """Whose generator; None for those of all libraries."""
+
+
+class GlobalDraw(NamedTuple):
+    """A draw from a global generator that decides which data there is, or its order."""
+
+    module: Module
+    call: Call
+    library: str
+    what: str
+    """What is drawn, for messages."""
+
+
+def rank_seedings(model: Model) -> list[RankSeeding]:
+    """Every seeding of a global generator that differs between ranks, and is the only one.
+
+    None where nothing draws from such a generator, so that it would not matter.
+    """
+    same: list[tuple[Module, str | None]] = []
+    found: list[RankSeeding] = []
+    files = program_files(model)
+    parts = [(program, path) for program in files.programs for path in files.seeding(program)]
+    for program, path in parts if any(_draws(model, each) for each in files.programs) else ():
+        module = model.project.module_at(path)
+        if module is None:
+            continue
+        for call in module.facts.all_calls:
+            given = seed_given(model, call)
+            if given is None or any(isinstance(v, FuncRef) for v in model.flow.values(call.func)):
+                continue  # what a function of the tree seeds is looked at there
+            library = _library_of(model, call)
+            term = differs(model, given, call.scope)
+            if term is None:
+                same.append((module, library))
+            else:
+                found.append(RankSeeding(program, module, call, term, library))
+    return [item for item in found if not _also_alike(model, item, same)]
+
+
+def _also_alike(model: Model, item: RankSeeding, same: list[tuple[Module, str | None]]) -> bool:
+    """Whether the files about a seeding seed the same generator alike somewhere else."""
+    about = {item.module, model.module_of(item.term.scope)}
+    if isinstance(item.call.scope, Function):
+        about |= {model.module_of(call.scope) for call in model.flow.callers(item.call.scope)}
+    return any(module in about and library in {item.library, None} for module, library in same)
+
+
+def global_draws(model: Model, seeding: RankSeeding) -> Iterator[GlobalDraw]:
+    """The draws of the program that divide or order its data with that generator."""
+    files = program_files(model)
+    origin = model.module_of(seeding.term.scope)
+    for draw in _draws(model, seeding.program):
+        if seeding.library in {draw.library, None} and all(
+            files.share_importer(draw.module, other) for other in (seeding.module, origin)
+        ):
+            yield draw
+
+
+def _draws(model: Model, program: str) -> list[GlobalDraw]:
+    """Every draw of a program that divides or orders its data with a global generator."""
+    by_program: dict[str, list[GlobalDraw]] = model.memo.setdefault(_draws, {})
+    known = by_program.get(program)
+    if known is None:
+        known = by_program[program] = []
+        for module in program_files(model).holding(program, _may_draw):
+            for call, library in _splits(model, module):
+                known.append(GlobalDraw(module, call, library, f"`{last_name(call.func)}`"))
+            for cls in module.facts.classes:
+                known += _dataset_draws(model, module, cls)
+    return known
+
+
+def _may_draw(data: bytes) -> bool:
+    return any(name in data for name in _SAYS_SPLIT) or (
+        b"__getitem__" in data and _SAYS_ORDER.search(data) is not None
+    )
+
+
+def _splits(model: Model, module: Module) -> Iterator[tuple[Call, str]]:
+    """The calls of a file that divide data by a global generator, and whose it is."""
+    names = _SPLIT_NAMES | {
+        name for name, binding in module.facts.imports if binding.payload[1] in _SPLIT_NAMES
+    }
+    for call in module.facts.all_calls:
+        library = _split(model, call, names)
+        if library is not None:
+            yield call, library
+
+
+def _split(model: Model, call: Call, names: frozenset[str]) -> str | None:
+    """The library whose global generator divides the data in the call."""
+    for value in model.flow.values(call.func) if last_name(call.func) in names else ():
+        if isinstance(value, Ext) and value.dotted in _SPLITS:
+            library, keyword, position = _SPLITS[value.dotted]
+            given = call.keyword(keyword) is not None or len(call.positional) > position
+            if not given and not call.has_star and not call.has_double_star:
+                return library
+    return None
+
+
+_SPLIT_NAMES = frozenset(name.rpartition(".")[2] for name in _SPLITS)
+_SAYS_SPLIT = [name.encode() for name in sorted(_SPLIT_NAMES)]
+_SAYS_ORDER = re.compile(rf"\b(?:{'|'.join(sorted(ORDERS.called))})\s*\(".encode())
+
+
+def _dataset_draws(model: Model, module: Module, cls: Class) -> Iterator[GlobalDraw]:
+    """Draws in a map-style dataset's ``__init__`` that its items are then read by."""
+    init, getter = cls.method("__init__"), cls.method("__getitem__")
+    if init is None or getter is None:
+        return
+    if not any(base in _DATASETS for base in model.flow.mro(cls)):
+        return
+    if any(rank_in(node) is not None for node in _all(init)):
+        return
+    used = {read.name for read in getter.reads if self_class(read.value) is cls}
+    for call in ORDERS.calls_in(init.calls):
+        values = model.flow.values(call.func)
+        library = next((_library(v.dotted) for v in values if isinstance(v, Ext)), None)
+        if library is not None and call.keyword("generator") is None and _decides(call, used):
+            yield GlobalDraw(module, call, library, f"the order of `{cls.name}`")
+
+
+def _all(function: Function) -> Iterator[Expr]:
+    for stmt in statements(function.body):
+        for expr in expressions(stmt):
+            yield from walk(expr)
+
+
+def _decides(call: Call, used: set[str]) -> bool:
+    """Whether what is drawn ends in an attribute that items are read by."""
+    stmt = call.stmt
+    if isinstance(stmt, Assign):
+        targets: list[Expr] = list(stmt.targets)
+    else:
+        targets = call.positional[:1]
+    return any(isinstance(target, Attr) and target.name in used for target in targets)

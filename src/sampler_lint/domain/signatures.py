@@ -1,0 +1,160 @@
+"""What constructors take: of the tree's own classes, and of those the catalog knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sampler_lint import catalog
+from sampler_lint.analysis.points_to import ClassRef, Ext
+from sampler_lint.catalog import TORCH_DATA
+from sampler_lint.domain.model import Model
+from sampler_lint.syntax.nodes import Arg, Attr, Call, Class, Expr, Function, last_name
+
+
+class Signature(NamedTuple):
+    """The parameters of a constructor, without ``self``."""
+
+    owner: Class | str
+    """The class whose ``__init__`` it is."""
+    positional: tuple[str, ...]
+    keywords: frozenset[str] = frozenset()
+    """Keyword-only parameters."""
+    open_keywords: bool = False
+    """Whether it takes ``**kwargs``."""
+    open_positional: bool = False
+    """Whether it takes ``*args``."""
+    required: frozenset[str] = frozenset()
+    """The parameters without a default."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every parameter that has a name."""
+        return self.keywords.union(self.positional)
+
+
+class Construction(NamedTuple):
+    """A call that runs a known constructor, and what of it goes there."""
+
+    call: Call
+    signature: Signature
+    built: str
+    """The class's name as the message says it."""
+    args: tuple[Arg, ...]
+
+    @property
+    def positional(self) -> list[Expr]:
+        """The positional arguments before the first ``*star``."""
+        out: list[Expr] = []
+        for arg in self.args:
+            if arg.stars == 1:
+                break
+            if arg.keyword is None and not arg.stars:
+                out.append(arg.value)
+        return out
+
+
+def of_class(model: Model, cls: Class | str) -> Signature | None:
+    """What building ``cls`` takes; None when that is not certain."""
+    if isinstance(cls, str):
+        entry = catalog.known(cls)
+        if entry is None or not entry.required or not entry.name.startswith(TORCH_DATA):
+            return None
+        return Signature(
+            entry.name,
+            entry.params,
+            entry.keywords,
+            required=frozenset(entry.params[: entry.required]),
+        )
+    for base in model.flow.mro(cls):
+        if not isinstance(base, Class):
+            return of_class(model, base) if isinstance(base, str) else None
+        if base.keywords or "__new__" in base.bindings or _is_remade(base):
+            return None
+        if "__init__" in base.bindings:
+            init = base.method("__init__")
+            if init is None or init.decorators or len(base.bindings["__init__"]) > 1:
+                return None
+            return _of_function(base, init)
+        if len(base.bases) > 1:
+            return None
+    return None
+
+
+def _is_remade(cls: Class) -> bool:
+    """Whether a decorator writes the constructor (a registry's decorator gives the class back)."""
+    return any("dataclass" in (last_name(_called(d)) or "dataclass") for d in cls.decorators)
+
+
+def _called(decorator: Expr) -> Expr:
+    return decorator.func if isinstance(decorator, Call) else decorator
+
+
+def _of_function(owner: Class, init: Function) -> Signature | None:
+    params = init.params
+    if not params or not params[0].is_positional:
+        return None
+    rest = params[1:]
+    return Signature(
+        owner,
+        tuple(p.name for p in rest if p.is_positional),
+        frozenset(p.name for p in rest if p.kind == "keyword_only"),
+        open_keywords=any(p.kind == "kwarg" for p in rest),
+        open_positional=any(p.kind == "vararg" for p in rest),
+        required=frozenset(p.name for p in rest if p.default is None and not p.is_star),
+    )
+
+
+def constructions(model: Model) -> Iterator[Construction]:
+    """Every call that certainly builds one sampler or loader class with known parameters."""
+    for obj in model.constructions():
+        call = obj.site
+        assert call is not None
+        targets = model.flow.values(call.func)
+        if len(targets) != 1:
+            continue
+        target = next(iter(targets))
+        if isinstance(target, ClassRef):
+            signature = of_class(model, target.cls)
+        elif isinstance(target, Ext):
+            signature = of_class(model, target.dotted)
+        else:
+            continue
+        if signature is not None:
+            yield Construction(call, signature, obj.name, tuple(call.args))
+
+
+def base_inits(model: Model, cls: Class) -> Iterator[Construction]:
+    """The calls of a base's ``__init__`` in the class's own, where the base is certain."""
+    for call in model.flow.base_init_calls(cls):
+        assert isinstance(call.func, Attr)
+        owner = call.func.value
+        args = tuple(call.args)
+        base: Class | str | None = None
+        if isinstance(owner, Call) and last_name(owner.func) == "super":
+            start = owner.positional[0] if owner.positional else None
+            if (start is None or last_name(start) == cls.name) and _is_single_line(model, cls):
+                above = model.flow.mro(cls)[1:]
+                first = above[0] if above else None
+                base = first if isinstance(first, (Class, str)) else None
+        else:
+            values = model.flow.values(owner)
+            value = next(iter(values)) if len(values) == 1 else None
+            args = args[1:]
+            if isinstance(value, ClassRef) and value.cls is not cls:
+                base = value.cls
+            elif isinstance(value, Ext):
+                base = value.dotted
+        if base is None:
+            continue
+        signature = of_class(model, base)
+        if signature is not None:
+            name = base.name if isinstance(base, Class) else base.rpartition(".")[2]
+            yield Construction(call, signature, name, args)
+
+
+def _is_single_line(model: Model, cls: Class) -> bool:
+    """Whether ``super()`` in the class can only mean its one base, in subclasses too."""
+    return len(cls.bases) == 1 and all(
+        len(derived.bases) == 1 for derived in model.flow.subclasses(cls)
+    )

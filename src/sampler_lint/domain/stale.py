@@ -1,0 +1,139 @@
+"""Orders that are made before ``set_epoch`` can be called for the pass they are for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.analysis.points_to import Obj
+from sampler_lint.domain.concepts import SAMPLER
+from sampler_lint.domain.epoch_state import EpochState, epoch_state, in_stop, reach
+from sampler_lint.domain.model import DATA_LOADER, Model
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    For,
+    Function,
+    Stmt,
+    Store,
+    While,
+    Yield,
+    expressions,
+    last_name,
+    self_class,
+    statements,
+    walk,
+)
+
+
+def kept_iterator(model: Model, cls: Class) -> Store | None:
+    """Where a loader class makes the one iterator that all its passes draw from.
+
+    None unless ``__init__`` makes it, ``__iter__`` takes from it, and no pass makes it anew.
+    """
+    if model.flow.is_a(cls, DATA_LOADER) is not True:
+        return None
+    init, iteration = cls.method("__init__"), cls.method("__iter__")
+    if init is None or iteration is None:
+        return None
+    for store in init.stores:
+        target = store.target
+        if (
+            not isinstance(target, Attr)
+            or self_class(target.value) is not cls
+            or not _makes_iterator(store.value)
+        ):
+            continue
+        found = reach(model, cls, "__iter__")
+        if any(read.name == target.name for read in found.self_reads()) and not any(
+            (isinstance(other.target, Attr) and other.target.name == target.name)
+            or _makes_iterator(other.value)
+            for function in found.functions
+            for other in function.stores
+        ):
+            return store
+    return None
+
+
+def _makes_iterator(value: Expr | None) -> bool:
+    if not isinstance(value, Call):
+        return False
+    name = last_name(value.func)
+    if name == "__iter__":
+        return True
+    return name == "iter" and bool(value.positional)
+
+
+def has_workers(model: Model, loader: Obj) -> bool:
+    """Whether a loader may fetch ahead in worker processes."""
+    given = model.flow.argument(loader, "num_workers")
+    if given is None:
+        return model.flow.may_be_passed(loader, "num_workers")
+    constants = model.flow.constants(given)
+    return constants is None or any(value != 0 for value in constants)
+
+
+def made_ahead(model: Model, cls: Class) -> EpochState | None:
+    """A sampler class that reads its epoch only while built and at the end of the pass before."""
+    stepping, passing = cls.method("__next__"), cls.method("__iter__")
+    if passing is None:
+        return None
+    state = epoch_state(model, cls)
+    if state.setter is None or state.iteration.opaque or not state.reads(state.iteration):
+        return None
+    if not state.reads(state.construction):
+        return None
+    read_in = {read.scope for read in state.reads(state.iteration)}
+    if stepping in read_in or passing in read_in:
+        return None
+    ends = {stepping: in_stop, passing: _after_yields}
+    for method, ends_pass in ends.items():
+        for call in method.calls if method is not None else ():
+            if not isinstance(call.func, Attr) or self_class(call.func.value) is None:
+                continue
+            below = reach(model, cls, call.func.name)
+            if state.reads(below) and (call.stmt is None or not ends_pass(call.stmt)):
+                return None
+    # A method of another name may make the order again when it is asked to.
+    makers = {f.name for f in read_in if isinstance(f, Function)} | {"reset"}
+    program = model.project.program_of(model.module_of(cls))
+    for name in makers:
+        for call in model.project.calls_in(program, name):
+            owner = call.func.value if isinstance(call.func, Attr) else None
+            if owner is not None and self_class(owner) is None and _is_sampler(owner):
+                return None
+    return state
+
+
+def _after_yields(stmt: Stmt) -> bool:
+    """Whether a statement of a generator runs when everything has been handed out."""
+    yields = [
+        other
+        for other in statements(stmt.scope.body)
+        if any(isinstance(node, Yield) for expr in expressions(other) for node in walk(expr))
+    ]
+    return bool(yields) and all(
+        stmt.order > other.last_order
+        and not any(
+            isinstance(loop, (For, While)) and loop.encloses(stmt) for loop in other.ancestors()
+        )
+        for other in yields
+    )
+
+
+def _is_sampler(expr: Expr) -> bool:
+    return SAMPLER.names(expr)
+
+
+def stores_on(model: Model, cls: Class, names: frozenset[str]) -> Iterator[Store]:
+    """Every ``obj.name = value`` from outside, for instances of the class."""
+    for name in sorted(names):
+        for store in model.project.outer_stores_near(name, cls):
+            target = store.target
+            assert isinstance(target, Attr)
+            if store.value is None or isinstance(store.value, Const):
+                continue
+            if any(isinstance(v, Obj) and v.cls is cls for v in model.flow.values(target.value)):
+                yield store

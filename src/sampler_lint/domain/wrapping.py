@@ -1,0 +1,236 @@
+"""What a sampler (or iterable dataset) takes from another one: the objects that it iterates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sampler_lint import catalog
+from sampler_lint.analysis.points_to import Lit, Obj, Pack, Value, Values
+from sampler_lint.domain.concepts import ITERATES, SAMPLER
+from sampler_lint.domain.epoch_state import EpochState, Reach, lookup, own_classes, reach
+from sampler_lint.domain.model import BATCH_SAMPLER, Model
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Comp,
+    Expr,
+    For,
+    Function,
+    Name,
+    Param,
+    Seq,
+    Store,
+    Yield,
+    expressions,
+    last_name,
+    self_class,
+    statements,
+    unparse,
+    walk,
+)
+
+
+class Inner(NamedTuple):
+    """Something that a class holds and iterates."""
+
+    owner: Class
+    """The class of the hierarchy that puts it there."""
+    path: tuple[str, ...]
+    """The attributes that lead to it from ``self``."""
+    values: frozenset[Value]
+    """What it may be; the elements, where a list of them is held."""
+    many: bool
+    """Whether a list of them is held."""
+    param: Param | None
+    """The constructor's parameter it comes from, if that is plain."""
+
+    @property
+    def objects(self) -> list[Obj]:
+        """The known ones."""
+        return [value for value in self.values if isinstance(value, Obj)]
+
+    @property
+    def open(self) -> bool:
+        """Whether it may be something that is not known."""
+        return not self.values or any(not isinstance(v, (Obj, Lit)) for v in self.values)
+
+
+def inners(model: Model, state: EpochState) -> Iterator[Inner]:
+    """What a pass over the class iterates, besides itself."""
+    cls = state.cls
+    for name in sorted(iterated_attributes(state.iteration)):
+        values = _held(model, cls, name)
+        many = any(isinstance(value, Pack) for value in values)
+        yield Inner(
+            _owner(model, cls, name), (name,), _flat(model, values), many, _param(model, cls, name)
+        )
+    for name in sorted({read.name for read in state.iteration.self_reads()}):
+        for helper in _held(model, cls, name):
+            if not _is_helper(model, helper):
+                continue
+            assert isinstance(helper, Obj)
+            assert isinstance(helper.cls, Class)
+            methods = {method.name for method in helper.cls.methods}
+            for inner in sorted(iterated_attributes(reach(model, helper.cls, *methods))):
+                values = _flat(model, model.flow.ask_field(helper, inner))
+                kept = _kept_too(helper)
+                if kept is not None:
+                    values = _flat(model, _held(model, cls, kept))
+                    param = _param(model, cls, kept)
+                    yield Inner(_owner(model, cls, kept), (kept,), values, many=False, param=param)
+                    continue
+                param = _passed_on(helper)
+                yield Inner(
+                    _owner(model, cls, name), (name, inner), values, many=False, param=param
+                )
+
+
+def _held(model: Model, cls: Class, name: str) -> frozenset[Value]:
+    """What ``self.name`` may be: what is assigned, or what a torch base was built with."""
+    if any(model.project.own_stores(name, owner) for owner in own_classes(model, cls)):
+        return model.flow.ask_field(Obj(cls), name)
+    for base in model.flow.mro(cls):
+        entry = catalog.known(base) if isinstance(base, str) else None
+        if entry is None or name not in entry.params:
+            continue
+        for owner in own_classes(model, cls):
+            for call in model.flow.base_init_calls(owner):
+                given = call.keyword(name)
+                positional = call.positional
+                if isinstance(call.func, Attr) and not isinstance(call.func.value, Call):
+                    positional = positional[1:]  # Base.__init__(self, …)
+                index = entry.params.index(name)
+                if given is None and index < len(positional):
+                    given = positional[index]
+                if given is not None:
+                    return model.flow.values(given)
+    return model.flow.ask_field(Obj(cls), name)
+
+
+def iterated_attributes(found: Reach) -> set[str]:
+    """The ``self`` attributes that the code iterates."""
+    names: set[str] = set()
+    if (BATCH_SAMPLER, "__iter__") in found.outside:
+        names.add("sampler")
+    for function in found.functions:
+        for source in _sources(function):
+            for node in _followed(source, function):
+                if isinstance(node, Attr) and self_class(node.value) is not None:
+                    names.add(node.name)
+    return names
+
+
+def _sources(function: Function) -> Iterator[Expr]:
+    for stmt in statements(function.body):
+        if isinstance(stmt, For):
+            yield stmt.iter
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                if isinstance(node, Comp):
+                    yield from node.iters
+                elif isinstance(node, Yield) and node.delegates and node.value is not None:
+                    yield node.value
+                elif isinstance(node, Call) and ITERATES.is_call(node):
+                    yield from node.positional
+
+
+def _followed(source: Expr, function: Function) -> Iterator[Expr]:
+    """The expression, and what a local name in it was assigned."""
+    yield source
+    if isinstance(source, Name):
+        for binding in function.bindings.get(source.id, ()):
+            if binding.how == "assign" and binding.value is not None and not binding.path:
+                yield binding.value
+
+
+def _flat(model: Model, values: frozenset[Value]) -> frozenset[Value]:
+    """The values, with those of the elements for a list."""
+    out: dict[Value, None] = {}
+    for value in values:
+        if isinstance(value, Pack):
+            for item in value.items:
+                out.update(dict.fromkeys(model.flow.values(item)))
+        else:
+            out[value] = None
+    return Values(out)
+
+
+def _owner(model: Model, cls: Class, name: str) -> Class:
+    """The class whose code sets ``self.name``; else the one that calls the torch base's init."""
+    classes = own_classes(model, cls)
+    for base in classes:
+        if model.project.own_stores(name, base):
+            return base
+    return next((base for base in classes if base.method("__init__") is not None), cls)
+
+
+def _param(model: Model, cls: Class, name: str) -> Param | None:
+    for base in own_classes(model, cls):
+        for store in model.project.own_stores(name, base):
+            return _from_parameter(_part(store))
+    return None
+
+
+def _part(store: Store) -> Expr | None:
+    """What of ``a, self.x = 1, y`` goes to the attribute."""
+    value = store.value
+    for index in store.path:
+        if not isinstance(value, Seq) or not -1 < index < len(value.items):
+            return None
+        value = value.items[index]
+    return value
+
+
+def _from_parameter(value: Expr | None) -> Param | None:
+    if isinstance(value, Call) and last_name(value.func) in {"list", "tuple"} and value.positional:
+        value = value.positional[0]
+    if not isinstance(value, Name) or not isinstance(value.scope, Function):
+        return None
+    bindings = value.scope.bindings.get(value.id, [])
+    if value.scope.name != "__init__" or not any(b.how == "param" for b in bindings):
+        return None
+    return value.scope.param(value.id)
+
+
+def _is_helper(model: Model, value: Value) -> bool:
+    """Whether the value is an object of the tree, no sampler, that keeps what it is given."""
+    return (
+        isinstance(value, Obj)
+        and isinstance(value.cls, Class)
+        and value.site is not None
+        and not model.is_sampler_class(value.cls)
+        and lookup(model, value.cls, "set_epoch", None) is None
+    )
+
+
+def _kept_too(helper: Obj) -> str | None:
+    """The ``self`` attribute that the helper is built from: the wrapper holds the inner itself."""
+    for arg in helper.site.positional if helper.site is not None else ():
+        if isinstance(arg, Attr) and self_class(arg.value) is not None:
+            return arg.name
+    return None
+
+
+def _passed_on(helper: Obj) -> Param | None:
+    """The parameter of the wrapper's own constructor that it hands to its helper."""
+    if helper.site is None:
+        return None
+    for arg in helper.site.positional:
+        param = _from_parameter(arg)
+        if param is not None:
+            return param
+    return None
+
+
+def says_sampler(param: Param) -> bool:
+    """Whether a parameter is for a sampler, by its annotation or its name."""
+    annotation = "" if param.annotation is None else unparse(param.annotation)
+    if param.annotation is not None:
+        annotation += " ".join(
+            node.id if isinstance(node, Name) else node.name
+            for node in walk(param.annotation)
+            if isinstance(node, (Name, Attr))
+        )
+    return SAMPLER.says(f"{param.name} {annotation}")

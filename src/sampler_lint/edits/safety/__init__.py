@@ -1,0 +1,70 @@
+"""Whether a fix changes a program only by taking its bug away, told from the fixed text.
+
+One checker for the fixes of all rules. It is given the edits, makes them in memory, and asks of
+the result what any edit has to answer for, whoever planned it: the rest of the program still
+means the same; each name that is read is assigned on every way to it; what was put in is reached;
+nothing that a moved statement rests on lies between its places; an epoch is an int; a seed is the
+same on every process; a new parameter is passed by everybody. What cannot be told is not safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sampler_lint.domain.model import Model
+from sampler_lint.edits.safety.callers import new_parameters
+from sampler_lint.edits.safety.meaning import (
+    Budget,
+    TooLongError,
+    changed_by,
+    reads,
+    rebound,
+    restructured,
+)
+from sampler_lint.edits.safety.places import moved, other_object, other_readers, unreached
+from sampler_lint.edits.safety.texts import Changed
+from sampler_lint.edits.safety.values import Values
+from sampler_lint.findings import Edit
+from sampler_lint.workspace.project import Module
+
+#: What is asked of one file's text alone, the cheapest first.
+_CHECKS = (
+    *(restructured, rebound, reads),
+    *(unreached, other_object, other_readers, moved),
+)
+
+
+def _module_at(model: Model, path: str) -> Module | None:
+    """The parsed file that is shown by a path."""
+    known: dict[str, Module] = model.memo.setdefault(_module_at, {})
+    if path not in known:
+        known.update((module.display, module) for module in model.project.loaded)
+    return known.get(path)
+
+
+def why_unsafe(model: Model, edits: Iterable[Edit]) -> str | None:
+    """What speaks against making the edits without a person looking at them; None if nothing."""
+    by_path: dict[str, list[Edit]] = {}
+    for edit in edits:
+        by_path.setdefault(edit.path, []).append(edit)
+    changes: dict[str, tuple[Module, Changed]] = {}
+    try:
+        for path, listed in by_path.items():
+            module = _module_at(model, path)
+            if module is None:
+                return f"{path} is not part of the program"
+            budget = model.memo.setdefault((why_unsafe, path), Budget())
+            changes[path] = module, changed_by(module.source.text, listed, budget)
+    except TooLongError:
+        return "too much of the file would have to be looked at in one run"
+    except (SyntaxError, ValueError, RecursionError):
+        return "the fixed text cannot be read"
+    for module, changed in changes.values():
+        if all(edit.start == edit.end and not edit.content for edit in changed.edits):
+            continue
+        for check in _CHECKS:
+            if reason := check(changed):
+                return reason
+        if reason := Values(model, module, changed).wrong():
+            return reason
+    return new_parameters(model, changes)

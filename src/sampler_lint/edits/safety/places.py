@@ -1,0 +1,269 @@
+"""Where statements were put: whether they are reached, and see what they saw at their old place."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Container, Iterator
+
+from sampler_lint.edits.safety.meaning import scopes_of
+from sampler_lint.edits.safety.names import Assigned, path
+from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
+
+
+def unreached(changed: Changed) -> str | None:
+    """A written statement that no execution comes to, or that meets what only comes after it."""
+    for stmt in changed.statements:
+        if isinstance(stmt, (*FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
+            continue
+        scope = scopes_of(changed.new).scope(stmt)
+        if Assigned(scope).at.get(stmt) is None:
+            return "what it inserts is never reached"
+        if reason := _stale(changed, stmt):
+            return reason
+    return None
+
+
+def _stale(changed: Changed, stmt: ast.stmt) -> str | None:
+    """An object that the statement uses and that a later turn of its loop replaces."""
+    tree = changed.new
+    used = _receivers(stmt)
+    for loop in tree.around(stmt):
+        if isinstance(loop, (*FUNCTIONS, ast.ClassDef, ast.Module)):
+            return None
+        if not isinstance(loop, LOOPS):
+            continue
+        for node in _inside(loop.body):
+            if (
+                isinstance(node, (ast.Name, ast.Attribute))
+                and isinstance(node.ctx, ast.Store)
+                and tree.spans.get(node, (0, 0))[0] > tree.spans[stmt][1]
+                and any(_is_part(path(node), one) for one in used)
+            ):
+                return f"`{path(node)}` is replaced in line {node.lineno}, after its use"
+    return None
+
+
+def other_object(changed: Changed) -> str | None:
+    """A name by which written code means what had that name only before."""
+    tree = changed.new
+    scopes = scopes_of(tree)
+    for node in tree.spans:
+        if not isinstance(node, ast.Attribute) or not changed.is_written(node):
+            continue
+        root = node.value
+        stmt = tree.statement(node)
+        if not isinstance(root, ast.Name) or stmt is None:
+            continue
+        scope = scopes.scope(node)
+        if scopes.binder(root.id, scope) is not scope:
+            continue
+        names = [n for n in scopes.names if n.id == root.id and scopes.scope(n) is scope]
+        if any(_is_used_after(changed, n, stmt) for n in names):
+            continue
+        for store in names:
+            if not isinstance(store.ctx, ast.Load) and _is_replaced(changed, names, store, stmt):
+                return f"`{root.id}` is another object since line {store.lineno}"
+    return None
+
+
+def _is_replaced(changed: Changed, names: list[ast.Name], store: ast.Name, stmt: ast.stmt) -> bool:
+    """Whether a store before a statement puts another object in the place of one used before."""
+    tree = changed.new
+    place = tree.spans.get(store, (0, 0))[0]
+    if changed.is_written(store) or place >= tree.spans[stmt][0]:
+        return False
+    own = tree.statement(store)
+    reads = [n for n in names if isinstance(n.ctx, ast.Load) and not changed.is_written(n)]
+    if any(tree.statement(n) is own for n in reads):
+        return False  # made of itself
+    return any(tree.spans.get(n, (place, 0))[0] < place for n in reads)
+
+
+def other_readers(changed: Changed) -> str | None:
+    """A variable that is given another attribute of the same object, and read elsewhere, too."""
+    scopes = scopes_of(changed.new)
+    for old, new in changed.same.items():
+        if not isinstance(old, ast.Assign) or not isinstance(new, ast.Assign):
+            continue
+        was, now = old.value, new.value
+        if not isinstance(was, ast.Attribute) or not isinstance(now, ast.Attribute):
+            continue
+        if was.attr == now.attr or ast.dump(was.value) != ast.dump(now.value):
+            continue
+        for target in (one for one in new.targets if isinstance(one, ast.Name)):
+            owner = scopes.binder(target.id, scopes.scope(target))
+            for name in scopes.names:
+                if name.id != target.id or not isinstance(name.ctx, ast.Load):
+                    continue
+                if scopes.binder(name.id, scopes.scope(name)) is owner and not _tells(
+                    changed.new, name
+                ):
+                    return f"`{name.id}` is also read in line {name.lineno}"
+    return None
+
+
+def _tells(tree: Tree, name: ast.Name) -> bool:
+    """Whether the name is read only to set the epoch, or to ask whether that can be done."""
+    parent = tree.parents[name]
+    if isinstance(parent, ast.Attribute):
+        return parent.attr == "set_epoch"
+    if isinstance(parent, ast.Compare):
+        return all(isinstance(one, ast.Constant) for one in parent.comparators)
+    return isinstance(parent, ast.Call) and path(parent.func) in {
+        "isinstance",
+        "hasattr",
+        "getattr",
+    }
+
+
+def _is_used_after(changed: Changed, name: ast.Name, stmt: ast.stmt) -> bool:
+    """Whether what follows iterates over, or hands on, what the name means."""
+    tree = changed.new
+    if not isinstance(name.ctx, ast.Load) or changed.is_written(name):
+        return False
+    if tree.spans.get(name, (0, 0))[0] < tree.spans[stmt][1]:
+        return False
+    child: ast.AST = name
+    for parent in tree.around(name):
+        if isinstance(parent, (ast.For, ast.AsyncFor)):
+            return child is parent.iter
+        if isinstance(parent, ast.Call) and child is not parent.func:
+            return True
+        if isinstance(parent, ast.stmt):
+            return False
+        child = parent
+    return False
+
+
+def _receivers(stmt: ast.AST) -> set[str]:
+    """The objects whose attributes a statement reads, each with those on the way to it."""
+    found = set()
+    for node in ast.walk(stmt):
+        if isinstance(node, ast.Attribute):
+            where = path(node.value)
+            if where is not None:
+                found.add(where)
+    return found
+
+
+def _is_part(stored: str | None, used: str) -> bool:
+    """Whether ``used`` is what was stored, or is reached through it."""
+    return stored is not None and (used == stored or used.startswith(stored + "."))
+
+
+def moved(changed: Changed) -> str | None:
+    """What decided whether, and with what, a moved statement ran at its old place."""
+    removed = {ast.dump(stmt): stmt for stmt in changed.removed}
+    removed_calls = {_called(stmt): stmt for stmt in changed.removed if _called(stmt)}
+    for stmt in changed.statements:
+        old = removed.get(ast.dump(stmt)) or removed_calls.get(_called(stmt) or "")
+        if old is not None and (reason := _between(changed, old, stmt)):
+            return reason
+    return None
+
+
+def _called(stmt: ast.AST) -> str | None:
+    if isinstance(stmt, ast.Expr) and isinstance(stmt.value, ast.Call):
+        func = stmt.value.func
+        return func.attr if isinstance(func, ast.Attribute) else path(func)
+    return None
+
+
+def _between(changed: Changed, old: ast.stmt, new: ast.stmt) -> str | None:
+    tree = changed.old
+    around = {changed.back.get(one) for one in changed.new.around(new)}
+    chain: list[ast.AST] = []
+    for one in tree.around(old):
+        if one in around:
+            break
+        chain.append(one)
+    for guard in chain:
+        if isinstance(guard, (ast.If, ast.Try, ast.Match, ast.ExceptHandler, ast.While)):
+            others = [one for one in getattr(guard, "body", []) if one is not old]
+            test = getattr(guard, "test", None)
+            if others or not (isinstance(test, ast.expr) and _keeps_guard(changed, test, new)):
+                return f"it runs only under a condition in line {guard.lineno}"
+        if isinstance(guard, (*FUNCTIONS, ast.ClassDef)):
+            return "it is moved out of its function"
+    inside = _place_in_old(changed, new)
+    first, last = sorted((inside, tree.spans[old][0]))
+    reads = {
+        where
+        for node in ast.walk(new)
+        if isinstance(node, (ast.Name, ast.Attribute))
+        and isinstance(node.ctx, ast.Load)
+        and (where := path(node)) is not None
+    }
+    scope = scopes_of(tree).scope(old)
+    for node, span in tree.spans.items():
+        if not first <= span[0] < last or node is old:
+            continue
+        if isinstance(node, (ast.Name, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
+            if _counts(tree, node, around):
+                continue  # the loop it is moved into gives it the value
+            where = path(node)
+            if where in reads and scopes_of(tree).scope(node) is scope:
+                return f"`{where}` is assigned in line {node.lineno}, between its places"
+        if isinstance(node, ast.Call) and (name := _replaces(tree, node, reads)):
+            return f"line {node.lineno}, between its places, may replace `{name}`"
+        is_end = isinstance(node, (ast.Return, ast.Raise, ast.Break, ast.Continue))
+        if isinstance(node, ast.stmt) and is_end and scopes_of(tree).scope(node) is scope:
+            return f"line {node.lineno} may leave before it"
+    return None
+
+
+def _counts(tree: Tree, target: ast.AST, loops: Container[ast.AST | None]) -> bool:
+    """Whether a name is the variable of one of the loops."""
+    child = target
+    for parent in tree.around(target):
+        if isinstance(parent, (ast.For, ast.AsyncFor)):
+            return parent.target is child and parent in loops
+        if not isinstance(parent, (ast.Tuple, ast.List)):
+            return False
+        child = parent
+    return False
+
+
+def _keeps_guard(changed: Changed, test: ast.expr, new: ast.stmt) -> bool:
+    """Whether the new place stands under the same condition."""
+    dump = ast.dump(test)
+    return any(
+        isinstance(one, ast.If) and ast.dump(one.test) == dump
+        for one in (new, *changed.new.around(new))
+    )
+
+
+def _place_in_old(changed: Changed, new: ast.stmt) -> int:
+    """The offset in the old text at which the statement was put in."""
+    start = changed.new.spans[new][0]
+    for edit, (low, high) in zip(changed.edits, changed.written, strict=True):
+        if low <= start <= high:
+            return edit.start
+    return 0
+
+
+def _replaces(tree: Tree, call: ast.Call, reads: set[str]) -> str | None:
+    """An attribute of the object that the called method of the same class stores."""
+    where = path(call.func)
+    if where is None or where.count(".") != 1:
+        return None
+    owner, name = where.split(".")
+    cls = next((one for one in tree.around(call) if isinstance(one, ast.ClassDef)), None)
+    for method in cls.body if cls is not None else ():
+        if isinstance(method, FUNCTIONS) and method.name == name:
+            for node in ast.walk(method):
+                if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                    stored = path(node) or ""
+                    if stored in reads and stored.startswith(f"{owner}."):
+                        return stored
+    return None
+
+
+def _inside(body: list[ast.stmt]) -> Iterator[ast.AST]:
+    """Every node of a block, those of functions defined in it left out."""
+    stack: list[ast.AST] = list(body)
+    while stack:
+        node = stack.pop()
+        yield node
+        if not isinstance(node, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
+            stack.extend(ast.iter_child_nodes(node))

@@ -1,0 +1,68 @@
+"""What ends a run in the interpreter."""
+
+from __future__ import annotations
+
+import ast
+from enum import Enum, auto
+from typing import Any, Protocol
+
+from sampler_lint.workspace.project import Module
+
+
+class Globals(Protocol):
+    """The global names of a module."""
+
+    module: Module | None
+    tree: ast.Module
+
+    def get(self, name: str) -> Any:
+        """The value of a global name or builtin."""
+
+    def imported(self, node: ast.Import | ast.ImportFrom, name: str) -> Any:
+        """What an import statement binds to ``name``."""
+
+
+class CannotTellError(Exception):
+    """The program does something that this interpreter does not know, or asks for what no one
+    can know before the run."""
+
+
+class OverBudgetError(CannotTellError):
+    """The program takes more steps or memory than a class is given (see :mod:`.budget`)."""
+
+
+class Kind(Enum):
+    """What an argument is used as."""
+
+    NUMBER = auto()
+    FLAG = auto()
+    SEQUENCE = auto()
+
+
+class WantedError(CannotTellError):
+    """The program uses the argument ``key``, of which nothing is known yet, as a ``kind``."""
+
+    def __init__(self, key: str, kind: Kind) -> None:
+        super().__init__(f"what `{key}` is")
+        self.key = key
+        self.kind = kind
+
+
+class RaisedError(Exception):
+    """The program raises ``kind``; ``node`` is what does, in the module of ``names``."""
+
+    def __init__(
+        self, kind: str, node: ast.AST | None = None, names: Globals | None = None
+    ) -> None:
+        super().__init__(kind)
+        self.kind = kind
+        self.node = node
+        self.names = names
+
+    def bare(self) -> RaisedError:
+        """The same to keep, without the frames that it came through."""
+        return type(self)(self.kind, self.node, self.names)
+
+
+class EndlessError(RaisedError):
+    """The program runs for ever: a turn of the loop ``node`` leaves everything as it was."""

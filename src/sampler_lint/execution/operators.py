@@ -1,0 +1,200 @@
+"""Operators and comparisons on the interpreter's values, charged before they are applied.
+
+Between kinds of values that are not named here an operator is not known: that is so for bytes,
+whose ``%`` and ``*`` make as many as they like.
+"""
+
+from __future__ import annotations
+
+import ast
+import bisect
+import operator
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from sampler_lint.execution.budget import (
+    BUDGET,
+    LARGEST_EXPONENT,
+    LARGEST_NUMBER,
+)
+from sampler_lint.execution.errors import CannotTellError
+from sampler_lint.execution.values import UNKNOWN, Array, Size, plain, weigh
+
+_NUMBERS = frozenset({int, float, bool})
+_SCALARS = _NUMBERS | {type(None)}
+
+_BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+}
+_UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Invert: lambda value: not value if isinstance(value, bool) else ~value,
+}
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+}
+
+
+def check_number(*numbers: Any) -> None:
+    """Let no arithmetic be done with numbers of thousands of digits.
+
+    Raises:
+        CannotTellError: one is.
+    """
+    for number in numbers:
+        if isinstance(number, int) and not -LARGEST_NUMBER < number < LARGEST_NUMBER:
+            raise CannotTellError("a large number")
+
+
+def binary(kind: type[ast.operator], left: Any, right: Any) -> Any:
+    """``left OP right``.
+
+    Raises:
+        CannotTellError: it is not known, or too large.
+        ZeroDivisionError: as in Python.
+    """
+    function = _BINARY.get(kind)
+    if function is None:
+        raise CannotTellError("an operator")
+    if isinstance(left, Array) or isinstance(right, Array):
+        return _broadcast(partial(binary, kind), left, right)
+    left = int(left) if type(left) is Size else left
+    right = int(right) if type(right) is Size else right
+    if type(left) in _NUMBERS and type(right) in _NUMBERS:
+        check_number(left, right)
+        if (kind is ast.Pow or kind is ast.LShift) and abs(right) > LARGEST_EXPONENT:
+            raise CannotTellError("a large number")
+    else:
+        _charge(kind, left, right)
+    try:
+        return function(left, right)
+    except ZeroDivisionError:
+        raise
+    except (TypeError, ArithmeticError, ValueError) as error:
+        raise CannotTellError("an operator") from error
+
+
+def _charge(kind: type[ast.operator], left: Any, right: Any) -> None:
+    """Charge for an operator between containers, before it makes one."""
+    if kind is ast.Mult and isinstance(left, int):
+        left, right = right, left
+    if kind is ast.Mult and isinstance(left, (list, tuple, str)) and isinstance(right, int):
+        _make(left, len(left) * max(0, right))
+    elif kind is ast.Add and any(
+        isinstance(left, sort) and isinstance(right, sort) for sort in (list, tuple, str)
+    ):
+        _make(left, len(left) + len(right))
+    elif isinstance(left, set) and isinstance(right, set):
+        weigh(left)
+        weigh(right)
+    elif isinstance(left, dict) and isinstance(right, dict):
+        BUDGET.items(len(left) + len(right))
+    else:
+        raise CannotTellError("an operator")
+
+
+def _make(like: Any, length: int) -> None:
+    if isinstance(like, str):
+        BUDGET.text(length)
+    else:
+        BUDGET.items(length)
+
+
+def unary(kind: type[ast.unaryop], value: Any) -> Any:
+    """``OP value``, of all but ``not``.
+
+    Raises:
+        CannotTellError: it is not known.
+    """
+    if isinstance(value, Array):
+        return value.map(partial(unary, kind))
+    if not isinstance(value, (int, float)):
+        raise CannotTellError("an operator")
+    check_number(value)
+    try:
+        return _UNARY[kind](value)
+    except TypeError as error:
+        raise CannotTellError("an operator") from error
+
+
+def compare(kind: type[ast.cmpop], left: Any, right: Any) -> Any:
+    """``left OP right``, for ``==`` and ``<`` and their like.
+
+    Raises:
+        CannotTellError: it is not known.
+    """
+    if isinstance(left, Array) or isinstance(right, Array):
+        return _broadcast(partial(compare, kind), left, right)
+    if type(left) not in _SCALARS or type(right) not in _SCALARS:
+        weigh(left)
+        weigh(right)
+    try:
+        return _COMPARISONS[kind](left, right)
+    except TypeError as error:
+        raise CannotTellError("a comparison") from error
+
+
+def _broadcast(function: Callable[[Any, Any], Any], left: Any, right: Any) -> Array:
+    """An operator between arrays, or an array and a number."""
+    if isinstance(left, (list, tuple)):
+        left = Array(left)
+    if isinstance(right, (list, tuple)):
+        right = Array(right)
+    if isinstance(left, Array) and isinstance(right, Array):
+        if len(left.items) != len(right.items):
+            raise CannotTellError("arrays of different lengths")
+        BUDGET.items(len(left.items))
+        pairs = list(zip(left.items, right.items, strict=True))
+    elif isinstance(left, Array):
+        BUDGET.items(len(left.items))
+        pairs = [(item, right) for item in left.items]
+    else:
+        BUDGET.items(len(right.items))
+        pairs = [(left, item) for item in right.items]
+    if any(a is UNKNOWN or b is UNKNOWN for a, b in pairs):
+        raise CannotTellError("what the array holds")
+    try:
+        return Array([function(plain(a), plain(b)) for a, b in pairs])
+    except (ZeroDivisionError, TypeError) as error:
+        raise CannotTellError("an operator of arrays") from error
+
+
+# -- what compares many
+
+
+def order(keys: list[Any], *, reverse: bool = False) -> list[int]:
+    """The places of the keys, sorted."""
+    for _ in range(len(keys).bit_length()):
+        weigh(keys)
+    return sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse)
+
+
+def extreme(choose: Callable[..., int], keys: list[Any]) -> int:
+    """The place of the smallest or largest key."""
+    weigh(keys)
+    return choose(range(len(keys)), key=keys.__getitem__)
+
+
+def bisected(keys: Sequence[Any], wanted: Any, *, right: bool = False) -> int:
+    """Where ``wanted`` belongs among sorted keys."""
+    weigh(list(keys))
+    weigh(wanted)
+    return (bisect.bisect_right if right else bisect.bisect_left)(keys, wanted)

@@ -1,0 +1,389 @@
+"""Small worlds to try a sampler class in, and the arguments to build it with there.
+
+Constructor arguments are made from the names and annotations of the parameters, as anyone
+would who tries the class by hand; what has a default keeps it.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from sampler_lint.execution.budget import MOST_HANDED_OUT
+from sampler_lint.execution.errors import CannotTellError, Kind
+from sampler_lint.execution.interpreter import Interpreter
+from sampler_lint.execution.values import (
+    COLUMN,
+    UNKNOWN,
+    Array,
+    Data,
+    Fn,
+    Given,
+    Instance,
+    Klass,
+    Source,
+)
+
+
+class World(NamedTuple):
+    """One set-up: a data set of ``samples``, ``ranks`` processes, and the usual arguments."""
+
+    samples: int
+    ranks: int
+    batch_size: int
+    drop_last: bool = False
+
+    def counts(self, *, sharded: bool) -> set[int]:
+        """What a sampler may hand out here: samples or batches, of all or of a rank's share."""
+        ranks = self.ranks if sharded else 1
+        out = set()
+        for share in (self.samples // ranks, -(-self.samples // ranks)):
+            out |= {share, share // self.batch_size, -(-share // self.batch_size)}
+        return out
+
+
+_WORLD_NAMES = re.compile(
+    r"^(num|n|total)?_?(replicas?|world_?size|world|ranks|shards|gpus|processes|procs|nodes)$"
+    r"|^world_?size$|^size_of_world$",
+    re.IGNORECASE,
+)
+_RANK_NAMES = re.compile(
+    r"(^|_)rank(_id)?$|^process_index$|^(shard|process|replica)_(id|idx|index)$",
+    re.IGNORECASE,
+)
+_BATCH_NAMES = re.compile(
+    r"^(batch_?size|bs|bsz|batch|samples_per_gpu|per_(device|gpu)_batch_size|mini_?batch_?size)$",
+    re.IGNORECASE,
+)
+_DATA_NAMES = re.compile(
+    r"^(dataset|data_?source|ds|data|iterable|train_?(set|dataset)|data_set|source)$"
+)
+_SIZE_NAMES = re.compile(
+    r"^(size|length|n_samples|num_samples|n_data_samples|dataset_(size|len|length)"
+    r"|data_(size|len|length)|total_samples|num_data)$"
+)
+_LABEL_NAMES = re.compile(r"^(labels|targets|classes|group_ids|ids)$")
+_PART_NAMES = re.compile(r"^(dataset|data|set|subset)_(sizes|lens|lengths)$|_sizes?_per_epoch$")
+_LENGTH_NAMES = re.compile(r"^(lengths|sizes|lens|durations|seq_lens|num_tokens_vec)$")
+_NUMBER_NAMES = re.compile(r"^(n|num|number_of|max|min)_|_(size|per_\w{1,60}|num|count|threshold)$")
+
+
+#: Options that say themselves that ranks may differ, or that do not matter here.
+_SAYS_UNEVEN = re.compile(
+    r"even|pad|round|extend|fill|dup|repeat|replace|trunc|inf|endless|eval|test|val|verbose|debug"
+    r"|seed|resume|start|epoch|drop|keep|distributed|sync|skip",
+    re.IGNORECASE,
+)
+_LIMIT_NAMES = re.compile(r"^(max|min)_|_(length|len|limit|threshold|tokens|frames|max|min)$")
+_PROGRESS_NAMES = re.compile(r"(^|_)(steps?|iter(ation)?s?|batch(es)?|batch_idx)$", re.IGNORECASE)
+
+
+_INNER_NAMES = frozenset({"sampler", "base_sampler"})
+
+
+class SetUp:
+    """A constructor, and arguments for it."""
+
+    def __init__(
+        self, interpreter: Interpreter, klass: Klass, *, around_shard: bool = False
+    ) -> None:
+        self.interpreter = interpreter
+        self.klass = klass
+        self.around_shard = around_shard
+        self.given: tuple[str, SetUp] | None = None
+        """A parameter, and the class of the tree that is to be built for it."""
+        self.guesses: dict[str, str] | None = None
+        """What stands for arguments of which only the use tells something, by their names; None
+        while they are left unknown."""
+        self.fills_none = False
+        """Whether arguments that may be None are given, too."""
+        self.numbers_are_ranks = False
+        """Whether each such argument that is a number is taken to be the rank."""
+        self._rank = 0
+        init = interpreter.member(klass, "__init__")
+        self.params: list[tuple[ast.arg, ast.expr | None]] = []
+        if isinstance(init, Fn):
+            spec = init.node.args
+            plain_params = [*spec.posonlyargs, *spec.args][1:]
+            missing = len(plain_params) - len(spec.defaults)
+            defaults: list[ast.expr | None] = [None] * max(0, missing)
+            defaults += spec.defaults[-len(plain_params) :] if plain_params else []
+            self.params = list(zip(plain_params, defaults, strict=True))
+            self.params += zip(spec.kwonlyargs, spec.kw_defaults, strict=True)
+        self.names = {param.arg for param, _ in self.params}
+        self.worlds = set(_sizes_beside_ranks(klass))
+        self.takes_rank = any(_RANK_NAMES.search(name) for name in self.names)
+        self.takes_drop_last = "drop_last" in self.names
+        self.takes_batch_size = any(_BATCH_NAMES.match(name) for name in self.names)
+
+    def options(self) -> Iterator[tuple[str, Any]]:
+        """Optional arguments with another value than their default: flags, and limits."""
+        for param, default in self.params:
+            if not isinstance(default, ast.Constant) or _SAYS_UNEVEN.search(param.arg):
+                continue
+            if isinstance(default.value, bool):
+                yield param.arg, not default.value
+            elif default.value is None and _LIMIT_NAMES.search(param.arg):
+                yield param.arg, _LIMIT
+        init = self.interpreter.member(self.klass, "__init__")
+        if isinstance(init, Fn) and init.node.args.kwarg is not None:
+            for name in _read_keywords(init.node, init.node.args.kwarg.arg):
+                if _LIMIT_NAMES.search(name) and not _SAYS_UNEVEN.search(name):
+                    yield name, _LIMIT
+
+    def flags(self) -> Iterator[tuple[str, bool]]:
+        """Every optional flag, with the other value than its default."""
+        for param, default in self.params:
+            if isinstance(default, ast.Constant) and isinstance(default.value, bool):
+                yield param.arg, not default.value
+
+    @property
+    def has_while_loop(self) -> bool:
+        """Whether a class of the tree in the hierarchy has one."""
+        return any(
+            isinstance(node, ast.While)
+            for klass in self.klass.mro
+            if isinstance(klass, Klass)
+            for node in ast.walk(klass.node)
+        )
+
+    def progress(self, state_dict: Fn, world: World, steps: int) -> dict[str, Any]:
+        """Arguments for a ``state_dict()`` that is told how far training has come."""
+        spec = state_dict.node.args
+        params = [*spec.posonlyargs, *spec.args][1:]
+        out: dict[str, Any] = {}
+        for param in params[: len(params) - len(spec.defaults)]:
+            if "batch_size" in param.arg:
+                out[param.arg] = world.batch_size
+            elif _PROGRESS_NAMES.search(param.arg):
+                out[param.arg] = steps
+            else:
+                raise CannotTellError("how far it has come")
+        return out
+
+    def build(self, world: World, rank: int, option: tuple[str, Any] | None = None) -> Instance:
+        """An instance for one rank of a world."""
+        self._rank = rank
+        keywords = {} if option is None else {option[0]: option[1]}
+        for param, default in self.params:
+            value = self._argument(param, default, world, rank)
+            if value is not _KEEP and param.arg not in keywords:
+                keywords[param.arg] = value
+        return self.interpreter.build(self.klass, [], keywords)
+
+    def _argument(self, param: ast.arg, default: ast.expr | None, world: World, rank: int) -> Any:
+        name = param.arg
+        note = ast.unparse(param.annotation) if param.annotation is not None else ""
+        if self.given is not None and name == self.given[0]:
+            return self._built(name, note, world, rank)
+        if _WORLD_NAMES.match(name) or name in self.worlds:
+            return world.ranks
+        if _RANK_NAMES.search(name):
+            return rank
+        if _BATCH_NAMES.match(name):
+            return world.batch_size
+        if name == "drop_last":
+            return world.drop_last
+        if _DATA_NAMES.match(name):
+            return self._data(note, world)
+        if isinstance(default, ast.Constant) and default.value is None and "column" in name:
+            return [COLUMN]
+        if self.around_shard and name in _INNER_NAMES:
+            return self._sampler(note, world)
+        if default is not None and not (
+            self.fills_none and isinstance(default, ast.Constant) and default.value is None
+        ):
+            return _KEEP
+        value = self._required(name, note, world)
+        made = self._made(world)
+        if value is UNKNOWN and made is not None:
+            return made[name] if name in made else Given(name, made)
+        return value
+
+    def _made(self, world: World) -> dict[str, Any] | None:
+        """What stands for arguments, and for parts of them, in a world."""
+        if self.guesses is None:
+            return None
+        return {
+            key: self._rank
+            if self.numbers_are_ranks and guess in STAND_INS[Kind.NUMBER]
+            else _stand_in(guess, world)
+            for key, guess in self.guesses.items()
+        }
+
+    @property
+    def guessed(self) -> list[str]:
+        """The single values that stand for arguments, in words."""
+        guesses = self.guesses or {}
+        return [
+            f"{name}={guesses[name]}"
+            for name in guesses
+            if guesses[name] in _SINGLE and name in self.names
+        ]
+
+    def large_worlds(self) -> tuple[World, ...]:
+        """Worlds of more samples than any number that the class itself works with."""
+        most = max(
+            (
+                node.value
+                for klass in self.klass.mro
+                if isinstance(klass, Klass)
+                for node in ast.walk(klass.node)
+                if isinstance(node, ast.Constant)
+                and type(node.value) is int
+                and node.value <= MOST_HANDED_OUT
+            ),
+            default=0,
+        )
+        base = max(64, most)
+        return (
+            World(base, 2, 4),
+            World(3 * base // 2, 3, 2),
+            World(2 * base, 2, 4),
+            World(base, 4, 4),
+            World(2 * base + 1, 2, 4),
+        )
+
+    def _built(self, name: str, note: str, world: World, rank: int) -> Any:
+        """What :attr:`given` asks for: one object, or one for each part of the data."""
+        assert self.given is not None
+        inner = self.given[1]
+        if re.search(r"\b([Ll]ist|Sequence|[Tt]uple)\[", note) or name.endswith("s"):
+            sizes = [part.size for part in Source(world.samples).parts()]
+            return [inner.build(world._replace(samples=size), rank) for size in sizes]
+        return inner.build(world, rank)
+
+    def _data(self, note: str, world: World) -> Any:
+        if re.search(r"\b(List|list|Sequence)\[", note):
+            raise CannotTellError("a list of data sets")
+        if "Sampler" in note:
+            return self._sampler(note, world)
+        return Source(world.samples, self._made(world))
+
+    def _required(self, name: str, note: str, world: World) -> Any:
+        if name in {"batch_samplers", "samplers"} or re.search(r"[Ll]ist\[\w*Sampler", note):
+            inner = [Source(part.size) for part in Source(world.samples).parts()]
+            if "batch" in name or "BatchSampler" in note:
+                return [self._batches(world, part) for part in inner]
+            return [self._sampler("", world, part) for part in inner]
+        if self.names & {"n_classes", "num_classes", "n_labels"} and name.startswith(
+            ("n_", "num_")
+        ):
+            return 2
+        if _PART_NAMES.search(name):
+            return [part.size for part in Source(world.samples).parts()]
+        if name in {"boundaries", "bucket_boundaries"}:
+            return [0, 2, 4, 6]
+        if name in {"batch_sampler", "base_batch_sampler"}:
+            return self._batches(world)
+        if name in _INNER_NAMES:
+            return self._sampler(note, world)
+        if _SIZE_NAMES.match(name) and note in {"", "int"}:
+            return world.samples
+        if name in {"seed", "epoch", "start_iter", "start_epoch", "random_seed"}:
+            return 0
+        if name in {"shuffle", "distributed"}:
+            return True
+        if _LABEL_NAMES.match(name):
+            return _numbers([index % 2 for index in range(world.samples)], note)
+        if _LENGTH_NAMES.match(name):
+            values = [Data(f"{name}[{index}]").number for index in range(world.samples)]
+            return _numbers(values, note)
+        if note == "int" or (note == "" and _NUMBER_NAMES.search(name)):
+            return 6 if name.startswith("max") else 2
+        if note == "bool":
+            return False
+        if "Callable" in note or name.endswith("_fn"):
+            return Data(name)
+        return UNKNOWN
+
+    def _sampler(self, note: str, world: World, data: Source | None = None) -> Instance:
+        if re.search(r"\[\s*(List|list)\s*\[", note) or "BatchSampler" in note:
+            return self._batches(world)
+        source = data or Source(world.samples)
+        if self.around_shard:
+            known = self.interpreter.known_class("DistributedSampler")
+            place = {"num_replicas": world.ranks, "rank": self._rank}
+            return self.interpreter.build(known, [source], place)
+        return self.interpreter.build(
+            self.interpreter.known_class("SequentialSampler"), [source], {}
+        )
+
+    def _batches(self, world: World, data: Source | None = None) -> Instance:
+        known = self.interpreter.known_class("BatchSampler")
+        arguments: Sequence[Any] = [
+            self._sampler("", world, data),
+            world.batch_size,
+            world.drop_last,
+        ]
+        return self.interpreter.build(known, list(arguments), {})
+
+
+_KEEP = object()
+
+_SEQUENCES: dict[str, Callable[[World], list[Any]]] = {
+    "samples": lambda world: list(range(world.samples)),
+    "sizes": lambda world: [part.size for part in Source(world.samples).parts()],
+    "groups": lambda world: [list(range(first, world.samples, 2)) for first in range(2)],
+}
+_SINGLE: dict[str, Any] = {"0": 0, "2": 2, "False": False, "True": True}
+#: What may stand for an argument, by what the program first does with it: what changes nothing
+#: (an offset of 0, a flag that is not set) before what does.
+STAND_INS: dict[Kind, tuple[str, ...]] = {
+    Kind.NUMBER: ("0", "2"),
+    Kind.FLAG: ("False", "True", *_SEQUENCES),
+    Kind.SEQUENCE: tuple(_SEQUENCES),
+}
+
+
+def _stand_in(guess: str, world: World) -> Any:
+    return _SEQUENCES[guess](world) if guess in _SEQUENCES else _SINGLE[guess]
+
+
+def _sizes_beside_ranks(klass: Klass) -> Iterator[str]:
+    """What the class holds a rank against: ``rank < size``, or ``x[rank::size]``."""
+    for node in ast.walk(klass.node):
+        if isinstance(node, ast.Compare) and isinstance(
+            node.ops[0], (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+        ):
+            sides = node.left, node.comparators[0]
+        elif isinstance(node, ast.Slice) and node.lower is not None and node.step is not None:
+            sides = node.lower, node.step
+        else:
+            continue
+        for rank, size in (sides, sides[::-1]):
+            name = _last_name(size)
+            if _RANK_NAMES.search(_last_name(rank)) and not _RANK_NAMES.search(name):
+                yield name
+
+
+def _last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+#: For what data holds, which is 1 to 5 (see :class:`~.values.Data`): some of it is left out.
+_LIMIT = 3
+
+
+def _read_keywords(node: ast.AST, kwarg: str) -> Iterator[str]:
+    """The keys of ``**kwargs`` that a constructor looks for and does without."""
+    for call in ast.walk(node):
+        if (
+            isinstance(call, ast.Call)
+            and isinstance(call.func, ast.Attribute)
+            and call.func.attr in {"get", "pop"}
+            and isinstance(call.func.value, ast.Name)
+            and call.func.value.id == kwarg
+            and len(call.args) == 2
+            and isinstance(call.args[0], ast.Constant)
+            and isinstance(call.args[0].value, str)
+            and isinstance(call.args[1], ast.Constant)
+            and call.args[1].value is None
+        ):
+            yield call.args[0].value
+
+
+def _numbers(values: list[int], note: str) -> Any:
+    return list(values) if "ist" in note or "Sequence" in note else Array(values)

@@ -1,0 +1,568 @@
+"""Builds a sampler class for a few small worlds, counts what each rank hands out and promises.
+
+A class that needs more than a :class:`~.set_up.SetUp` can give it, or does something the
+interpreter does not know, is not judged.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sampler_lint.execution.budget import BUDGET, MOST_GUESSES, MOST_HANDED_OUT, MOST_OPTIONS
+from sampler_lint.execution.errors import (
+    CannotTellError,
+    EndlessError,
+    OverBudgetError,
+    RaisedError,
+    WantedError,
+)
+from sampler_lint.execution.interpreter import Interpreter
+from sampler_lint.execution.set_up import STAND_INS, SetUp, World
+from sampler_lint.execution.values import Array, Data, Fn, Instance
+from sampler_lint.properties import Observation, Rank, Reading
+from sampler_lint.syntax.nodes import Class
+
+#: What the interpreter raises for a program it cannot follow, or that fails in its own hands.
+_SILENT = (
+    CannotTellError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RuntimeError,  # RecursionError too
+    TypeError,
+    ValueError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one rank does in a world."""
+
+    rank: int
+    yielded: tuple[Any, ...] | None
+    """What it hands out; None when ``__iter__`` raises."""
+    length: int | None
+    """What ``len()`` says before the first iteration; None without ``__len__``."""
+    later: int | None
+    """What ``len()`` says after it."""
+    raised: RaisedError | None = None
+    """What ``__iter__`` raises."""
+    from_data: bool = False
+    """Whether anything hung on what the data holds."""
+    seeds: tuple[Any, ...] | None = ()
+    """What its random numbers were seeded with; None when some were not, or with who knows what."""
+
+    @property
+    def count(self) -> int:
+        """How many it hands out."""
+        return len(self.yielded or ())
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether it hands out lists of samples."""
+        return any(isinstance(item, (list, tuple, Array)) for item in self.yielded or ())
+
+    @property
+    def indices(self) -> tuple[int, ...] | None:
+        """The sample numbers, batches taken apart; None where they are not known."""
+        out: list[int] = []
+        for item in self.yielded or ():
+            parts = item.items if isinstance(item, Array) else item
+            parts = parts if isinstance(parts, (list, tuple)) else [parts]
+            if not all(type(part) is int for part in parts):
+                return None
+            out += parts
+        return tuple(out)
+
+    @property
+    def reading(self) -> Reading:
+        """What it read, as the properties judge it."""
+        items = [self._plain(item) for item in self.yielded or ()]
+        error = None if self.raised is None else f"raises {self.raised.kind}"
+        return Reading(items, claimed=self.length, later=self.later, error=error)
+
+    @staticmethod
+    def _plain(item: Any) -> Any:
+        parts = item.items if isinstance(item, Array) else item
+        return list(parts) if isinstance(parts, (list, tuple)) else parts
+
+
+class Trial(NamedTuple):
+    """A world and what each of its ranks does."""
+
+    world: World
+    turns: tuple[Turn, ...]
+    takes_batch_size: bool
+    takes_drop_last: bool
+    refused: RaisedError | None = None
+    """What building the sampler raises; the turns then end with the rank before."""
+    also: str = ""
+    """What else is special about it, in words."""
+
+    @property
+    def raised(self) -> RaisedError | None:
+        """What the sampler raises first, when built or when iterated."""
+        return next((turn.raised for turn in self.turns if turn.raised), self.refused)
+
+    @property
+    def observed(self) -> Observation:
+        """The world, as the properties judge it."""
+        ranks = [Rank(turn.rank, passes=[turn.reading]) for turn in self.turns]
+        return Observation(ranks, expected=range(self.world.samples))
+
+    @property
+    def from_data(self) -> bool:
+        """Whether the outcome hangs on what the data holds."""
+        return any(turn.from_data for turn in self.turns)
+
+    @property
+    def differs(self) -> bool:
+        """Whether ranks differ in what they hand out."""
+        return any(
+            turn.yielded is not None and turn.indices != self.turns[0].indices
+            for turn in self.turns
+        )
+
+    @property
+    def story(self) -> str:
+        """The world in words."""
+        world = self.world
+        parts = [f"{world.samples} sample{'s' * (world.samples != 1)}"]
+        if world.ranks > 1:
+            parts.append(f"{world.ranks} ranks")
+        if self.takes_batch_size:
+            parts.append(f"batch_size={world.batch_size}")
+        if self.takes_drop_last:
+            parts.append(f"drop_last={world.drop_last}")
+        if self.also:
+            parts.append(self.also)
+        return ", ".join(parts)
+
+
+#: The first must run through, else the class is not understood.
+_WORLDS = (
+    World(8, 2, 4),
+    World(7, 2, 2),
+    World(9, 2, 2),
+    World(13, 2, 4),
+    World(11, 3, 2),
+    World(16, 2, 4),
+    World(24, 2, 4),
+    World(21, 4, 4),
+)
+_TINY = (World(1, 4, 1), World(3, 8, 1), World(9, 8, 1))
+
+
+class Trials(NamedTuple):
+    """Every world that a class could be tried in."""
+
+    usual: tuple[Trial, ...] = ()
+    """Empty when the class is not understood."""
+    tiny: tuple[Trial, ...] = ()
+    """Worlds with hardly more samples than ranks, as far as the class could be tried there."""
+    varied: tuple[Trial, ...] = ()
+    """Some of the usual worlds, each with one optional argument given."""
+    resumed: tuple[Trial, ...] = ()
+    """What comes after ``load_state_dict()`` of what ``state_dict()`` said in mid-epoch."""
+    resized: tuple[Trial, ...] = ()
+    """The same, with another number of ranks than the state was saved by."""
+    overrun: tuple[Trial, ...] = ()
+    """What comes after loading with more steps behind than an epoch has, where a class wraps."""
+    stuck: tuple[Trial, ...] = ()
+    """Worlds in which a loop of the class never ends, with one flag given or none."""
+    guessed: tuple[Trial, ...] = ()
+    """Where there are no usual ones: worlds with arguments of which only their
+    use is known. What is wrong in one of them may be the arguments' fault, in all the class's."""
+    repeated: Trial | None = None
+    """A world in which every rank hands out the same part of the data, if that is so in all."""
+    length_raised: RaisedError | None = None
+    """What ``len()`` of a new object raises, whatever else is understood."""
+    unknown: str = ""
+    """Why there are no usual ones."""
+
+    @property
+    def sharded(self) -> bool:
+        """Whether ranks differ in what they hand out."""
+        return any(trial.differs for trial in (*self.usual, *self.guessed))
+
+
+#: Where optional arguments are tried: enough to tell equal shares from others.
+_SOME = (World(13, 2, 4), World(11, 3, 2), World(24, 2, 4), World(21, 4, 4))
+#: Where batches cannot be taken apart.
+_SINGLES = (World(8, 3, 1), World(7, 2, 1))
+
+
+def try_out(interpreter: Interpreter, cls: Class, *, around_shard: bool = False) -> Trials:
+    """Try a sampler class in several worlds.
+
+    ``around_shard``: the sampler that it takes is a DistributedSampler, not a plain one.
+    """
+    BUDGET.open()
+    return _tried(interpreter, cls, around_shard=around_shard)
+
+
+def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trials:
+    interpreter.asked_place = False
+    try:
+        spec = SetUp(interpreter, interpreter.class_of(cls), around_shard=around_shard)
+    except (RaisedError, *_SILENT) as error:
+        return Trials(unknown=_reason(error))
+    plain = trials = _plainly(interpreter, spec)
+    if BUDGET.gone:
+        return Trials(unknown=BUDGET.gone)
+    if not trials.usual:
+        trials = trials._replace(guessed=tuple(_with_guesses(interpreter, spec)))
+    if (trials.usual or trials.guessed) and not trials.sharded:
+        trials = trials._replace(repeated=_repeated(interpreter, spec))
+    return plain if BUDGET.gone else trials
+
+
+def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
+    """All worlds, with what no one knows left unknown."""
+    usual: list[Trial] = []
+    unknown = ""
+    try:
+        interpreter.restart(_WORLDS[0].ranks, 0)
+        length_raised = _length(interpreter, spec.build(_WORLDS[0], 0))[1]
+    except (RaisedError, *_SILENT) as error:
+        return Trials(unknown=_reason(error))
+    try:
+        usual += _usual(interpreter, spec)
+    except OverBudgetError as error:
+        return Trials(unknown=_reason(error), length_raised=length_raised)
+    except _SILENT as error:
+        usual.clear()
+        unknown = _reason(error)
+    if usual and not any(t.raised or any(turn.count for turn in t.turns) for t in usual):
+        usual.clear()
+        unknown = "it hands out nothing of little data"
+    tiny = []
+    for world in _TINY:
+        with contextlib.suppress(*_SILENT):
+            tiny.append(_trial(interpreter, spec, world))
+    trials = Trials(tuple(usual), tuple(tiny), length_raised=length_raised, unknown=unknown)
+    if trials.sharded:
+        trials = trials._replace(
+            varied=tuple(_varied(interpreter, spec)),
+            resumed=tuple(_resumed(interpreter, spec, 0)),
+            resized=tuple(_resumed(interpreter, spec, 1)),
+            overrun=tuple(_resumed(interpreter, spec, 0, steps=_MORE_THAN_AN_EPOCH)),
+        )
+    if usual and spec.has_while_loop:
+        trials = trials._replace(stuck=tuple(_stuck(interpreter, spec)))
+    return trials
+
+
+def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
+    """The usual worlds, with something for each argument that is of the kind it is used as."""
+    worlds = (_WORLDS, spec.large_worlds())
+    options = (None, *itertools.islice(spec.flags(), MOST_OPTIONS))
+    refused = False
+    for option, some, spec.fills_none in itertools.product(options, worlds, (False, True)):
+        if option is not None and not refused:
+            return  # no flag lets it in where nothing shuts it out
+        try:
+            if _guess(interpreter, spec, some[0], option):
+                yield from _each(interpreter, spec, some, option)
+                return
+        except OverBudgetError:
+            return
+        except RaisedError:
+            refused = True
+
+
+def _each(
+    interpreter: Interpreter,
+    spec: SetUp,
+    worlds: tuple[World, ...],
+    option: tuple[str, Any] | None = None,
+) -> Iterator[Trial]:
+    """The worlds that it can be tried in."""
+    for world in worlds:
+        with contextlib.suppress(*_SILENT):
+            yield _trial(interpreter, spec, world, option)
+
+
+def _guess(
+    interpreter: Interpreter, spec: SetUp, world: World, option: tuple[str, Any] | None
+) -> bool:
+    """Find what may stand for the arguments, so that a world runs through.
+
+    A use that nothing is known of says of what kind an argument is; where that leads nowhere,
+    the last one that may be another takes its next value.
+
+    Raises:
+        RaisedError: the class does not let itself be built or iterated in this world.
+        OverBudgetError: it does too much.
+    """
+    guesses: dict[str, str] = {}
+    spec.guesses = guesses
+    left: list[tuple[str, list[str]]] = []
+    refused = None
+    for _ in range(MOST_GUESSES):
+        try:
+            trial = _trial(interpreter, spec, world, option)
+            refused = trial.raised
+            if refused is None and all(turn.count for turn in trial.turns):
+                return True
+        except OverBudgetError:
+            raise
+        except WantedError as error:
+            left.append((error.key, list(STAND_INS[error.kind])))
+        except _SILENT:
+            pass
+        while left and not left[-1][1]:
+            guesses.pop(left.pop()[0], None)
+        if not left and refused is not None:
+            raise refused
+        if not left:
+            return False
+        key, choices = left[-1]
+        guesses[key] = choices.pop(0)
+    return False
+
+
+def _repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
+    """A world in which the ranks hand out the same share, if they do in all of them.
+
+    Where what is drawn is left to chance, the flags are tried: one may turn it off.
+    """
+    if not (spec.takes_rank or interpreter.asked_place):
+        return None
+    worlds = spec.large_worlds()
+    single = tuple(world._replace(ranks=1) for world in worlds)
+    for option in (None, *itertools.islice(spec.flags(), MOST_OPTIONS)):
+        alone = {trial.world.samples: trial for trial in _each(interpreter, spec, single, option)}
+        found = [
+            trial
+            for trial in _each(interpreter, spec, worlds, option)
+            if trial.raised is None and trial.world.samples in alone
+        ]
+        if len(found) > 2 and all(
+            _is_same_share(trial, alone[trial.world.samples]) for trial in found
+        ):
+            spec.numbers_are_ranks = True
+            others = list(_each(interpreter, spec, worlds, option))
+            unlike = any(trial.raised is None and trial.differs for trial in others)
+            return None if unlike else found[0]
+    return None
+
+
+#: What padding and dropping add up to, in batches a rank: at the end of each of a few groups.
+_ROUNDED = 3
+
+
+def _is_same_share(trial: Trial, alone: Trial) -> bool:
+    """Whether each rank reads the same part of what one process alone reads."""
+    if trial.raised is not None or alone.raised is not None:
+        return False
+    first = trial.turns[0]
+    together, share = set(alone.turns[0].indices or ()), set(first.indices or ())
+    ranks, batch = trial.world.ranks, trial.world.batch_size
+    return (
+        first.seeds is not None
+        and all(t.indices == first.indices and t.seeds == first.seeds for t in trial.turns)
+        and len(share) < len(together)
+        and abs(len(share) * ranks - len(together)) <= _ROUNDED * ranks * batch
+    )
+
+
+def _reason(error: Exception) -> str:
+    """Why a class is not tried, in words."""
+    if isinstance(error, RaisedError):
+        return f"building it raises {error.kind}"
+    if isinstance(error, OverBudgetError):
+        return str(error)
+    if isinstance(error, CannotTellError):
+        return f"cannot tell {error}"
+    return f"cannot tell what it does ({type(error).__name__})"
+
+
+def is_as_long_as_it_says(interpreter: Interpreter, cls: Class) -> bool:
+    """Whether in all usual worlds each rank hands out as much as ``len()`` says before.
+
+    Stops at the first that does not.
+    """
+    with contextlib.suppress(RaisedError, *_SILENT):
+        spec = SetUp(interpreter, interpreter.class_of(cls))
+        return all(
+            trial.raised is None and all(turn.length == turn.count for turn in trial.turns)
+            for trial in _usual(interpreter, spec)
+        )
+    return False
+
+
+def _usual(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
+    """The usual worlds one by one; raises where the class cannot be tried."""
+    for number, world in enumerate(_WORLDS):
+        for drop_last in (False, True) if spec.takes_drop_last else (False,):
+            trial = _trial(interpreter, spec, world._replace(drop_last=drop_last))
+            if number == 0 and not drop_last and trial.raised is not None:
+                raise CannotTellError("how it is used")
+            yield trial
+
+
+def try_around(
+    interpreter: Interpreter, cls: Class, parameter: str, inner: Class
+) -> tuple[Trial, ...]:
+    """Try a sampler class around objects of another class of the tree."""
+    BUDGET.open()
+    out: list[Trial] = []
+    with contextlib.suppress(RaisedError, *_SILENT):
+        spec = SetUp(interpreter, interpreter.class_of(cls))
+        spec.given = parameter, SetUp(interpreter, interpreter.class_of(inner))
+        drops = spec.takes_drop_last or spec.given[1].takes_drop_last
+        for world in _SOME:
+            for drop_last in (False, True) if drops else (False,):
+                trial = _trial(interpreter, spec, world._replace(drop_last=drop_last))
+                words = [] if spec.takes_drop_last or not drops else [f"drop_last={drop_last}"]
+                out.append(trial._replace(also=", ".join([f"around `{inner.name}`", *words])))
+    return () if BUDGET.gone else tuple(out)
+
+
+def _trial(
+    interpreter: Interpreter, spec: SetUp, world: World, option: tuple[str, Any] | None = None
+) -> Trial:
+    turns: list[Turn] = []
+    refused = None
+    for rank in range(world.ranks):
+        interpreter.restart(world.ranks, rank)
+        asked = Data.asked
+        try:
+            instance = spec.build(world, rank, option)
+        except RaisedError as error:
+            refused = error.bare()
+            break
+        turns.append(_turn(interpreter, instance, rank, asked))
+    also = [*([f"{option[0]}={option[1]}"] if option is not None else []), *spec.guessed]
+    if spec.around_shard:
+        also.insert(0, "around a DistributedSampler")
+    return Trial(
+        world, tuple(turns), spec.takes_batch_size, spec.takes_drop_last, refused, ", ".join(also)
+    )
+
+
+def _varied(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
+    """Worlds in which one optional argument is given; none for an option not understood."""
+    for option in itertools.islice(spec.options(), MOST_OPTIONS):
+        try:
+            trials = [_trial(interpreter, spec, world, option) for world in _SOME]
+        except _SILENT:
+            continue
+        if all(trial.raised is None for trial in trials):
+            yield from trials
+
+
+def _stuck(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
+    """The first world for each flag in which some loop never ends."""
+    for option in (None, *itertools.islice(spec.flags(), MOST_OPTIONS)):
+        for world in (*_SOME, *_SINGLES):
+            try:
+                trial = _trial(interpreter, spec, world, option)
+            except _SILENT:
+                continue
+            if isinstance(trial.raised, EndlessError):
+                if world in _SINGLES and not spec.takes_batch_size:
+                    words = [*filter(None, [trial.also]), "batches of one sample"]
+                    trial = trial._replace(also=", ".join(words))
+                yield trial
+                break
+
+
+def _resumed(
+    interpreter: Interpreter, spec: SetUp, more_ranks: int, *, steps: int = 1
+) -> Iterator[Trial]:
+    """Worlds in which each rank goes on from a checkpoint, and then into the next epoch."""
+    methods = [interpreter.member(spec.klass, n) for n in ("state_dict", "load_state_dict")]
+    if not all(isinstance(method, Fn) for method in methods):
+        return
+    if steps > 1 and not any(_wraps(method.node) for method in methods):
+        return
+    for some, drop_last in itertools.product(
+        _SOME, (False, True) if spec.takes_drop_last else (False,)
+    ):
+        before = some._replace(drop_last=drop_last)
+        after = before._replace(ranks=before.ranks + more_ranks)
+        with contextlib.suppress(RaisedError, *_SILENT):
+            yield from _from_checkpoint(interpreter, spec, before, after, steps)
+
+
+#: In each of :data:`_SOME`; all together are none of an epoch again.
+_MORE_THAN_AN_EPOCH = 20
+
+
+def _wraps(node: ast.AST) -> bool:
+    """Whether the code takes what was counted modulo something, so that it may be too much."""
+    return any(
+        isinstance(part, (ast.BinOp, ast.AugAssign)) and isinstance(part.op, ast.Mod)
+        for part in ast.walk(node)
+    )
+
+
+def _from_checkpoint(
+    interpreter: Interpreter, spec: SetUp, before: World, after: World, steps: int
+) -> Iterator[Trial]:
+    """The rest of the epoch after one step, and the epoch after that."""
+    interpreter.restart(before.ranks, 0)
+    saver = spec.build(before, 0)
+    method = interpreter.method(saver, "state_dict")
+    assert method is not None
+    for _ in itertools.islice(interpreter.iterate(saver), before.batch_size):
+        pass
+    progress = spec.progress(method.function, before, steps)
+    if steps > 1 and not progress:
+        return  # it counts for itself
+    state = interpreter.call(method, [], progress)
+    far = "one step" if steps == 1 else f"{steps} steps (more than one epoch)"
+    ranks = "" if after.ranks == before.ranks else f" of a run on {before.ranks} ranks"
+    rests, nexts = [], []
+    for rank in range(after.ranks):
+        interpreter.restart(after.ranks, rank)
+        asked = Data.asked
+        instance = spec.build(after, rank)
+        load = interpreter.method(instance, "load_state_dict")
+        assert load is not None
+        interpreter.call(load, [dict(state)], {})
+        rests.append(_turn(interpreter, instance, rank, asked))
+        setter = interpreter.method(instance, "set_epoch")
+        if setter is not None and rests[-1].raised is None and steps == 1:
+            interpreter.call(setter, [1], {})
+            nexts.append(_turn(interpreter, instance, rank, asked))
+    for turns, when in (
+        (rests, f"resumed after {far}{ranks}"),
+        (nexts, f"in the epoch after one resumed after {far}{ranks}"),
+    ):
+        if turns:
+            yield Trial(after, tuple(turns), spec.takes_batch_size, spec.takes_drop_last, also=when)
+
+
+def _turn(interpreter: Interpreter, instance: Instance, rank: int, asked: int) -> Turn:
+    length, _ = _length(interpreter, instance)
+    yielded: list[Any] = []
+    raised = None
+    try:
+        for item in interpreter.iterate(instance):
+            # A batch may be cleared by who yielded it.
+            yielded.append(list(item) if isinstance(item, list) else item)
+            if len(yielded) > MOST_HANDED_OUT:
+                raise CannotTellError("whether it ends")
+    except RaisedError as error:
+        raised = error.bare()
+    later, _ = _length(interpreter, instance)
+    outcome = None if raised else tuple(yielded)
+    seeds = None if interpreter.seeds is None else tuple(interpreter.seeds)
+    return Turn(rank, outcome, length, later, raised, Data.asked > asked, seeds)
+
+
+def _length(interpreter: Interpreter, instance: Instance) -> tuple[int | None, RaisedError | None]:
+    if interpreter.method(instance, "__len__") is None:
+        return None, None
+    try:
+        return interpreter.length(instance), None
+    except RaisedError as error:
+        return None, error.bare()

@@ -1,0 +1,468 @@
+"""The values of the interpreter: plain Python ones, and these."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+from sampler_lint.execution.budget import (
+    BUDGET,
+    DEEPEST_VALUE,
+    LARGEST_KEY,
+    Cost,
+    Op,
+)
+from sampler_lint.execution.errors import CannotTellError, Globals, Kind, WantedError
+
+
+class _Unknown:
+    """A value nobody knows: it may be kept and handed on, and nothing may depend on it."""
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN = _Unknown()
+
+#: Attributes of data sets that hold one entry a sample.
+PER_SAMPLE = frozenset(
+    {
+        "data", "data_infos", "data_label", "data_list", "durations", "flag", "flags",
+        "group_flags", "img_ids", "imgs", "label", "labels", "length", "lengths", "samples",
+        "sizes", "targets",
+    }
+)  # fmt: skip
+
+
+#: The only column of a table, or entry of a sample.
+COLUMN = "text"
+
+
+class Data:
+    """Something read from the data: any positive number, always the same for the same ``key``.
+
+    It is never None: data is taken to be whole.
+    """
+
+    #: How often a number was asked for, by anyone: whether a result depends on data.
+    asked = 0
+
+    def __init__(self, key: str, length: int | None = None) -> None:
+        self.key = key
+        self.length = length
+
+    @property
+    def number(self) -> int:
+        """The number that stands for it."""
+        Data.asked += 1
+        BUDGET.text(len(self.key))
+        return 1 + zlib.crc32(self.key.encode()) % 5
+
+    def part(self, what: str) -> Any:
+        """An attribute, item or result of it; a sample that is a mapping has one column."""
+        BUDGET.text(len(self.key) + len(what))
+        owner, _, method = self.key.rpartition(".")
+        if what == "()" and owner.startswith("dataset["):
+            column = Data(f"{owner}[{COLUMN!r}]")
+            views = {"items": [(COLUMN, column)], "keys": [COLUMN], "values": [column]}
+            if method in views:
+                return views[method]
+        return Data(f"{self.key}{what}")
+
+    def items(self) -> list[Any]:
+        """Its elements.
+
+        Raises:
+            CannotTellError: it is not known to have one entry a sample.
+        """
+        if self.length is None:
+            raise CannotTellError("how many there are")
+        BUDGET.text(self.length * len(self.key))
+        return [Data(f"{self.key}[{index}]").number for index in range(self.length)]
+
+
+class Given(Data):
+    """An argument, or a part of one, of which only the name is known.
+
+    ``made`` holds what stands for it and for its parts, as far as the program's use has told.
+    """
+
+    def __init__(self, key: str, made: Mapping[str, Any]) -> None:
+        super().__init__(key)
+        self.made = made
+
+    @property
+    def number(self) -> int:
+        """It is a number, and nobody knows which.
+
+        Raises:
+            WantedError: always.
+        """
+        raise self.wanted(Kind.NUMBER)
+
+    def wanted(self, kind: Kind) -> WantedError:
+        """What to raise where the program uses it as a ``kind``."""
+        return WantedError(self.key, kind)
+
+    def part(self, what: str) -> Any:
+        """An attribute, entry or result of it; an item by number is one of a sequence."""
+        BUDGET.text(len(self.key) + len(what))
+        if what.startswith("[") and not what.startswith(("['", '["')):
+            raise self.wanted(Kind.SEQUENCE)
+        key = f"{self.key}{what}"
+        return self.made[key] if key in self.made else Given(key, self.made)
+
+    def items(self) -> list[Any]:
+        """Its elements.
+
+        Raises:
+            WantedError: always.
+        """
+        raise self.wanted(Kind.SEQUENCE)
+
+
+class Entry(Given):
+    """An attribute of a data set: any number, or what its use tells."""
+
+    number = Data.number
+    part = Data.part
+
+
+class Source(Data):
+    """A data set of ``length`` samples, of which nothing else is known.
+
+    ``made`` holds what stands for its attributes, as far as their use has told; it is None while
+    the use is not asked.
+    """
+
+    def __init__(self, length: int, made: Mapping[str, Any] | None = None) -> None:
+        super().__init__("dataset", length)
+        self.made = made
+        self.size = length
+        self.changed: dict[str, Any] = {}
+
+    def attribute(self, name: str) -> Any:
+        """``dataset.name``."""
+        if name in self.changed:
+            return self.changed[name]
+        if name == "indices":
+            return list(range(self.size))
+        if name in {"remove_columns", "select_columns", "rename_columns", "with_format"}:
+            return Native(lambda *args, **keywords: self)
+        if name in {"column_names", "columns", "features"}:
+            return [COLUMN]
+        if name == "datasets":
+            return self.parts()
+        if name == "cumulative_sizes":
+            return list(itertools.accumulate(part.size for part in self.parts()))
+        if self.made is not None and name not in PER_SAMPLE:
+            key = f"dataset.{name}"
+            return self.made[key] if key in self.made else Entry(key, self.made)
+        return Data(f"dataset.{name}", self.size if name in PER_SAMPLE else None)
+
+    def has(self, name: str) -> bool:
+        """``hasattr(dataset, name)``.
+
+        Raises:
+            CannotTellError: nobody knows.
+        """
+        key = f"hasattr(dataset, {name!r})"
+        if name in PER_SAMPLE:
+            return True
+        if self.made is None:
+            raise CannotTellError("hasattr")
+        if key not in self.made:
+            raise WantedError(key, Kind.FLAG)
+        return bool(self.made[key])
+
+    def part(self, what: str) -> Any:
+        """A sample, a column, or the result of a method."""
+        if what.startswith(("['", '["')):
+            return Data(f"{self.key}{what}", self.size)
+        return super().part(what)
+
+    def parts(self) -> list[Source]:
+        """The data sets it is put together from, if it is a ``ConcatDataset``."""
+        half = (self.size + 1) // 2
+        return [Source(half, self.made), Source(self.size - half, self.made)]
+
+    def items(self) -> list[Any]:
+        """The samples."""
+        return [Data(f"dataset[{index}]") for index in range(self.size)]
+
+
+class Array:
+    """A tensor or numpy array of one dimension."""
+
+    def __init__(self, items: Iterable[Any]) -> None:
+        self.items = BUDGET.collect(items)
+
+    def map(self, function: Callable[[Any], Any]) -> Array:
+        """Element by element."""
+        BUDGET.items(len(self.items))
+        return Array([function(item) for item in self.items])
+
+
+class Size(int):
+    """The size of an array: numpy reads it, torch calls it."""
+
+
+@dataclass(eq=False)
+class Klass:
+    """A class of the tree, or of the prelude."""
+
+    name: str
+    node: ast.ClassDef
+    names: Globals
+    bases: list[Any]
+    members: dict[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def mro(self) -> list[Any]:
+        """The linearised hierarchy; a base outside the tree stays as it is."""
+        out: dict[int, Any] = {id(self): self}
+        for base in self.bases:
+            for ancestor in base.mro if isinstance(base, Klass) else [base]:
+                out.pop(id(ancestor), None)
+                out[id(ancestor)] = ancestor
+        return list(out.values())
+
+
+@dataclass(eq=False)
+class Instance:
+    """An object of such a class."""
+
+    klass: Klass
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Fn:
+    """A function or lambda, with the class it is defined in and the local names around it."""
+
+    node: ast.FunctionDef | ast.Lambda
+    names: Globals
+    klass: Klass | None = None
+    closure: dict[str, Any] | None = None
+    defaults: dict[str, Any] = field(default_factory=dict)
+    """The local names that the defaults of its parameters are made from."""
+
+    @property
+    def decorators(self) -> set[str]:
+        """The last names of its decorators."""
+        if isinstance(self.node, ast.Lambda):
+            return set()
+        return {
+            d.attr if isinstance(d, ast.Attribute) else getattr(d, "id", "?")
+            for d in self.node.decorator_list
+        }
+
+
+@dataclass(eq=False)
+class Bound:
+    """A method and its object."""
+
+    function: Fn
+    receiver: Any
+
+
+@dataclass(eq=False)
+class Parent:
+    """``super()``: members are looked up above ``klass``."""
+
+    klass: Klass
+    receiver: Instance
+
+
+@dataclass(eq=False)
+class External:
+    """A module, class or function outside the tree, by dotted name."""
+
+    dotted: str
+
+
+@dataclass(eq=False)
+class Native:
+    """A function of the interpreter itself, such as ``list.append``."""
+
+    call: Callable[..., Any]
+
+
+class Run(Protocol):
+    """What the library asks of the interpreter."""
+
+    world: int
+    rank: int
+    outside: int
+    asked_place: bool
+    seeds: list[Any] | None
+
+    def call(self, callee: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
+        """``callee(*args, **keywords)``."""
+
+    def attribute(self, owner: Any, name: str) -> Any:
+        """``owner.name``."""
+
+    def member(self, klass: Klass, name: str) -> Any:
+        """What the hierarchy of a class defines as ``name``."""
+
+    def external_class(self, value: Any) -> Any:
+        """torch's classes as the prelude has them."""
+
+    def iterate(self, value: Any) -> Iterator[Any]:
+        """``iter(value)``, charged item by item."""
+
+    def listed(self, value: Any) -> list[Any]:
+        """``list(value)``."""
+
+    def length(self, value: Any) -> int:
+        """``len(value)``."""
+
+    def true(self, value: Any) -> bool:
+        """Whether the value is true."""
+
+
+def perform(op: Op, run: Run, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
+    """Call a function of the library, which is charged first."""
+    cost, call = op
+    BUDGET.left -= 1
+    if BUDGET.left < 0:
+        BUDGET.over()
+    if cost is Cost.SHALLOW:
+        for value in args:
+            if isinstance(value, (list, tuple, dict, set, str, Array)):
+                BUDGET.items(len(value.items if isinstance(value, Array) else value))
+    elif cost is Cost.DEEP:
+        for value in (*args, *keywords.values()):
+            weigh(value)
+    return call(run, *args, **keywords)
+
+
+def weigh(value: Any) -> None:
+    """Charge for all that a value holds, as often as it can be reached from it.
+
+    What compares, hashes, copies or writes it out goes there as often.
+
+    Raises:
+        CannotTellError: it is nested deeper than Python's own functions can bear.
+    """
+    if not isinstance(value, (int, float, type(None))):
+        _weigh(value, 0)
+
+
+def _weigh(value: Any, depth: int) -> None:
+    if isinstance(value, str):
+        BUDGET.text(len(value))
+        return
+    if isinstance(value, Array):
+        value = value.items
+    if isinstance(value, (list, tuple, set, dict)):
+        if depth > DEEPEST_VALUE:
+            raise CannotTellError("how deep it is")
+        BUDGET.items(len(value))
+        for part in value:
+            if not isinstance(part, (int, float)):
+                _weigh(part, depth + 1)
+        if isinstance(value, dict):
+            _weigh(list(value.values()), depth)
+
+
+def plain(value: Any) -> Any:
+    """The value as an operand: data becomes its number.
+
+    Raises:
+        CannotTellError: it is not known.
+    """
+    if isinstance(value, Source):
+        raise CannotTellError("a data set as a number")
+    if isinstance(value, Data):
+        return value.number
+    if value is UNKNOWN or isinstance(value, External):
+        raise CannotTellError("the value")
+    if isinstance(value, tuple):
+        weigh(value)
+        return tuple(plain(item) for item in value)
+    return value
+
+
+def key(value: Any) -> Any:
+    """The value as a key of a dict, or an element of a set.
+
+    Raises:
+        CannotTellError: it is not known, or a number that may have the hash of many others.
+    """
+    value = plain(value)
+    if isinstance(value, tuple):
+        return tuple(key(part) for part in value)
+    if isinstance(value, int) and not -LARGEST_KEY < value < LARGEST_KEY:
+        raise CannotTellError("a large number")
+    return value
+
+
+def state(value: Any) -> Any:
+    """The value with all that it holds, to compare with what it is later.
+
+    Raises:
+        CannotTellError: it is consumed by looking at it, or too large.
+    """
+    return _state(value, 0)
+
+
+def _state(value: Any, depth: int) -> Any:
+    if depth > DEEPEST_VALUE:
+        raise CannotTellError("how deep it is")
+    if isinstance(value, (list, tuple, Array)):
+        items = value.items if isinstance(value, Array) else value
+        BUDGET.items(len(items))
+        return type(value), [_state(item, depth + 1) for item in items]
+    if isinstance(value, dict):
+        BUDGET.items(2 * len(value))
+        return [(_state(key, depth + 1), _state(item, depth + 1)) for key, item in value.items()]
+    if isinstance(value, set):
+        BUDGET.items(len(value))
+        return set(value)
+    if isinstance(value, Source):
+        return value.size, _state(value.changed, depth + 1)
+    if isinstance(value, Data):
+        return value.key
+    if isinstance(value, Instance):
+        BUDGET.step()
+        return id(value), _state(value.attributes, depth + 1)
+    if isinstance(value, Iterator):
+        raise CannotTellError("what is left in it")
+    if value is None or isinstance(value, (bool, int, float, str, range)):
+        return value
+    return id(value)
+
+
+def truth(value: Any) -> bool:
+    """Whether the value is true.
+
+    Raises:
+        CannotTellError: it is not known.
+    """
+    if value is None or isinstance(value, (bool, int, float, str, list, tuple, dict, set, range)):
+        return bool(value)
+    if isinstance(value, (Fn, Klass, Bound)):
+        return True
+    if isinstance(value, Array) and len(value.items) == 1:
+        return truth(value.items[0])
+    if isinstance(value, Given):
+        raise value.wanted(Kind.FLAG)
+    raise CannotTellError("whether it is true")
+
+
+def elements(value: Any) -> Iterator[Any] | None:
+    """The elements of a container, or None if it is none of the plain ones."""
+    if isinstance(value, (list, tuple, dict, set, range, str)):
+        return iter(value)
+    if isinstance(value, Array):
+        return iter(value.items)
+    if isinstance(value, Data):
+        return iter(value.items())
+    return value if isinstance(value, Iterator) else None

@@ -1,0 +1,947 @@
+"""Facts of one file: a small, typed copy of its syntax, with scopes and what each binds.
+
+Made from the standard library's ``ast`` (so that flake8's own tree can be used) and smaller
+than it by more than half in memory: docstrings, long strings and formatting are dropped, and
+spellings that mean the same become one node (``x if c else y`` and ``c and x or y`` are both a
+:class:`Choice`). Positions are those of ``ast``: 1-based rows, 0-based columns in UTF-8 bytes.
+
+No rule is known here, and no other file is read.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import Any, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+
+class Node:
+    """Anything with a place in the file."""
+
+    __slots__ = ("col", "end_col", "end_row", "row")
+    row: int
+    col: int
+    end_row: int
+    end_col: int
+    children: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        names = [name for name in type(self).__slots__ if name not in {"scope", "stmt", "parent"}]
+        inner = ", ".join(f"{name}={getattr(self, name, None)!r}" for name in names)
+        return f"{type(self).__name__}({inner})"
+
+
+# --------------------------------------------------------------------------- expressions
+
+
+class Expr(Node):
+    """An expression."""
+
+    __slots__ = ()
+
+
+class Name(Expr):
+    """A name that is read; ``stmt`` and ``scope`` say where."""
+
+    __slots__ = ("id", "scope", "stmt")
+    id: str
+    scope: Scope
+    stmt: Stmt | None
+
+
+class Attr(Expr):
+    """``value.name``."""
+
+    __slots__ = ("name", "scope", "stmt", "value")
+    value: Expr
+    name: str
+    scope: Scope
+    stmt: Stmt | None
+
+
+class Arg:
+    """One argument of a call: positional, ``name=``, ``*value`` or ``**value``."""
+
+    __slots__ = ("keyword", "stars", "value")
+
+    def __init__(self, value: Expr, keyword: str | None, stars: int) -> None:
+        self.value = value
+        self.keyword = keyword
+        self.stars = stars
+
+
+class Call(Expr):
+    """``func(args)``, with the statement and scope it stands in."""
+
+    __slots__ = ("args", "func", "scope", "stmt")
+    func: Expr
+    args: list[Arg]
+    scope: Scope
+    stmt: Stmt | None
+
+    def keyword(self, name: str) -> Expr | None:
+        """The value given as ``name=``."""
+        for arg in self.args:
+            if arg.keyword == name:
+                return arg.value
+        return None
+
+    @property
+    def positional(self) -> list[Expr]:
+        """The positional arguments before the first ``*star``."""
+        out: list[Expr] = []
+        for arg in self.args:
+            if arg.stars == 1:
+                break
+            if arg.keyword is None and not arg.stars:
+                out.append(arg.value)
+        return out
+
+    @property
+    def has_star(self) -> bool:
+        """Whether ``*args`` is passed."""
+        return any(arg.stars == 1 for arg in self.args)
+
+    @property
+    def has_double_star(self) -> bool:
+        """Whether ``**kwargs`` is passed."""
+        return any(arg.stars == 2 for arg in self.args)
+
+
+class Const(Expr):
+    """A literal. Strings over a length that no name has, and bytes, have ``...`` as value."""
+
+    __slots__ = ("value",)
+    value: Any
+
+
+class Seq(Expr):
+    """A tuple, list or set display."""
+
+    __slots__ = ("items", "kind", "scope")
+    kind: str
+    items: list[Expr]
+    scope: Scope
+
+
+class Map(Expr):
+    """A dict display; a key of None stands for ``**value``."""
+
+    __slots__ = ("items", "scope")
+    items: list[tuple[Expr | None, Expr]]
+    scope: Scope
+
+
+class Index(Expr):
+    """``value[key]``."""
+
+    __slots__ = ("key", "value")
+    value: Expr
+    key: Expr
+
+
+class Choice(Expr):
+    """One of several values: ``if`` (a ternary, with its test), ``or``, ``and``."""
+
+    __slots__ = ("kind", "options", "test")
+    kind: str
+    test: Expr | None
+    options: list[Expr]
+
+
+class Bin(Expr):
+    """``left op right``; ``op`` is the ``ast`` class name (``FloorDiv``)."""
+
+    __slots__ = ("left", "op", "right")
+    op: str
+    left: Expr
+    right: Expr
+
+
+class Unary(Expr):
+    """``op operand``."""
+
+    __slots__ = ("op", "operand")
+    op: str
+    operand: Expr
+
+
+class Compare(Expr):
+    """``left op right …``."""
+
+    __slots__ = ("left", "ops", "rights")
+    left: Expr
+    ops: list[str]
+    rights: list[Expr]
+
+
+class Comp(Expr):
+    """A comprehension; its variables are bound in the enclosing scope (close enough here)."""
+
+    __slots__ = ("elements", "iters", "kind", "tests")
+    kind: str
+    elements: list[Expr]
+    iters: list[Expr]
+    tests: list[Expr]
+
+
+class Yield(Expr):
+    """``yield value`` or ``yield from value``."""
+
+    __slots__ = ("delegates", "value")
+    value: Expr | None
+    delegates: bool
+
+
+class Lambda(Expr):
+    """A lambda; ``function`` has its parameters and its body as one return."""
+
+    __slots__ = ("function",)
+    function: Function
+
+
+class Other(Expr):
+    """Any expression that carries no sampler: f-strings, slices, awaits, …"""
+
+    __slots__ = ("parts",)
+    parts: list[Expr]
+
+
+# --------------------------------------------------------------------------- statements
+
+
+class Stmt(Node):
+    """A statement; ``order``/``last_order`` number it and its inside in reading order."""
+
+    __slots__ = ("block", "last_order", "order", "parent", "scope")
+    parent: Stmt | None
+    """The compound statement around it, within the same scope."""
+    block: list[Stmt]
+    """The list of statements it stands in."""
+    scope: Scope
+    order: int
+    last_order: int
+
+    def ancestors(self) -> Iterator[Stmt]:
+        """The compound statements around it, innermost first, within its scope."""
+        stmt = self.parent
+        while stmt is not None:
+            yield stmt
+            stmt = stmt.parent
+
+    def encloses(self, other: Stmt) -> bool:
+        """Whether ``other`` is this statement or inside it (same scope)."""
+        return self.scope is other.scope and self.order <= other.order <= self.last_order
+
+
+class Assign(Stmt):
+    """``targets = value``; an annotated assignment too."""
+
+    __slots__ = ("targets", "value")
+    targets: list[Expr]
+    value: Expr
+
+
+class Declare(Stmt):
+    """``target: annotation`` without a value."""
+
+    __slots__ = ("annotation", "target")
+    target: Expr
+    annotation: Expr
+
+
+class AugAssign(Stmt):
+    """``target op= value``."""
+
+    __slots__ = ("op", "target", "value")
+    target: Expr
+    op: str
+    value: Expr
+
+
+class ExprStmt(Stmt):
+    """An expression as a statement."""
+
+    __slots__ = ("value",)
+    value: Expr
+
+
+class Return(Stmt):
+    """``return value``."""
+
+    __slots__ = ("value",)
+    value: Expr | None
+
+
+class Raise(Stmt):
+    """``raise value``."""
+
+    __slots__ = ("value",)
+    value: Expr | None
+
+
+class Simple(Stmt):
+    """``pass``, ``break``, ``continue``, ``global``, ``nonlocal``, ``del``, ``assert``."""
+
+    __slots__ = ("kind", "names", "parts")
+    kind: str
+    names: list[str]
+    parts: list[Expr]
+
+    @property
+    def is_jump(self) -> bool:
+        """Whether what follows it in its block is not reached."""
+        return self.kind in {"break", "continue"}
+
+
+class For(Stmt):
+    """A ``for`` loop."""
+
+    __slots__ = ("body", "iter", "orelse", "target")
+    target: Expr
+    iter: Expr
+    body: list[Stmt]
+    orelse: list[Stmt]
+
+
+class While(Stmt):
+    """A ``while`` loop."""
+
+    __slots__ = ("body", "orelse", "test")
+    test: Expr
+    body: list[Stmt]
+    orelse: list[Stmt]
+
+
+class If(Stmt):
+    """An ``if``; ``elif`` is an ``If`` in ``orelse``. ``match`` is one with several bodies."""
+
+    __slots__ = ("body", "orelse", "test")
+    test: Expr
+    body: list[Stmt]
+    orelse: list[Stmt]
+
+
+class With(Stmt):
+    """A ``with`` block."""
+
+    __slots__ = ("body", "items")
+    items: list[tuple[Expr, Expr | None]]
+    body: list[Stmt]
+
+
+class Try(Stmt):
+    """A ``try``; handlers are (exception type, body)."""
+
+    __slots__ = ("body", "final", "handlers", "orelse")
+    body: list[Stmt]
+    handlers: list[tuple[Expr | None, list[Stmt]]]
+    orelse: list[Stmt]
+    final: list[Stmt]
+
+
+class Import(Stmt):
+    """``import`` and ``from … import``; each bound name is in the scope's bindings."""
+
+    __slots__ = ("stars",)
+    stars: list[tuple[str, int]]
+
+
+class Define(Stmt):
+    """``def`` or ``class``; ``what`` is the new scope."""
+
+    __slots__ = ("decorators", "what")
+    what: Function | Class
+    decorators: list[Expr]
+
+
+Loop: TypeAlias = "For | While"
+
+# --------------------------------------------------------------------------- scopes
+
+
+class Binding:
+    """One way a name gets a value in a scope.
+
+    ``how``: ``assign`` (from ``value``), ``element`` (an item of iterating ``value``),
+    ``enter`` (``with value as name``), ``param``, ``def``, ``class``, ``import``, ``aug``,
+    ``opaque`` (``del``, ``except … as``, a pattern).
+    ``path`` says which part of the value: ``(0, 1)`` is ``(_, name), … = value``.
+    """
+
+    __slots__ = ("how", "name", "path", "payload", "stmt", "value")
+
+    def __init__(
+        self,
+        name: str,
+        how: str,
+        stmt: Stmt | None,
+        value: Expr | None = None,
+        path: tuple[int, ...] = (),
+        payload: Any = None,
+    ) -> None:
+        self.name = name
+        self.how = how
+        self.stmt = stmt
+        self.value = value
+        self.path = path
+        self.payload = payload
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the name is a parameter, or is assigned."""
+        return self.how in {"assign", "param"}
+
+
+class Store:
+    """``target.attr = value`` or ``target[key] = value``."""
+
+    __slots__ = ("how", "path", "scope", "stmt", "target", "value")
+
+    def __init__(
+        self,
+        target: Attr | Index,
+        stmt: Stmt,
+        scope: Scope,
+        how: str,
+        value: Expr | None,
+        path: tuple[int, ...],
+    ) -> None:
+        self.target = target
+        self.stmt = stmt
+        self.scope = scope
+        self.how = how
+        self.value = value
+        self.path = path
+
+
+class Scope(Node):
+    """A module, class or function body."""
+
+    __slots__ = (
+        "_called",
+        "_calls_by_order",
+        "_stores_by_order",
+        "bindings",
+        "body",
+        "calls",
+        "declared",
+        "define",
+        "iterated",
+        "loops",
+        "module",
+        "name",
+        "outer",
+        "reads",
+        "returns",
+        "stores",
+        "yields",
+    )
+    kind = "scope"
+    name: str
+    outer: Scope | None
+    module: ModuleFacts
+    define: Define | None
+    body: list[Stmt]
+    bindings: dict[str, list[Binding]]
+    declared: dict[str, Scope]
+    """Names that ``global`` and ``nonlocal`` give to another scope."""
+    stores: list[Store]
+    calls: list[Call]
+    reads: list[Attr]
+    """Attribute reads, in reading order."""
+    returns: list[Return]
+    yields: list[Yield]
+    loops: list[Loop]
+    iterated: list[tuple[Expr, Stmt]]
+    """What ``for``, comprehensions, ``yield from`` and ``iter()`` iterate over, and where."""
+    _called: frozenset[str]
+    _calls_by_order: list[tuple[int, int]]
+    _stores_by_order: list[tuple[int, int]]
+
+    @property
+    def called(self) -> frozenset[str]:
+        """The last names of what the scope itself calls."""
+        known: frozenset[str] | None = getattr(self, "_called", None)
+        if known is None:
+            names = (last_name(call.func) for call in self.calls)
+            known = self._called = frozenset(name for name in names if name is not None)
+        return known
+
+    def calls_in(self, stmt: Stmt) -> list[Call]:
+        """The scope's own calls in a statement and in those inside it."""
+        known: list[tuple[int, int]] | None = getattr(self, "_calls_by_order", None)
+        if known is None:
+            known = self._calls_by_order = self._by_order(call.stmt for call in self.calls)
+        return [self.calls[index] for index in self._enclosed(known, stmt)]
+
+    def stores_in(self, stmt: Stmt) -> list[Store]:
+        """The scope's own stores in a statement and in those inside it."""
+        known: list[tuple[int, int]] | None = getattr(self, "_stores_by_order", None)
+        if known is None:
+            known = self._stores_by_order = self._by_order(store.stmt for store in self.stores)
+        return [self.stores[index] for index in self._enclosed(known, stmt)]
+
+    def _by_order(self, stmts: Iterable[Stmt | None]) -> list[tuple[int, int]]:
+        """The orders of the scope's own statements among some, each with its place there."""
+        return sorted(
+            (stmt.order, index)
+            for index, stmt in enumerate(stmts)
+            if stmt is not None and stmt.scope is self
+        )
+
+    def _enclosed(self, by_order: list[tuple[int, int]], stmt: Stmt) -> list[int]:
+        """The places of those that ``stmt`` encloses."""
+        if stmt.scope is not self:
+            return []
+        first = bisect_left(by_order, (stmt.order, -1))
+        last = bisect_left(by_order, (stmt.last_order + 1, -1))
+        return sorted(index for _, index in by_order[first:last])
+
+    @property
+    def qualname(self) -> str:
+        """Dotted name within the module."""
+        parts: list[str] = []
+        scope: Scope | None = self
+        while scope is not None and scope.outer is not None:
+            parts.append(scope.name)
+            scope = scope.outer
+        return ".".join(reversed(parts))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.qualname or '<module>'}>"
+
+
+class Param:
+    """A parameter.
+
+    ``kind`` is ``positional_only``, ``positional``, ``vararg``, ``keyword_only`` or ``kwarg``.
+    """
+
+    __slots__ = ("annotation", "default", "kind", "name", "node")
+
+    def __init__(
+        self, name: str, kind: str, default: Expr | None, annotation: Expr | None, node: Node
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.default = default
+        self.annotation = annotation
+        self.node = node
+
+    @property
+    def is_positional(self) -> bool:
+        """Whether one argument may be given for it by place."""
+        return self.kind in {"positional", "positional_only"}
+
+    @property
+    def is_star(self) -> bool:
+        """Whether it takes any number of arguments."""
+        return self.kind in {"vararg", "kwarg"}
+
+
+class Function(Scope):
+    """A function, method or lambda."""
+
+    __slots__ = ("decorators", "params")
+    kind = "function"
+    params: list[Param]
+    decorators: list[Expr]
+
+    @property
+    def cls(self) -> Class | None:
+        """The class whose method this is."""
+        return self.outer if isinstance(self.outer, Class) else None
+
+    def param(self, name: str) -> Param | None:
+        """The parameter called ``name``."""
+        for param in self.params:
+            if param.name == name:
+                return param
+        return None
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it is a static method."""
+        return any(isinstance(d, Name) and d.id == "staticmethod" for d in self.decorators)
+
+    @property
+    def is_classmethod(self) -> bool:
+        """Whether it is a class method."""
+        return any(isinstance(d, Name) and d.id == "classmethod" for d in self.decorators)
+
+    @property
+    def is_property(self) -> bool:
+        """Whether reading it calls it (``property``, ``cached_property``)."""
+        for decorator in self.decorators:
+            name = decorator.name if isinstance(decorator, Attr) else getattr(decorator, "id", "")
+            if name.endswith("property"):
+                return True
+        return False
+
+    @property
+    def is_generator(self) -> bool:
+        """Whether calling it gives a generator."""
+        return bool(self.yields)
+
+    @property
+    def self_name(self) -> str | None:
+        """The name of its instance parameter, for a method that has one."""
+        if self.cls is None or self.is_static or self.is_classmethod or not self.params:
+            return None
+        first = self.params[0]
+        return first.name if first.is_positional else None
+
+
+class Class(Scope):
+    """A class."""
+
+    __slots__ = ("bases", "decorators", "keywords")
+    kind = "class"
+    bases: list[Expr]
+    keywords: list[Arg]
+    decorators: list[Expr]
+
+    def method(self, name: str) -> Function | None:
+        """The method ``name`` defined in this class body (the last one, as Python has it)."""
+        for binding in reversed(self.bindings.get(name, ())):
+            if binding.how == "def":
+                function: Function = binding.payload
+                return function
+        return None
+
+    @property
+    def methods(self) -> list[Function]:
+        """Every function defined in this class body."""
+        return [
+            binding.payload
+            for bindings in self.bindings.values()
+            for binding in bindings
+            if binding.how == "def"
+        ]
+
+
+class ModuleFacts(Scope):
+    """The facts of one file."""
+
+    __slots__ = (
+        "_imports",
+        "_inside",
+        "_stores_by_name",
+        "all_calls",
+        "classes",
+        "functions",
+        "memo",
+        "star_imports",
+    )
+    kind = "module"
+    functions: list[Function]
+    """Every function and method, nested ones too, in reading order."""
+    classes: list[Class]
+    all_calls: list[Call]
+    _inside: dict[Scope, list[Function]]
+    _imports: list[tuple[str, Binding]]
+    _stores_by_name: dict[str, list[Store]]
+    star_imports: list[tuple[str, int]]
+    """``from X import *``: dotted name and level."""
+    memo: dict[object, Any]
+    """Answers about this file alone that query modules keep."""
+
+    @property
+    def scopes(self) -> Iterator[Scope]:
+        """The module, its functions and its classes."""
+        yield self
+        yield from self.functions
+        yield from self.classes
+
+    @property
+    def imports(self) -> list[tuple[str, Binding]]:
+        """What is imported by name in any scope, and the name that it has there."""
+        known: list[tuple[str, Binding]] | None = getattr(self, "_imports", None)
+        if known is None:
+            # Several questions are asked of them, and few of a file's names are imported.
+            known = self._imports = [
+                (name, binding)
+                for scope in self.scopes
+                for name, bindings in scope.bindings.items()
+                for binding in bindings
+                if binding.how == "import"
+            ]
+        return known
+
+    def inside(self, scope: Class | Function) -> list[Function]:
+        """The functions in a class or function of this file, nested ones too, in reading order."""
+        by_scope: dict[Scope, list[Function]] | None = getattr(self, "_inside", None)
+        if by_scope is None:
+            # One pass for all scopes: a pass for each would be quadratic in a long file.
+            by_scope = self._inside = {}
+            for function in self.functions:
+                outer = function.outer
+                while outer is not None:
+                    by_scope.setdefault(outer, []).append(function)
+                    outer = outer.outer
+        return by_scope.get(scope, [])
+
+    @property
+    def stores_by_name(self) -> dict[str, list[Store]]:
+        """What is stored in attributes in any scope, by the attribute's name."""
+        known: dict[str, list[Store]] | None = getattr(self, "_stores_by_name", None)
+        if known is None:
+            known = self._stores_by_name = {}
+            for scope in self.scopes:
+                for store in scope.stores:
+                    if isinstance(store.target, Attr):
+                        known.setdefault(store.target.name, []).append(store)
+        return known
+
+
+class PartOfFacts(ModuleFacts):
+    """The facts of one file with fewer functions, classes and calls."""
+
+    __slots__ = ("whole",)
+    whole: ModuleFacts
+
+    def __init__(
+        self,
+        whole: ModuleFacts,
+        functions: list[Function],
+        classes: list[Class],
+        calls: list[Call],
+    ) -> None:
+        for cls in type(whole).__mro__:
+            for slot in getattr(cls, "__slots__", ()):
+                if hasattr(whole, slot) and not slot.startswith("_"):
+                    setattr(self, slot, getattr(whole, slot))
+        self.whole, self.memo = whole, {}
+        self.functions, self.classes, self.all_calls = functions, classes, calls
+
+    @property
+    def scopes(self) -> Iterator[Scope]:
+        """The module itself, of which it is a part, and what is left in it."""
+        yield self.whole
+        yield from self.functions
+        yield from self.classes
+
+
+# --------------------------------------------------------------------------- walking
+
+
+def children(node: Expr) -> list[Expr]:
+    """The direct sub-expressions."""
+    if isinstance(node, Attr):
+        return [node.value]
+    if isinstance(node, Call):
+        return [node.func, *[arg.value for arg in node.args]]
+    if isinstance(node, Bin):
+        return [node.left, node.right]
+    found: list[Expr] = []
+    for slot in _CHILD_SLOTS.get(type(node), ()):
+        value = getattr(node, slot, None)
+        if isinstance(value, Expr):
+            found.append(value)
+        elif value and isinstance(value, list):
+            for item in value:
+                if isinstance(item, Expr):
+                    found.append(item)
+                elif isinstance(item, tuple):
+                    found += [part for part in item if isinstance(part, Expr)]
+    return found
+
+
+#: Of the kinds that are not as frequent as those above.
+_CHILD_SLOTS: dict[type[Expr], tuple[str, ...]] = {
+    Seq: ("items",),
+    Map: ("items",),
+    Index: ("value", "key"),
+    Choice: ("test", "options"),
+    Unary: ("operand",),
+    Compare: ("left", "rights"),
+    Comp: ("elements", "iters", "tests"),
+    Yield: ("value",),
+    Other: ("parts",),
+}
+
+
+def walk(node: Expr) -> Iterator[Expr]:
+    """The expression and everything inside it, parents first."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        if not isinstance(current, (Name, Const)):
+            stack += reversed(children(current))
+
+
+def expressions(stmt: Stmt) -> Iterator[Expr]:
+    """The expressions of the statement itself, not of the statements inside it."""
+    if isinstance(stmt, Assign):
+        yield from stmt.targets
+        yield stmt.value
+    elif isinstance(stmt, AugAssign):
+        yield stmt.target
+        yield stmt.value
+    elif isinstance(stmt, ExprStmt):
+        yield stmt.value
+    elif isinstance(stmt, (Return, Raise)):
+        if stmt.value is not None:
+            yield stmt.value
+    elif isinstance(stmt, Simple):
+        yield from stmt.parts
+    elif isinstance(stmt, For):
+        yield stmt.target
+        yield stmt.iter
+    elif isinstance(stmt, (While, If)):
+        yield stmt.test
+    elif isinstance(stmt, With):
+        for expr, target in stmt.items:
+            yield expr
+            if target is not None:
+                yield target
+    elif isinstance(stmt, Try):
+        for kind, _ in stmt.handlers:
+            if kind is not None:
+                yield kind
+    elif isinstance(stmt, Define):
+        yield from stmt.decorators
+
+
+def blocks(stmt: Stmt) -> Iterator[list[Stmt]]:
+    """The statement lists inside a compound statement, not those of a new scope."""
+    if isinstance(stmt, (For, While, If)):
+        yield stmt.body
+        yield stmt.orelse
+    elif isinstance(stmt, With):
+        yield stmt.body
+    elif isinstance(stmt, Try):
+        yield stmt.body
+        for _, body in stmt.handlers:
+            yield body
+        yield stmt.orelse
+        yield stmt.final
+
+
+_COMPOUND = (For, While, If, With, Try)
+
+
+def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """Every statement of a body in reading order, inside compounds too, not in new scopes."""
+    # No recursion: each `elif` is inside the one before.
+    todo = [iter(body)]
+    while todo:
+        for stmt in todo[-1]:
+            yield stmt
+            if isinstance(stmt, _COMPOUND):
+                todo.append(chain.from_iterable(blocks(stmt)))
+                break
+        else:
+            todo.pop()
+
+
+def inherited(stmt: Stmt, question: Callable[[T, Stmt], T], start: T) -> T:
+    """What a statement gets from the statements around it, in its scope.
+
+    ``question`` says what a statement gets from the one directly around it (its ``parent``) and
+    from what that one got. It is asked once of each: the last ``elif`` is inside all others.
+    """
+    known: dict[Stmt, T] = stmt.scope.module.memo.setdefault(question, {})
+    way = []
+    while stmt.parent is not None and stmt not in known:
+        way.append(stmt)
+        stmt = stmt.parent
+    value = known.get(stmt, start)
+    for inner in reversed(way):
+        value = known[inner] = question(value, inner)
+    return value
+
+
+def dotted(expr: Expr | None) -> str | None:
+    """``a.b.c`` as written, or None if the expression is anything else."""
+    parts: list[str] = []
+    while isinstance(expr, Attr):
+        parts.append(expr.name)
+        expr = expr.value
+    if not isinstance(expr, Name):
+        return None
+    parts.append(expr.id)
+    return ".".join(reversed(parts))
+
+
+def last_name(expr: Expr) -> str | None:
+    """The last name of what is called or derived from: ``C`` in ``C``, ``a.C``, ``a.C[int]``."""
+    if isinstance(expr, Index):
+        expr = expr.value
+    if isinstance(expr, Attr):
+        return expr.name
+    return expr.id if isinstance(expr, Name) else None
+
+
+def same(a: Expr, b: Expr) -> bool:
+    """Whether two expressions are spelled alike (names, attributes, literals, calls, …)."""
+    if type(a) is not type(b) or isinstance(a, (Lambda, Comp, Other)):
+        return False
+    if _label(a) != _label(b):
+        return False
+    left, right = children(a), children(b)
+    return len(left) == len(right) and all(same(x, y) for x, y in zip(left, right, strict=True))
+
+
+def _label(expr: Expr) -> object:
+    """What an expression says besides its parts."""
+    if isinstance(expr, Name):
+        return expr.id
+    if isinstance(expr, Attr):
+        return expr.name
+    if isinstance(expr, Const):
+        return type(expr.value), expr.value
+    if isinstance(expr, (Bin, Unary)):
+        return expr.op
+    if isinstance(expr, Compare):
+        return expr.ops
+    if isinstance(expr, (Seq, Choice)):
+        return expr.kind
+    if isinstance(expr, Call):
+        return [(arg.keyword, arg.stars) for arg in expr.args]
+    return None
+
+
+def unparse(expr: Expr) -> str:
+    """The expression as code, for messages; ``…`` where it is not kept."""
+    if isinstance(expr, Name):
+        return expr.id
+    if isinstance(expr, Attr):
+        return f"{unparse(expr.value)}.{expr.name}"
+    if isinstance(expr, Const):
+        return "…" if expr.value is ... else repr(expr.value)
+    if isinstance(expr, Call):
+        return f"{unparse(expr.func)}({'…' if expr.args else ''})"
+    if isinstance(expr, Index):
+        return f"{unparse(expr.value)}[{unparse(expr.key)}]"
+    if isinstance(expr, Bin) and expr.op in _OPERATORS:
+        return f"{unparse(expr.left)} {_OPERATORS[expr.op]} {unparse(expr.right)}"
+    return "…"
+
+
+#: Operators that add up their operands, and comparisons that hold where both are one value, or not.
+SUMS = frozenset({"Add", "Sub"})
+EQUAL = frozenset({"Eq", "Is"})
+UNEQUAL = frozenset({"NotEq", "IsNot"})
+_OPERATORS = {
+    "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**",
+}  # fmt: skip
+
+
+def self_class(expr: Expr) -> Class | None:
+    """The class C when ``expr`` is the ``self`` of one of C's methods."""
+    if not isinstance(expr, Name):
+        return None
+    owner: Scope | None = expr.scope
+    while owner is not None:
+        if isinstance(owner, Function) and owner.self_name == expr.id:
+            return owner.cls
+        if expr.id in owner.bindings:
+            return None
+        owner = owner.outer
+    return None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sampler_lint.analysis.points_to import Obj
-from sampler_lint.domain.samplers import epoch_path
+from sampler_lint.domain.samplers import epoch_path, shuffles
 from trees import TORCH, Tree
 
 

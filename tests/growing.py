@@ -692,3 +692,33 @@ def calls_of_one_seeding_function(n: int) -> Iterator[str]:
         yield f"seed_all(args.seed + {i})"
         yield f"sampler_{i} = DistributedSampler(data)"
         yield f"loader_{i} = DataLoader(data, sampler=sampler_{i})"
+
+
+# -- many ways to one pass
+
+
+@shape
+def wrappers_given_twice(n: int) -> Iterator[str]:
+    """Each wrapper is given the one before it twice: two to the n ways to the loader."""
+    yield "from ourlib import wrap"
+    yield "sampler = DistributedSampler(data)"
+    yield "loader_0 = DataLoader(data, sampler=sampler)"
+    for i in range(n):
+        yield f"loader_{i + 1} = wrap(loader_{i}, loader_{i})"
+    yield _loop(f"loader_{n}", "sampler")
+
+
+@shape
+def functions_called_twice(n: int) -> Iterator[str]:
+    """Each function calls the one before it in both branches."""
+    yield "sampler = DistributedSampler(data)"
+    yield "def run_0(loader):"
+    yield "    for batch in loader:"
+    yield "        loss(batch).backward()"
+    for i in range(n):
+        yield f"def run_{i + 1}(loader):"
+        yield f"    if flags[{i}]:\n        run_{i}(loader)\n    else:\n        run_{i}(loader)"
+    yield "loader = DataLoader(data, sampler=sampler)"
+    yield "for epoch in range(3):"
+    yield "    sampler.set_epoch(epoch)"
+    yield f"    run_{n}(loader)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -95,7 +96,7 @@ def _passes(model: Model) -> Iterator[Pass]:
             continue
         for scope in module.facts.scopes:
             for source, stmt in scope.iterated:
-                yield from _passes_over(model, scope, stmt, source)
+                yield from _passes_over(model, scope, stmt, source, set())
 
 
 def _passes_over(
@@ -103,13 +104,17 @@ def _passes_over(
     scope: Scope,
     stmt: Stmt,
     source: Expr,
-    above: tuple[Expr, ...] = (),
+    seen: set[tuple[Expr, Stmt, Expr | None]],
     iterated: Expr | None = None,
 ) -> Iterator[Pass]:
-    """The passes that iterating ``source`` in ``stmt`` makes, through whatever wraps the loader."""
-    if isinstance(source, Const) or source in above:
+    """The passes that iterating ``source`` in ``stmt`` makes, through whatever wraps the loader.
+
+    What one statement iterates leads over the same wrappers on many ways: ``seen`` are those that
+    have been gone through.
+    """
+    if isinstance(source, Const) or (source, stmt, iterated) in seen:
         return
-    above = (*above, source)
+    seen.add((source, stmt, iterated))
     if isinstance(source, Call):
         if last_name(source.func) in _NO_BATCHES:
             return
@@ -119,7 +124,7 @@ def _passes_over(
         if outside and last_name(source.func) != "prepare":
             # enumerate, zip, tqdm, islice and the like hand on what they are given.
             for arg in source.positional:
-                yield from _passes_over(model, scope, stmt, arg, above, iterated)
+                yield from _passes_over(model, scope, stmt, arg, seen, iterated)
             return
     iterated = iterated or source
     for value in model.flow.values(source):
@@ -130,7 +135,7 @@ def _passes_over(
                 named = isinstance(given, (Name, Attr)) and given.scope is scope
                 yield Pass(scope, stmt, given if named else source, loader, iterated)
         elif isinstance(value, ExtObj) and value.site is not source:
-            yield from _passes_over_made(model, scope, stmt, value, above, iterated)
+            yield from _passes_over_made(model, scope, stmt, value, seen, iterated)
 
 
 def _gives_order(model: Model, value: Obj, scope: Scope) -> bool:
@@ -149,34 +154,50 @@ def _passes_over_made(
     scope: Scope,
     stmt: Stmt,
     made: ExtObj,
-    above: tuple[Expr, ...],
+    seen: set[tuple[Expr, Stmt, Expr | None]],
     iterated: Expr,
 ) -> Iterator[Pass]:
     """The passes over what a library made around a loader before: ``bar = tqdm(loader)``."""
     site = made.site
-    if site in above or site.stmt is None or last_name(site.func) in _NO_BATCHES:
+    if site.stmt is None or last_name(site.func) in _NO_BATCHES:
         return
     here = site.scope is scope
     # An iterator runs once: made outside of a loop, it is not started again in it.
     once = last_name(site.func) in _ITERATORS and here and _loops_of(site.stmt) != _loops_of(stmt)
     where = site.stmt if once else stmt
     for arg in site.positional:
-        yield from _passes_over(
-            model, scope, where, arg, (*above, site), None if here else iterated
-        )
+        yield from _passes_over(model, scope, where, arg, seen, None if here else iterated)
 
 
-def _handed_on(model: Model, wrapper: Obj) -> Iterator[tuple[Obj, Expr]]:
+def _handed_on(model: Model, wrapper: Obj) -> list[tuple[Obj, Expr]]:
     """The loaders that an object (a prefetcher) holds and iterates when it is iterated."""
-    if wrapper.site is None or not isinstance(wrapper.cls, Class):
+    known: dict[Obj, list[tuple[Obj, Expr]]] = model.memo.setdefault(_handed_on, {})
+    if wrapper not in known:
+        known[wrapper] = list(_loaders_held(model, wrapper))
+    return known[wrapper]
+
+
+def _loaders_held(model: Model, wrapper: Obj) -> Iterator[tuple[Obj, Expr]]:
+    site, cls = wrapper.site, wrapper.cls
+    if site is None or not isinstance(cls, Class):
         return
-    given = {
-        value: arg.value for arg in wrapper.site.args for value in model.flow.values(arg.value)
-    }
-    for name in sorted(iterated_attributes(reach(model, wrapper.cls, "__iter__", "__next__"))):
-        for value in model.flow.ask_field(wrapper, name):
-            if isinstance(value, Obj) and value.site and model.role(value) == "loader":
-                yield value, given.get(value, wrapper.site)
+    held = [
+        value
+        for name in _iterated_attributes(model, cls)
+        for value in model.flow.ask_field(wrapper, name)
+        if isinstance(value, Obj) and value.site and model.role(value) == "loader"
+    ]
+    if held:
+        given = {value: arg.value for arg in site.args for value in model.flow.values(arg.value)}
+        yield from ((value, given.get(value, site)) for value in held)
+
+
+def _iterated_attributes(model: Model, cls: Class) -> list[str]:
+    """What an object of the class keeps and iterates when it is iterated."""
+    known: dict[Class, list[str]] = model.memo.setdefault(_iterated_attributes, {})
+    if cls not in known:
+        known[cls] = sorted(iterated_attributes(reach(model, cls, "__iter__", "__next__")))
+    return known[cls]
 
 
 def _loops_of(stmt: Stmt) -> list[Stmt]:
@@ -188,38 +209,44 @@ def epoch_loops(model: Model) -> list[EpochLoop]:
     kept: list[EpochLoop] | None = model.memo.get(epoch_loops)
     if kept is None:
         kept = model.memo[epoch_loops] = [
-            found
-            for inner in passes(model)
-            for found in _loops_around(model, inner, inner.scope, inner.stmt, (), inner.iterated)
+            found for inner in passes(model) for found in _loops_around(model, inner)
         ]
     return kept
 
 
-def _loops_around(
-    model: Model,
-    inner: Pass,
-    scope: Scope,
-    stmt: Stmt,
-    calls: tuple[Call, ...],
-    source: Expr | None,
-) -> Iterator[EpochLoop]:
-    for loop in stmt.ancestors():
-        if not isinstance(loop, (For, While)) or not repeats(loop):
+def _loops_around(model: Model, inner: Pass) -> Iterator[EpochLoop]:
+    """The loops that make a pass again and again, each with the shortest way from it to the pass.
+
+    A function may be called from many places and on many ways; each call is gone through once.
+    """
+    todo: deque[tuple[Scope, Stmt, tuple[Call, ...], Expr | None]]
+    todo = deque([(inner.scope, inner.stmt, (), inner.iterated)])
+    seen: set[tuple[Call, Expr | None]] = set()
+    while todo:
+        scope, stmt, calls, source = todo.popleft()
+        loop = next(
+            (
+                loop
+                for loop in stmt.ancestors()
+                if isinstance(loop, (For, While))
+                and repeats(loop)
+                and not (source is not None and _bound_by(loop, source))
+            ),
+            None,
+        )
+        if loop is not None:
+            if not _rebuilt_in(loop, inner.loader):
+                yield EpochLoop(loop, inner, calls)
             continue
-        if source is not None and _bound_by(loop, source):
+        if not isinstance(scope, Function) or len(calls) >= DEEPEST_LOOP_SEARCH:
             continue
-        if not _rebuilt_in(loop, inner.loader):
-            yield EpochLoop(loop, inner, calls)
-        return
-    if not isinstance(scope, Function) or len(calls) >= DEEPEST_LOOP_SEARCH:
-        return
-    for call in model.flow.callers(scope):
-        if call.stmt is not None and call not in calls and call.scope is not scope:
+        for call in model.flow.callers(scope):
+            if call.stmt is None or call in calls or call.scope is scope:
+                continue
             brought = _brought(model, scope, source, call, call.stmt, inner.loader)
-            if not isinstance(brought, _Another):
-                yield from _loops_around(
-                    model, inner, call.scope, call.stmt, (call, *calls), brought
-                )
+            if not isinstance(brought, _Another) and (call, brought) not in seen:
+                seen.add((call, brought))
+                todo.append((call.scope, call.stmt, (call, *calls), brought))
 
 
 class _Another:
@@ -251,11 +278,14 @@ def _brought(
     if not isinstance(given, Expr):
         return None
     values = model.flow.values(given)
-    brought = {each.loader for each in _passes_over(model, call.scope, stmt, given)}
+    known: dict[Expr, set[Obj]] = model.memo.setdefault(_brought, {})
+    if given not in known:
+        known[given] = {p.loader for p in _passes_over(model, call.scope, stmt, given, set())}
+    brought = known[given]
     if any(is_built_alike(value, loader) for value in (*values, *brought)):
         return given
-    known = (Obj, Lit, ExtObj) if brought else (Obj, Lit)
-    other = bool(values) and all(isinstance(value, known) for value in values)
+    kinds = (Obj, Lit, ExtObj) if brought else (Obj, Lit)
+    other = bool(values) and all(isinstance(value, kinds) for value in values)
     return _ANOTHER if other else None
 
 
@@ -495,6 +525,4 @@ def _is_handed_optimizer(model: Model, call: Call) -> bool:
 
 def encloses_a_pass(model: Model, inner: Pass) -> bool:
     """Whether some loop is known that makes the pass again and again."""
-    return any(
-        True for _ in _loops_around(model, inner, inner.scope, inner.stmt, (), inner.iterated)
-    )
+    return next(_loops_around(model, inner), None) is not None

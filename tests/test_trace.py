@@ -730,9 +730,9 @@ def test_certain_wait_is_ended_unasked(project, tmp_path, monkeypatch):
 
 def test_timeout_is_no_finding(project):
     folder = project("read(DataLoader(data, sampler=shard()), 1); time.sleep(1000)")
-    out = trace("--timeout", "8", "--", sys.executable, "launch.py", cwd=folder, status=2)
-    assert "The command was ended: its 8 seconds were up." in out
-    assert f"rank 0 was at train.py:{len(HEADER.splitlines()) + 1} when its 8 seconds" in out
+    out = trace("--timeout", "15", "--", sys.executable, "launch.py", cwd=folder, status=2)
+    assert "The command was ended: its 15 seconds were up." in out
+    assert f"rank 0 was at train.py:{len(HEADER.splitlines()) + 1} when its 15 seconds" in out
     assert "Nothing wrong was seen." in out
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.edits.fixes import fix, text_of
-from sampler_lint.edits.region import offsets
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import text_of
+from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules._base import Suspect
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -83,8 +83,7 @@ def _suspect(
         f"write `{meant}`"
     )
 
-    def mend() -> Fix:
-        edit = Edit(source.path, *offsets(source, stmt), meant)
-        return fix(f"Write `{meant}`", Applicability.SAFE, [edit], source)
+    def fix(editor: Editor) -> Fix:
+        return editor.replace(stmt, meant).fix(f"Write `{meant}`", Applicability.SAFE)
 
-    return Suspect(module, stmt, message, mend=mend)
+    return Suspect(module, stmt, message, fix=fix)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from sampler_lint.domain.concepts import DEVICES, PROCESSES, SAMPLER_CLASS, WORKERS, Concept
 from sampler_lint.domain.model import Model
-from sampler_lint.edits.fixes import fix, text_of
-from sampler_lint.edits.region import replacement
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import DEEPEST_HELPER
 from sampler_lint.rules._base import Rule, Suspect
@@ -101,12 +101,11 @@ class RemainderOfQuotient(Rule):
         )
         why = (Related(module.place(quotient.stmt), "quotient taken here"),)
 
-        def mend() -> Fix | None:
-            text = count if _is_atom(quotient.count) else f"({count})"
-            edit = replacement(module, remainder.stmt, remainder.operand, text)
-            return fix(f"Take the remainder of `{count}`", Applicability.SAFE, [edit], source)
+        def fix(editor: Editor) -> Fix:
+            editor.replace(remainder.operand, count if _is_atom(quotient.count) else f"({count})")
+            return editor.fix(f"Take the remainder of `{count}`", Applicability.SAFE)
 
-        return Suspect(module, remainder.operand, message, why=why, mend=mend)
+        return Suspect(module, remainder.operand, message, why=why, fix=fix)
 
 
 def _splitting(model: Model) -> dict[Function, bool]:

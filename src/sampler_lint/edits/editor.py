@@ -505,6 +505,18 @@ def _indented(indent: str, lines: Iterable[str]) -> list[str]:
 Fixer: TypeAlias = Callable[[Editor], Fix | None]
 
 
+def replacing(
+    node: Expr | Stmt, code: str, message: str, applicability: Applicability = Applicability.SAFE
+) -> Fixer:
+    """The fix that writes ``code`` in the place of one node, and nothing else."""
+    return lambda editor: editor.replace(node, code).fix(message, applicability)
+
+
+def renaming(node: Node, old: str, new: str, message: str, applicability: Applicability) -> Fixer:
+    """The fix that spells one name otherwise, and nothing else."""
+    return lambda editor: editor.rename(node, old, new).fix(message, applicability)
+
+
 class _Item(NamedTuple):
     """An argument, or a parameter, in its parentheses."""
 

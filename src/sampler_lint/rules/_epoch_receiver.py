@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint import catalog
 from sampler_lint.analysis.points_to import ClassRef, Ext, Lit, Obj
@@ -83,7 +84,7 @@ def _on_loader(model: Model, call: Call) -> Suspect | None:
         call,
         message,
         why=why,
-        fix=lambda editor: _point_at(editor, call, receiver, loader, path),
+        fix=partial(_point_at, call, receiver, loader, path),
     )
 
 
@@ -145,7 +146,7 @@ def operands(test: Expr) -> list[Expr]:
 
 
 def _point_at(
-    editor: Editor, call: Call, receiver: Expr, loader: Expr, path: tuple[str, ...]
+    call: Call, receiver: Expr, loader: Expr, path: tuple[str, ...], editor: Editor
 ) -> Fix | None:
     if call.stmt is None:
         return None

@@ -9,9 +9,9 @@ from sampler_lint.analysis.points_to import Obj, Value
 from sampler_lint.domain.concepts import ASKS_KIND, SAMPLER, SAMPLER_ARGUMENTS
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
-from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.editor import renaming
 from sampler_lint.edits.names import text_of
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.findings import Applicability, Related
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
@@ -81,13 +81,9 @@ def _missing(model: Model, module: Module, read: Attr) -> Suspect | None:
     why = (Related(model.place_of(owner), "built here"),)
     if len(near) != 1:
         return Suspect(module, read, message, why=why)
-    meant = near[0]
-
-    def fix(editor: Editor) -> Fix:
-        editor.rename(read, read.name, meant)
-        return editor.fix(f"Read `{meant}`", Applicability.UNSAFE)
-
-    return Suspect(module, read, f"{message}; did you mean `{meant}`?", why=why, fix=fix)
+    message += f"; did you mean `{near[0]}`?"
+    fix = renaming(read, read.name, near[0], f"Read `{near[0]}`", Applicability.UNSAFE)
+    return Suspect(module, read, message, why=why, fix=fix)
 
 
 def _names(model: Model, owner: Value) -> set[str] | None:

@@ -19,7 +19,6 @@ from sampler_lint.syntax.nodes import (
     Class,
     ExprStmt,
     Function,
-    Node,
     Scope,
     Stmt,
     Store,
@@ -131,7 +130,7 @@ def keep_parameter(cls: Class, init: Function, name: str, editor: Editor) -> Fix
         ),
         None,
     )
-    if first is None or _shares_line(init.body, first):
+    if first is None:
         return None
     editor.insert_before(first, f"{init.params[0].name}.{name} = {name}")
     return editor.fix(f"Keep `{name}` in `__init__`", Applicability.UNSAFE)
@@ -201,10 +200,3 @@ def drop_telling(stmt: Stmt, editor: Editor) -> Fix | None:
         return None
     message = "Drop the message, which can only raise"
     return editor.delete(stmt).fix(message, Applicability.UNSAFE)
-
-
-def _shares_line(siblings: list[Stmt], stmt: Node) -> bool:
-    return any(
-        other is not stmt and (other.row == stmt.end_row or other.end_row == stmt.row)
-        for other in siblings
-    )

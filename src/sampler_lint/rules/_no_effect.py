@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.editor import replacing
 from sampler_lint.edits.names import text_of
-from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules._base import Suspect
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -82,8 +81,4 @@ def _suspect(
         f"`{method.name}` of `{cls.name}` assigns nothing here, so `{shown}` stays as it was; "
         f"write `{meant}`"
     )
-
-    def fix(editor: Editor) -> Fix:
-        return editor.replace(stmt, meant).fix(f"Write `{meant}`", Applicability.SAFE)
-
-    return Suspect(module, stmt, message, fix=fix)
+    return Suspect(module, stmt, message, fix=replacing(stmt, meant, f"Write `{meant}`"))

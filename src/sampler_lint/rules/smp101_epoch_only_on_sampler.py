@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from sampler_lint.analysis.points_to import Lit, Obj, Unknown, Value
@@ -174,8 +175,8 @@ class EpochOnlyOnSampler(Rule):
             def fix(editor: Editor) -> Fix | None:
                 if direct and isinstance(receiver, Attr):
                     attributes = ".".join(("batch_sampler", *path))
-                    return _retarget(editor, call, receiver, attributes)
-                return _use_helper(editor, call, receiver)
+                    return _retarget(call, receiver, attributes, editor)
+                return _use_helper(call, receiver, editor)
 
             return Suspect(module, call, message, why=why, fix=fix)
         of_a_sampler = SAMPLER.names(loader)
@@ -207,9 +208,7 @@ class EpochOnlyOnSampler(Rule):
                 f"`{spelled}.batch_sampler`, so a batch sampler with a `set_epoch` of its own "
                 f"repeats one order; look at it too"
             )
-        return Suspect(
-            module, call, message, fix=lambda editor: _use_helper(editor, call, receiver)
-        )
+        return Suspect(module, call, message, fix=partial(_use_helper, call, receiver))
 
 
 def _is_closed(
@@ -509,7 +508,7 @@ def _is_guarded(call: Call, origin: Origin) -> bool:
     return origin.by_default or _guard(call, origin.node) is not None
 
 
-def _retarget(editor: Editor, call: Call, receiver: Attr, attributes: str) -> Fix | None:
+def _retarget(call: Call, receiver: Attr, attributes: str, editor: Editor) -> Fix | None:
     """Point the call, its guards and its local name at the batch sampler."""
     owner: Stmt | None = call.stmt
     for stmt in _guards(call):
@@ -524,7 +523,7 @@ def _retarget(editor: Editor, call: Call, receiver: Attr, attributes: str) -> Fi
     return editor.fix(f"Call `set_epoch` on `{spelled}`", Applicability.SAFE)
 
 
-def _use_helper(editor: Editor, call: Call, receiver: Expr) -> Fix | None:
+def _use_helper(call: Call, receiver: Expr, editor: Editor) -> Fix | None:
     """Ask a helper for the sampler of any loader, where the guard asks about ``.sampler``."""
     found = _guard(call, receiver)
     if found is None or not isinstance(receiver, Attr) or not isinstance(call.func, Attr):

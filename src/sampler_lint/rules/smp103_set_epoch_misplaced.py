@@ -13,7 +13,7 @@ from sampler_lint.domain.epochs import EpochLoop, epoch_expression, epoch_loops,
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.rank_terms import differs
 from sampler_lint.domain.stale import has_workers
-from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.editor import Editor, replacing
 from sampler_lint.edits.names import means_the_same, text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
@@ -215,11 +215,7 @@ def _movable(call: Call) -> Stmt | None:
         whole = parent
     if len(whole.block) == 1 and whole.parent is not None:
         return None  # nothing would be left of the block
-    alone = all(
-        other is whole or other.row > whole.end_row or other.end_row < whole.row
-        for other in whole.block
-    )
-    return whole if alone else None
+    return whole
 
 
 # --------------------------------------------------------------------------- the value
@@ -248,16 +244,11 @@ def _constant(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
         f"`{unparse(call.func)}({unparse(argument)})` gets the same value in every turn of the "
         f"epoch loop: every epoch repeats one order"
     )
-    if epoch is not None:
-        message += f"; pass `{unparse(epoch)}`"
-
-    def fix(editor: Editor) -> Fix | None:
-        if epoch is None or call.stmt is None:
-            return None
-        text = text_of(module.source, epoch)
-        return editor.replace(argument, text).fix(f"Pass `{text}`", Applicability.SAFE)
-
-    return Suspect(module, call, message, fix=fix)
+    if epoch is None:
+        return Suspect(module, call, message)
+    message += f"; pass `{unparse(epoch)}`"
+    text = text_of(module.source, epoch)
+    return Suspect(module, call, message, fix=replacing(argument, text, f"Pass `{text}`"))
 
 
 def _batch_number(call: Call, argument: Expr) -> For | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from sampler_lint.analysis.origins import origins
@@ -351,11 +352,7 @@ def _suspect(
     if call is not None:
         why.append(Related(model.place(call.scope, call), "`set_epoch` is called here"))
     start = name_of(module, own if own is not None else owner)
-    fix = (
-        (lambda editor: _forward(editor, state, inner, carriers, own))
-        if len(inner.path) == 1
-        else None
-    )
+    fix = partial(_forward, state, inner, carriers, own) if len(inner.path) == 1 else None
     return Suspect(module, start, message, why=tuple(why), fix=fix)
 
 
@@ -364,11 +361,11 @@ def _own_setter(owner: Class, functions: tuple[Function, ...]) -> Function | Non
 
 
 def _forward(
-    editor: Editor,
     state: EpochState,
     inner: Inner,
     carriers: list[_Carrier],
     own: Function | None,
+    editor: Editor,
 ) -> Fix | None:
     """Pass the epoch on, in the setter that is there or in one that is added."""
     source = editor.source
@@ -467,12 +464,8 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
             f"{stores}, but `__iter__` reads `self.{other.name}`, which nothing changes: every "
             f"epoch repeats one order; store `self.{other.name}`"
         )
-        return Suspect(
-            module,
-            start,
-            message,
-            fix=lambda editor: _rename_store(editor, own, setter.stored, other),
-        )
+        fix = partial(_rename_store, own, setter.stored, other)
+        return Suspect(module, start, message, fix=fix)
     found = seedings(state.iteration)
     if found and draws(state.iteration):
         arguments = [argument for call in found if (argument := seed_argument(call)) is not None]
@@ -483,13 +476,8 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
                 f"repeats one order; seed it with `{spelled} + self.epoch`"
             )
             why = tuple(Related(model.place(call.scope, call), "seeded here") for call in found)
-            return Suspect(
-                module,
-                start,
-                message,
-                why=why,
-                fix=lambda editor: _seed_with_epoch(model, state, found, editor),
-            )
+            seed = partial(_seed_with_epoch, model, state, found)
+            return Suspect(module, start, message, why=why, fix=seed)
         return None
     if own is None:
         return None
@@ -602,7 +590,7 @@ def _starts_constant(model: Model, state: EpochState, name: str) -> bool:
 
 
 def _rename_store(
-    editor: Editor, setter: Function | None, stored: frozenset[str], other: Attr
+    setter: Function | None, stored: frozenset[str], other: Attr, editor: Editor
 ) -> Fix | None:
     """Store the epoch in the attribute that the pass reads."""
     if setter is None:

@@ -12,7 +12,7 @@ from sampler_lint.analysis.points_to import Ext
 from sampler_lint.domain.epoch_state import epoch_state
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.wrapping import inners
-from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.editor import Editor, replacing
 from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import FEWEST_GUESSED, MOST_ATTRIBUTES
@@ -449,12 +449,13 @@ def _at_most_one(model: Model, cls: Class) -> Suspect | None:
                     f"for a lower bound use `max(1, …)`"
                 )
                 module = model.module_of(method)
-                return Suspect(module, value, message, fix=partial(_turn_bound, value.func))
+                return Suspect(
+                    module,
+                    value,
+                    message,
+                    fix=replacing(value.func, "max", "Make 1 the lower bound"),
+                )
     return None
-
-
-def _turn_bound(name: Name, editor: Editor) -> Fix:
-    return editor.replace(name, "max").fix("Make 1 the lower bound", Applicability.SAFE)
 
 
 def _own_methods(model: Model, cls: Class, call: Call) -> list[Function]:

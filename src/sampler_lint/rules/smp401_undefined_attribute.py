@@ -9,9 +9,9 @@ from sampler_lint import catalog
 from sampler_lint.analysis.points_to import Obj
 from sampler_lint.domain.concepts import ASKS_BY_NAME, LOOKS, PROCESSES, SAMPLER, SAMPLER_CLASS
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
-from sampler_lint.edits.editor import Editor, Fixer
+from sampler_lint.edits.editor import Fixer, replacing
 from sampler_lint.edits.names import text_of
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.findings import Applicability, Related
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
@@ -181,8 +181,8 @@ class UndefinedAttribute(Rule):
             message += f"; did you mean `{meant}`?"
         applicability = Applicability.SAFE if count is not None else Applicability.UNSAFE
 
-        def reading(name: str, editor: Editor) -> Fix:
-            return editor.replace(read, name).fix(f"Read `{name}`", applicability)
+        def reading(name: str) -> Fixer:
+            return replacing(read, name, f"Read `{name}`", applicability)
 
         def candidates() -> list[Fixer]:
             own = [name for name in defined if not name.startswith("__")]
@@ -190,10 +190,10 @@ class UndefinedAttribute(Rule):
             names = dict.fromkeys(
                 [*([meant] if meant else []), *(f"{owner}.{one}" for one in some)]
             )
-            return [functools.partial(reading, name) for name in names]
+            return [reading(name) for name in names]
 
         if meant is not None:
-            fix = functools.partial(reading, meant)
+            fix = reading(meant)
         return Suspect(module, read, message, fix=fix, candidates=candidates)
 
 
@@ -367,13 +367,8 @@ def _early_read(module: Module, cls: Class, init: Function, read: Attr) -> Suspe
         return Suspect(module, read, message)
     message += f"; did you mean the argument `{read.name}`?"
     sure = isinstance(read.stmt, Raise) and not rebound
-
-    def fix(editor: Editor) -> Fix:
-        applicability = Applicability.SAFE if sure else Applicability.UNSAFE
-        return editor.replace(read, read.name).fix(
-            f"Read the argument `{read.name}`", applicability
-        )
-
+    applicability = Applicability.SAFE if sure else Applicability.UNSAFE
+    fix = replacing(read, read.name, f"Read the argument `{read.name}`", applicability)
     return Suspect(module, read, message, fix=fix)
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from sampler_lint.domain.concepts import DEVICES, PROCESSES, SAMPLER_CLASS, WORKERS, Concept
 from sampler_lint.domain.model import Model
-from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.editor import replacing
 from sampler_lint.edits.names import text_of
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.findings import Related
 from sampler_lint.limits import DEEPEST_HELPER
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._quotient import (
@@ -101,10 +101,8 @@ class RemainderOfQuotient(Rule):
         )
         why = (Related(module.place(quotient.stmt), "quotient taken here"),)
 
-        def fix(editor: Editor) -> Fix:
-            editor.replace(remainder.operand, count if _is_atom(quotient.count) else f"({count})")
-            return editor.fix(f"Take the remainder of `{count}`", Applicability.SAFE)
-
+        text = count if _is_atom(quotient.count) else f"({count})"
+        fix = replacing(remainder.operand, text, f"Take the remainder of `{count}`")
         return Suspect(module, remainder.operand, message, why=why, fix=fix)
 
 

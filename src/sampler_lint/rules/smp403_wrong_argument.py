@@ -9,7 +9,7 @@ from functools import partial
 from sampler_lint.analysis.points_to import Table
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.signatures import Construction, Signature, base_inits, constructions
-from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.editor import Editor, Fixer, renaming
 from sampler_lint.edits.names import text_of
 from sampler_lint.edits.region import offsets
 from sampler_lint.findings import Applicability, Fix, Related
@@ -147,7 +147,7 @@ def _unknown_keyword(module: Module, made: Construction, arg: Arg, name: str) ->
     message += f"; did you mean `{near}`?" if near else f"; it takes {taken or 'nothing'}"
     node = keyword_node(module, arg)
 
-    fix = partial(_rename, node, name, near, sure) if near and node is not arg.value else None
+    fix = _rename(node, name, near, sure) if near and node is not arg.value else None
     return Suspect(module, node, message, end=arg.value, fix=fix)
 
 
@@ -191,7 +191,7 @@ def _in_tables(model: Model, made: Construction) -> Iterator[Suspect]:
                 f"the line runs; did you mean `{near}`?"
             )
             why = (Related(model.place(made.call.scope, made.call), "passed here"),)
-            fix = partial(_rename, node, name, near, sure)
+            fix = _rename(node, name, near, sure)
             yield Suspect(module, node, message, why=why, fix=fix)
 
 
@@ -218,9 +218,9 @@ def _entries(module: Module, node: Map | Call) -> Iterator[tuple[str, Node]]:
                 yield arg.keyword, keyword_node(module, arg)
 
 
-def _rename(node: Node, old: str, new: str, sure: bool, editor: Editor) -> Fix:
+def _rename(node: Node, old: str, new: str, sure: bool) -> Fixer:
     applicability = Applicability.SAFE if sure else Applicability.UNSAFE
-    return editor.rename(node, old, new).fix(f"Pass it as `{new}`", applicability)
+    return renaming(node, old, new, f"Pass it as `{new}`", applicability)
 
 
 def keyword_node(module: Module, arg: Arg) -> Node:

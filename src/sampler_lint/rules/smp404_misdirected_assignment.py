@@ -10,7 +10,7 @@ from sampler_lint.analysis.points_to import Obj
 from sampler_lint.domain.concepts import ASKS_BY_NAME, CONFIG, PROTOCOL, SAMPLER_CLASS
 from sampler_lint.domain.model import DATA_LOADER, Model, scopes_inside
 from sampler_lint.domain.signatures import Construction, base_inits
-from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.editor import Editor, renaming, replacing
 from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import SURE_SLIP
@@ -238,12 +238,9 @@ def _unread(module: Module, target: Attr, near: str, owner: str) -> Suspect:
         f"sets `{shown}`, which nothing reads: `{owner}` goes by `{near}`, which stays as it was; "
         f"set `{near}`"
     )
-
-    def fix(editor: Editor) -> Fix:
-        ratio = likeness(target.name, near)
-        applicability = Applicability.SAFE if ratio >= SURE_SLIP else Applicability.UNSAFE
-        return editor.rename(target, target.name, near).fix(f"Set `{near}`", applicability)
-
+    sure = likeness(target.name, near) >= SURE_SLIP
+    applicability = Applicability.SAFE if sure else Applicability.UNSAFE
+    fix = renaming(target, target.name, near, f"Set `{near}`", applicability)
     return Suspect(module, target, message, fix=fix)
 
 
@@ -351,15 +348,12 @@ def _local(module: Module, cls: Class, function: Function, stmt: Assign, target:
         f"`{receiver}.{target.id}`, which the sampler reads, stays as it was; assign "
         f"`{receiver}.{target.id}`"
     )
-
-    def fix(editor: Editor) -> Fix:
-        editor.replace(target, f"{receiver}.{target.id}")
-        is_setter = function.name.startswith("set_") and any(
-            isinstance(node, Name) and function.param(node.id) for node in walk(stmt.value)
-        )
-        applicability = Applicability.SAFE if is_setter else Applicability.UNSAFE
-        return editor.fix(f"Assign `{receiver}.{target.id}`", applicability)
-
+    is_setter = function.name.startswith("set_") and any(
+        isinstance(node, Name) and function.param(node.id) for node in walk(stmt.value)
+    )
+    applicability = Applicability.SAFE if is_setter else Applicability.UNSAFE
+    meant = f"{receiver}.{target.id}"
+    fix = replacing(target, meant, f"Assign `{meant}`", applicability)
     return Suspect(module, target, message, fix=fix)
 
 
@@ -467,12 +461,7 @@ def _overwrite(
         f"it, {what}; {advice}"
     )
     why = (Related(module.place(store.stmt), f"`{shown}` set here"),)
-
-    def fix(editor: Editor) -> Fix | None:
-        if given is None:
-            return None
-        return editor.replace(given, shown).fix(f"Pass `{shown}`", Applicability.SAFE)
-
+    fix = None if given is None else replacing(given, shown, f"Pass `{shown}`")
     return Suspect(module, made.call, message, why=why, fix=fix)
 
 

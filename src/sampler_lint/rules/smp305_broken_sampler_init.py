@@ -272,7 +272,7 @@ def _missing_call(
         if base == BATCH_SAMPLER and "drop_last" in missing and not init.param("drop_last"):
             drops = _drops_last(model, cls)
             if drops is None:
-                return _refuse_length(cls, init, editor)
+                return _refuse_length(cls, editor)
             given = given.replace("drop_last=False", f"drop_last={drops}")
         line = f"super().__init__({given})"
         return editor.insert_first(init, line).fix(f"Call `{line}`", Applicability.UNSAFE)
@@ -296,7 +296,7 @@ def _drops_last(model: Model, cls: Class) -> bool | None:
     return min(found)
 
 
-def _refuse_length(cls: Class, init: Function, editor: Editor) -> Fix:
+def _refuse_length(cls: Class, editor: Editor) -> Fix:
     """Define a ``__len__`` that raises what callers expect where there is no length."""
     refusal = 'raise TypeError("the number of batches is not known before they are made")'
     editor.insert_after(cls.body[-1], "", "def __len__(self):", editor.source.indent + refusal)

@@ -179,19 +179,18 @@ class Editor:
 
     def _parameters(self, function: Function) -> _Items:
         """The parameters as they stand in the signature's parentheses."""
-        behind = offsets(self.source, name_of(self.module, function))[1]
+        named = name_of(self.module, function)
         if self.draft:
             self._skimmed.append(function)
-            return _by_tokens(self.source.text, behind)
+            return _by_tokens(self.source.text, offsets(self.source, named)[1])
         import libcst as cst
 
         assert function.define is not None
         region = Region(self.module, function.define)
-        node = next(
-            found for found in region.nodes(cst.FunctionDef) if found.name.value == function.name
-        )
+        name = region.find(named, cst.Name)
+        node = next(found for found in region.nodes(cst.FunctionDef) if found.name is name)
         items = [_parameter(region, each) for each in _in_order(node.params)]
-        behind = region.span(node.type_parameters or node.name)[1]
+        behind = region.span(node.type_parameters or name)[1]
         return _Items(self.source.text.index("(", behind) + 1, items, -1)
 
     def document_parameter(self, function: Function, name: str, kind: str, text: str) -> Editor:
@@ -433,7 +432,7 @@ class Editor:
         source = self.source
         if call.end_row != call.row or self._rest(call.end_row, call.end_col):
             return False
-        longest = min(max(_SHORT, *map(len, _LINE_END.split(source.text))), _LONG)
+        longest = min(max(_SHORT, source.longest_line), _LONG)
         return len(source.line(call.row).rstrip()) + len(text) + 2 > longest
 
     def _break(self, call: Call, found: _Items, text: str) -> Editor:

@@ -166,29 +166,6 @@ def test_a_comment_above_a_moved_call_moves_with_it(tmp_path):
     ) in text
 
 
-def test_a_method_is_added_below_one_of_a_single_line(tmp_path):
-    source = """\
-class Wrap(Sampler):
-    def __init__(self, data): self.inner = DistributedSampler(data)
-    def __iter__(self): return iter(self.inner)
-
-
-def main(data):
-    sampler = Wrap(data)
-    for epoch in range(3):
-        sampler.set_epoch(epoch)
-        for batch in DataLoader(data, sampler=sampler):
-            batch.backward()
-
-
-main([1])
-"""
-    constructor = "    def __init__(self, data): self.inner = DistributedSampler(data)\n"
-    method = "\n    def set_epoch(self, epoch):\n        self.inner.set_epoch(epoch)\n"
-    wanted = source.replace(constructor, constructor + method)
-    assert mended(tmp_path / "p", "SMP104", source) == wanted
-
-
 def test_a_call_before_ignite_runs_becomes_a_handler(tmp_path):
     source = """
     from ignite.engine import Engine, Events

@@ -28,6 +28,7 @@ from sampler_lint.domain.samplers import epoch_path
 from sampler_lint.domain.wrapping import Inner, inners, says_sampler
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of, text_of
+from sampler_lint.edits.region import EditError
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._epoch_frameworks import unreached_by_lightning
@@ -424,7 +425,8 @@ def _add_method(editor: Editor, cls: Class, lines: list[str], param: str) -> Non
     """Write ``set_epoch`` below the constructor (or the class's last method)."""
     methods = cls.methods
     after = cls.method("__init__") or methods[-1]  # whoever iterates has one
-    assert after.define is not None
+    if after.define is None or after.end_row == after.row:
+        raise EditError("a class on single lines is left to its author")
     annotated = any(p.annotation is not None for method in methods for p in method.params)
     signature = f"def set_epoch(self, {param}):"
     if annotated:

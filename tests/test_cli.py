@@ -22,7 +22,8 @@ from sampler_lint.harness.invariants import Verdict
 from sampler_lint.reporters.diff import unified_diff
 from sampler_lint.rules import every_rule
 
-FIXTURE = Path(__file__).parent.parent / "fixtures" / "SMP101" / "torch-batch-sampler"
+FIXTURES = Path(__file__).parent.parent / "fixtures"
+FIXTURE = FIXTURES / "SMP101" / "torch-batch-sampler"
 BAD = (FIXTURE / "bad" / "train.py").read_bytes()
 FIXED = (FIXTURE / "fixed" / "train.py").read_bytes()
 
@@ -934,16 +935,22 @@ def test_a_clean_tree_is_checked_without_libcst_and_torch(project):
     assert not {"libcst", "torch"} & modules
 
 
-def test_findings_are_told_without_libcst_and_their_edits_with_it(buggy):
-    shown = ["--exit-zero", "--select", "SMP101"]
-    modules, out = imported_by(shown, buggy)
-    assert "SMP101 [*]" in out
+@pytest.mark.parametrize(
+    ("program", "lays_out"),
+    [("SMP101/torch-batch-sampler", False), ("SMP201/plain-script", True)],
+)
+def test_only_edits_of_argument_lists_are_made_with_libcst(project, program, lays_out):
+    (project / "train.py").write_bytes((FIXTURES / program / "bad/train.py").read_bytes())
+    code = program[:6]
+    shown = ["--exit-zero", "--select", code]
+    modules, out = imported_by(shown, project)
+    assert f"{code} [*]" in out
     assert "libcst" not in modules
-    modules, out = imported_by([*shown, "--output-format", "json"], buggy)
-    assert "libcst" in modules
+    modules, out = imported_by([*shown, "--output-format", "json"], project)
+    assert ("libcst" in modules) is lays_out
     assert json.loads(out)[0]["fix"]["edits"]
     # What was kept without edits is not taken for a finding with none, nor the other way round.
-    assert "SMP101 [*]" in imported_by(shown, buggy)[1]
+    assert f"{code} [*]" in imported_by(shown, project)[1]
 
 
 def test_importing_the_package_is_free(project):

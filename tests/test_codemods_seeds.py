@@ -58,6 +58,21 @@ def train(loader):
             "DistributedSampler(data,\n                   shuffle=True,\n"
             "                   seed=args.seed)",
         ),
+        (
+            "DistributedSampler(data, shuffle=(True))",
+            "DistributedSampler(data, shuffle=(True), seed=args.seed)",
+        ),
+        (
+            "DistributedSampler(\n        data,\n        shuffle=(True)  # train, not test\n    )",
+            "DistributedSampler(\n        data,\n        shuffle=(True),  # train, not test\n"
+            "        seed=args.seed\n    )",
+        ),
+        (
+            "DistributedSampler(\n        data,\n        shuffle=True  # train, not test\n"
+            "        ,\n    )",
+            "DistributedSampler(\n        data,\n        shuffle=True  # train, not test\n"
+            "        ,\n        seed=args.seed,\n    )",
+        ),
         ("DistributedSampler(data, **more)", "DistributedSampler(data, seed=args.seed, **more)"),
         (
             "DistributedSampler(data_that_has_a_rather_long_name_so_that_it_takes_one_whole_line)",

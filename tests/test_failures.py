@@ -133,10 +133,10 @@ def test_a_fix_that_cannot_be_made_is_a_failure_of_its_rule(project, monkeypatch
     def check(self, model):
         for suspect in honest(self, model):
 
-            def mend():
+            def fix(editor):
                 raise RecursionError
 
-            yield _base.Suspect(suspect.module, suspect.start, suspect.message, mend=mend)
+            yield _base.Suspect(suspect.module, suspect.start, suspect.message, fix=fix)
 
     monkeypatch.setattr(type(RULES["SMP101"]), "check", check)
     report = engine.check(["."], Options(select=("SMP1", "SMP5")))

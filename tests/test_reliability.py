@@ -499,7 +499,7 @@ sys.exit(run())
 """
 
 
-def test_nothing_of_unix_is_needed_to_check_and_mend(tree: Path) -> None:
+def test_nothing_of_unix_is_needed_to_check_and_fix(tree: Path) -> None:
     run = [sys.executable, "-c", _WITHOUT_UNIX]
     done = subprocess.run([*run, "--jobs", "2"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (1, "")

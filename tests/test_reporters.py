@@ -21,7 +21,7 @@ from sampler_lint.findings import (
     Position,
     Related,
 )
-from sampler_lint.reporters import FORMATS, Mended, Outcome, Sources, reporter
+from sampler_lint.reporters import FORMATS, FixReport, Outcome, Sources, reporter
 from sampler_lint.reporters.text import visible
 
 PATH = "train.py"
@@ -142,8 +142,8 @@ def test_summary(findings, more, last):
 
 
 def test_summary_of_fixes():
-    two = Mended([SAFE], [(UNSAFE, "unsafe: use --unsafe-fixes"), (DISPLAY, "no fix")], 1, True)
-    assert text(mended=two).endswith(
+    two = FixReport([SAFE], [(UNSAFE, "unsafe: use --unsafe-fixes"), (DISPLAY, "no fix")], 1, True)
+    assert text(fix_report=two).endswith(
         "train.py:1:1: SMP101 fixed: Call it\n"
         "Fixed 1 finding in 1 file; 2 left:\n"
         "  train.py:1:1: SMP101 (unsafe: use --unsafe-fixes)\n"
@@ -151,8 +151,8 @@ def test_summary_of_fixes():
     )
     edits = (*SAFE.fix.edits, Edit("data.py", 0, 0, "x"))
     wide = dataclasses.replace(SAFE, fix=dataclasses.replace(SAFE.fix, edits=edits))
-    one = Mended([SAFE, wide], [(DISPLAY, "no fix")], 2, False)
-    assert text(mended=one) == (
+    one = FixReport([SAFE, wide], [(DISPLAY, "no fix")], 2, False)
+    assert text(fix_report=one) == (
         "train.py:1:1: SMP101 would be fixed: Call it\n"
         "train.py:1:1: SMP101 would be fixed: Call it (in data.py, too)\n"
         "Would fix 2 findings in 2 files; 1 left: train.py:1:1: SMP101 (no fix)\n"
@@ -272,8 +272,8 @@ def test_nothing_in_a_file_reaches_the_terminal_raw():
         (raw,),
     )
     sources = Sources({raw: "x\x1b\u202e".encode()})
-    mended = Mended([], [(bad, raw)], 0, True)
-    out = reporter("text")(Outcome([bad], files=1, sources=sources, mended=mended))
+    report = FixReport([], [(bad, raw)], 0, True)
+    out = reporter("text")(Outcome([bad], files=1, sources=sources, fix_report=report))
     assert all(line.isprintable() for line in out.split("\n"))
     assert out.count(visible(raw)) == 6
 

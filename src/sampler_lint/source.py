@@ -348,6 +348,11 @@ class SourceFile:
         return max(steps, key=steps.__getitem__, default=" " * 4)
 
     @cached_property
+    def longest_line(self) -> int:
+        """How many characters the longest line has, without its line end."""
+        return max(map(len, _LINE_END.split(self.text)))
+
+    @cached_property
     def quote(self) -> str:
         """The quote that most short strings of the file use."""
         singles = len(re.findall(r"(?<!['\w])'[^'\"\n]*'(?!')", self.text))

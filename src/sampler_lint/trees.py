@@ -250,6 +250,7 @@ class Tree:
             self._failed(code, error, path)
 
     def _finding(self, rule: Rule, suspect: Suspect) -> Iterator[Finding]:
+        from sampler_lint.edits.editor import Editor
         from sampler_lint.edits.region import offsets
 
         source = suspect.module.source
@@ -260,11 +261,11 @@ class Tree:
         candidates: tuple[Fix, ...] = ()
         if not suspect.assumes:
             with self._without_a_fix(rule, suspect):
-                planned = suspect.mend() if suspect.mend else None
-                fix = _worked_out(_judged(self.model, planned), self._edits)
+                fix = self._fix(suspect)
             if suspect.candidates and self._edits:
                 with self._without_a_fix(rule, suspect):
-                    candidates = tuple(filter(None, map(_worked_out, suspect.candidates())))
+                    written = (write(Editor(suspect.module)) for write in suspect.candidates())
+                    candidates = tuple(filter(None, written))
         yield Finding(
             rule.code,
             suspect.message,
@@ -278,35 +279,42 @@ class Tree:
             candidates,
         )
 
+    def _fix(self, suspect: Suspect) -> Fix | None:
+        """The fix with its edits, or only announced; judged by a draft, which needs no libcst.
+
+        Raises:
+            EditError: there is none.
+        """
+        from sampler_lint.edits.editor import Editor
+
+        draft = Editor(suspect.module, draft=True)
+        fix = suspect.fix(draft) if suspect.fix else None
+        if not suspect.fix or not fix:
+            return None
+        final = fix if draft.is_final or not self._edits else suspect.fix(Editor(suspect.module))
+        edits = final.edits if final and self._edits else ()
+        return replace(_judged(self.model, fix), edits=edits)
+
     @contextlib.contextmanager
     def _without_a_fix(self, rule: Rule, suspect: Suspect) -> Iterator[None]:
         """Where a fix cannot be worked out, the finding has none."""
-        from sampler_lint.edits.region import RegionError
+        from sampler_lint.edits.region import EditError
 
         try:
             yield
-        except RegionError:
+        except EditError:
             pass
         except Exception as error:
             self._failed(rule.code, error, suspect.module.path)
 
 
-def _judged(model: Model, fix: Fix | None) -> Fix | None:
-    """The fix, unsafe unless what it comes to is proved safe.
-
-    Raises:
-        RegionError: libcst cannot read a place that it changes.
-    """
+def _judged(model: Model, fix: Fix) -> Fix:
+    """The fix, unsafe unless what it comes to is proved safe."""
     from sampler_lint.edits.safety import why_unsafe
 
-    if fix is None or fix.applicability is not Applicability.SAFE:
+    if fix.applicability is not Applicability.SAFE:
         return fix
-    reason = why_unsafe(model, getattr(fix.edits, "expected", fix.edits))
+    reason = why_unsafe(model, fix.edits)
     if reason is None:
         return fix
     return replace(fix, applicability=Applicability.UNSAFE, unsafe=reason)
-
-
-def _worked_out(fix: Fix | None, edits: bool = True) -> Fix | None:
-    """The fix with its edits, or only announced."""
-    return fix and replace(fix, edits=tuple(fix.edits) if edits else ())

@@ -2,7 +2,7 @@
 
 Only what every call needs is imported here: ``--version`` and usage errors cost little more
 than starting Python. Exit codes: 0 nothing to report, 1 findings left (or changes made or
-due, where asked to tell), 2 the job could not be done whole, 130 interrupted, 143 ended.
+due, where asked to say so), 2 the job could not be done whole, 130 interrupted, 143 ended.
 """
 
 from __future__ import annotations

@@ -24,7 +24,9 @@ def add_adopting(parser: argparse.ArgumentParser) -> None:
         "--baseline", metavar="FILE", help="leave out the findings that are listed in FILE"
     )
     group.add_argument(
-        "--write-baseline", metavar="FILE", help="list what is found in FILE instead of telling it"
+        "--write-baseline",
+        metavar="FILE",
+        help="list what is found in FILE instead of reporting it",
     )
     group.add_argument(
         "--diff-base",
@@ -34,7 +36,7 @@ def add_adopting(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--add-noqa",
         action="store_true",
-        help="silence what is found with comments instead of telling it",
+        help="silence what is found with comments instead of reporting it",
     )
 
 

@@ -59,7 +59,7 @@ def add_output_format(parser: argparse._ActionsContainer) -> None:
 
 
 def output_format(text: str) -> str:
-    """A format that findings can be told in."""
+    """A format that findings can be reported in."""
     from sampler_lint.reporters import FORMATS
 
     if text not in FORMATS:
@@ -127,7 +127,7 @@ def write_bytes(data: bytes) -> None:
 
 
 def complain_of(errors: Sequence[FileError], *, tracebacks: bool = False) -> None:
-    """Tell errors, each on a line; with ``tracebacks``, where this linter itself failed, too."""
+    """Print errors, each on a line; with ``tracebacks``, where this linter itself failed, too."""
     for error in errors:
         complain(str(error))
         if tracebacks and error.traceback:

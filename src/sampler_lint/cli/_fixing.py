@@ -57,7 +57,7 @@ def add_fixing(parser: argparse.ArgumentParser) -> None:
         type=keyword,
         action="append",
         default=[],
-        help="for --verify: what samplers get for a parameter whose name tells nothing",
+        help="for --verify: what samplers get for a parameter whose name says nothing",
     )
     group.add_argument("--unsafe-fixes", action="store_true", help="take the unsafe fixes too")
 
@@ -78,19 +78,19 @@ def asked_to_fix(arguments: argparse.Namespace) -> bool:
     return fixing
 
 
-def mend(
+def fix_and_report(
     arguments: argparse.Namespace,
     options: OptionsOf,
     paths: Sequence[str],
     overlay: Mapping[str, bytes],
     narrow: Narrow | None,
 ) -> tuple[list[FileError], bool]:
-    """Fix, and tell it; returns what went wrong, and whether there is something to exit 1 for.
+    """Fix, and report it; returns what went wrong, and whether there is something to exit 1 for.
 
     Raises:
         UsageError: a patch or the report cannot be written.
     """
-    from sampler_lint.reporters import Mended, Sources
+    from sampler_lint.reporters import FixReport, Sources
     from sampler_lint.reporters.text import closing
 
     gc.enable()  # each round leaves a model behind
@@ -107,7 +107,7 @@ def mend(
         result.report,
         errors=errors,
         sources=Sources({**overlay, **after}),
-        mended=Mended(
+        fix_report=FixReport(
             *(result.fixed, result.left, len(after)),
             written=written,
             proofs=[(one.finding, one.verdict, one.evidence) for one in proofs],

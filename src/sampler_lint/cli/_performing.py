@@ -1,4 +1,4 @@
-"""Options about the time a run takes, and how it is told."""
+"""Options about the time a run takes, and how it is reported."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ def add_performing(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--show-traceback",
         action="store_true",
-        help="where a rule itself fails (SMP000), tell how",
+        help="where a rule itself fails (SMP000), print the traceback",
     )
     group.add_argument(
-        "--timings", action="store_true", help="tell on standard error where the time went"
+        "--timings", action="store_true", help="print on standard error where the time went"
     )
 
 

@@ -53,7 +53,7 @@ class Progress:
             self._show(part, self._done, self._total)
 
     def close(self) -> None:
-        """Take the bar away; whatever is told afterwards brings it back."""
+        """Take the bar away; whatever is printed afterwards brings it back."""
         if self._drawn:
             self._drawn = False
             self._stream.write("\r\x1b[K")

@@ -1,4 +1,4 @@
-"""How a run is told: options, where the report goes, and what its reader can show."""
+"""How a run is reported: options, where the report goes, and what its reader can show."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def add_telling(parser: argparse.ArgumentParser) -> None:
     """Options about the report and the exit code."""
-    group = parser.add_argument_group("telling")
+    group = parser.add_argument_group("output")
     group.add_argument(
         "--output-format",
         metavar="FORMAT",
@@ -26,7 +26,7 @@ def add_telling(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--output-file", metavar="FILE", help="write the report there")
     group.add_argument(
-        "-q", "--quiet", action="store_true", help="tell findings and errors and nothing else"
+        "-q", "--quiet", action="store_true", help="print findings and errors and nothing else"
     )
     group.add_argument("--color", choices=("auto", "always", "never"), default="auto")
     group.add_argument(
@@ -35,7 +35,7 @@ def add_telling(parser: argparse.ArgumentParser) -> None:
         help="only count the findings of each rule (as text, or as json)",
     )
     group.add_argument(
-        "--show-suppressed", action="store_true", help="tell silenced findings too, marked so"
+        "--show-suppressed", action="store_true", help="print silenced findings too, marked so"
     )
     group.add_argument(
         "--show-settings",
@@ -56,7 +56,7 @@ def add_telling(parser: argparse.ArgumentParser) -> None:
 
 
 class Teller:
-    """Tells one run the way ``arguments`` ask for."""
+    """Reports one run the way ``arguments`` ask for."""
 
     def __init__(self, arguments: argparse.Namespace, stream: TextIO) -> None:
         """Prepare to write to ``stream``, unless ``--output-file`` names another place."""
@@ -64,7 +64,7 @@ class Teller:
         self._stream = stream
 
     def outcome(self, report: Report, **more: Any) -> Outcome:
-        """What there is to tell of a report; ``more`` are further fields."""
+        """What there is to say of a report; ``more`` are further fields."""
         from sampler_lint.reporters import Outcome
 
         arguments = self._arguments
@@ -90,7 +90,7 @@ class Teller:
 
     @property
     def shows_edits(self) -> bool:
-        """Whether what a fix changes is to be told."""
+        """Whether what a fix changes is to be shown."""
         from sampler_lint.reporters import shows_edits
 
         return not self._arguments.statistics and shows_edits(self._arguments.output_format)
@@ -99,7 +99,7 @@ class Teller:
         """Write the report.
 
         Raises:
-            UsageError: its file cannot be written, or the format cannot tell it.
+            UsageError: its file cannot be written, or the format cannot hold it.
         """
         from sampler_lint.reporters import reporter
 
@@ -158,7 +158,7 @@ def _statistics(outcome: Outcome, form: str) -> str:
     from collections import Counter
 
     if form not in {"text", "json"}:
-        raise UsageError(f"--statistics is told as text or json, not as {form}")
+        raise UsageError(f"--statistics is printed as text or json, not as {form}")
     counts = Counter(finding.code for finding in outcome.findings)
     fixable = Counter(each.code for each in outcome.findings if outcome.applicable(each))
     names = {code: text.name for code, text in _rule_texts().items()}

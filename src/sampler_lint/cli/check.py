@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sampler_lint import __version__
 from sampler_lint.cli._adopting import add_adopting, narrowing, put_up_with
 from sampler_lint.cli._common import CLEAN, FAILED, FINDINGS, Parser, UsageError, complain_of
-from sampler_lint.cli._fixing import add_fixing, asked_to_fix, mend
+from sampler_lint.cli._fixing import add_fixing, asked_to_fix, fix_and_report
 from sampler_lint.cli._performing import (
     add_performing,
     cache_of,
@@ -53,7 +53,7 @@ def make_parser() -> Parser:
     parser = Parser(
         prog="sampler-lint",
         usage="%(prog)s [check] [options] [PATH ...]",
-        description="Find, mend and prove data-sampler bugs in distributed PyTorch training.",
+        description="Find, fix and prove data-sampler bugs in distributed PyTorch training.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -105,7 +105,7 @@ def main(argv: Sequence[str]) -> int:
     unsettled = [] if overlay else _settle(arguments, paths)
     narrow = narrowing(arguments, paths)
     if fixing:
-        errors, found = mend(arguments, options, paths, overlay, narrow)
+        errors, found = fix_and_report(arguments, options, paths, overlay, narrow)
         return _exit_code(arguments, [*unsettled, *errors], found=found)
 
     from sampler_lint.reporters import Sources

@@ -69,7 +69,7 @@ def make_parser() -> Parser:
         type=keyword,
         action="append",
         default=[],
-        help="a value for a parameter whose name tells nothing; a Python literal, or else text",
+        help="a value for a parameter whose name says nothing; a Python literal, or else text",
     )
     parser.add_argument(
         "--allow",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _EPILOG = """\
 The command's own output passes through; the report follows on standard output.
 With --output-format json the command's standard output goes to standard error,
-so that the report stands alone. Ctrl-C ends the command, and the report tells
+so that the report stands alone. Ctrl-C ends the command, and the report shows
 what was seen until then.
 
 Exit codes: 0 nothing was found; 1 findings; 2 nothing was recorded, or the

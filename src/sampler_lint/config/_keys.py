@@ -201,7 +201,7 @@ KEYS = (
         "the training frameworks in use, with their versions where that matters",
     ),
     Key("unsafe-fixes", _flag, "unsafe-fixes = true", "take the unsafe fixes too", run=True),
-    Key("output-format", _format, 'output-format = "json"', "how findings are told", run=True),
+    Key("output-format", _format, 'output-format = "json"', "the format of the findings", run=True),
     Key(
         "cache-dir",
         _path,

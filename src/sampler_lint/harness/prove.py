@@ -290,16 +290,16 @@ def _compared(name: str, before: _Trial, after: _Trial) -> tuple[str, str]:
     """What the class before and after the fix says of the fix."""
     if after.unknown:
         return (REFUTED, f"after the fix: {after.unknown}")
-    mended = [one for one in before.broken if one in after.judged and one not in after.broken]
+    repaired = [one for one in before.broken if one in after.judged and one not in after.broken]
     worse = [one for one in after.broken if one in before.judged and one not in before.broken]
     if before.crashes and not after.crashes:
         left = [one for one in after.broken if one in CORE]
         still = f", though it breaks {_told(after, left)}" if left else ""
-        return PROVED, f"{name} broke {_told(before, mended)}; after the fix it runs{still}"
+        return PROVED, f"{name} broke {_told(before, repaired)}; after the fix it runs{still}"
     if worse:
         return REFUTED, f"the fix makes {name} break {_told(after, worse)}"
-    if mended:
-        return PROVED, f"{name} broke {_told(before, mended)}; after the fix it is kept"
+    if repaired:
+        return PROVED, f"{name} broke {_told(before, repaired)}; after the fix it is kept"
     if before.broken:
         return OPEN, f"{name}, built on synthetic data, breaks the same before and after the fix"
     return OPEN, f"{name}, built on synthetic data, keeps all promises before the fix, too"

@@ -67,7 +67,7 @@ class Fixture:
 
     @property
     def has_fix(self) -> bool:
-        """Whether the rule mends the program; some findings come without a fix."""
+        """Whether the rule fixes the program; some findings come without a fix."""
         return (self.folder / "fixed").is_dir()
 
     @property

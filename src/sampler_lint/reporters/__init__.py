@@ -1,4 +1,4 @@
-"""How a run is told: one module per output format, each with a ``render(outcome) -> str``.
+"""How a run is reported: one module per output format, each with a ``render(outcome) -> str``.
 
 A format is added by adding a module; its name, with ``-`` for ``_``, is the format's.
 Reporters know findings and source text, and neither the engine nor the command line.
@@ -32,7 +32,7 @@ SITE = "https://sampler-lint.readthedocs.io/"
 
 
 @dataclass(frozen=True, slots=True)
-class Mended:
+class FixReport:
     """What ``--fix`` did, or what ``--diff`` would do."""
 
     fixed: Sequence[Finding]
@@ -77,7 +77,7 @@ class RuleText:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Everything there is to tell after a run."""
+    """Everything there is to report after a run."""
 
     findings: Sequence[Finding]
     """Those that stand, sorted."""
@@ -89,7 +89,7 @@ class Outcome:
     """The files that could not be checked, sorted; standard error names them, too."""
     sources: Callable[[str], SourceFile | None] = field(default_factory=Sources)
     quiet: bool = False
-    """Whether only findings are told, and no summary."""
+    """Whether only findings are printed, and no summary."""
     unsafe: bool = False
     """Whether ``--unsafe-fixes`` was given."""
     color: bool = False
@@ -103,7 +103,7 @@ class Outcome:
     """How many others there are that nobody wants to hear of, by the reason."""
     rules: Callable[[], Mapping[str, RuleText]] = dict
     """What there is to read about each rule, by code."""
-    mended: Mended | None = None
+    fix_report: FixReport | None = None
 
     @property
     def shown(self) -> list[Finding]:
@@ -130,7 +130,7 @@ def reporter(name: str) -> Callable[[Outcome], str]:
 
 
 def shows_edits(name: str) -> bool:
-    """Whether the format ``name`` tells what a fix changes: its module says ``SHOWS_EDITS``.
+    """Whether the format ``name`` shows what a fix changes: its module says ``SHOWS_EDITS``.
 
     Raises:
         KeyError: there is no such format.

@@ -34,7 +34,7 @@ def records(outcome: Outcome) -> Iterator[dict[str, Any]]:
         if each in outcome.suppressed:
             record["suppressed"] = True
         yield record
-    for each, verdict, evidence in outcome.mended.proofs if outcome.mended else ():
+    for each, verdict, evidence in outcome.fix_report.proofs if outcome.fix_report else ():
         record = _finding(each, outcome)
         if each.fix is not None:  # the places of its edits are those of a text that is gone
             applicability = each.fix.applicability.value

@@ -28,7 +28,7 @@ _ROOT = "%SRCROOT%"
 def render(outcome: Outcome) -> str:
     """One run; suppressed findings are in it, marked so, where they are shown.
 
-    What could not be checked is no result, but tells that the run is not whole.
+    What could not be checked is no result, but says that the run is not whole.
     """
     findings = outcome.shown
     codes = sorted({each.code for each in findings})

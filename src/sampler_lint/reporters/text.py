@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from sampler_lint.findings import Applicability, Finding
-from sampler_lint.reporters import Mended, Outcome, rule_url
+from sampler_lint.reporters import FixReport, Outcome, rule_url
 from sampler_lint.source import SourceFile
 
 _TAB = 4
@@ -26,7 +26,7 @@ _INDENT = 4
 """Spaces before the further rows of a text that is too long for one."""
 _CUT = "..."
 _LEFT = 20
-"""When more is left, the summary counts by reason; where it is, is told above."""
+"""When more is left, the summary counts by reason; where it is, is said above."""
 
 _STYLES = {"bold": "1", "red": "1;31", "blue": "34", "cyan": "36"}
 _HELP = {
@@ -64,19 +64,19 @@ def render_findings(outcome: Outcome) -> str:
 
 
 def closing(outcome: Outcome) -> str:
-    """The summary as the last lines of a report; nothing where only findings are told."""
+    """The summary as the last lines of a report; nothing where only findings are printed."""
     return "" if outcome.quiet else f"{summary(outcome)}\n"
 
 
 def summary(outcome: Outcome) -> str:
     """One sentence with the honest counts; after fixes also what was left, and why."""
-    mended = outcome.mended
-    if mended is not None and (mended.fixed or mended.left or mended.proofs):
+    report = outcome.fix_report
+    if report is not None and (report.fixed or report.left or report.proofs):
         proofs = [
             f"{visible(each.place)}: {each.code} {verdict}: {visible(evidence)}\n"
-            for each, verdict, evidence in mended.proofs
+            for each, verdict, evidence in report.proofs
         ]
-        return "".join([*proofs, _mended(mended, _left_out(outcome, " ({})"))])
+        return "".join([*proofs, _of_fixes(report, _left_out(outcome, " ({})"))])
     files = _count(outcome.files, "file")
     left_out = _left_out(outcome, "; {}")
     if outcome.findings:
@@ -151,19 +151,19 @@ def _fixable(outcome: Outcome) -> str:
     return ""
 
 
-def _mended(mended: Mended, left_out: str) -> str:
-    verb, done = ("Fixed", "fixed") if mended.written else ("Would fix", "would be fixed")
-    lines = "".join(f"{_made(each, done)}\n" for each in mended.fixed)
-    fixed = _count(len(mended.fixed), "finding")
-    head = f"{lines}{verb} {fixed} in {_count(mended.files, 'file')}"
-    if not mended.left:
+def _of_fixes(report: FixReport, left_out: str) -> str:
+    verb, done = ("Fixed", "fixed") if report.written else ("Would fix", "would be fixed")
+    lines = "".join(f"{_made(each, done)}\n" for each in report.fixed)
+    fixed = _count(len(report.fixed), "finding")
+    head = f"{lines}{verb} {fixed} in {_count(report.files, 'file')}"
+    if not report.left:
         return f"{head}; none left{left_out}."
-    left = [f"{visible(each.place)}: {each.code} ({visible(why)})" for each, why in mended.left]
+    left = [f"{visible(each.place)}: {each.code} ({visible(why)})" for each, why in report.left]
     if len(left) == 1:
         return f"{head}; 1 left{left_out}: {left[0]}"
     if len(left) > _LEFT:
-        left = _by_reason(mended.left)
-    return "\n  ".join([f"{head}; {len(mended.left)} left{left_out}:", *left])
+        left = _by_reason(report.left)
+    return "\n  ".join([f"{head}; {len(report.left)} left{left_out}:", *left])
 
 
 def _made(finding: Finding, done: str) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from sampler_lint.findings import Finding, Fix, Related
+from sampler_lint.edits.editor import Fixer
+from sampler_lint.findings import Finding, Related
 from sampler_lint.suppressions import Suppressions
 
 if TYPE_CHECKING:
     from sampler_lint.domain.model import Model
+    from sampler_lint.edits.editor import Fixer
     from sampler_lint.syntax.nodes import Node
     from sampler_lint.workspace.project import Module
 
@@ -29,10 +31,10 @@ class Suspect:
     message: str
     end: Node | None = None
     why: tuple[Related, ...] = ()
-    mend: Callable[[], Fix | None] | None = field(default=None, repr=False)
-    """Builds the fix from libcst nodes (see :class:`~sampler_lint.edits.region.Region`)."""
-    candidates: Callable[[], tuple[Fix, ...]] | None = field(default=None, repr=False)
-    """Builds all changes that may be meant, where only a run of the code can tell which."""
+    fix: Fixer | None = field(default=None, repr=False)
+    """Writes the fix, with an editor of ``module``; may be asked twice (see ``edits.editor``)."""
+    candidates: Callable[[], Iterable[Fixer]] | None = field(default=None, repr=False)
+    """All changes that may be meant, where only a run of the code can tell which."""
     assumes: bool = False
     """Whether it is wrong only in a program that the tree does not show: reported when the rule
     was asked for by ``ALL`` or its whole code, never by default, and without a fix."""
@@ -52,7 +54,7 @@ class Described(abc.ABC):
 
 
 class Rule(Described):
-    """One kind of bug: what it is, how it is found, how it is mended, how a mend is proved.
+    """One kind of bug: what it is, how it is found, how it is fixed, how a fix is proved.
 
     The docstring has these sections, in this order: a one-line summary, then
     ``What it does``, ``Why is this bad?``, ``Fix safety``, ``How it is proved`` and

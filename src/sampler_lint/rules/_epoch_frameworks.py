@@ -11,9 +11,9 @@ from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.epoch_calls import carriers
 from sampler_lint.domain.epoch_state import epoch_state
 from sampler_lint.domain.model import Model
-from sampler_lint.edits.fixes import fix, fresh_name, imported_as, text_of
-from sampler_lint.edits.region import line_indent
-from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import fresh_name, imported_as, text_of
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -36,7 +36,6 @@ from sampler_lint.syntax.nodes import (
     unparse,
     walk,
 )
-from sampler_lint.workspace.project import Module
 
 
 def framework_calls(model: Model) -> Iterator[Suspect]:
@@ -182,12 +181,12 @@ def _before_run(model: Model) -> Iterator[Suspect]:
             f"in a handler of `Events.EPOCH_STARTED`"
         )
         why = (Related(model.place(call.scope, runs[0]), f"`{name}` runs here"),)
-        yield Suspect(module, call, message, why=why, mend=partial(_handle, module, call, engine))
+        yield Suspect(module, call, message, why=why, fix=partial(_handle, call, engine))
 
 
-def _handle(module: Module, call: Call, engine: Expr) -> Fix | None:
+def _handle(call: Call, engine: Expr, editor: Editor) -> Fix | None:
     """Make the call, with the tests around it, a handler of the start of each epoch."""
-    events = imported_as(module, "Events")
+    events = imported_as(editor.module, "Events")
     stmt = call.stmt
     if events is None or not isinstance(stmt, ExprStmt) or stmt.value is not call:
         return None
@@ -196,28 +195,12 @@ def _handle(module: Module, call: Call, engine: Expr) -> Fix | None:
         if not isinstance(parent, If) or parent.orelse or len(whole.block) != 1:
             break
         whole = parent
-    source = module.source
-    rows = range(whole.row, whole.end_row + 1)
-    shared = any(each is not whole and each.row in rows for each in whole.block)
-    texts = [source.line(row) for row in rows]
-    if shared or whole.parent is not None or any(q in t for t in texts for q in ('"""', "'''")):
+    if whole.parent is not None:
         return None
-    indent = line_indent(source, whole.row)
     name = fresh_name(call.scope, "set_epoch", "set_sampler_epoch")
-    head = [
-        f"{indent}@{text_of(source, engine)}.on({events}.EPOCH_STARTED)",
-        f"{indent}def {name}():",
-    ]
-    edits = [
-        Edit(source.path, start, start, source.indent)
-        for row, text in zip(rows, texts, strict=True)
-        if text.strip() and row != whole.row
-        for start in [source.line_starts[row - 1]]
-    ]
-    start = source.line_starts[whole.row - 1]
-    first = "".join(line + source.newline for line in head) + source.indent
-    edits.append(Edit(source.path, start, start, first))
-    return fix(f"Handle `{events}.EPOCH_STARTED`", Applicability.UNSAFE, edits, source)
+    handler = f"@{text_of(editor.source, engine)}.on({events}.EPOCH_STARTED)"
+    editor.nest(whole, handler, f"def {name}():")
+    return editor.fix(f"Handle `{events}.EPOCH_STARTED`", Applicability.UNSAFE)
 
 
 def _engine_of(argument: Expr) -> Expr | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint import catalog
 from sampler_lint.analysis.points_to import ClassRef, Ext, Lit, Obj
@@ -10,8 +11,8 @@ from sampler_lint.domain.concepts import ASKS_KIND
 from sampler_lint.domain.epoch_calls import carriers, guards
 from sampler_lint.domain.epoch_state import is_closed, lookup, uses_epoch
 from sampler_lint.domain.model import Model
-from sampler_lint.edits.fixes import fix, text_of
-from sampler_lint.edits.region import replacement
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
@@ -30,7 +31,6 @@ from sampler_lint.syntax.nodes import (
     same,
     unparse,
 )
-from sampler_lint.workspace.project import Module
 
 
 def receivers(model: Model) -> Iterator[Suspect]:
@@ -84,7 +84,7 @@ def _on_loader(model: Model, call: Call) -> Suspect | None:
         call,
         message,
         why=why,
-        mend=lambda: _point_at(module, call, receiver, loader, path),
+        fix=partial(_point_at, call, receiver, loader, path),
     )
 
 
@@ -146,19 +146,14 @@ def operands(test: Expr) -> list[Expr]:
 
 
 def _point_at(
-    module: Module, call: Call, receiver: Expr, loader: Expr, path: tuple[str, ...]
+    call: Call, receiver: Expr, loader: Expr, path: tuple[str, ...], editor: Editor
 ) -> Fix | None:
-    source = module.source
-    spelled = ".".join((text_of(source, loader), *path))
-    owner: Stmt | None = call.stmt
-    for guard in guards(call):
-        if any(same(node.positional[0], receiver) for node in _asks(call, receiver)):
-            owner = guard
-    if owner is None:
+    if call.stmt is None:
         return None
-    asked = [receiver, *(node.positional[0] for node in _asks(call, receiver))]
-    edits = [replacement(module, owner, expr, spelled) for expr in asked]
-    return fix(f"Call `{spelled}.set_epoch`", Applicability.SAFE, edits, source)
+    spelled = ".".join((text_of(editor.source, loader), *path))
+    for expr in (receiver, *(node.positional[0] for node in _asks(call, receiver))):
+        editor.replace(expr, spelled)
+    return editor.fix(f"Call `{spelled}.set_epoch`", Applicability.SAFE)
 
 
 # --------------------------------------------------------------------------- guards

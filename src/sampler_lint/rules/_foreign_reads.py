@@ -9,9 +9,9 @@ from sampler_lint.analysis.points_to import Obj, Value
 from sampler_lint.domain.concepts import ASKS_KIND, SAMPLER, SAMPLER_ARGUMENTS
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
-from sampler_lint.edits.fixes import fix, text_of
-from sampler_lint.edits.region import offsets
-from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.edits.editor import renaming
+from sampler_lint.edits.names import text_of
+from sampler_lint.findings import Applicability, Related
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
@@ -78,18 +78,12 @@ def _missing(model: Model, module: Module, read: Attr) -> Suspect | None:
     near = near_names(read.name, had or set())
     shown = text_of(module.source, read)
     message = f"`{shown}`: a `{owner.name}` has no `{read.name}`: AttributeError when the line runs"
-    if len(near) == 1:
-        message += f"; did you mean `{near[0]}`?"
-
-    def mend() -> Fix | None:
-        if len(near) != 1:
-            return None
-        end = offsets(module.source, read)[1]
-        edit = Edit(module.source.path, end - len(read.name), end, near[0])
-        return fix(f"Read `{near[0]}`", Applicability.UNSAFE, [edit], module.source)
-
     why = (Related(model.place_of(owner), "built here"),)
-    return Suspect(module, read, message, why=why, mend=mend)
+    if len(near) != 1:
+        return Suspect(module, read, message, why=why)
+    message += f"; did you mean `{near[0]}`?"
+    fix = renaming(read, read.name, near[0], f"Read `{near[0]}`", Applicability.UNSAFE)
+    return Suspect(module, read, message, why=why, fix=fix)
 
 
 def _names(model: Model, owner: Value) -> set[str] | None:

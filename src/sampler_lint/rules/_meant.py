@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 from sampler_lint.domain.concepts import LOGS
 from sampler_lint.domain.model import Model, scopes_inside
-from sampler_lint.edits.fixes import fix, text_of
-from sampler_lint.edits.region import Region, delete_lines, insert_lines, line_indent
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import text_of
+from sampler_lint.edits.region import Region
+from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules._alike import likeness
 from sampler_lint.rules._quotient import quotients, remainders
 from sampler_lint.syntax.nodes import (
@@ -18,7 +19,6 @@ from sampler_lint.syntax.nodes import (
     Class,
     ExprStmt,
     Function,
-    Node,
     Scope,
     Stmt,
     Store,
@@ -27,7 +27,6 @@ from sampler_lint.syntax.nodes import (
     self_class,
     walk,
 )
-from sampler_lint.workspace.project import Module
 
 #: Calls inside of them that only make what is told.
 _HARMLESS = frozenset({"format", "len", "str", "repr", "int", "float", "round", "list", "join"})
@@ -121,21 +120,20 @@ def forgotten(cls: Class, name: str) -> Function | None:
     return init if param is not None and not param.is_star else None
 
 
-def keep_parameter(module: Module, cls: Class, init: Function, name: str) -> Fix | None:
+def keep_parameter(cls: Class, init: Function, name: str, editor: Editor) -> Fix | None:
     """Store the parameter beside what the constructor stores already."""
     first = next(
         (
             store.stmt
             for _, store in _stores(cls)
-            if store.scope is init and store.stmt.parent is None and store.stmt.row != init.row
+            if store.scope is init and store.stmt.parent is None
         ),
         None,
     )
-    if first is None or _shares_line(init.body, first):
+    if first is None:
         return None
-    line = f"{init.params[0].name}.{name} = {name}"
-    edit = insert_lines(module.source, first.row, [line_indent(module.source, first.row) + line])
-    return fix(f"Keep `{name}` in `__init__`", Applicability.UNSAFE, [edit], module.source)
+    editor.insert_before(first, f"{init.params[0].name}.{name} = {name}")
+    return editor.fix(f"Keep `{name}` in `__init__`", Applicability.UNSAFE)
 
 
 # --------------------------------------------------------------------------- became two
@@ -152,19 +150,16 @@ def halves(model: Model, cls: Class, name: str) -> tuple[str, str] | None:
     return None
 
 
-def tell_both(module: Module, scope: Scope, read: Attr, both: tuple[str, str]) -> Fix | None:
+def tell_both(scope: Scope, read: Attr, both: tuple[str, str], editor: Editor) -> Fix | None:
     """Put both where the one is only formatted as text, which takes anything."""
     import libcst as cst
 
-    region = Region(module, read.stmt or scope)
-    node = region.find(read, cst.Attribute)
-    if not _is_formatted(region, node):
+    region = Region(editor.module, read.stmt or scope)
+    if not _is_formatted(region, region.find(read, cst.Attribute)):
         return None
-    owner = text_of(module.source, read.value)
-    text = ", ".join(f"{owner}.{name}" for name in both)
-    edit = region.replace(node, f"({text})")
-    message = f"Show `{both[0]}` and `{both[1]}`"
-    return fix(message, Applicability.UNSAFE, [edit], module.source)
+    owner = text_of(editor.source, read.value)
+    editor.replace(read, "({})".format(", ".join(f"{owner}.{name}" for name in both)))
+    return editor.fix(f"Show `{both[0]}` and `{both[1]}`", Applicability.UNSAFE)
 
 
 def _is_formatted(region: Region, node: object) -> bool:
@@ -199,17 +194,9 @@ def only_tells(stmt: Stmt | None) -> bool:
     )
 
 
-def drop_telling(module: Module, stmt: Stmt, siblings: list[Stmt]) -> Fix | None:
+def drop_telling(stmt: Stmt, editor: Editor) -> Fix | None:
     """Take out the statement, which never printed a line."""
-    if len(siblings) < 2 or _shares_line(siblings, stmt):
+    if len(stmt.block) < 2:
         return None
-    edits: list[Edit] = [delete_lines(module.source, stmt)]
     message = "Drop the message, which can only raise"
-    return fix(message, Applicability.UNSAFE, edits, module.source)
-
-
-def _shares_line(siblings: list[Stmt], stmt: Node) -> bool:
-    return any(
-        other is not stmt and (other.row == stmt.end_row or other.end_row == stmt.row)
-        for other in siblings
-    )
+    return editor.delete(stmt).fix(message, Applicability.UNSAFE)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.edits.fixes import fix, text_of
-from sampler_lint.edits.region import offsets
-from sampler_lint.findings import Applicability, Edit, Fix
+from sampler_lint.edits.editor import replacing
+from sampler_lint.edits.names import text_of
 from sampler_lint.rules._base import Suspect
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -82,9 +81,4 @@ def _suspect(
         f"`{method.name}` of `{cls.name}` assigns nothing here, so `{shown}` stays as it was; "
         f"write `{meant}`"
     )
-
-    def mend() -> Fix:
-        edit = Edit(source.path, *offsets(source, stmt), meant)
-        return fix(f"Write `{meant}`", Applicability.SAFE, [edit], source)
-
-    return Suspect(module, stmt, message, mend=mend)
+    return Suspect(module, stmt, message, fix=replacing(stmt, meant, f"Write `{meant}`"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from sampler_lint.analysis.points_to import Lit, Obj, Unknown, Value
@@ -13,17 +14,15 @@ from sampler_lint.domain.epoch_calls import EpochSet, epoch_calls
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import in_test_function, is_test
 from sampler_lint.domain.samplers import epoch_path
-from sampler_lint.edits.fixes import (
-    define_helper,
-    fix,
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import (
     fresh_name,
     future_annotations,
     imported_as,
     reads_within,
     text_of,
 )
-from sampler_lint.edits.region import Planned, delete_lines, offsets, replacement
-from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import DEEPEST_ORIGIN
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
@@ -173,13 +172,13 @@ class EpochOnlyOnSampler(Rule):
             only = len(missed) == len(loaders) and len(paths) == 1
             direct = only and certain and not library and not _is_handed_in(loader, loaders)
 
-            def mend() -> Fix | None:
+            def fix(editor: Editor) -> Fix | None:
                 if direct and isinstance(receiver, Attr):
                     attributes = ".".join(("batch_sampler", *path))
-                    return _retarget(module, call, receiver, attributes)
-                return _use_helper(module, call, receiver)
+                    return _retarget(call, receiver, attributes, editor)
+                return _use_helper(call, receiver, editor)
 
-            return Suspect(module, call, message, why=why, mend=mend)
+            return Suspect(module, call, message, why=why, fix=fix)
         of_a_sampler = SAMPLER.names(loader)
         closed = _is_closed(model, call, values, loaders)
         if closed or not library or of_a_sampler or not _is_guarded(call, origin):
@@ -209,7 +208,7 @@ class EpochOnlyOnSampler(Rule):
                 f"`{spelled}.batch_sampler`, so a batch sampler with a `set_epoch` of its own "
                 f"repeats one order; look at it too"
             )
-        return Suspect(module, call, message, mend=lambda: _use_helper(module, call, receiver))
+        return Suspect(module, call, message, fix=partial(_use_helper, call, receiver))
 
 
 def _is_closed(
@@ -509,23 +508,22 @@ def _is_guarded(call: Call, origin: Origin) -> bool:
     return origin.by_default or _guard(call, origin.node) is not None
 
 
-def _retarget(module: Module, call: Call, receiver: Attr, attributes: str) -> Fix | None:
+def _retarget(call: Call, receiver: Attr, attributes: str, editor: Editor) -> Fix | None:
     """Point the call, its guards and its local name at the batch sampler."""
     owner: Stmt | None = call.stmt
     for stmt in _guards(call):
         owner = stmt
     if owner is None:
         return None
-    source = module.source
-    spelled = f"{text_of(source, receiver.value)}.{attributes}"
-    reads = reads_within(call.scope, owner, receiver.value, "sampler")
-    edits = [replacement(module, owner, read, spelled) for read in reads]
+    spelled = f"{text_of(editor.source, receiver.value)}.{attributes}"
+    for read in reads_within(call.scope, owner, receiver.value, "sampler"):
+        editor.replace(read, spelled)
     if receiver.stmt is not None and not owner.encloses(receiver.stmt):
-        edits.append(replacement(module, receiver.stmt, receiver, spelled))
-    return fix(f"Call `set_epoch` on `{spelled}`", Applicability.SAFE, edits, source)
+        editor.replace(receiver, spelled)
+    return editor.fix(f"Call `set_epoch` on `{spelled}`", Applicability.SAFE)
 
 
-def _use_helper(module: Module, call: Call, receiver: Expr) -> Fix | None:
+def _use_helper(call: Call, receiver: Expr, editor: Editor) -> Fix | None:
     """Ask a helper for the sampler of any loader, where the guard asks about ``.sampler``."""
     found = _guard(call, receiver)
     if found is None or not isinstance(receiver, Attr) or not isinstance(call.func, Attr):
@@ -533,7 +531,7 @@ def _use_helper(module: Module, call: Call, receiver: Expr) -> Fix | None:
     stmt, asking = found
     if last_name(asking.func) == "getattr" or not same(asking.positional[0], receiver):
         return None
-    source = module.source
+    module, source = editor.module, editor.source
     by_class = last_name(asking.func) == "isinstance"
     if by_class and len(asking.positional) != 2:
         return None
@@ -541,28 +539,19 @@ def _use_helper(module: Module, call: Call, receiver: Expr) -> Fix | None:
     if by_class and _is_any_as_good(call, stmt, receiver, kind):
         kind = ""
     name = "_get_distributed_sampler" if kind else "_get_epoch_sampler"
-    edits: list[Edit | Planned] = []
     if name not in module.facts.bindings:
-        helper = define_helper(module, _helper_lines(module, name, kind))
-        if helper is None:
-            return None
-        edits.append(helper)
-    alias = _alias(stmt, receiver)
-    if alias is not None:
-        local, line = alias
-        edits.append(delete_lines(source, line))
-    else:
-        local, line = fresh_name(call.scope, "sampler", "epoch_sampler"), None
+        editor.define(*_helper_lines(module, name, kind))
+    local, line = _alias(stmt, receiver) or (None, None)
+    if line is not None:
+        editor.delete(line)
+    local = local or fresh_name(call.scope, "sampler", "epoch_sampler")
     loader = text_of(source, receiver.value)
-    test = f"({local} := {name}({loader})) is not None"
-    edits.append(replacement(module, stmt, asking, test))
-    start, end = offsets(source, asking)
-    edits += [
-        replacement(module, stmt, read, local)
-        for read in reads_within(call.scope, stmt, receiver.value, "sampler")
-        if not start <= offsets(source, read)[0] < end and read.stmt is not line
-    ]
-    return fix(f"Find the sampler with `{name}`", Applicability.UNSAFE, edits, source)
+    editor.replace(asking, f"({local} := {name}({loader})) is not None")
+    asked = set(walk(asking))
+    for read in reads_within(call.scope, stmt, receiver.value, "sampler"):
+        if read not in asked and read.stmt is not line:
+            editor.replace(read, local)
+    return editor.fix(f"Find the sampler with `{name}`", Applicability.UNSAFE)
 
 
 def _is_any_as_good(call: Call, guard: If, receiver: Attr, kind: str) -> bool:

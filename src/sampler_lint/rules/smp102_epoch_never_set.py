@@ -28,16 +28,9 @@ from sampler_lint.domain.epochs import (
 )
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.samplers import is_distributed_sampler, shuffle_choice, shuffles
-from sampler_lint.edits.fixes import (
-    fix,
-    fresh_name,
-    imported_as,
-    insert_first,
-    means_the_same,
-    text_of,
-)
-from sampler_lint.edits.region import insert_lines, line_indent, offsets
-from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import fresh_name, imported_as, means_the_same, text_of
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -80,7 +73,7 @@ class EpochNeverSet(Rule):
         another one. A loop that does not count its turns gets a counter. Unsafe where the
         loader may also be one that is not known. No fix where a loop over steps starts the
         loader again, where a `continue` would skip the counter, or where the loop sets a wrong
-        attribute of the sampler: that is SMP404's to mend.
+        attribute of the sampler: that is SMP404's to fix.
 
     How it is proved:
         Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and
@@ -288,22 +281,20 @@ def _suspect(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
     if found.calls:
         why.append(Related(model.place(found.inner.scope, found.inner.stmt), "iterated here"))
 
-    def mend() -> Fix | None:
+    def fix(editor: Editor) -> Fix | None:
         if receiver is None or (counter.new and _skips_its_end(loop)):
             return None
         if _tries_to_set(loop, receiver.code):
             return None
-        source = module.source
         line = f"{receiver.code}.set_epoch({counter.code})"
-        lines = [line] if receiver.guard is None else [receiver.guard, source.indent + line]
-        edit = insert_first(source, loop.body, loop, lines)
-        if edit is None:
-            return None
+        guard = receiver.guard
+        lines = [line] if guard is None else [guard, editor.source.indent + line]
+        counter.write(editor.insert_first(loop, *lines))
         safe = Applicability.SAFE if receiver.certain else Applicability.UNSAFE
-        return fix(f"Call `{line}` in the loop", safe, [edit, *counter.edits(module)], source)
+        return editor.fix(f"Call `{line}` in the loop", safe)
 
     header_end = loop.iter if isinstance(loop, For) else loop.test
-    return Suspect(module, loop, message, end=header_end, why=tuple(why), mend=mend)
+    return Suspect(module, loop, message, end=header_end, why=tuple(why), fix=fix)
 
 
 def _leads_to(model: Model, source: Expr, reached: Carrier) -> bool:
@@ -331,7 +322,7 @@ def _keeps_given(model: Model, loader: Obj, attribute: str) -> bool:
 
 
 def _tries_to_set(loop: Loop, sampler: str) -> bool:
-    """Whether the loop sets a wrong attribute of the sampler, which SMP404 mends."""
+    """Whether the loop sets a wrong attribute of the sampler, which SMP404 fixes."""
     return any(
         isinstance(store.target, Attr)
         and EPOCH.names(store.target)
@@ -348,20 +339,13 @@ class _Counter(NamedTuple):
     unnamed: Name | None = None
     new: bool = False
 
-    def edits(self, module: Module) -> list[Edit]:
-        """What makes the counter exist."""
-        source = module.source
+    def write(self, editor: Editor) -> None:
+        """Make the counter exist."""
         if self.unnamed is not None:
-            start, end = offsets(source, self.unnamed)
-            return [Edit(source.path, start, end, self.code)]
-        if not self.new:
-            return []
-        indent = line_indent(source, self.loop.row)
-        inner = line_indent(source, self.loop.body[0].row)
-        last = self.loop.body[-1]
-        started = insert_lines(source, self.loop.row, [f"{indent}{self.code} = 0"])
-        counted = insert_lines(source, last.end_row + 1, [f"{inner}{self.code} += 1"])
-        return [started, counted]
+            editor.replace(self.unnamed, self.code)
+        if self.new:
+            editor.insert_before(self.loop, f"{self.code} = 0")
+            editor.insert_after(self.loop.body[-1], f"{self.code} += 1")
 
 
 def _skips_its_end(loop: Loop) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
@@ -14,14 +13,13 @@ from sampler_lint.domain.epochs import EpochLoop, epoch_expression, epoch_loops,
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.rank_terms import differs
 from sampler_lint.domain.stale import has_workers
-from sampler_lint.edits.fixes import fix, insert_first, means_the_same, text_of
-from sampler_lint.edits.region import insert_lines, line_indent, replacement
-from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.edits.editor import Editor, replacing
+from sampler_lint.edits.names import means_the_same, text_of
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._epoch_frameworks import framework_calls
 from sampler_lint.rules._epoch_receiver import operands, receivers
 from sampler_lint.rules._epoch_stale import late
-from sampler_lint.source import SourceFile
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -44,7 +42,6 @@ from sampler_lint.syntax.nodes import (
     unparse,
     walk,
 )
-from sampler_lint.workspace.project import Module
 
 
 class SetEpochMisplaced(Rule):
@@ -186,11 +183,11 @@ def _once(
         )
         module = model.module_of(call.scope)
 
-        mend = None
+        fix = None
         if len(calls) == 1 and call.scope is loop.scope:
-            mend = functools.partial(_to_top, module, found, call, epoch)
+            fix = functools.partial(_to_top, found, call, epoch)
         why = _around(model, found, wanted[0])
-        yield Suspect(module, call, message, why=why, mend=mend)
+        yield Suspect(module, call, message, why=why, fix=fix)
 
 
 def _counts(loop: For | While, call: Call) -> bool:
@@ -218,40 +215,7 @@ def _movable(call: Call) -> Stmt | None:
         whole = parent
     if len(whole.block) == 1 and whole.parent is not None:
         return None  # nothing would be left of the block
-    alone = all(
-        other is whole or other.row > whole.end_row or other.end_row < whole.row
-        for other in whole.block
-    )
-    return whole if alone else None
-
-
-def _lines(module: Module, whole: Stmt, call: Call, argument: str) -> list[str]:
-    """The statement's lines without their indentation, the call given ``argument``."""
-    source = module.source
-    indent = line_indent(source, whole.row)
-    start, end = _argument_span(module, call)
-    first, last = _extent(source, whole)
-    text = source.text[first:start] + argument + source.text[end:last]
-    # Not by `splitlines`: a form feed ends no line of Python, and may stand in a comment.
-    ended = text.removesuffix("\n").removesuffix("\r")
-    return [line.removeprefix(indent) for line in re.split(r"\r\n|\r|\n", ended)]
-
-
-def _extent(source: SourceFile, whole: Stmt) -> tuple[int, int]:
-    """Where the statement's lines begin and end, with the comments directly above it."""
-    indent = line_indent(source, whole.row)
-    first = whole.row
-    while first > 1 and source.line(first - 1).startswith(f"{indent}#"):
-        first -= 1
-    starts = source.line_starts
-    end = starts[whole.end_row] if whole.end_row < len(starts) else len(source.text)
-    return starts[first - 1], end
-
-
-def _argument_span(module: Module, call: Call) -> tuple[int, int]:
-    source = module.source
-    node = call.positional[0]
-    return source.offset(node.row, node.col), source.offset(node.end_row, node.end_col)
+    return whole
 
 
 # --------------------------------------------------------------------------- the value
@@ -273,24 +237,18 @@ def _constant(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
             f"pass is running: every epoch ends with the same number, so the next one repeats "
             f"the order; call it with the epoch's number before the batches"
         )
-        return Suspect(module, call, message, mend=lambda: _to_top(module, found, call, epoch))
+        return Suspect(module, call, message, fix=functools.partial(_to_top, found, call, epoch))
     if not _same_in_every_turn(model, found, argument):
         return None
     message = (
         f"`{unparse(call.func)}({unparse(argument)})` gets the same value in every turn of the "
         f"epoch loop: every epoch repeats one order"
     )
-    if epoch is not None:
-        message += f"; pass `{unparse(epoch)}`"
-
-    def mend() -> Fix | None:
-        if epoch is None or call.stmt is None:
-            return None
-        text = text_of(module.source, epoch)
-        edit = replacement(module, call.stmt, argument, text)
-        return fix(f"Pass `{text}`", Applicability.SAFE, [edit], module.source)
-
-    return Suspect(module, call, message, mend=mend)
+    if epoch is None:
+        return Suspect(module, call, message)
+    message += f"; pass `{unparse(epoch)}`"
+    text = text_of(module.source, epoch)
+    return Suspect(module, call, message, fix=replacing(argument, text, f"Pass `{text}`"))
 
 
 def _batch_number(call: Call, argument: Expr) -> For | None:
@@ -394,7 +352,7 @@ def _late_in_turn(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
         f"`{unparse(call.func)}({counter})` comes {when}: each epoch is read with the number of "
         f"the one before, so the first two share one order; call it before the batches"
     )
-    return Suspect(module, call, message, mend=lambda: _to_top(module, found, call, epoch))
+    return Suspect(module, call, message, fix=functools.partial(_to_top, found, call, epoch))
 
 
 def _turn(found: EpochLoop, call: Call) -> tuple[Stmt, Expr] | None:
@@ -439,28 +397,20 @@ def _starts_at_zero(model: Model, loop: For) -> bool:
     return False
 
 
-def _to_top(module: Module, found: EpochLoop, call: Call, epoch: Expr | None) -> Fix | None:
+def _to_top(found: EpochLoop, call: Call, epoch: Expr | None, editor: Editor) -> Fix | None:
     """Move the call to the top of the loop (or before the pass), with the loop's counter."""
-    if epoch is None or not call.positional:
-        return None
-    source = module.source
     whole = _movable(call)
-    if whole is None:
+    if epoch is None or not call.positional or whole is None:
         return None
-    argument = text_of(source, epoch)
-    lines = _lines(module, whole, call, argument)
-    edit: Edit | None
+    argument = text_of(editor.source, epoch)
+    lines = editor.lines_of(whole, call.positional[0], argument)
+    editor.delete(whole, with_comments=True)
     if call.scope is found.loop.scope:
-        edit = insert_first(source, found.loop.body, found.loop, lines)
+        editor.insert_first(found.loop, *lines)
     else:
-        anchor = found.inner.stmt
-        indent = line_indent(source, anchor.row)
-        edit = insert_lines(source, anchor.row, [indent + line for line in lines])
-    if edit is None:
-        return None
-    edits = [Edit(source.path, *_extent(source, whole), ""), edit]
-    name = f"{text_of(source, call.func)}({argument})"
-    return fix(f"Call `{name}` first in the loop", Applicability.SAFE, edits, source)
+        editor.insert_before(found.inner.stmt, *lines)
+    name = f"{text_of(editor.source, call.func)}({argument})"
+    return editor.fix(f"Call `{name}` first in the loop", Applicability.SAFE)
 
 
 # --------------------------------------------------------------------------- one rank only

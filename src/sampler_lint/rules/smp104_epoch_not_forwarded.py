@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 from sampler_lint.analysis.origins import origins
@@ -25,9 +26,10 @@ from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import epoch_path
 from sampler_lint.domain.wrapping import Inner, inners, says_sampler
-from sampler_lint.edits.fixes import after_docstring, fix, is_library, name_of, text_of
-from sampler_lint.edits.region import insert_lines, line_indent, replacement
-from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import name_of, text_of
+from sampler_lint.edits.region import EditError
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._epoch_frameworks import unreached_by_lightning
 from sampler_lint.syntax.nodes import (
@@ -39,7 +41,6 @@ from sampler_lint.syntax.nodes import (
     Function,
     Name,
     Scope,
-    Simple,
     Store,
     last_name,
     self_class,
@@ -151,7 +152,7 @@ def _not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
             and all(_is_of_test(model, obj) for obj in inner.objects)
             and inner.param is not None
             and says_sampler(inner.param)
-            and is_library(module, owner)
+            and module.is_library(owner)
             and not owner.name.startswith("_")
             and model.is_sampler_class(state.cls)
             and not _reached_by_name(model, inner)
@@ -351,12 +352,8 @@ def _suspect(
     if call is not None:
         why.append(Related(model.place(call.scope, call), "`set_epoch` is called here"))
     start = name_of(module, own if own is not None else owner)
-    mend = (
-        (lambda: _forward(model, module, state, inner, carriers, own))
-        if len(inner.path) == 1
-        else None
-    )
-    return Suspect(module, start, message, why=tuple(why), mend=mend)
+    fix = partial(_forward, state, inner, carriers, own) if len(inner.path) == 1 else None
+    return Suspect(module, start, message, why=tuple(why), fix=fix)
 
 
 def _own_setter(owner: Class, functions: tuple[Function, ...]) -> Function | None:
@@ -364,15 +361,14 @@ def _own_setter(owner: Class, functions: tuple[Function, ...]) -> Function | Non
 
 
 def _forward(
-    model: Model,
-    module: Module,
     state: EpochState,
     inner: Inner,
     carriers: list[_Carrier],
     own: Function | None,
+    editor: Editor,
 ) -> Fix | None:
     """Pass the epoch on, in the setter that is there or in one that is added."""
-    source = module.source
+    source = editor.source
     name = inner.path[0]
     paths = {carrier.path for carrier in carriers}
     if len(paths) > 1:
@@ -388,16 +384,13 @@ def _forward(
         this, param = taken
     lines = _forwarding(source.indent, f"{this}.{name}", path, inner, param, source.quote, certain)
     if own is not None:
-        edit = _append(module, own, lines)
+        editor.append(own, *lines)
     else:
-        base = state.setter is not None
-        if base:
+        if state.setter is not None:
             lines = [f"super().set_epoch({param})", *lines]
-        edit = _add_method(module, inner.owner, lines, param)
-    if edit is None:
-        return None
+        _add_method(editor, inner.owner, lines, param)
     safe = Applicability.SAFE if certain else Applicability.UNSAFE
-    return fix(f"Pass the epoch on to `{this}.{name}`", safe, edit, source)
+    return editor.fix(f"Pass the epoch on to `{this}.{name}`", safe)
 
 
 def _epoch_parameter(setter: Function) -> tuple[str, str] | None:
@@ -428,45 +421,18 @@ def _forwarding(
     return lines
 
 
-def _append(module: Module, function: Function, lines: list[str]) -> list[Edit] | None:
-    """The edit that adds lines at the end of a method; a lone ``pass`` gives way."""
-    source = module.source
-    if not function.body:
-        edit = after_docstring(source, function, lines)
-        return None if edit is None else [edit]
-    last = function.body[-1]
-    if last.row == function.row:
-        return None
-    indent = line_indent(source, last.row)
-    text = [indent + line for line in lines]
-    if isinstance(last, Simple) and last.kind == "pass" and len(function.body) == 1:
-        start = source.line_starts[last.row - 1]
-        end = (
-            source.line_starts[last.end_row]
-            if last.end_row < len(source.line_starts)
-            else len(source.text)
-        )
-        return [Edit(source.path, start, end, "".join(line + source.newline for line in text))]
-    return [insert_lines(source, last.end_row + 1, text)]
-
-
-def _add_method(module: Module, cls: Class, lines: list[str], param: str) -> list[Edit] | None:
-    """The edit that adds ``set_epoch`` after the constructor (or the class's last method)."""
-    source = module.source
-    after = cls.method("__init__")
+def _add_method(editor: Editor, cls: Class, lines: list[str], param: str) -> None:
+    """Write ``set_epoch`` below the constructor (or the class's last method)."""
     methods = cls.methods
-    if after is None:
-        after = methods[-1]  # whoever iterates has one
-    if after.end_row == after.row:
-        return None
-    indent = line_indent(source, after.row)
+    after = cls.method("__init__") or methods[-1]  # whoever iterates has one
+    if after.define is None or after.end_row == after.row:
+        raise EditError("a class on single lines is left to its author")
     annotated = any(p.annotation is not None for method in methods for p in method.params)
     signature = f"def set_epoch(self, {param}):"
     if annotated:
         signature = f"def set_epoch(self, {param}: int) -> None:"
-    inner = indent + source.indent
-    text = ["", indent + signature, *(inner + line for line in lines)]
-    return [insert_lines(source, after.end_row + 1, text)]
+    body = (editor.source.indent + line for line in lines)
+    editor.insert_after(after.define, "", signature, *body)
 
 
 # --------------------------------------------------------------------------- stored, never read
@@ -498,9 +464,8 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
             f"{stores}, but `__iter__` reads `self.{other.name}`, which nothing changes: every "
             f"epoch repeats one order; store `self.{other.name}`"
         )
-        return Suspect(
-            module, start, message, mend=lambda: _rename_store(module, own, setter.stored, other)
-        )
+        fix = partial(_rename_store, own, setter.stored, other)
+        return Suspect(module, start, message, fix=fix)
     found = seedings(state.iteration)
     if found and draws(state.iteration):
         arguments = [argument for call in found if (argument := seed_argument(call)) is not None]
@@ -511,13 +476,8 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
                 f"repeats one order; seed it with `{spelled} + self.epoch`"
             )
             why = tuple(Related(model.place(call.scope, call), "seeded here") for call in found)
-            return Suspect(
-                module,
-                start,
-                message,
-                why=why,
-                mend=lambda: _seed_with_epoch(model, state, found),
-            )
+            seed = partial(_seed_with_epoch, model, state, found)
+            return Suspect(module, start, message, why=why, fix=seed)
         return None
     if own is None:
         return None
@@ -564,13 +524,11 @@ def _hides_base(model: Model, module: Module, state: EpochState, own: Function) 
         f"`super().set_epoch({param})`"
     )
 
-    def mend() -> Fix | None:
-        edits = _append(module, own, [f"super().set_epoch({param})"])
-        if edits is None:
-            return None
-        return fix("Set the base's epoch too", Applicability.SAFE, edits, module.source)
+    def fix(editor: Editor) -> Fix:
+        editor.append(own, f"super().set_epoch({param})")
+        return editor.fix("Set the base's epoch too", Applicability.SAFE)
 
-    return Suspect(module, name_of(module, own), message, mend=mend)
+    return Suspect(module, name_of(module, own), message, fix=fix)
 
 
 def _draws_own(call: Call) -> bool:
@@ -632,7 +590,7 @@ def _starts_constant(model: Model, state: EpochState, name: str) -> bool:
 
 
 def _rename_store(
-    module: Module, setter: Function | None, stored: frozenset[str], other: Attr
+    setter: Function | None, stored: frozenset[str], other: Attr, editor: Editor
 ) -> Fix | None:
     """Store the epoch in the attribute that the pass reads."""
     if setter is None:
@@ -644,12 +602,14 @@ def _rename_store(
     ]
     if len(targets) != 1:
         return None
-    spelled = f"{text_of(module.source, targets[0].value)}.{other.name}"
-    edit = replacement(module, targets[0].stmt or setter, targets[0], spelled)
-    return fix(f"Store the epoch in `{spelled}`", Applicability.SAFE, [edit], module.source)
+    spelled = f"{text_of(editor.source, targets[0].value)}.{other.name}"
+    editor.replace(targets[0], spelled)
+    return editor.fix(f"Store the epoch in `{spelled}`", Applicability.SAFE)
 
 
-def _seed_with_epoch(model: Model, state: EpochState, found: list[Call]) -> Fix | None:
+def _seed_with_epoch(
+    model: Model, state: EpochState, found: list[Call], editor: Editor
+) -> Fix | None:
     """Add the epoch to the one seed of the pass."""
     setter = state.setter
     if len(found) != 1 or setter is None or len(setter.stored) != 1:
@@ -672,8 +632,8 @@ def _seed_with_epoch(model: Model, state: EpochState, found: list[Call]) -> Fix 
         return None
     module = model.module_of(function)
     text = f"{text_of(module.source, argument)} + {this}.{attribute}"
-    edit = replacement(module, found[0].stmt or function, argument, text)
-    return fix(f"Seed with `{text}`", Applicability.SAFE, [edit], module.source)
+    editor.at(module).replace(argument, text)
+    return editor.fix(f"Seed with `{text}`", Applicability.SAFE)
 
 
 def _starts_constant_or_param(model: Model, state: EpochState, name: str) -> bool:
@@ -725,11 +685,9 @@ def _missing(model: Model, module: Module, state: EpochState) -> Suspect | None:
     if call is not None:
         why.append(Related(model.place(call.scope, call), "`set_epoch` is called here"))
 
-    def mend() -> Fix | None:
-        edits = _add_method(module, state.cls, [f"self.{name} = epoch"], "epoch")
-        if edits is None:
-            return None
+    def fix(editor: Editor) -> Fix:
+        _add_method(editor, state.cls, [f"self.{name} = epoch"], "epoch")
         safe = Applicability.SAFE if call is not None else Applicability.UNSAFE
-        return fix("Add `set_epoch`", safe, edits, module.source)
+        return editor.fix("Add `set_epoch`", safe)
 
-    return Suspect(module, name_of(module, state.cls), message, why=tuple(why), mend=mend)
+    return Suspect(module, name_of(module, state.cls), message, why=tuple(why), fix=fix)

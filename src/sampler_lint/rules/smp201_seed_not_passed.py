@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from sampler_lint.analysis.arguments import MISSING, passed
@@ -23,19 +24,18 @@ from sampler_lint.domain.seeds import (
     setting_of,
     takes_seed,
 )
-from sampler_lint.edits.fixes import fix, is_library, text_of
-from sampler_lint.edits.region import Planned, insert_lines, line_indent
+from sampler_lint.edits.editor import Editor, Fixer
+from sampler_lint.edits.names import text_of
 from sampler_lint.edits.seed_fixes import (
     called,
     can_take_seed,
-    docstring_edit,
-    generator_edits,
-    parameter_edit,
     pass_in,
-    seed_edit,
+    pass_seed,
+    seed_generators,
     spelled,
+    take_seed,
 )
-from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -277,7 +277,7 @@ def _unpassed(model: Model, given: Expr, asked: frozenset[Function]) -> list[_Un
         or len(function.bindings[name]) > 1
         or not callers
         or function.decorators
-        or is_library(model.module_of(function), function)
+        or model.module_of(function).is_library(function)
         or _is_handed_on(model, function)
     ):
         return []
@@ -516,50 +516,46 @@ def _suspect(
         f"{source.reason}, so every seed reads the same order"
     )
     seed = in_scope(model, module, site.scope, site) if not fixed.unpassed else None
+    fix: Fixer | None = None
     if fixed.unpassed:
         first = fixed.unpassed[0]
         message += f"; no call of `{called(first.function)}` passes `{first.parameter}`: pass it"
-        mend = lambda: _pass_where_missing(model, module, fixed.unpassed)  # noqa: E731
+        fix = partial(_pass_where_missing, model, fixed.unpassed)
     elif seed is not None:
         message += f"; pass `{keyword}={seed.code}`"
-        mend = lambda: _pass_seed(module, site, fixed, seed)  # noqa: E731
+        fix = partial(_pass_seed, site, fixed, seed)
     else:
         function = site.scope if isinstance(site.scope, Function) else None
         kept = seed_to_keep(model, module, function) if function is not None else None
         if kept is not None:
             code = f"{kept.init.params[0].name}.{kept.attribute}"
             message += f"; keep the seed as `{code}` in `__init__` and pass `{keyword}={code}`"
-            mend = lambda: _keep_seed(module, site, fixed, kept)  # noqa: E731
+            fix = partial(_keep_seed, site, fixed, kept)
         elif function is not None and can_take_seed(function):
             message += f"; give `{called(function)}` a `seed` parameter and pass it on"
-            mend = lambda: _add_parameter(model, module, function, site, fixed)  # noqa: E731
+            fix = partial(_add_parameter, model, function, site, fixed)
         else:
             message += f"; pass the program's seed as `{keyword}=`"
-            mend = lambda: None  # noqa: E731
-    return Suspect(module, site, message, why=(source.why,), mend=mend)
+    return Suspect(module, site, message, why=(source.why,), fix=fix)
 
 
 # --------------------------------------------------------------------------- fixes
 
 
-def _pass_seed(module: Module, site: Call, fixed: _Fixed, seed: Seed) -> Fix | None:
+def _pass_seed(site: Call, fixed: _Fixed, seed: Seed, editor: Editor) -> Fix:
     value = _as_taken(seed, fixed, seed.code)
-    edit = seed_edit(module, site, fixed.parameter, fixed.given, value)
+    pass_seed(editor, site, fixed.parameter, fixed.given, value)
     applicability = Applicability.UNSAFE if seed.is_number is None else Applicability.SAFE
-    return fix(f"Pass `{fixed.parameter}={value}`", applicability, [edit], module.source)
+    return editor.fix(f"Pass `{fixed.parameter}={value}`", applicability)
 
 
-def _keep_seed(module: Module, site: Call, fixed: _Fixed, kept: KeptSeed) -> Fix | None:
+def _keep_seed(site: Call, fixed: _Fixed, kept: KeptSeed, editor: Editor) -> Fix:
     """Keep the seed where the constructor can name it, and pass what is kept."""
-    source = module.source
     code = f"{kept.init.params[0].name}.{kept.attribute}"
-    indent = line_indent(source, kept.before.row)
-    edits: list[Edit | Planned] = [
-        insert_lines(source, kept.before.row, [f"{indent}{code} = {kept.seed.code}"]),
-        seed_edit(module, site, fixed.parameter, fixed.given, _as_taken(kept.seed, fixed, code)),
-    ]
+    editor.insert_before(kept.before, f"{code} = {kept.seed.code}")
+    pass_seed(editor, site, fixed.parameter, fixed.given, _as_taken(kept.seed, fixed, code))
     applicability = Applicability.UNSAFE if kept.seed.is_number is None else Applicability.SAFE
-    return fix(f"Keep the seed as `{code}`, and pass it", applicability, edits, source)
+    return editor.fix(f"Keep the seed as `{code}`, and pass it", applicability)
 
 
 def _as_taken(seed: Seed, fixed: _Fixed, code: str) -> str:
@@ -568,47 +564,40 @@ def _as_taken(seed: Seed, fixed: _Fixed, code: str) -> str:
 
 
 def _add_parameter(
-    model: Model, module: Module, function: Function, site: Call, fixed: _Fixed
-) -> Fix | None:
+    model: Model, function: Function, site: Call, fixed: _Fixed, editor: Editor
+) -> Fix:
     """Add ``seed`` to the factory, use it, document it, and pass it in every call of the tree."""
-    source = module.source
-    default = "0" if fixed.given is None else text_of(source, fixed.given)
-    edits: list[Edit | Planned] = [
-        seed_edit(module, site, fixed.parameter, fixed.given, "seed"),
-        parameter_edit(module, function, default),
-        docstring_edit(module, function),
-    ]
+    default = "0" if fixed.given is None else text_of(editor.source, fixed.given)
+    pass_seed(editor, site, fixed.parameter, fixed.given, "seed")
+    take_seed(editor, function, default)
     if default == "0":
-        edits += generator_edits(model, module, function)
+        seed_generators(model, editor, function)
     calls = [
         call
         for call in model.flow.callers(function)
         if last_name(call.func) == called(function) and _shuffles_through(model, site, call)
     ]
-    passed, everywhere = pass_in(model, calls, "seed", untyped=True)
+    passed, everywhere = pass_in(model, editor, calls, "seed", untyped=True)
     if not passed:
         applicability = Applicability.DISPLAY  # as long as nobody passes it, nothing changes
-    elif everywhere and not is_library(module, function):
+    elif everywhere and not editor.module.is_library(function):
         applicability = Applicability.SAFE
     else:
         applicability = Applicability.UNSAFE
-    message = f"Give `{called(function)}` a `seed` parameter"
-    return fix(message, applicability, [*edits, *passed], source)
+    return editor.fix(f"Give `{called(function)}` a `seed` parameter", applicability)
 
 
-def _pass_where_missing(model: Model, module: Module, unpassed: Sequence[_Unpassed]) -> Fix | None:
+def _pass_where_missing(model: Model, unpassed: Sequence[_Unpassed], editor: Editor) -> Fix | None:
     """Pass the program's seed in every call of factories that take one."""
-    edits: list[Edit | Planned] = []
-    everywhere = True
+    anywhere, everywhere = False, True
     for one in unpassed:
-        passed, all_of_it = pass_in(model, one.calls, one.parameter, untyped=True)
-        edits += passed
-        everywhere = everywhere and all_of_it
-    if not edits:
+        some, every = pass_in(model, editor, one.calls, one.parameter, untyped=True)
+        anywhere, everywhere = anywhere or some, everywhere and every
+    if not anywhere:
         return None
     applicability = Applicability.SAFE if everywhere else Applicability.UNSAFE
     names = ", ".join(f"`{called(one.function)}`" for one in unpassed)
-    return fix(f"Pass the seed to {names}", applicability, edits, module.source)
+    return editor.fix(f"Pass the seed to {names}", applicability)
 
 
 def _shuffles_through(model: Model, site: Call, call: Call) -> bool:

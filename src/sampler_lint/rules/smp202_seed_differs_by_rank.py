@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint.analysis.points_to import Obj
 from sampler_lint.domain.draws import assigned, drawn_before_seeding, ingredients, own_entropy
@@ -20,8 +21,8 @@ from sampler_lint.domain.shards import (
     rank_seedings,
 )
 from sampler_lint.edits.draw_fixes import draw_alike, sync_seed
-from sampler_lint.edits.fixes import fix, text_of
-from sampler_lint.edits.region import replacement
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
@@ -130,12 +131,10 @@ def _seed_argument(model: Model, sampler: Obj) -> Suspect | None:
         message += "use the seed of rank 0 on every rank (broadcast it here)"
         why = (*why, Related(model.place(site.scope, site), "the sampler is built here"))
         where = model.module_of(keeps.scope)
-        sync = lambda: sync_seed(where, keeps)  # noqa: E731
-        return Suspect(where, keeps.target, message, keeps.value, why, sync)
+        return Suspect(where, keeps.target, message, keeps.value, why, partial(sync_seed, keeps))
     message += "pass a seed that is the same on every rank"
     if term.scope is site.scope and term.whole is given:
-        mend = lambda: _drop_rank(module, site, term)  # noqa: E731
-        return Suspect(module, given, message, why=why, mend=mend)
+        return Suspect(module, given, message, why=why, fix=partial(_drop_rank, term))
     return Suspect(module, given, message, why=why)
 
 
@@ -185,23 +184,19 @@ def _own_shuffle(model: Model, cls: Class, shuffle: OwnShuffle) -> Suspect:
     )
     scope = shuffle.seeded.call.scope
     why = (Related(model.place(scope, shuffle.share), "the rank's share is taken here"),)
-    site = shuffle.seeded.call if term.scope is scope else None
-    mend = lambda: _drop_rank(module, site, term)  # noqa: E731
-    return Suspect(module, term.whole, message, why=why, mend=mend)
+    return Suspect(module, term.whole, message, why=why, fix=partial(_drop_rank, term))
 
 
-def _drop_rank(module: Module, site: Call | None, term: RankTerm) -> Fix | None:
+def _drop_rank(term: RankTerm, editor: Editor) -> Fix | None:
     """Leave the rank out of a sum."""
     for node in walk(term.whole):
         if isinstance(node, Bin) and node.op == "Add" and term.term in {node.left, node.right}:
             rest = node.left if node.right is term.term else node.right
-            stmt = site.stmt if site is not None else getattr(term.term, "stmt", None)
-            text = text_of(module.source, rest)
+            text = text_of(editor.source, rest)
             if isinstance(rest, Choice) and node is not term.whole:
                 text = f"({text})"  # it binds less than what stands around the sum
-            edit = replacement(module, stmt or term.scope, node, text)
-            message = f"Drop `{text_of(module.source, term.term)}` from the seed"
-            return fix(message, Applicability.SAFE, [edit], module.source)
+            message = f"Drop `{text_of(editor.source, term.term)}` from the seed"
+            return editor.replace(node, text).fix(message, Applicability.SAFE)
     return None
 
 
@@ -252,8 +247,8 @@ def _at_seeding(model: Model, seeding: RankSeeding, draws: list[GlobalDraw]) -> 
         f"data is built, or draw with a generator of its own"
     )
     why = tuple(Related(model.place(draw.call.scope, draw.call), "drawn here") for draw in draws)
-    mend = lambda: draw_alike(model, draws)  # noqa: E731
-    return Suspect(seeding.module, seeding.call, message, why=why, mend=mend)
+    fix = partial(draw_alike, model, draws)
+    return Suspect(seeding.module, seeding.call, message, why=why, fix=fix)
 
 
 def _at_draw(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> Suspect:
@@ -267,5 +262,5 @@ def _at_draw(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> Suspect:
         Related(model.place(seeding.call.scope, seeding.call), "the generator is seeded here"),
     )
     message = message[0].upper() + message[1:] if message[0].isalpha() else message
-    mend = lambda: draw_alike(model, [draw])  # noqa: E731
-    return Suspect(draw.module, draw.call, message, why=why, mend=mend)
+    fix = partial(draw_alike, model, [draw])
+    return Suspect(draw.module, draw.call, message, why=why, fix=fix)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint.domain.draws import Seeded
 from sampler_lint.domain.launches import launches
@@ -10,10 +11,10 @@ from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_imported, is_test
 from sampler_lint.domain.samplers import ignores_seed, may_shuffle, own_seed
 from sampler_lint.domain.seeds import constructions, epoch_carries_seed, seeding, takes_seed
-from sampler_lint.edits.fixes import add_keyword, fix, is_library, text_of
-from sampler_lint.edits.region import Planned, insert_lines, line_indent, replacement
-from sampler_lint.edits.seed_fixes import docstring_edit, parameter_edit, pass_in
-from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.edits.editor import Editor, Fixer
+from sampler_lint.edits.names import text_of
+from sampler_lint.edits.seed_fixes import pass_in, take_seed
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -144,74 +145,67 @@ def _suspect(
         f"`{cls.name}` seeds its shuffle with `{given}` alone: {setting} never changes the order, "
         f"so every run reads the data alike; "
     )
-    mend: Callable[[], Fix | None]
+    fix: Fixer
     if attribute is not None:
         message += f"seed with `self.{attribute} + {given}`"
-        mend = lambda: _use_seed(module, seeded, attribute)  # noqa: E731
+        fix = partial(_use_seed, seeded, attribute)
     else:
         message += f"give `{cls.name}` a `seed` parameter and seed with `self.seed + {given}`"
-        mend = lambda: _take_seed(model, module, cls, seeded)  # noqa: E731
-    return Suspect(module, seeded.call, message, why=why, mend=mend)
+        fix = partial(_take_seed, model, cls, seeded)
+    return Suspect(module, seeded.call, message, why=why, fix=fix)
 
 
 # --------------------------------------------------------------------------- fixes
 
 
-def _use_seed(module: Module, seeded: Seeded, attribute: str) -> Fix | None:
-    edit = _sum_edit(module, seeded, attribute)
-    if edit is None:
+def _use_seed(seeded: Seeded, attribute: str, editor: Editor) -> Fix | None:
+    if not _add_seed(editor, seeded, attribute):
         return None
-    return fix(f"Seed with `self.{attribute}` too", Applicability.SAFE, [edit], module.source)
+    return editor.fix(f"Seed with `self.{attribute}` too", Applicability.SAFE)
 
 
-def _sum_edit(module: Module, seeded: Seeded, attribute: str) -> Edit | Planned | None:
-    """The edit that adds the seed to what a generator is seeded with."""
+def _add_seed(editor: Editor, seeded: Seeded, attribute: str) -> bool:
+    """Add the seed to what a generator is seeded with, if that can be told."""
     scope, seed = seeded.call.scope, seeded.seed
     if not isinstance(scope, Function) or scope.self_name is None:
-        return None
-    text = text_of(module.source, seed)
+        return False
+    text = text_of(editor.source, seed)
     if isinstance(seed, Bin) and seed.op not in {"Add", "Sub", "Mult"}:
         text = f"({text})"
     elif not isinstance(seed, (Name, Attr, Bin, Call)):
-        return None
-    content = f"{scope.self_name}.{attribute} + {text}"
-    return replacement(module, seeded.call.stmt or scope, seed, content)
+        return False
+    editor.replace(seed, f"{scope.self_name}.{attribute} + {text}")
+    return True
 
 
-def _take_seed(model: Model, module: Module, cls: Class, seeded: Seeded) -> Fix | None:
+def _take_seed(model: Model, cls: Class, seeded: Seeded, editor: Editor) -> Fix | None:
     """Add ``seed`` to the constructor, keep it, seed with it, and pass it where it is built."""
     init = cls.method("__init__")
-    total = _sum_edit(module, seeded, "seed")
-    if init is None or init.define is None or total is None or "seed" in init.bindings:
+    if init is None or init.define is None or "seed" in init.bindings:
         return None
-    kept = _keep_edit(model, module, cls, init)
-    if kept is None:
+    if not _add_seed(editor, seeded, "seed") or not _keep_seed(model, cls, init, editor):
         return None
-    edits = [total, parameter_edit(module, init, "0"), kept, docstring_edit(module, init)]
+    take_seed(editor, init, "0")
     calls = [call for call in model.flow.callers(init) if last_name(call.func) != "__init__"]
-    passed, everywhere = pass_in(model, calls, "seed")
-    safe = bool(calls) and everywhere and not is_library(module, init)
-    return fix(
-        f"Give `{cls.name}` a `seed` parameter",
-        Applicability.SAFE if safe else Applicability.UNSAFE,
-        [*edits, *passed],
-        module.source,
-    )
+    _, everywhere = pass_in(model, editor, calls, "seed")
+    safe = bool(calls) and everywhere and not editor.module.is_library(init)
+    applicability = Applicability.SAFE if safe else Applicability.UNSAFE
+    return editor.fix(f"Give `{cls.name}` a `seed` parameter", applicability)
 
 
-def _keep_edit(model: Model, module: Module, cls: Class, init: Function) -> Edit | Planned | None:
-    """The edit that keeps the parameter: handed to torch's ``__init__``, or as an attribute."""
-    source = module.source
+def _keep_seed(model: Model, cls: Class, init: Function, editor: Editor) -> bool:
+    """Keep the parameter, if it can be: hand it to torch's ``__init__``, or set an attribute."""
     base_call = next(iter(model.flow.base_init_calls(cls)), None)
     if base_call is not None and DISTRIBUTED_SAMPLER in model.flow.mro(cls)[1:2]:
         if base_call.has_double_star or base_call.keyword("seed") is not None:
-            return None
-        return add_keyword(module, base_call, "seed", "seed")
+            return False
+        editor.add_argument(base_call, "seed", "seed")
+        return True
     after = _after(init, base_call)
-    if after is None or init.self_name is None or after.end_row == init.row:
-        return None
-    line = f"{line_indent(source, after.row)}{init.self_name}.seed = seed"
-    return insert_lines(source, after.end_row + 1, [line])
+    if after is None or init.self_name is None:
+        return False
+    editor.insert_after(after, f"{init.self_name}.seed = seed")
+    return True
 
 
 def _after(init: Function, base_call: Call | None) -> Stmt | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint.domain.batches import is_abstract, is_batch_sampler
 from sampler_lint.domain.concepts import DEVICES, PROCESSES, WORKERS
 from sampler_lint.domain.injection import Injection
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
-from sampler_lint.edits.fixes import fix, name_of
-from sampler_lint.edits.region import insert_lines, line_indent
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
@@ -121,9 +122,9 @@ class BatchSamplerWithoutBatchSize(Rule):
             if loader is None
             else (Related(model.place_of(loader), "used as `batch_sampler=` here"),)
         )
-        mend = None if size is None else lambda: _mend(module, cls, missing, *size)
+        fix = None if size is None else partial(_set_missing, cls, missing, *size)
         return Suspect(
-            module, name_of(module, cls), message, why=why, mend=mend, assumes=failure is None
+            module, name_of(module, cls), message, why=why, fix=fix, assumes=failure is None
         )
 
 
@@ -263,8 +264,8 @@ def _factors(expr: Expr, cls: Class, params: set[str], stored: dict[str, Expr]) 
 # --------------------------------------------------------------------------- the fix
 
 
-def _mend(
-    module: Module, cls: Class, missing: list[str], size: str, applicability: Applicability
+def _set_missing(
+    cls: Class, missing: list[str], size: str, applicability: Applicability, editor: Editor
 ) -> Fix | None:
     """Set the attributes after the last attribute that ``__init__`` sets."""
     init = cls.method("__init__")
@@ -277,14 +278,11 @@ def _mend(
             last = stmt
     if last is None:
         return None
-    source = module.source
     receiver = init.params[0].name
     values = {"batch_size": size, "drop_last": _drop_last(cls, init, size)}
-    indent = line_indent(source, last.row)
-    lines = [f"{indent}{receiver}.{name} = {values[name]}" for name in missing]
-    edit = insert_lines(source, last.end_row + 1, lines)
+    editor.insert_after(last, *(f"{receiver}.{name} = {values[name]}" for name in missing))
     named = " and ".join(f"`{name}`" for name in missing)
-    return fix(f"Set {named} in `__init__`", applicability, [edit], source)
+    return editor.fix(f"Set {named} in `__init__`", applicability)
 
 
 def _drop_last(cls: Class, init: Function, size: str) -> str:

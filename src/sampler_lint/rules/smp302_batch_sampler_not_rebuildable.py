@@ -10,7 +10,7 @@ from sampler_lint.domain.concepts import ASKS_BY_NAME, ASKS_KIND
 from sampler_lint.domain.injection import Injection
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.signatures import Signature, of_class
-from sampler_lint.edits.fixes import name_of
+from sampler_lint.edits.names import name_of
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
     Attr,

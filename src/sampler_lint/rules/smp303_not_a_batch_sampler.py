@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint.analysis.points_to import Ext, Obj
 from sampler_lint.domain.injection import Injection
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model
-from sampler_lint.edits.fixes import fix, imported_as, name_of, text_of, visible
-from sampler_lint.edits.region import offsets
-from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import imported_as, name_of, text_of, visible
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -145,14 +145,12 @@ def _suspect(
         f"`{cls.name}` yields batches but is no `torch.utils.data.BatchSampler`: {who}; derive it "
         f"from `BatchSampler`"
     )
-    return Suspect(
-        module, name_of(module, cls), message, why=why, mend=lambda: _mend(model, module, cls)
-    )
+    fix = partial(_derive, model, cls)
+    return Suspect(module, name_of(module, cls), message, why=why, fix=fix)
 
 
-def _mend(model: Model, module: Module, cls: Class) -> Fix | None:
+def _derive(model: Model, cls: Class, editor: Editor) -> Fix | None:
     """Put ``BatchSampler`` in the place of ``Sampler``, where nothing inherited is used."""
-    source = module.source
     if (
         len(cls.bases) != 1
         or tuple(model.flow.mro(cls)) != (cls, SAMPLER)
@@ -164,31 +162,22 @@ def _mend(model: Model, module: Module, cls: Class) -> Fix | None:
         return None
     base = cls.bases[0]
     named = base.value if isinstance(base, Index) else base
-    edits = []
     if isinstance(named, Attr) and named.name == "Sampler":
-        new = text_of(source, named).removesuffix("Sampler") + "BatchSampler"
+        new = text_of(editor.source, named).removesuffix("Sampler") + "BatchSampler"
     elif isinstance(named, Name):
-        new = imported_as(module, "BatchSampler") or "BatchSampler"
-        if not visible(module.facts, new):
-            imported = _import_edit(module, named.id)
-            if imported is None:
-                return None
-            edits.append(imported)
+        new = imported_as(editor.module, "BatchSampler") or "BatchSampler"
+        if not visible(editor.module.facts, new) and not _import(editor, named.id):
+            return None
     else:
         return None
     # BatchSampler is no generic class in torch 2.0: Sampler[list] loses its index.
-    edits.append(Edit(source.path, *offsets(source, base), new))
-    return fix("Derive it from `BatchSampler`", Applicability.SAFE, edits, source)
+    return editor.replace(base, new).fix("Derive it from `BatchSampler`", Applicability.SAFE)
 
 
-def _import_edit(module: Module, name: str) -> Edit | None:
-    """The import that gives ``name`` (torch's ``Sampler``) also gives ``BatchSampler``."""
-    for binding in module.facts.bindings.get(name, ()):
+def _import(editor: Editor, name: str) -> bool:
+    """Let what imports ``name`` (torch's ``Sampler``) also import ``BatchSampler``."""
+    for binding in editor.module.facts.bindings.get(name, ()):
         if binding.how == "import" and binding.payload[1] == "Sampler" and binding.stmt is not None:
-            start, end = offsets(module.source, binding.stmt)
-            text = module.source.text[start:end]
-            found = list(re.finditer(r"\bSampler\b(?=\s*(?:as\b|[,)#]|$))", text))
-            if found:
-                at = start + found[-1].start()
-                return Edit(module.source.path, at, at, "BatchSampler, ")
-    return None
+            editor.import_beside(binding.stmt, "Sampler", "BatchSampler")
+            return True
+    return False

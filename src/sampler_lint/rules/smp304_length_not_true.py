@@ -12,9 +12,9 @@ from sampler_lint.analysis.points_to import Ext
 from sampler_lint.domain.epoch_state import epoch_state
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.wrapping import inners
-from sampler_lint.edits.fixes import fix, name_of, text_of
-from sampler_lint.edits.region import offsets
-from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.edits.editor import Editor, replacing
+from sampler_lint.edits.names import name_of, text_of
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import FEWEST_GUESSED, MOST_ATTRIBUTES
 from sampler_lint.properties import miscounts
 from sampler_lint.rules._base import Rule, Suspect
@@ -148,9 +148,8 @@ def _miscounts(model: Model, module: Module, cls: Class) -> Suspect | None:
     )
     where, node = _place(model, module, cls, length, iterate, trial)
     why = (Related(model.place(iterate, iterate), "handed out here"),)
-    return Suspect(
-        where, node, message, why=why, mend=lambda: _mend_length(model, module, cls, length)
-    )
+    fix = partial(_return_count, model, module, cls, length)
+    return Suspect(where, node, message, why=why, fix=fix)
 
 
 def _runs_dry(model: Model, cls: Class) -> Suspect | None:
@@ -294,7 +293,9 @@ def _first_return(function: Function) -> Node | None:
 # --------------------------------------------------------------------------- the fix
 
 
-def _mend_length(model: Model, module: Module, cls: Class, length: Function | None) -> Fix | None:
+def _return_count(
+    model: Model, module: Module, cls: Class, length: Function | None, editor: Editor
+) -> Fix | None:
     """Return what turns out to be the count in every world, if there is such an expression."""
     if length is None or length.outer is not cls or len(length.returns) != 1:
         return None
@@ -305,9 +306,8 @@ def _mend_length(model: Model, module: Module, cls: Class, length: Function | No
     found = model.true_length(cls, returned, candidates)
     if found is None:
         return None
-    start, end = offsets(module.source, returned)
-    edit = Edit(module.source.path, start, end, found)
-    return fix(f"Return `{found}`", Applicability.UNSAFE, [edit], module.source)
+    editor.at(module).replace(returned, found)
+    return editor.fix(f"Return `{found}`", Applicability.UNSAFE)
 
 
 def _candidates(
@@ -417,17 +417,10 @@ def _returns_a_fraction(model: Model, module: Module, cls: Class) -> Suspect | N
         f"raises TypeError ('float' object cannot be interpreted as an integer); round it to an int"
     )
 
-    def mend() -> Fix | None:
-        if not rounded:
-            return None
-        start, end = offsets(module.source, value)
-        edits = [
-            Edit(module.source.path, start, start, "int("),
-            Edit(module.source.path, end, end, ")"),
-        ]
-        return fix("Make it an int", Applicability.SAFE, edits, module.source)
+    def fix(editor: Editor) -> Fix:
+        return editor.wrap(value, "int(", ")").fix("Make it an int", Applicability.SAFE)
 
-    return Suspect(module, value, message, mend=mend)
+    return Suspect(module, value, message, fix=fix if rounded else None)
 
 
 def _at_most_one(model: Model, cls: Class) -> Suspect | None:
@@ -457,15 +450,12 @@ def _at_most_one(model: Model, cls: Class) -> Suspect | None:
                 )
                 module = model.module_of(method)
                 return Suspect(
-                    module, value, message, mend=partial(_mend_bound, module, value.func)
+                    module,
+                    value,
+                    message,
+                    fix=replacing(value.func, "max", "Make 1 the lower bound"),
                 )
     return None
-
-
-def _mend_bound(module: Module, name: Name) -> Fix:
-    start, end = offsets(module.source, name)
-    edit = Edit(module.source.path, start, end, "max")
-    return fix("Make 1 the lower bound", Applicability.SAFE, [edit], module.source)
 
 
 def _own_methods(model: Model, cls: Class, call: Call) -> list[Function]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint import catalog
 from sampler_lint.analysis.points_to import ClassRef, Ext
@@ -11,9 +12,9 @@ from sampler_lint.domain.concepts import ASKS_BY_NAME, PROTOCOL
 from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
 from sampler_lint.domain.signatures import base_inits, of_class
-from sampler_lint.edits.fixes import after_docstring, dropped_parts, fix, insert_first, name_of
-from sampler_lint.edits.region import Region, insert_lines, line_indent, offsets, planned
-from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import name_of
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
     Arg,
@@ -161,36 +162,17 @@ def _suspect(module: Module, cls: Class, call: Call, extra: list[Arg], versions:
         f"removed: building the sampler raises `TypeError: object.__init__() takes exactly one "
         f"argument`; call it without arguments"
     )
-    return Suspect(module, call, message, mend=lambda: _mend(module, call, extra, versions))
+    return Suspect(module, call, message, fix=partial(_drop, call, extra, versions))
 
 
-def _mend(module: Module, call: Call, extra: list[Arg], versions: Range) -> Fix | None:
+def _drop(call: Call, extra: list[Arg], versions: Range, editor: Editor) -> Fix:
     """Drop the arguments, keeping ``self`` of an unbound call."""
-    source, around = module.source, call.stmt or call.scope
-
-    def make() -> Edit:
-        import libcst as cst
-
-        region = Region(module, around)
-        node = region.find(call, cst.Call)
-        kept = len(node.args) - len(extra)
-        if kept:
-            start = region.span(node.args[kept - 1].value)[1]
-        else:
-            start = source.text.index("(", region.span(node.func)[1]) + 1
-        return Edit(source.path, start, region.span(node)[1] - 1, "")
-
     effect = any(isinstance(arg.value, Call) for arg in extra)
     # torch 2.0 demands the argument that torch 2.10 refuses.
     demanded = versions.is_stated and versions.may_be(DEMANDS_DATA_SOURCE)
     applicability = Applicability.UNSAFE if effect or demanded else Applicability.SAFE
-
-    def expected() -> Edit:
-        start = offsets(source, call.func)[1]
-        return dropped_parts(source, start, len(call.args) - len(extra), len(call.args))
-
-    edit = planned(module, around, call, make, drops=True, expected=expected)
-    return fix("Drop the argument", applicability, [edit], source)
+    editor.drop_arguments(call, len(call.args) - len(extra))
+    return editor.fix("Drop the argument", applicability)
 
 
 # --------------------------------------------------------------------------- the missing call
@@ -283,24 +265,19 @@ def _missing_call(
         f"override `{method}`"
     )
 
-    def mend() -> Fix | None:
+    def fix(editor: Editor) -> Fix | None:
         given = _base_arguments(model, cls, init, base)
         if given is None:
             return None
         if base == BATCH_SAMPLER and "drop_last" in missing and not init.param("drop_last"):
             drops = _drops_last(model, cls)
             if drops is None:
-                return _refuse_length(module, cls, init)
+                return _refuse_length(cls, editor)
             given = given.replace("drop_last=False", f"drop_last={drops}")
-        owner = init.define
-        assert owner is not None
         line = f"super().__init__({given})"
-        edit = insert_first(module.source, init.body, owner, [line])
-        if edit is None:
-            return None
-        return fix(f"Call `{line}`", Applicability.UNSAFE, [edit], module.source)
+        return editor.insert_first(init, line).fix(f"Call `{line}`", Applicability.UNSAFE)
 
-    return Suspect(module, name_of(module, cls), message, mend=mend)
+    return Suspect(module, name_of(module, cls), message, fix=fix)
 
 
 def _drops_last(model: Model, cls: Class) -> bool | None:
@@ -319,22 +296,12 @@ def _drops_last(model: Model, cls: Class) -> bool | None:
     return min(found)
 
 
-def _refuse_length(module: Module, cls: Class, init: Function) -> Fix | None:
+def _refuse_length(cls: Class, editor: Editor) -> Fix:
     """Define a ``__len__`` that raises what callers expect where there is no length."""
-    source = module.source
-    last = cls.body[-1]
-    if last.end_row == cls.row:
-        return None
-    indent = line_indent(source, init.row)
-    unit = source.indent
-    lines = [
-        "",
-        f"{indent}def __len__(self):",
-        f'{indent}{unit}raise TypeError("the number of batches is not known before they are made")',
-    ]
-    edit = insert_lines(source, last.end_row + 1, lines)
+    refusal = 'raise TypeError("the number of batches is not known before they are made")'
+    editor.insert_after(cls.body[-1], "", "def __len__(self):", editor.source.indent + refusal)
     message = "Define a `__len__` that raises TypeError"
-    return fix(message, Applicability.UNSAFE, [edit], source)
+    return editor.fix(message, Applicability.UNSAFE)
 
 
 def _base_arguments(model: Model, cls: Class, init: Function, base: Class | str) -> str | None:
@@ -415,22 +382,13 @@ def _unset(module: Module, cls: Class, init: Function, name: str, read: Attr) ->
     )
     why = (Related(module.place(read), "read here"),)
 
-    def mend() -> Fix | None:
-        source = module.source
-        line = f"{init.params[0].name}.{name} = 0"
-        if init.body:
-            last = init.body[-1]
-            if last.row == init.row or isinstance(last, (Return, Raise)):
-                return None
-            indent = line_indent(source, last.row)
-            edit: Edit | None = insert_lines(source, last.end_row + 1, [indent + line])
-        else:
-            edit = after_docstring(source, init, [line])
-        if edit is None:
+    def fix(editor: Editor) -> Fix | None:
+        if init.body and isinstance(init.body[-1], (Return, Raise)):
             return None
-        return fix(f"Set `{name} = 0` in `__init__`", Applicability.SAFE, [edit], source)
+        editor.append(init, f"{init.params[0].name}.{name} = 0")
+        return editor.fix(f"Set `{name} = 0` in `__init__`", Applicability.SAFE)
 
-    return Suspect(module, name_of(module, cls), message, why=why, mend=mend)
+    return Suspect(module, name_of(module, cls), message, why=why, fix=fix)
 
 
 # --------------------------------------------------------------------------- batch_size=None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sampler_lint.analysis.points_to import Obj
 from sampler_lint.domain.injection import Injection, shards_itself
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
-from sampler_lint.edits.fixes import name_of
+from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._trials import (

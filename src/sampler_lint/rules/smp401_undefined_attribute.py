@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from sampler_lint import catalog
 from sampler_lint.analysis.points_to import Obj
 from sampler_lint.domain.concepts import ASKS_BY_NAME, LOOKS, PROCESSES, SAMPLER, SAMPLER_CLASS
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
-from sampler_lint.edits.fixes import fix, text_of
-from sampler_lint.edits.region import offsets, replacement
-from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.edits.editor import Fixer, replacing
+from sampler_lint.edits.names import text_of
+from sampler_lint.findings import Applicability, Related
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
@@ -151,7 +151,7 @@ class UndefinedAttribute(Rule):
         count = divided_count(cls, scope, read)
         near = near_names(read.name, defined)
         meant = None
-        mend: Callable[[], Fix | None] | None = None
+        fix: Fixer | None = None
         message = (
             f"`{cls.name}` reads `{text_of(module.source, read)}`, which neither it nor its bases "
             f"define: AttributeError when {where} runs"
@@ -166,34 +166,35 @@ class UndefinedAttribute(Rule):
             meant, near = read.name, []
         elif init is not None:
             message += f"; keep the argument `{read.name}` in `__init__`"
-            mend = functools.partial(keep_parameter, module, cls, init, read.name)
+            fix = functools.partial(keep_parameter, cls, init, read.name)
         elif (both := halves(model, cls, read.name)) is not None:
             message += f"; did you mean `{owner}.{both[0]}` and `{owner}.{both[1]}`?"
-            mend = functools.partial(tell_both, module, scope, read, both)
+            fix = functools.partial(tell_both, scope, read, both)
         elif len(near) == 1:
             meant = f"{owner}.{near[0]}"
         elif not near and (unread := left_over(model, cls, read.name)) is not None:
             meant = f"{owner}.{unread}"
             near = [unread]
         elif not near and read.stmt is not None and only_tells(read.stmt):
-            mend = functools.partial(drop_telling, module, read.stmt, read.stmt.block)
+            fix = functools.partial(drop_telling, read.stmt)
         if meant is not None:
             message += f"; did you mean `{meant}`?"
         applicability = Applicability.SAFE if count is not None else Applicability.UNSAFE
 
-        def reading(name: str) -> Fix:
-            edit = replacement(module, read.stmt or scope, read, name)
-            return fix(f"Read `{name}`", applicability, [edit], module.source)
+        def reading(name: str) -> Fixer:
+            return replacing(read, name, f"Read `{name}`", applicability)
 
-        def candidates() -> tuple[Fix, ...]:
+        def candidates() -> list[Fixer]:
             own = [name for name in defined if not name.startswith("__")]
             some = dict.fromkeys([*near, *closest(read.name, own, most=4, at_least=0.6)])
-            names = [f"{owner}.{one}" for one in some]
-            return tuple(map(reading, dict.fromkeys([*([meant] if meant else []), *names])))
+            names = dict.fromkeys(
+                [*([meant] if meant else []), *(f"{owner}.{one}" for one in some)]
+            )
+            return [reading(name) for name in names]
 
         if meant is not None:
-            mend = functools.partial(reading, meant)
-        return Suspect(module, read, message, mend=mend, candidates=candidates)
+            fix = reading(meant)
+        return Suspect(module, read, message, fix=fix, candidates=candidates)
 
 
 def _reads(scope: Scope) -> Iterator[Attr]:
@@ -362,18 +363,13 @@ def _early_read(module: Module, cls: Class, init: Function, read: Attr) -> Suspe
         f"`{cls.name}.__init__` reads `{shown}` before it assigns it: AttributeError when the line "
         f"runs"
     )
-    if param is not None:
-        message += f"; did you mean the argument `{read.name}`?"
+    if param is None:
+        return Suspect(module, read, message)
+    message += f"; did you mean the argument `{read.name}`?"
     sure = isinstance(read.stmt, Raise) and not rebound
-
-    def mend() -> Fix | None:
-        if param is None:
-            return None
-        edit = Edit(module.source.path, *offsets(module.source, read), read.name)
-        applicability = Applicability.SAFE if sure else Applicability.UNSAFE
-        return fix(f"Read the argument `{read.name}`", applicability, [edit], module.source)
-
-    return Suspect(module, read, message, mend=mend)
+    applicability = Applicability.SAFE if sure else Applicability.UNSAFE
+    fix = replacing(read, read.name, f"Read the argument `{read.name}`", applicability)
+    return Suspect(module, read, message, fix=fix)
 
 
 def _is_declared(read: Attr) -> bool:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from sampler_lint.domain.concepts import DEVICES, PROCESSES, SAMPLER_CLASS, WORKERS, Concept
 from sampler_lint.domain.model import Model
-from sampler_lint.edits.fixes import fix, text_of
-from sampler_lint.edits.region import replacement
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.edits.editor import replacing
+from sampler_lint.edits.names import text_of
+from sampler_lint.findings import Related
 from sampler_lint.limits import DEEPEST_HELPER
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._quotient import (
@@ -101,12 +101,9 @@ class RemainderOfQuotient(Rule):
         )
         why = (Related(module.place(quotient.stmt), "quotient taken here"),)
 
-        def mend() -> Fix | None:
-            text = count if _is_atom(quotient.count) else f"({count})"
-            edit = replacement(module, remainder.stmt, remainder.operand, text)
-            return fix(f"Take the remainder of `{count}`", Applicability.SAFE, [edit], source)
-
-        return Suspect(module, remainder.operand, message, why=why, mend=mend)
+        text = count if _is_atom(quotient.count) else f"({count})"
+        fix = replacing(remainder.operand, text, f"Take the remainder of `{count}`")
+        return Suspect(module, remainder.operand, message, why=why, fix=fix)
 
 
 def _splitting(model: Model) -> dict[Function, bool]:

@@ -9,9 +9,10 @@ from functools import partial
 from sampler_lint.analysis.points_to import Table
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.signatures import Construction, Signature, base_inits, constructions
-from sampler_lint.edits.fixes import fix, text_of
+from sampler_lint.edits.editor import Editor, Fixer, renaming
+from sampler_lint.edits.names import text_of
 from sampler_lint.edits.region import offsets
-from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import SURE_SLIP
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
@@ -146,15 +147,8 @@ def _unknown_keyword(module: Module, made: Construction, arg: Arg, name: str) ->
     message += f"; did you mean `{near}`?" if near else f"; it takes {taken or 'nothing'}"
     node = keyword_node(module, arg)
 
-    def mend() -> Fix | None:
-        start = offsets(module.source, node)[0]
-        if near is None or not module.source.text.startswith(name, start):
-            return None
-        edit = Edit(module.source.path, start, start + len(name), near)
-        applicability = Applicability.SAFE if sure else Applicability.UNSAFE
-        return fix(f"Pass it as `{near}`", applicability, [edit], module.source)
-
-    return Suspect(module, node, message, end=arg.value, mend=mend)
+    fix = _rename(node, name, near, sure) if near and node is not arg.value else None
+    return Suspect(module, node, message, end=arg.value, fix=fix)
 
 
 def _near(name: str, made: Construction) -> tuple[str | None, bool]:
@@ -197,8 +191,8 @@ def _in_tables(model: Model, made: Construction) -> Iterator[Suspect]:
                 f"the line runs; did you mean `{near}`?"
             )
             why = (Related(model.place(made.call.scope, made.call), "passed here"),)
-            mend = partial(_rename, module, node, name, near)
-            yield Suspect(module, node, message, why=why, mend=mend)
+            fix = _rename(node, name, near, sure)
+            yield Suspect(module, node, message, why=why, fix=fix)
 
 
 def _is_changed(name: Name) -> bool:
@@ -224,13 +218,9 @@ def _entries(module: Module, node: Map | Call) -> Iterator[tuple[str, Node]]:
                 yield arg.keyword, keyword_node(module, arg)
 
 
-def _rename(module: Module, node: Node, old: str, new: str) -> Fix | None:
-    start, end = offsets(module.source, node)
-    found = module.source.text.find(old, start, end)
-    if found < 0:
-        return None
-    edit = Edit(module.source.path, found, found + len(old), new)
-    return fix(f"Pass it as `{new}`", Applicability.SAFE, [edit], module.source)
+def _rename(node: Node, old: str, new: str, sure: bool) -> Fixer:
+    applicability = Applicability.SAFE if sure else Applicability.UNSAFE
+    return renaming(node, old, new, f"Pass it as `{new}`", applicability)
 
 
 def keyword_node(module: Module, arg: Arg) -> Node:
@@ -326,13 +316,11 @@ def _misplaced(module: Module, made: Construction, index: int, value: Expr, mean
         + ": it is built with wrong settings, or not at all; pass it by keyword"
     )
 
-    def mend() -> Fix | None:
-        return _by_keyword(module, made, index)
-
-    return Suspect(module, value, message, mend=mend if known else None)
+    fix = partial(_by_keyword, made, index) if known else None
+    return Suspect(module, value, message, fix=fix)
 
 
-def _by_keyword(module: Module, made: Construction, first: int) -> Fix | None:
+def _by_keyword(made: Construction, first: int, editor: Editor) -> Fix | None:
     """Name the positional arguments from ``first`` on, each by what it says it is."""
     signature = made.signature
     names: list[str] = []
@@ -346,12 +334,9 @@ def _by_keyword(module: Module, made: Construction, first: int) -> Fix | None:
     taken = [*signature.positional[:first], *(arg.keyword for arg in made.args if arg.keyword)]
     if len({*names, *taken}) < len(names) + len(taken):
         return None
-    edits = [
-        Edit(module.source.path, start, start, f"{name}=")
-        for name, value in zip(names, rest, strict=True)
-        for start in [offsets(module.source, value)[0]]
-    ]
-    return fix("Pass it by keyword", Applicability.UNSAFE, edits, module.source)
+    for name, value in zip(names, rest, strict=True):
+        editor.name_argument(made.call, value, name)
+    return editor.fix("Pass it by keyword", Applicability.UNSAFE)
 
 
 # --------------------------------------------------------------------------- surroundings

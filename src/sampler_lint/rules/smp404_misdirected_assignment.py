@@ -10,9 +10,9 @@ from sampler_lint.analysis.points_to import Obj
 from sampler_lint.domain.concepts import ASKS_BY_NAME, CONFIG, PROTOCOL, SAMPLER_CLASS
 from sampler_lint.domain.model import DATA_LOADER, Model, scopes_inside
 from sampler_lint.domain.signatures import Construction, base_inits
-from sampler_lint.edits.fixes import fix, name_of, text_of
-from sampler_lint.edits.region import offsets
-from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.edits.editor import Editor, renaming, replacing
+from sampler_lint.edits.names import name_of, text_of
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import SURE_SLIP
 from sampler_lint.rules._alike import closest, likeness
 from sampler_lint.rules._base import Rule, Suspect
@@ -238,15 +238,10 @@ def _unread(module: Module, target: Attr, near: str, owner: str) -> Suspect:
         f"sets `{shown}`, which nothing reads: `{owner}` goes by `{near}`, which stays as it was; "
         f"set `{near}`"
     )
-
-    def mend() -> Fix:
-        end = offsets(module.source, target)[1]
-        edit = Edit(module.source.path, end - len(target.name), end, near)
-        ratio = likeness(target.name, near)
-        applicability = Applicability.SAFE if ratio >= SURE_SLIP else Applicability.UNSAFE
-        return fix(f"Set `{near}`", applicability, [edit], module.source)
-
-    return Suspect(module, target, message, mend=mend)
+    sure = likeness(target.name, near) >= SURE_SLIP
+    applicability = Applicability.SAFE if sure else Applicability.UNSAFE
+    fix = renaming(target, target.name, near, f"Set `{near}`", applicability)
+    return Suspect(module, target, message, fix=fix)
 
 
 def _settings(model: Model, owner: Obj) -> set[str] | None:
@@ -353,16 +348,13 @@ def _local(module: Module, cls: Class, function: Function, stmt: Assign, target:
         f"`{receiver}.{target.id}`, which the sampler reads, stays as it was; assign "
         f"`{receiver}.{target.id}`"
     )
-
-    def mend() -> Fix:
-        edit = Edit(module.source.path, *offsets(module.source, target), f"{receiver}.{target.id}")
-        is_setter = function.name.startswith("set_") and any(
-            isinstance(node, Name) and function.param(node.id) for node in walk(stmt.value)
-        )
-        applicability = Applicability.SAFE if is_setter else Applicability.UNSAFE
-        return fix(f"Assign `{receiver}.{target.id}`", applicability, [edit], module.source)
-
-    return Suspect(module, target, message, mend=mend)
+    is_setter = function.name.startswith("set_") and any(
+        isinstance(node, Name) and function.param(node.id) for node in walk(stmt.value)
+    )
+    applicability = Applicability.SAFE if is_setter else Applicability.UNSAFE
+    meant = f"{receiver}.{target.id}"
+    fix = replacing(target, meant, f"Assign `{meant}`", applicability)
+    return Suspect(module, target, message, fix=fix)
 
 
 # --------------------------------------------------------------------------- super().__init__ last
@@ -469,15 +461,8 @@ def _overwrite(
         f"it, {what}; {advice}"
     )
     why = (Related(module.place(store.stmt), f"`{shown}` set here"),)
-
-    def mend() -> Fix | None:
-        if given is None:
-            return None
-        start, end = offsets(module.source, given)
-        edit = Edit(module.source.path, start, end, shown)
-        return fix(f"Pass `{shown}`", Applicability.SAFE, [edit], module.source)
-
-    return Suspect(module, made.call, message, why=why, mend=mend)
+    fix = None if given is None else replacing(given, shown, f"Pass `{shown}`")
+    return Suspect(module, made.call, message, why=why, fix=fix)
 
 
 # --------------------------------------------------------------------------- state_dict
@@ -527,9 +512,8 @@ def _moving_getter(
         f"`__len__` reads: asking for the state moves the sampler, on the ranks that save only; "
         f"use a local variable"
     )
-    source = module.source
 
-    def mend() -> Fix | None:
+    def fix(editor: Editor) -> Fix | None:
         reads = [r for r in method.reads if same(r, target)]
         bound = method.bindings.get(target.name, [])
         if any(b.how != "param" for b in bound) or any(r.stmt is None for r in reads):
@@ -544,12 +528,11 @@ def _moving_getter(
         ]
         if (bound and later) or any(r.stmt and r.stmt.order <= store.stmt.order for r in reads):
             return None
-        edits = [
-            Edit(source.path, *offsets(source, node), target.name) for node in (target, *reads)
-        ]
-        return fix(f"Use a local `{target.name}`", Applicability.UNSAFE, edits, source)
+        for node in (target, *reads):
+            editor.replace(node, target.name)
+        return editor.fix(f"Use a local `{target.name}`", Applicability.UNSAFE)
 
-    return Suspect(module, target, message, mend=mend)
+    return Suspect(module, target, message, fix=fix)
 
 
 # --------------------------------------------------------------------------- order of bases
@@ -626,13 +609,10 @@ def _shadow(
         f"`{hidden}` first"
     )
 
-    def mend() -> Fix:
-        edits = [
-            Edit(source.path, *offsets(source, cls.bases[first]), hidden),
-            Edit(source.path, *offsets(source, cls.bases[real]), hiding),
-        ]
-        return fix(f"Name `{hidden}` first", Applicability.UNSAFE, edits, source)
+    def fix(editor: Editor) -> Fix:
+        editor.replace(cls.bases[first], hidden).replace(cls.bases[real], hiding)
+        return editor.fix(f"Name `{hidden}` first", Applicability.UNSAFE)
 
     here = Related(module.place(abstract), f"abstract `{method}`")
     why = (here,) if abstract.module is cls.module else ()
-    return Suspect(module, name_of(module, cls), message, why=why, mend=mend)
+    return Suspect(module, name_of(module, cls), message, why=why, fix=fix)

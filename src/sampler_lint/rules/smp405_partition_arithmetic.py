@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from sampler_lint.domain.concepts import PROCESSES, WORKERS
 from sampler_lint.domain.model import Model, scopes_inside
-from sampler_lint.edits.fixes import fix, name_of, text_of
-from sampler_lint.edits.region import offsets
-from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.edits.editor import Fixer, replacing
+from sampler_lint.edits.names import name_of, text_of
+from sampler_lint.findings import Related
 from sampler_lint.properties import shares
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._trials import (
@@ -43,7 +43,6 @@ from sampler_lint.syntax.nodes import (
     If,
     Index,
     Name,
-    Node,
     Seq,
     Simple,
     Stmt,
@@ -311,7 +310,7 @@ def _first_never_removed(module: Module, loop: For) -> Iterator[Suspect]:
             f"what follows divides by its length or reads nothing; use "
             f"`range(len({text}) - 1, -1, -1)`"
         )
-        yield Suspect(module, call, message, mend=_replacing(module, stop, "-1"))
+        yield Suspect(module, call, message, fix=_write(stop, "-1"))
 
 
 def _assigned(expr: Expr) -> Expr:
@@ -447,17 +446,11 @@ def _minus_zero_suspect(module: Module, node: Index, count: str) -> Suspect:
         return Suspect(module, node, message)
     items = text_of(module.source, node.value)
     sliced = f"{items}[: len({items}) - {count}]"
-    return Suspect(module, node, message, mend=_replacing(module, node, sliced))
+    return Suspect(module, node, message, fix=_write(node, sliced))
 
 
-def _replacing(module: Module, node: Node, code: str) -> Callable[[], Fix]:
-    """The fix that writes ``code`` in the place of a node."""
-
-    def mend() -> Fix:
-        edit = Edit(module.source.path, *offsets(module.source, node), code)
-        return fix(f"Write `{code}`", Applicability.SAFE, [edit], module.source)
-
-    return mend
+def _write(node: Expr, code: str) -> Fixer:
+    return replacing(node, code, f"Write `{code}`")
 
 
 def _is_remainder(binding: Binding) -> bool:
@@ -496,7 +489,7 @@ def _list_as_number(module: Module, function: Function, node: Compare) -> Iterat
         else:
             result = "comparing a list with a number raises TypeError"
         message = f"`{text}` is a list: {result}; compare `len({text})` with `{size}`"
-        yield Suspect(module, node, message, mend=_replacing(module, left, f"len({text})"))
+        yield Suspect(module, node, message, fix=_write(left, f"len({text})"))
 
 
 _SIZE = re.compile(r"batch_?size$|^_?bsz?$|^_?(num_samples|total_size|num_instances)$")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from sampler_lint import catalog
@@ -10,9 +11,9 @@ from sampler_lint.analysis.points_to import ClassRef, Ext, Obj, Table
 from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.paths import Sym, Way, ways, ways_by_caller
-from sampler_lint.edits.fixes import drop_argument, fix, text_of
-from sampler_lint.edits.region import offsets
-from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import text_of
+from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import LONGEST_QUOTED
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
@@ -381,7 +382,7 @@ def _suspect(
         second,
         message,
         why=tuple(why),
-        mend=lambda: _mend(module, call, first, second, pair, verdict),
+        fix=partial(_resolve, call, first, second, pair, verdict),
     )
 
 
@@ -421,36 +422,33 @@ def _turned(first: Expr, second: Expr) -> Compare | None:
     return None
 
 
-def _mend(
-    module: Module, call: Call, first: Expr, second: Expr, pair: _Pair, verdict: _Verdict
+def _resolve(
+    call: Call, first: Expr, second: Expr, pair: _Pair, verdict: _Verdict, editor: Editor
 ) -> Fix | None:
     if pair.second == "sampler" or pair.first == "batch_size" or verdict.is_falsy:
         return None  # which of the two was meant is for a person to say
     arg = next((arg for arg in call.args if arg.value is second), None)
     if arg is None or verdict.through is not None:
         return None
-    source = module.source
     turned = _turned(first, second)
     if turned is not None:
-        text = text_of(source, turned)
+        text = text_of(editor.source, turned)
         for old, new in (("is not", "is"), ("!=", "==")):
             if text.count(old) == 1:
-                edits = [Edit(source.path, *offsets(source, turned), text.replace(old, new))]
-                return fix("Turn the test round", Applicability.UNSAFE, edits, source)
+                editor.replace(turned, text.replace(old, new))
+                return editor.fix("Turn the test round", Applicability.UNSAFE)
         return None
     if verdict.kind in {"always", "pointless"} or verdict.varies:
         if arg.keyword is None:
             return None  # the arguments after it would move
-        edit = drop_argument(module, call, second)
         loses = verdict.kind != "always" and pair.second != "batch_size"
         safe = (
             Applicability.UNSAFE
             if loses or any(isinstance(node, Call) for node in walk(second))
             else Applicability.SAFE
         )
-        return fix(f"Drop `{pair.second}`", safe, [edit], source)
+        return editor.drop_argument(call, second).fix(f"Drop `{pair.second}`", safe)
     if pair.first == "sampler" and isinstance(second, Const) and dotted(first) is not None:
-        text = f"{text_of(source, first)} is None"
-        start_end = Edit(source.path, *offsets(source, second), text)
-        return fix(f"Pass `shuffle={text}`", Applicability.SAFE, [start_end], source)
+        text = f"{text_of(editor.source, first)} is None"
+        return editor.replace(second, text).fix(f"Pass `shuffle={text}`", Applicability.SAFE)
     return None

@@ -60,8 +60,6 @@ def why_unsafe(model: Model, edits: Iterable[Edit]) -> str | None:
     except (SyntaxError, ValueError, RecursionError):
         return "the fixed text cannot be read"
     for module, changed in changes.values():
-        if all(edit.start == edit.end and not edit.content for edit in changed.edits):
-            continue
         for check in _CHECKS:
             if reason := check(changed):
                 return reason

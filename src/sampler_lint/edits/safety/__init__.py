@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.callers import new_parameters
 from sampler_lint.edits.safety.meaning import (
-    Budget,
+    Original,
     TooLongError,
     changed_by,
     reads,
@@ -42,6 +42,13 @@ def _module_at(model: Model, path: str) -> Module | None:
     return known.get(path)
 
 
+def _original(model: Model, module: Module) -> Original:
+    known: dict[Module, Original] = model.memo.setdefault(_original, {})
+    if module not in known:
+        known[module] = Original(module.source.text)
+    return known[module]
+
+
 def why_unsafe(model: Model, edits: Iterable[Edit]) -> str | None:
     """What speaks against making the edits without a person looking at them; None if nothing."""
     by_path: dict[str, list[Edit]] = {}
@@ -53,8 +60,7 @@ def why_unsafe(model: Model, edits: Iterable[Edit]) -> str | None:
             module = _module_at(model, path)
             if module is None:
                 return f"{path} is not part of the program"
-            budget = model.memo.setdefault((why_unsafe, path), Budget())
-            changes[path] = module, changed_by(module.source.text, listed, budget)
+            changes[path] = module, changed_by(_original(model, module), listed)
     except TooLongError:
         return "too much of the file would have to be looked at in one run"
     except (SyntaxError, ValueError, RecursionError):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from sampler_lint.domain.model import Model
-from sampler_lint.edits.safety.texts import FUNCTIONS, Changed, Tree, tree_of
+from sampler_lint.edits.safety.texts import FUNCTIONS, Changed, Tree
 from sampler_lint.source import SourceError, SourceFile
 from sampler_lint.workspace.project import Module
 
@@ -76,12 +76,12 @@ def _trees(
     project = model.project
     for path, shown in project.files.items():
         if shown in changes:
-            yield shown, tree_of(changes[shown][1].new.text)
+            yield shown, Tree(changes[shown][1].new.text)
             continue
         try:
             data = project.bytes_of(path)
             if name.encode() in data:
-                yield shown, tree_of(SourceFile(shown, data).text)
+                yield shown, Tree(SourceFile(shown, data).text)
         except (SourceError, SyntaxError, ValueError, RecursionError):
             continue
 

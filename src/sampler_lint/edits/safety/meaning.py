@@ -12,19 +12,17 @@ from sampler_lint.edits.safety.texts import (
     LOOPS,
     Changed,
     Tree,
-    tree_of,
     window,
 )
 from sampler_lint.findings import Edit
 
-_scopes = functools.lru_cache(maxsize=2)(Scopes)
-_assigned = functools.lru_cache(maxsize=2)(Assigned)
-
 
 def scopes_of(tree: Tree) -> Scopes:
-    """The scopes of a tree."""
-    known = getattr(tree, "scopes", None)
-    return known if isinstance(known, Scopes) else _scopes(tree)
+    """The scopes of a tree, worked out once."""
+    if tree.scopes is None:
+        tree.scopes = Scopes(tree)
+    assert isinstance(tree.scopes, Scopes)
+    return tree.scopes
 
 
 #: How often all fixes of one file may together look at as much as is in it.
@@ -35,51 +33,54 @@ class TooLongError(Exception):
     """More would have to be looked at than :data:`MOST_LOOKS` allows."""
 
 
-class Budget:
-    """How much of one file may still be looked at for its fixes, in nodes.
+class Original:
+    """A file before its fixes, and how much of it may still be looked at for them, in nodes.
 
     Fixes are each looked at in their own statements where that is enough. Where it is not, or where
     those are most of the file (a table of hundreds of loaders), the work would grow with its
     square.
+
+    Raises:
+        SyntaxError: Python does not read the text.
     """
 
-    def __init__(self) -> None:
-        self._left: int | None = None
+    def __init__(self, text: str) -> None:
+        self.tree = Tree(text)
+        self.assigned = functools.cache(lambda: Assigned(self.tree.root))
+        self._left = MOST_LOOKS * len(self.tree.nodes)
 
-    def take(self, whole: Tree, nodes: int) -> None:
+    def take(self, nodes: int) -> None:
         """Count what is looked at.
 
         Raises:
             TooLongError: it is more than is left.
         """
-        if self._left is None:
-            self._left = MOST_LOOKS * len(whole.nodes)
         self._left -= nodes
         if self._left < 0:
             raise TooLongError
 
 
-def changed_by(text: str, edits: Sequence[Edit], budget: Budget) -> Changed:
+def changed_by(file: Original, edits: Sequence[Edit]) -> Changed:
     """A file before and after some edits; only the statements that they touch, if that is enough.
 
     Raises:
-        SyntaxError: Python does not read one of the texts.
+        SyntaxError: Python does not read the fixed text.
         ValueError: the edits overlap.
-        TooLongError: the budget does not last.
+        TooLongError: too much of the file has been looked at.
     """
-    whole = tree_of(text)
-    part = window(text, edits)
+    whole = file.tree
+    part = window(whole, edits)
     if part is not None:
-        budget.take(whole, sum(1 for one in whole.root.body if part[0] <= whole.spans[one][0]))
-        changed = Changed(text, edits, part)
-        budget.take(whole, len(changed.old.nodes))
-        if _stands_alone(changed, whole, part[0]):
+        file.take(sum(1 for one in whole.root.body if part[0] <= whole.spans[one][0]))
+        changed = Changed(whole, edits, part)
+        file.take(len(changed.old.nodes))
+        if _stands_alone(changed, file, part[0]):
             return changed
-    budget.take(whole, len(whole.nodes))
-    return Changed(text, edits)
+    file.take(len(whole.nodes))
+    return Changed(whole, edits)
 
 
-def _stands_alone(changed: Changed, whole: Tree, start: int) -> bool:
+def _stands_alone(changed: Changed, file: Original, start: int) -> bool:
     """Whether the rest of the file has no say in what the edits come to.
 
     It has none where no statement goes and no variable comes or goes, and where what the written
@@ -95,10 +96,11 @@ def _stands_alone(changed: Changed, whole: Tree, start: int) -> bool:
         )
     ):
         return False
+    whole = file.tree
     scopes = scopes_of(whole)
     names = scopes.bound[whole.root]
     first = next(stmt for stmt in whole.root.body if whole.spans[stmt][0] >= start)
-    before = _assigned(whole.root).at.get(first)
+    before = file.assigned().at.get(first)
     if before is None:
         return False
     changed.old.scopes, changed.new.scopes = Scopes(changed.old, names), Scopes(changed.new, names)

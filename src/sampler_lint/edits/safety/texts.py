@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,11 +15,6 @@ DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
 #: Contexts and operators are single objects that all nodes share.
 _SHARED = (ast.expr_context, ast.operator, ast.cmpop, ast.boolop, ast.unaryop)
-
-
-@functools.lru_cache(maxsize=2)
-def _parsed(text: str) -> ast.Module:
-    return ast.parse(text)
 
 
 class Tree:
@@ -39,12 +33,14 @@ class Tree:
         text: str,
         places: Sequence[tuple[int, int]] | None = None,
         part: tuple[int, int] | None = None,
+        root: ast.Module | None = None,
     ) -> None:
+        """``root`` is the parsed text, if it has been parsed."""
         self.text = text
         self._base = self._rows = 0
         """Where the part begins."""
         if part is None:
-            self.root = _parsed(text)
+            self.root = root if root is not None else ast.parse(text)
         else:
             self._base, end = part
             self._rows = len(_LINE_END.findall(text, 0, self._base))
@@ -134,19 +130,13 @@ class Tree:
         )
 
 
-@functools.lru_cache(maxsize=2)
-def tree_of(text: str) -> Tree:
-    """The tree of a text, which nobody changes."""
-    return Tree(text)
-
-
-def window(text: str, edits: Sequence[Edit]) -> tuple[int, int] | None:
+def window(tree: Tree, edits: Sequence[Edit]) -> tuple[int, int] | None:
     """Where the statements of the top level begin and end that hold all edits.
 
     None if an edit lies between statements. Many fixes of one long file are each looked at in
     their own statements, or the work would grow with the square of the file.
     """
-    tree = tree_of(text)
+    text = tree.text
     spans = [tree.spans[stmt] for stmt in tree.root.body if stmt in tree.spans]
     starts = [start for start, _ in spans]
     found = []
@@ -171,9 +161,9 @@ class Changed:
     """
 
     def __init__(
-        self, text: str, edits: Iterable[Edit], part: tuple[int, int] | None = None
+        self, whole: Tree, edits: Iterable[Edit], part: tuple[int, int] | None = None
     ) -> None:
-        """``part`` is what is looked at, if not the whole (see :func:`window`)."""
+        """``whole`` is the file before, ``part`` what is looked at, if not all (:func:`window`)."""
         from sampler_lint.fixing import apply_edits
 
         self.before: Iterable[str] = ()
@@ -186,18 +176,19 @@ class Changed:
             self.written.append((start, start + len(edit.content)))
             grown += len(edit.content) - (edit.end - edit.start)
         places = [(edit.start, edit.end) for edit in self.edits]
+        text = whole.text
         fixed = apply_edits(text, self.edits)
         if part is not None:
             first, last = part
             self.old = Tree(text, part=part)
             self.new = Tree(fixed, part=(first, last + grown))
         else:
-            self.old, self.new = Tree(text, places), Tree(fixed, self.written)
+            self.old, self.new = Tree(text, places, root=whole.root), Tree(fixed, self.written)
         if part is None and not (
             self.old.is_inside_definitions() and self.new.is_inside_definitions()
         ):
             # What the module itself binds may be read anywhere.
-            self.old, self.new = tree_of(text), tree_of(fixed)
+            self.old, self.new = whole, Tree(fixed, root=self.new.root)
         self.same: dict[ast.AST, ast.AST] = {}
         """The nodes that no edit touches or takes away, and what they are afterwards."""
         self.lost: ast.AST | None = None

@@ -18,7 +18,7 @@ from sampler_lint.findings import Finding
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 #: Not by prefix: named whole or by ALL, a rule also reports what it has to assume.
-EVERY_RULE = Options(select=("ALL",))
+EVERY_RULE = Options(select=("ALL",), likely=True)
 
 #: Contents by path relative to the tree, with ``/`` between folders.
 Files = dict[str, bytes]

@@ -9,6 +9,7 @@ import pytest
 
 from sampler_lint import engine
 from sampler_lint.engine import Options
+from sampler_lint.findings import Applicability, Grade
 
 IMPORTS = """\
 import torch
@@ -20,14 +21,14 @@ from torch.utils.data import (
 
 
 def check(
-    folder: Path, source: str, code: str, *select: str, imports: str = ""
+    folder: Path, source: str, code: str, *select: str, imports: str = "", likely: bool = False
 ) -> tuple[set[int], set[int]]:
     """The lines of the tree's one file that ``code`` reports, and those that it should."""
     (folder / "pyproject.toml").touch()
     text = IMPORTS + imports + textwrap.dedent(source)
     (folder / "main.py").write_text(text, encoding="utf-8")
     wanted = {row for row, line in enumerate(text.splitlines(), 1) if line.endswith("# !")}
-    report = engine.check([str(folder)], Options(select=select or None))
+    report = engine.check([str(folder)], Options(select=select or None, likely=likely))
     assert not report.errors
     return {one.start.row for one in report.findings if one.code == code}, wanted
 
@@ -69,19 +70,16 @@ loader = DataLoader(data, batch_sampler=Buckets(data, 4, edges))
 @pytest.mark.parametrize(
     ("code", "source"), [("SMP301", NO_SIZE), ("SMP302", SHARDS_BATCHES)], ids=str
 )
-@pytest.mark.parametrize(
-    ("select", "speaks"),
-    [((), False), (("SMP",), False), (("SMP3",), False), (("ALL",), True), (("{}",), True)],
-    ids=str,
-)
+@pytest.mark.parametrize("likely", [False, True])
+@pytest.mark.parametrize("select", [(), ("SMP",), ("SMP3",), ("ALL",), ("{}",)], ids=str)
 def test_assumptions_are_made_when_asked_for(
-    tmp_path: Path, code: str, source: str, select: tuple[str, ...], speaks: bool
+    tmp_path: Path, code: str, source: str, select: tuple[str, ...], likely: bool
 ) -> None:
     chosen = [prefix.format(code) for prefix in select]
-    text = source.format(mark="  # !" if speaks else "")
-    found, wanted = check(tmp_path, text, code, *chosen)
+    text = source.format(mark="  # !" if likely else "")
+    found, wanted = check(tmp_path, text, code, *chosen, likely=likely)
     assert found == wanted
-    assert bool(found) is speaks
+    assert bool(found) is likely
 
 
 def test_known_framework_needs_no_assumption(tmp_path: Path) -> None:
@@ -90,11 +88,15 @@ def test_known_framework_needs_no_assumption(tmp_path: Path) -> None:
     assert found == wanted
 
 
-def test_assumption_brings_no_fix(tmp_path: Path) -> None:
+def test_assumption_brings_no_safe_fix(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").touch()
-    (tmp_path / "main.py").write_text(IMPORTS + NO_SIZE.format(mark=""))
-    report = engine.check([str(tmp_path)], Options(select=("SMP301",)))
-    assert [(found.code, found.fix) for found in report.findings] == [("SMP301", None)]
+    text = NO_SIZE.format(mark="").replace("data, size):", "data, batch_size):")
+    (tmp_path / "main.py").write_text(IMPORTS + text.replace("= data, size", "= data, batch_size"))
+    (found,) = engine.check([str(tmp_path)], Options(select=("SMP301",), likely=True)).findings
+    assert (found.code, found.grade) == ("SMP301", Grade.LIKELY)
+    assert found.fix is not None
+    assert found.fix.applicability is Applicability.UNSAFE
+    assert found.fix.unsafe == "the finding is only likely"
 
 
 # SMP306: what Accelerate deals out
@@ -141,7 +143,7 @@ def test_last_round_of_batches(
     found, wanted = check(tmp_path, text, "SMP306", imports=imports)
     assert found == wanted
     if speaks:  # one finding for one bug
-        assert check(tmp_path, text, "SMP301", "ALL", imports=imports)[0] == set()
+        assert check(tmp_path, text, "SMP301", imports=imports, likely=True)[0] == set()
 
 
 # SMP306: limits, shards inside, contexts that wait

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from sampler_lint.discovery import CHECKED, Discovery, find_files
-from sampler_lint.findings import Applicability, FileError, Finding, Fix
+from sampler_lint.findings import Applicability, FileError, Finding, Fix, Grade
 from sampler_lint.options import Options, OptionsOf
 from sampler_lint.roots import project_root
 from sampler_lint.timings import Watch, counted
@@ -258,13 +258,12 @@ class Tree:
             end = offsets(source, suspect.end)[1]
         fix: Fix | None = None
         candidates: tuple[Fix, ...] = ()
-        if not suspect.assumes:
+        with self._without_a_fix(rule, suspect):
+            planned = suspect.mend() if suspect.mend else None
+            fix = _worked_out(_judged(self.model, planned, suspect.grade), self._edits)
+        if suspect.candidates and self._edits:
             with self._without_a_fix(rule, suspect):
-                planned = suspect.mend() if suspect.mend else None
-                fix = _worked_out(_judged(self.model, planned), self._edits)
-            if suspect.candidates and self._edits:
-                with self._without_a_fix(rule, suspect):
-                    candidates = tuple(filter(None, map(_worked_out, suspect.candidates())))
+                candidates = tuple(filter(None, map(_worked_out, suspect.candidates())))
         yield Finding(
             rule.code,
             suspect.message,
@@ -274,7 +273,8 @@ class Tree:
             fix,
             suspect.why,
             source.cell_of(source.position(start).row),
-            suspect.assumes,
+            suspect.grade,
+            suspect.severity or rule.severity,
             candidates,
         )
 
@@ -291,8 +291,8 @@ class Tree:
             self._failed(rule.code, error, suspect.module.path)
 
 
-def _judged(model: Model, fix: Fix | None) -> Fix | None:
-    """The fix, unsafe unless what it comes to is proved safe.
+def _judged(model: Model, fix: Fix | None, grade: Grade) -> Fix | None:
+    """The fix, unsafe unless the bug is certain and what the fix comes to is proved safe.
 
     Raises:
         RegionError: libcst cannot read a place that it changes.
@@ -301,7 +301,9 @@ def _judged(model: Model, fix: Fix | None) -> Fix | None:
 
     if fix is None or fix.applicability is not Applicability.SAFE:
         return fix
-    reason = why_unsafe(model, getattr(fix.edits, "expected", fix.edits))
+    reason: str | None = "the finding is only likely"
+    if grade is Grade.CERTAIN:
+        reason = why_unsafe(model, getattr(fix.edits, "expected", fix.edits))
     if reason is None:
         return fix
     return replace(fix, applicability=Applicability.UNSAFE, unsafe=reason)

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from sampler_lint.cli._common import UsageError, comma_list
+from sampler_lint.findings import Severity
 
 if TYPE_CHECKING:
     from sampler_lint.config import Config, Key, Lookup
@@ -33,6 +34,13 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
             type=comma_list,
             help=f"{text}; comma-separated",
         )
+    group.add_argument("--likely", action="store_true", help="tell likely findings, too")
+    group.add_argument(
+        "--min-severity",
+        metavar="SEVERITY",
+        choices=[each.value for each in Severity],
+        help="the least to tell: warning (default) or error",
+    )
     group.add_argument(
         "--force-exclude",
         action="store_true",
@@ -151,6 +159,8 @@ class Settings:
             ignore=(*options.ignore, *chosen["ignore"]),
             extend_select=(*options.extend_select, *chosen["extend_select"]),
             exclude_here=tuple(chosen["exclude"]),
+            likely=options.likely or bool(self._choices.get("likely")),
+            min_severity=Severity(self._choices.get("min_severity") or options.min_severity),
         )
 
     def fill_in(self, arguments: argparse.Namespace) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from sampler_lint.findings import Finding, Fix, Related
+from sampler_lint.findings import Finding, Fix, Grade, Related, Severity
 from sampler_lint.suppressions import Suppressions
 
 if TYPE_CHECKING:
@@ -33,9 +33,11 @@ class Suspect:
     """Builds the fix from libcst nodes (see :class:`~sampler_lint.edits.region.Region`)."""
     candidates: Callable[[], tuple[Fix, ...]] | None = field(default=None, repr=False)
     """Builds all changes that may be meant, where only a run of the code can tell which."""
-    assumes: bool = False
-    """Whether it is wrong only in a program that the tree does not show: reported when the rule
-    was asked for by ``ALL`` or its whole code, never by default, and without a fix."""
+    grade: Grade = Grade.CERTAIN
+    """``LIKELY`` where something unknown stands beside the claim, or where it is wrong only in a
+    program that the tree does not show; its fix is never safe."""
+    severity: Severity | None = None
+    """None for the rule's."""
 
 
 class Described(abc.ABC):
@@ -47,6 +49,8 @@ class Described(abc.ABC):
     """kebab-case; must read well after "allow"."""
     default: ClassVar[bool] = True
     """Whether the rule is on without being selected."""
+    severity: ClassVar[Severity] = Severity.ERROR
+    """What the bug costs, where the suspect does not say otherwise."""
     fixable: ClassVar[str] = "sometimes"
     """``always``, ``sometimes`` or ``never``: whether a finding comes with a fix."""
 
@@ -64,7 +68,10 @@ class Rule(Described):
 
     @abc.abstractmethod
     def check(self, model: Model) -> Iterator[Suspect]:
-        """Ask the model; yield a suspect for each certain answer. Unknown is silence."""
+        """Ask the model; yield a suspect for each certain answer.
+
+        What is unknown on the way of the claim is silence; beside it, it makes a suspect likely.
+        """
 
 
 class Judged(NamedTuple):

@@ -13,7 +13,7 @@ from sampler_lint.domain.seeds import constructions, epoch_carries_seed, seeding
 from sampler_lint.edits.fixes import add_keyword, fix, is_library, text_of
 from sampler_lint.edits.region import Planned, insert_lines, line_indent, replacement
 from sampler_lint.edits.seed_fixes import docstring_edit, parameter_edit, pass_in
-from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.findings import Applicability, Edit, Fix, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -64,6 +64,7 @@ class SeedIgnored(Rule):
 
     code = "SMP203"
     name = "seed-ignored"
+    severity = Severity.WARNING
     invariant = "seed-matters"
 
     def check(self, model: Model) -> Iterator[Suspect]:

@@ -12,7 +12,7 @@ from sampler_lint.domain.injection import Injection
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
 from sampler_lint.edits.fixes import fix, name_of
 from sampler_lint.edits.region import insert_lines, line_indent
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
     SUMS,
@@ -121,10 +121,9 @@ class BatchSamplerWithoutBatchSize(Rule):
             if loader is None
             else (Related(model.place_of(loader), "used as `batch_sampler=` here"),)
         )
+        grade = Grade.LIKELY if failure is None else Grade.CERTAIN
         mend = None if size is None else lambda: _mend(module, cls, missing, *size)
-        return Suspect(
-            module, name_of(module, cls), message, why=why, mend=mend, assumes=failure is None
-        )
+        return Suspect(module, name_of(module, cls), message, why=why, mend=mend, grade=grade)
 
 
 def _would_miss(trainers: frozenset[str], missing: list[str]) -> bool:

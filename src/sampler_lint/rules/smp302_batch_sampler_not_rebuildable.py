@@ -11,6 +11,7 @@ from sampler_lint.domain.injection import Injection
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.signatures import Signature, of_class
 from sampler_lint.edits.fixes import name_of
+from sampler_lint.findings import Grade
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -81,7 +82,7 @@ class BatchSamplerNotRebuildable(Rule):
             if signature is None or isinstance(signature.owner, str):
                 continue
             trouble = None
-            assumes = False
+            grade = Grade.CERTAIN
             if _is_registered(cls):
                 trouble = _mmengine_trouble(model, module, signature)
             elif injection.rebuilds(module, cls):
@@ -91,10 +92,10 @@ class BatchSamplerNotRebuildable(Rule):
                     told.add(read)
                     yield _wrong_dataset(model, cls, read)
             elif _is_ready(model, cls) and injection.may_rebuild(module, cls):
-                trouble, assumes = _lightning_trouble(model, module, cls, signature), True
+                trouble, grade = _lightning_trouble(model, module, cls, signature), Grade.LIKELY
             if trouble is not None and signature.owner not in told:
                 told.add(signature.owner)
-                yield _suspect(model, cls, signature.owner, trouble, assumes=assumes)
+                yield _suspect(model, cls, signature.owner, trouble, grade)
 
 
 def _is_ready(model: Model, cls: Class) -> bool:
@@ -166,14 +167,16 @@ def _lightning_trouble(
     return None
 
 
-def _suspect(model: Model, cls: Class, owner: Class, trouble: str, *, assumes: bool) -> Suspect:
+def _suspect(model: Model, cls: Class, owner: Class, trouble: str, grade: Grade) -> Suspect:
     module = model.module_of(owner)
     init = owner.method("__init__")
     params = init.params[1:] if init is not None else []
     place: Node = params[0].node if params else name_of(module, owner)
-    cannot = "could not be rebuilt, should Lightning meet it" if assumes else "cannot be rebuilt"
+    cannot = "cannot be rebuilt"
+    if grade is Grade.LIKELY:
+        cannot = "could not be rebuilt, should Lightning meet it"
     message = f"batch sampler `{cls.name}` {cannot}: {trouble}"
-    return Suspect(module, place, message, assumes=assumes)
+    return Suspect(module, place, message, grade=grade)
 
 
 def _data_source(model: Model, cls: Class) -> Attr | None:

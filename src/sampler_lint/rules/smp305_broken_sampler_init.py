@@ -13,7 +13,7 @@ from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, scopes_insi
 from sampler_lint.domain.signatures import base_inits, of_class
 from sampler_lint.edits.fixes import after_docstring, dropped_parts, fix, insert_first, name_of
 from sampler_lint.edits.region import Region, insert_lines, line_indent, offsets, planned
-from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.findings import Applicability, Edit, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
     Arg,
@@ -90,7 +90,8 @@ class BrokenSamplerInit(Rule):
             found = list(_findings(model, module, cls))
             dead = bool(found) and launches(model).is_dead(cls)
             for suspect in found:
-                suspect.assumes = dead
+                if dead:
+                    suspect.grade = Grade.LIKELY
                 yield suspect
 
 

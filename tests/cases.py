@@ -128,7 +128,7 @@ def render(findings: list[Finding]) -> str:
         start, end = found.start, found.end
         lines.append(
             f"{found.path}:{start.row}:{start.column}-{end.row}:{end.column} "
-            f"{found.code} {applicability(found)} {found.message}"
+            f"{found.label} {applicability(found)} {found.message}"
         )
         lines += [f"    note: {note}" for note in found.why]
     return "".join(f"{line}\n" for line in lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -206,7 +206,7 @@ class Tree:
 
     def _run(self, rule: Rule) -> Iterator[tuple[str, Finding]]:
         seen = set()
-        for suspect in self._suspects(rule, self.model, set()):
+        for suspect in _certain_first(self._suspects(rule, self.model, set())):
             for finding in self.guarded(rule.code, self._finding(rule, suspect)):
                 key = (suspect.module.path, finding.start, finding.end)
                 if key not in seen:
@@ -289,6 +289,17 @@ class Tree:
             pass
         except Exception as error:
             self._failed(rule.code, error, suspect.module.path)
+
+
+def _certain_first(suspects: Iterable[Suspect]) -> Iterator[Suspect]:
+    """The suspects, so that of two at one place the certain one is told."""
+    likely = []
+    for suspect in suspects:
+        if suspect.grade is Grade.LIKELY:
+            likely.append(suspect)
+        else:
+            yield suspect
+    yield from likely
 
 
 def _judged(model: Model, fix: Fix | None, grade: Grade) -> Fix | None:

@@ -23,7 +23,7 @@ from sampler_lint.edits.fixes import (
     text_of,
 )
 from sampler_lint.edits.region import Planned, delete_lines, offsets, replacement
-from sampler_lint.findings import Applicability, Edit, Fix, Related
+from sampler_lint.findings import Applicability, Edit, Fix, Grade, Related
 from sampler_lint.limits import DEEPEST_ORIGIN
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
@@ -149,12 +149,25 @@ class EpochOnlyOnSampler(Rule):
                 reason = f"{value.name}, which may be the loader, has a `sampler` of its own"
                 model.silent(self.code, call.scope, call, reason)
                 return None
+        paths_to = [(obj, _missed(model, obj)) for obj in loaders]
         missed = [
             (obj, path)
-            for obj in loaders
-            if (path := _missed(model, obj)) is not None and ("batch_sampler", *path) not in reached
+            for obj, path in paths_to
+            if isinstance(path, tuple) and ("batch_sampler", *path) not in reached
         ]
         spelled = unparse(loader)
+        unknown = next((obj for obj, path in paths_to if isinstance(path, Unknown)), None)
+        if unknown is not None and not missed:
+            given = model.flow.argument(unknown, "batch_sampler")
+            message = (
+                f"`{spelled}.sampler.set_epoch()` does not reach the batch sampler: the loader is "
+                f"built with `batch_sampler=`, so its `.sampler` is a SequentialSampler that "
+                f"nothing reads; set the epoch of `{spelled}.batch_sampler`, unless it carries none"
+            )
+            if given is not None:
+                message += f" (what `{unparse(given)}` is is not known)"
+            why = (Related(model.place_of(unknown), "loader built here with `batch_sampler=`"),)
+            return Suspect(module, call, message, why=why, grade=Grade.LIKELY)
         if missed:
             obj, path = missed[0]
             target = ".".join((spelled, "batch_sampler", *path))
@@ -437,7 +450,7 @@ def _hands_on_samplers(method: Function) -> bool:
     return "sampler" in names and "batch_sampler" not in names
 
 
-def _missed(model: Model, loader: Obj) -> tuple[str, ...] | None:
+def _missed(model: Model, loader: Obj) -> tuple[str, ...] | Unknown | None:
     """The path from ``loader.batch_sampler`` to what carries the epoch; None if there is none."""
     batch_samplers = model.passed_to(loader, "batch_sampler")
     paths = set()
@@ -446,7 +459,7 @@ def _missed(model: Model, loader: Obj) -> tuple[str, ...] | None:
             continue
         path = epoch_path(model, value)
         if not isinstance(path, tuple):
-            return None
+            return path if len(batch_samplers) == 1 else None
         paths.add(path)
     return paths.pop() if len(paths) == 1 else None
 

@@ -11,7 +11,7 @@ from sampler_lint.domain.concepts import PROCESSES, WORKERS
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.edits.fixes import fix, name_of, text_of
 from sampler_lint.edits.region import offsets
-from sampler_lint.findings import Applicability, Edit, Fix, Grade, Related
+from sampler_lint.findings import Applicability, Edit, Fix, Grade, Related, Severity
 from sampler_lint.properties import shares
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._trials import (
@@ -135,7 +135,7 @@ def _tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
             suspect = _failing_check(model, cls, trial, error)
             if suspect is not None:
                 if number >= certain:
-                    suspect.grade = Grade.LIKELY
+                    suspect.grade, suspect.severity = Grade.LIKELY, Severity.WARNING
                 yield suspect
                 return
     if trials.repeated is not None:
@@ -269,7 +269,7 @@ def _short_padding(model: Model, module: Module, cls: Class, trial: Trial) -> Su
         f"repeat the indices as often as needed"
     )
     where, node = splitting_place(model, cls) or (module, name_of(module, cls))
-    return Suspect(where, node, message, grade=Grade.LIKELY)
+    return Suspect(where, node, message, grade=Grade.LIKELY, severity=Severity.WARNING)
 
 
 def _listed(numbers: list[int]) -> str:

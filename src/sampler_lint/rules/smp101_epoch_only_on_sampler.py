@@ -157,15 +157,14 @@ class EpochOnlyOnSampler(Rule):
         ]
         spelled = unparse(loader)
         unknown = next((obj for obj, path in paths_to if isinstance(path, Unknown)), None)
-        if unknown is not None and not missed:
-            given = model.flow.argument(unknown, "batch_sampler")
+        given = None if unknown is None else model.flow.argument(unknown, "batch_sampler")
+        if unknown is not None and given is not None and not missed:
             message = (
                 f"`{spelled}.sampler.set_epoch()` does not reach the batch sampler: the loader is "
-                f"built with `batch_sampler=`, so its `.sampler` is a SequentialSampler that "
-                f"nothing reads; set the epoch of `{spelled}.batch_sampler`, unless it carries none"
+                f"built with `batch_sampler={unparse(given)}`, so its `.sampler` is a "
+                f"SequentialSampler that nothing reads; set the epoch of "
+                f"`{spelled}.batch_sampler` (but whether that carries it is not known)"
             )
-            if given is not None:
-                message += f" (what `{unparse(given)}` is is not known)"
             why = (Related(model.place_of(unknown), "loader built here with `batch_sampler=`"),)
             return Suspect(module, call, message, why=why, grade=Grade.LIKELY)
         if missed:

@@ -62,7 +62,7 @@ class EpochOnlyOnSampler(Rule):
         and that batch sampler (or the sampler inside it) is what shuffles by epoch. In library
         code that takes anybody's loader, reports a guarded call that looks at `loader.sampler`
         only; not in tests, and not where the program builds its own loaders and none with a
-        batch sampler.
+        batch sampler. Likely where what the loader gets as `batch_sampler=` is not known.
 
     Why is this bad?
         With `DataLoader(batch_sampler=...)` torch sets `loader.sampler` to a default

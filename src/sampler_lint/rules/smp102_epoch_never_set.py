@@ -73,7 +73,8 @@ class EpochNeverSet(Rule):
         iterate it, through functions, attributes and files, and reports an epoch loop on whose
         way nothing calls `set_epoch` on that sampler. Silent with `shuffle=False`, where the
         loader is rebuilt each epoch, where a wrapper or framework sets the epoch, and where a
-        `set_epoch` call might reach the sampler.
+        `set_epoch` call might reach the sampler. Likely where only whether it shuffles is not
+        known; a warning where a setting chooses.
 
     Why is this bad?
         `DistributedSampler` seeds its shuffle with `seed + epoch`, and `epoch` stays 0: every

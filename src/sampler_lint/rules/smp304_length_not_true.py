@@ -14,7 +14,7 @@ from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.wrapping import inners
 from sampler_lint.edits.fixes import fix, name_of, text_of
 from sampler_lint.edits.region import offsets
-from sampler_lint.findings import Applicability, Edit, Fix, Grade, Related, Severity
+from sampler_lint.findings import Applicability, Edit, Fix, Related, Severity
 from sampler_lint.limits import FEWEST_GUESSED, MOST_ATTRIBUTES
 from sampler_lint.properties import miscounts
 from sampler_lint.rules._base import Rule, Suspect
@@ -134,10 +134,6 @@ def _miscounts(model: Model, module: Module, cls: Class) -> Suspect | None:
     guessed = [trial for trial in trials.guessed if trial.raised is None]
     if len(guessed) >= FEWEST_GUESSED and all(map(_is_wrong, guessed)):
         trial = guessed[0]
-    grade = Grade.CERTAIN
-    if trial is None:
-        grade = Grade.LIKELY
-        trial = next((t for t in trials.usual if t.from_data and _is_wrong(t, for_some=True)), None)
     if trial is None or _takes_wrong_remainder(model, cls):
         return None
     turn = next(turn for turn in trial.turns if miscounts(turn.reading))
@@ -154,10 +150,7 @@ def _miscounts(model: Model, module: Module, cls: Class) -> Suspect | None:
     where, node = _place(model, module, cls, length, iterate, trial)
     why = (Related(model.place(iterate, iterate), "handed out here"),)
     return Suspect(
-        *(where, node, message),
-        why=why,
-        mend=lambda: _mend_length(model, module, cls, length),
-        grade=grade,
+        where, node, message, why=why, mend=lambda: _mend_length(model, module, cls, length)
     )
 
 
@@ -221,8 +214,8 @@ def _takes_wrong_remainder(model: Model, cls: Class) -> bool:
     )
 
 
-def _is_wrong(trial: Trial, *, for_some: bool = False) -> bool:
-    if trial.raised is not None or (trial.from_data and trial.world.drop_last and not for_some):
+def _is_wrong(trial: Trial) -> bool:
+    if trial.raised is not None or (trial.from_data and trial.world.drop_last):
         return False
     counts = {turn.count for turn in trial.turns}
     if counts == {0} or (len(counts) > 1 and counts & {turn.length for turn in trial.turns}):

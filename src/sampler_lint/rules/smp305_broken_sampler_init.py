@@ -49,8 +49,7 @@ class BrokenSamplerInit(Rule):
         that only `set_epoch` sets although `__iter__` reads it; and a `batch_size` that is None
         by default and goes to `BatchSampler.__init__` as it is. Silent about the argument where
         the repository's requirements let in no torch from 2.10 on. Classes that nothing uses,
-        in a repository that builds its samplers and loaders itself, are reported only when the
-        rule is asked for by its whole code (`--select SMP305`) or by `ALL`.
+        in a repository that builds its samplers and loaders itself, are only likely.
 
     Why is this bad?
         `Sampler.__init__(data_source)` was deprecated in torch 2.1 and removed in torch 2.10:

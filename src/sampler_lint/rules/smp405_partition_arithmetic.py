@@ -78,10 +78,9 @@ class PartitionArithmetic(Rule):
         counter that picks a process's items
         (`i % world_size == rank`) and is only advanced for those.
 
-        Asked for by its whole code (`--select SMP405`) or by `ALL`, it also reports what shows
-        only with hardly more samples than ranks (padding cut from the indices once, as torch did
-        before 1.7), which stops no real training, and when a checkpoint is loaded by more ranks
-        than saved it.
+        Likely, and a warning, is what shows only with hardly more samples than ranks (padding
+        cut from the indices once, as torch did before 1.7), which stops no real training, and
+        when a checkpoint is loaded by more ranks than saved it.
 
     Why is this bad?
         Each holds for the sizes it was tried with and breaks for others: an assertion fails

@@ -7,7 +7,6 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from sampler_lint.cli._common import UsageError, comma_list
-from sampler_lint.findings import Severity
 
 if TYPE_CHECKING:
     from sampler_lint.config import Config, Key, Lookup
@@ -38,7 +37,7 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--min-severity",
         metavar="SEVERITY",
-        choices=[each.value for each in Severity],
+        choices=("warning", "error"),
         help="the least to tell: warning (default) or error",
     )
     group.add_argument(
@@ -142,6 +141,8 @@ class Settings:
 
     def _over(self, options: Options) -> Options:
         from dataclasses import replace
+
+        from sampler_lint.findings import Severity
 
         chosen: dict[str, list[str]] = {
             name: self._choices.get(name) or []

@@ -156,17 +156,6 @@ class EpochOnlyOnSampler(Rule):
             if isinstance(path, tuple) and ("batch_sampler", *path) not in reached
         ]
         spelled = unparse(loader)
-        unknown = next((obj for obj, path in paths_to if isinstance(path, Unknown)), None)
-        given = None if unknown is None else model.flow.argument(unknown, "batch_sampler")
-        if unknown is not None and given is not None and not missed:
-            message = (
-                f"`{spelled}.sampler.set_epoch()` does not reach the batch sampler: the loader is "
-                f"built with `batch_sampler={unparse(given)}`, so its `.sampler` is a "
-                f"SequentialSampler that nothing reads; set the epoch of "
-                f"`{spelled}.batch_sampler` (but whether that carries it is not known)"
-            )
-            why = (Related(model.place_of(unknown), "loader built here with `batch_sampler=`"),)
-            return Suspect(module, call, message, why=why, grade=Grade.LIKELY)
         if missed:
             obj, path = missed[0]
             target = ".".join((spelled, "batch_sampler", *path))
@@ -195,6 +184,10 @@ class EpochOnlyOnSampler(Rule):
         of_a_sampler = SAMPLER.names(loader)
         closed = _is_closed(model, call, values, loaders)
         if closed or not library or of_a_sampler or not _is_guarded(call, origin):
+            unknown = next((obj for obj, path in paths_to if isinstance(path, Unknown)), None)
+            given = None if unknown is None else model.flow.argument(unknown, "batch_sampler")
+            if unknown is not None and given is not None:
+                return _unknown_missed(model, call, loader, unknown, given)
             if closed is not None:
                 reason = closed
             elif of_a_sampler:
@@ -222,6 +215,19 @@ class EpochOnlyOnSampler(Rule):
                 f"repeats one order; look at it too"
             )
         return Suspect(module, call, message, mend=lambda: _use_helper(module, call, receiver))
+
+
+def _unknown_missed(model: Model, call: Call, loader: Expr, built: Obj, given: Expr) -> Suspect:
+    """A loader gets a batch sampler, and only whether that carries the epoch is not known."""
+    spelled = unparse(loader)
+    message = (
+        f"`{spelled}.sampler.set_epoch()` does not reach the batch sampler: the loader is built "
+        f"with `batch_sampler={unparse(given)}`, so its `.sampler` is a SequentialSampler that "
+        f"nothing reads; set the epoch of `{spelled}.batch_sampler` (but whether that carries it "
+        f"is not known)"
+    )
+    why = (Related(model.place_of(built), "loader built here with `batch_sampler=`"),)
+    return Suspect(model.module_of(call.scope), call, message, why=why, grade=Grade.LIKELY)
 
 
 def _is_closed(

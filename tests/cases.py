@@ -18,7 +18,7 @@ from sampler_lint.findings import Finding
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 #: Not by prefix: named whole or by ALL, a rule also reports what it has to assume.
-EVERY_RULE = Options(select=("ALL",))
+EVERY_RULE = Options(select=("ALL",), likely=True)
 
 #: Contents by path relative to the tree, with ``/`` between folders.
 Files = dict[str, bytes]
@@ -128,7 +128,7 @@ def render(findings: list[Finding]) -> str:
         start, end = found.start, found.end
         lines.append(
             f"{found.path}:{start.row}:{start.column}-{end.row}:{end.column} "
-            f"{found.code} {applicability(found)} {found.message}"
+            f"{found.label} {applicability(found)} {found.message}"
         )
         lines += [f"    note: {note}" for note in found.why]
     return "".join(f"{line}\n" for line in lines)

@@ -47,9 +47,11 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("domain", "analysis", "workspace", "syntax", "catalog", "limits"),
         *("fixing", "source", "findings"),
     },
-    "options": {"gitignore"},
+    "options": {"gitignore", "findings"},
     # It knows which words its values may be: codes, formats, frameworks.
-    "config": {"options", "rules", "reporters", "workspace", "catalog", "roots", "source"},
+    "config": {
+        *("options", "rules", "reporters", "workspace", "catalog", "roots", "source", "findings"),
+    },
     "discovery": {"timings", "gitignore", "roots", "findings"},
     "suppressions": {"source", "findings"},
     "fixing": {"syntax", "source", "findings"},

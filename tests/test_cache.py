@@ -26,9 +26,11 @@ from sampler_lint.findings import (
     Edit,
     Finding,
     Fix,
+    Grade,
     Place,
     Position,
     Related,
+    Severity,
 )
 from sampler_lint.memory import finding_as_json, finding_from
 from sampler_lint.workspace import project as model_project
@@ -135,7 +137,8 @@ findings = st.builds(
     st.none() | fixes,
     st.lists(st.builds(Related, texts | places, texts), max_size=3).map(tuple),
     cells,
-    st.booleans(),
+    st.sampled_from(Grade),
+    st.sampled_from(Severity),
     st.lists(fixes, max_size=2).map(tuple),
 )
 
@@ -145,7 +148,7 @@ def test_a_finding_survives_being_written_down(finding: Finding) -> None:
     text = json.dumps(finding_as_json(finding))
     assert text.isascii()
     assert finding_from(json.loads(text)) == finding
-    assert len(fields(Finding)) == 10, "is the new field written down, and made up above?"
+    assert len(fields(Finding)) == 11, "is the new field written down, and made up above?"
 
 
 json_values = st.recursive(

@@ -312,10 +312,12 @@ def test_json_keys_are_ruff_s_and_why():
         "end_location",
         "filename",
         "fix",
+        "grade",
         "location",
         "message",
         "noqa_row",
         "related",
+        "severity",
         "url",
         "why",
     ]

@@ -53,7 +53,7 @@ def read(path: Path) -> Iterator[tuple[Snippet, str]]:
 
 def said(snippet: Snippet, folder: Path) -> str:
     """The findings, then the lines that all fixes together take out and put in."""
-    options = Options(select=(snippet.code,))
+    options = Options(select=(snippet.code,), likely=True)
     before = snippet.files()
     with working_in(write_tree(folder, before)):
         report = engine.check(["."], options)

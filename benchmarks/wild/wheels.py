@@ -116,7 +116,7 @@ def findings(
             if not tree.is_dir():
                 folder.mkdir(parents=True, exist_ok=True)
                 lay_out(name, version, folder)
-            for path, line, code in lint([*tool, "--select", "ALL"], tree):
+            for path, line, code in lint([*tool, "--select", "ALL", "--likely"], tree):
                 relative = Path(path).relative_to(tree) if Path(path).is_absolute() else Path(path)
                 found.add(Place(name, version, relative.as_posix(), line, code))
         except UnavailableError as error:

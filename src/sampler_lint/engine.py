@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from sampler_lint.cache import Cache, build, digest, unfinished_folder
-from sampler_lint.findings import Applicability, FileError, Finding
+from sampler_lint.findings import Applicability, FileError, Finding, Grade
 from sampler_lint.memory import Memory, TreeReport
 from sampler_lint.options import DEFAULTS, Options, OptionsOf, weight
 from sampler_lint.parallel import Aside
@@ -39,7 +39,8 @@ class Report:
     """Sorted; suppressed ones are not among them."""
     suppressed: list[Finding] = field(default_factory=list)
     left_out: dict[str, list[Finding]] = field(default_factory=dict)
-    """Those that somebody took out of ``findings`` (see :data:`Narrow`), by the reason."""
+    """Those that are not told, by the reason: the options, or somebody who took them out of
+    ``findings`` (see :data:`Narrow`)."""
     errors: list[FileError] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     """Every file that was asked for (candidate or not)."""
@@ -47,6 +48,11 @@ class Report:
     """How many of them no finding can be in, and were not parsed (see :data:`MOST_PARSED`)."""
     timings: Timings = field(default_factory=Timings)
     """Where the time went."""
+
+    @property
+    def fails(self) -> bool:
+        """Whether there is a finding that an exit code has to tell of."""
+        return any(finding.grade is Grade.CERTAIN for finding in self.findings)
 
 
 #: Takes findings that are to be left alone out of a report of the given contents.
@@ -355,7 +361,7 @@ def _choices(files: Iterable[str], options_of: OptionsOf) -> dict[str, _Choice]:
         folder = os.path.dirname(path)
         options = by_folder.get(folder)
         if options is None:
-            options = by_folder[folder] = options_of(folder)
+            options = by_folder[folder] = options_of(folder).of_what_stands
         choices[path] = options, options.ignored_in(path)
     return choices
 
@@ -416,14 +422,7 @@ def _of_file(
         told.append((silenced, finding))
         return silenced
 
-    silenced = []
-    for finding in findings:
-        if finding.assumes and not options.names(finding.code):
-            # Not told, but a comment may be there for those who ask for it.
-            if suppressions is not None and suppressions.covers(finding):
-                silenced.append(finding)
-        elif put(finding):
-            silenced.append(finding)
+    silenced = [finding for finding in findings if put(finding)]
     if suppressions is not None and suppressions.speak_to_us:
         asked = frozenset(rule.code for rule in rules)
         known = {rule.code: rule.default for rule in every_rule()}
@@ -450,8 +449,13 @@ def _told(
     folders = {os.path.dirname(path) for path in asked}
     report.errors.extend(_misplaced(root, options_of, {options_of(each) for each in folders}))
     for path, silenced, finding in found.findings:
-        if path in asked:
+        if path not in asked:
+            continue
+        untold = options_of(os.path.dirname(path)).why_untold(finding)
+        if untold is None:
             (report.suppressed if silenced else report.findings).append(finding)
+        elif not silenced:
+            report.left_out.setdefault(untold, []).append(finding)
 
 
 def _misplaced(root: str, options_of: OptionsOf, inner: Iterable[Options]) -> Iterator[FileError]:

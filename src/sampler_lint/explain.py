@@ -182,8 +182,8 @@ def _rules(
     """Who spoke here, and who kept silent for a reason worth saying."""
     out = []
     spoke = {f.code: f for f in found if f.start.row <= row <= f.end.row}
-    for code, finding in sorted(spoke.items()):
-        out.append(f"  {code} spoke: {finding.message}")
+    for _, finding in sorted(spoke.items()):
+        out.append(f"  {finding.label} spoke: {finding.message}")
         out += [f"    because of {why}" for why in finding.why]
     scopes: set[Scope] = {stmt.scope for stmt in here}
     rows = {r for stmt in here for r in (stmt.row, row)}

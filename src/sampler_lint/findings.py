@@ -24,6 +24,24 @@ class Applicability(enum.Enum):
     """Shown, never applied."""
 
 
+class Grade(enum.Enum):
+    """How sure a finding is."""
+
+    CERTAIN = "certain"
+    """Nothing that it rests on is unknown."""
+    LIKELY = "likely"
+    """Something beside what it rests on is unknown: told on request, no reason to fail."""
+
+
+class Severity(enum.Enum):
+    """What a bug costs, the least first."""
+
+    WARNING = "warning"
+    """The right data is read; an option, a count or a later run is not what it seems."""
+    ERROR = "error"
+    """A run stops, or reads other data than it should, or in another order."""
+
+
 class Position(NamedTuple):
     """A place in a file: 1-based row, 1-based column in characters."""
 
@@ -124,8 +142,8 @@ class Finding:
     """The chain of places the finding rests on."""
     cell: Cell | None = None
     """Where the file is a notebook; ``start`` and ``end`` are rows of the text made of it."""
-    assumes: bool = False
-    """Whether it rests on what the tree does not show (see ``Suspect.assumes``)."""
+    grade: Grade = Grade.CERTAIN
+    severity: Severity = Severity.ERROR
     candidates: tuple[Fix, ...] = ()
     """Other changes that may be meant; only a run can tell which one."""
 
@@ -157,6 +175,16 @@ class Finding:
     def places(self) -> list[Place]:
         """The places in the tree that it rests on; see ``why``."""
         return [each.place for each in self.why if isinstance(each.place, Place)]
+
+    @property
+    def label(self) -> str:
+        """The code, for people: it says so where the finding is only likely."""
+        return self.code if self.grade is Grade.CERTAIN else f"{self.code} ({self.grade.value})"
+
+    @property
+    def level(self) -> str:
+        """For formats with one scale: its severity, or ``note`` where it is only likely."""
+        return "note" if self.grade is Grade.LIKELY else self.severity.value
 
     @property
     def sort_key(self) -> tuple[str, Position, str, str]:

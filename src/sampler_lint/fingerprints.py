@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from sampler_lint.findings import Finding, Grade
+
 if TYPE_CHECKING:
-    from sampler_lint.findings import Finding
     from sampler_lint.source import SourceFile
 
 
@@ -19,15 +20,18 @@ def fingerprints(
     """One fingerprint for each finding, all of them different.
 
     Made of the rule's code, the file relative to ``folder``, the text of the line without its
-    white space, and, among findings alike in these, the place in the order of lines.
+    white space, that it is likely if it is, and, among findings alike in these, the place in the
+    order of lines.
     """
-    seen: Counter[tuple[str, str, str]] = Counter()
+    seen: Counter[tuple[str, ...]] = Counter()
     out = [""] * len(findings)
     for index in sorted(range(len(findings)), key=lambda index: findings[index].sort_key):
         finding = findings[index]
         source = sources(finding.path)
         line = "" if source is None else "".join(source.line(finding.start.row).split())
-        kind = (finding.code, relative_to(finding.path, folder), line)
+        kind: tuple[str, ...] = (finding.code, relative_to(finding.path, folder), line)
+        if finding.grade is not Grade.CERTAIN:  # whether they are told moves no other's place
+            kind = (*kind, finding.grade.value)
         seen[kind] += 1
         text = "\0".join((*kind, str(seen[kind])))
         out[index] = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

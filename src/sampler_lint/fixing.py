@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from sampler_lint.findings import Applicability, Edit, FileError, Finding
+from sampler_lint.findings import Applicability, Edit, FileError, Finding, Grade
 from sampler_lint.source import SourceError, read_bytes
 
 if sys.platform == "win32":
@@ -68,7 +68,7 @@ def edits_of(findings: Iterable[Finding]) -> list[Edit]:
 def refusal(finding: Finding, unsafe: bool) -> str | None:
     """Why the finding's fix may not be applied, whatever stands beside it; None if it may."""
     if finding.fix is None or not finding.fix.edits:
-        return "no fix"
+        return "no fix" if finding.grade is Grade.CERTAIN else "only likely, no fix"
     if finding.fix.applicability is Applicability.DISPLAY:
         return "display-only: needs a decision"
     if finding.fix.applicability is Applicability.UNSAFE and not unsafe:

@@ -49,7 +49,15 @@ _WORD = re.compile(rb"[\w\x80-\xff]+")
 
 #: The keys of our configuration that flake8 does not have itself.
 _KEYS = frozenset(
-    {"extend-select", "known-samplers", "known-loaders", "torch-version", "frameworks"}
+    {
+        "extend-select",
+        "known-samplers",
+        "known-loaders",
+        "torch-version",
+        "frameworks",
+        "likely",
+        "min-severity",
+    }
 )
 
 
@@ -155,13 +163,13 @@ class Plugin:
     def add_options(cls, manager: OptionManager) -> None:
         """Register our own keys that flake8 has no word for, with a prefix."""
         for key in _keys():
+            how: dict[str, Any] = {"action": "store_true"}
+            if not key.is_flag:
+                how = {"metavar": "VALUE", "default": ""}
+            if key.takes_list:
+                how |= {"metavar": "LIST", "comma_separated_list": True}
             manager.add_option(
-                f"--{cls.name}-{key.name}",
-                metavar="LIST" if key.takes_list else "VALUE",
-                default="",
-                parse_from_config=True,
-                comma_separated_list=key.takes_list,
-                help=key.help,
+                f"--{cls.name}-{key.name}", parse_from_config=True, help=key.help, **how
             )
 
     @classmethod
@@ -209,7 +217,7 @@ class Plugin:
                 text = f"{_NOT_CHECKED} could not be checked: {visible(item.reason)}"
                 yield item.row or 1, 0, text, type(self)
             else:
-                text = f"{item.code} {visible(item.message)}"
+                text = f"{item.label} {visible(item.message)}"
                 yield item.start.row, item.start.column - 1, text, type(self)
 
     def _told(self) -> Sequence[FileError | Finding]:

@@ -24,9 +24,11 @@ from sampler_lint.findings import (
     FileError,
     Finding,
     Fix,
+    Grade,
     Place,
     Position,
     Related,
+    Severity,
 )
 from sampler_lint.roots import leads_outside
 from sampler_lint.source import (
@@ -301,7 +303,8 @@ def finding_as_json(finding: Finding) -> list[Any]:
         *(start.row, start.column, end.row, end.column),
         *(fix, [[_place_as_json(each.place), each.text] for each in finding.why]),
         _cell_as_json(finding.cell),
-        *(finding.assumes, [_fix_as_json(one) for one in finding.candidates]),
+        *(finding.grade.value, finding.severity.value),
+        [_fix_as_json(one) for one in finding.candidates],
     ]
 
 
@@ -327,7 +330,7 @@ def finding_from(row: object) -> Finding:
         TypeError: ``row`` is nothing that it returns.
         ValueError: likewise.
     """
-    code, message, path, *place, fix, why, cell, assumes, candidates = _items(row, 12)
+    code, message, path, *place, fix, why, cell, grade, severity, candidates = _items(row, 13)
     first_row, first_column, last_row, last_column = map(_number, place)
     return Finding(
         _text(code),
@@ -338,7 +341,8 @@ def finding_from(row: object) -> Finding:
         None if fix is None else _fix_from(fix),
         tuple(map(_related_from, _items(why))),
         _cell_from(cell),
-        _flag(assumes),
+        Grade(_text(grade)),
+        Severity(_text(severity)),
         tuple(map(_fix_from, _items(candidates))),
     )
 

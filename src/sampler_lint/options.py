@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from sampler_lint.findings import Finding, Grade, Severity
 from sampler_lint.gitignore import Gitignore
 
 
@@ -43,6 +44,10 @@ class Options:
     frameworks: tuple[str, ...] | None = None
     """The training frameworks in use, with their versions where that matters
     (``lightning>=2.2``); None where the imports and the project's own files say."""
+    likely: bool = False
+    """Whether likely findings are told, too."""
+    min_severity: Severity = Severity.WARNING
+    """The least severity that is told."""
     folder: str = ""
     """What the patterns are relative to; the working directory by default."""
     origin: str | None = None
@@ -72,9 +77,19 @@ class Options:
                 prefixes += codes
         return tuple(prefixes)
 
-    def names(self, code: str) -> bool:
-        """Whether a rule is asked for by itself (or by ``ALL``): it then says what it assumes."""
-        return bool({"ALL", code} & {*(self.select or ()), *self.extend_select})
+    def why_untold(self, finding: Finding) -> str | None:
+        """Why a finding that stands is not told; None if it is. Only here that is decided."""
+        order = list(Severity)
+        if order.index(finding.severity) < order.index(self.min_severity):
+            return f"below the severity {self.min_severity.value}"
+        if finding.grade is Grade.LIKELY and not self.likely:
+            return "only likely (--likely shows them)"
+        return None
+
+    @property
+    def of_what_stands(self) -> Options:
+        """The same but for what only decides which findings are told."""
+        return replace(self, likely=DEFAULTS.likely, min_severity=DEFAULTS.min_severity)
 
     def may_fix(self, code: str) -> bool:
         """Whether fixes of findings with this code may be applied."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from sampler_lint.discovery import CHECKED, Discovery, find_files
-from sampler_lint.findings import Applicability, FileError, Finding, Fix
+from sampler_lint.findings import Applicability, FileError, Finding, Fix, Grade
 from sampler_lint.options import Options, OptionsOf
 from sampler_lint.roots import project_root
 from sampler_lint.timings import Watch, counted
@@ -206,7 +206,7 @@ class Tree:
 
     def _run(self, rule: Rule) -> Iterator[tuple[str, Finding]]:
         seen = set()
-        for suspect in self._suspects(rule, self.model, set()):
+        for suspect in _certain_first(self._suspects(rule, self.model, set())):
             for finding in self.guarded(rule.code, self._finding(rule, suspect)):
                 key = (suspect.module.path, finding.start, finding.end)
                 if key not in seen:
@@ -259,13 +259,12 @@ class Tree:
             end = offsets(source, suspect.end)[1]
         fix: Fix | None = None
         candidates: tuple[Fix, ...] = ()
-        if not suspect.assumes:
+        with self._without_a_fix(rule, suspect):
+            fix = self._fix(suspect)
+        if suspect.candidates and self._edits:
             with self._without_a_fix(rule, suspect):
-                fix = self._fix(suspect)
-            if suspect.candidates and self._edits:
-                with self._without_a_fix(rule, suspect):
-                    written = (write(Editor(suspect.module)) for write in suspect.candidates())
-                    candidates = tuple(filter(None, written))
+                written = (write(Editor(suspect.module)) for write in suspect.candidates())
+                candidates = tuple(filter(None, written))
         yield Finding(
             rule.code,
             suspect.message,
@@ -275,7 +274,8 @@ class Tree:
             fix,
             suspect.why,
             source.cell_of(source.position(start).row),
-            suspect.assumes,
+            suspect.grade,
+            suspect.severity or rule.severity,
             candidates,
         )
 
@@ -293,7 +293,7 @@ class Tree:
             return None
         final = fix if draft.is_final or not self._edits else suspect.fix(Editor(suspect.module))
         edits = final.edits if final and self._edits else ()
-        return replace(_judged(self.model, fix), edits=edits)
+        return replace(_judged(self.model, fix, suspect.grade), edits=edits)
 
     @contextlib.contextmanager
     def _without_a_fix(self, rule: Rule, suspect: Suspect) -> Iterator[None]:
@@ -308,13 +308,26 @@ class Tree:
             self._failed(rule.code, error, suspect.module.path)
 
 
-def _judged(model: Model, fix: Fix) -> Fix:
-    """The fix, unsafe unless what it comes to is proved safe."""
+def _certain_first(suspects: Iterable[Suspect]) -> Iterator[Suspect]:
+    """The suspects, so that of two at one place the certain one is reported."""
+    likely = []
+    for suspect in suspects:
+        if suspect.grade is Grade.LIKELY:
+            likely.append(suspect)
+        else:
+            yield suspect
+    yield from likely
+
+
+def _judged(model: Model, fix: Fix, grade: Grade) -> Fix:
+    """The fix, unsafe unless the bug is certain and what the fix comes to is proved safe."""
     from sampler_lint.edits.safety import why_unsafe
 
     if fix.applicability is not Applicability.SAFE:
         return fix
-    reason = why_unsafe(model, fix.edits)
+    reason: str | None = "the finding is only likely"
+    if grade is Grade.CERTAIN:
+        reason = why_unsafe(model, fix.edits)
     if reason is None:
         return fix
     return replace(fix, applicability=Applicability.UNSAFE, unsafe=reason)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 def add_noqa(arguments: argparse.Namespace, paths: Sequence[str], options: OptionsOf) -> int:
     """Write a comment for each finding at and below ``paths`` and return the exit code."""
     from sampler_lint import engine
+    from sampler_lint.findings import Grade
     from sampler_lint.suppressions import UNUSED
 
     with watching(arguments) as watch:
@@ -40,7 +41,7 @@ def add_noqa(arguments: argparse.Namespace, paths: Sequence[str], options: Optio
     complain_of(errors)
     if errors:
         return FAILED
-    return FINDINGS if after else CLEAN
+    return FINDINGS if any(each.grade is Grade.CERTAIN for each in after) else CLEAN
 
 
 def _silence(path: str, findings: Sequence[Finding]) -> FileError | None:

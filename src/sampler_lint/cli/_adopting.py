@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from sampler_lint.cli._common import CLEAN, FAILED, UsageError, complain_of
@@ -80,7 +81,8 @@ class _Narrowing:
 
         if self._baseline is not None:
             sources = Sources(contents)
-            gone = self._baseline.gone(report.findings, sources, report.files)
+            standing = [*report.findings, *chain.from_iterable(report.left_out.values())]
+            gone = self._baseline.gone(standing, sources, report.files)
             files = tuple(report.files)
             if gone and not self._quiet and files not in self._noted:
                 entries = "entry is" if gone == 1 else "entries are"

@@ -122,7 +122,7 @@ def fix_and_report(
         teller.tell(outcome)
     complain_of(errors, tracebacks=arguments.show_traceback)
     telling = not (in_place or overlay) or arguments.diff or arguments.exit_non_zero_on_fix
-    return errors, bool(result.report.findings) or (telling and bool(after))
+    return errors, result.report.fails or (telling and bool(after))
 
 
 def _tell_patch(arguments: argparse.Namespace, changed: Mapping[str, tuple[bytes, bytes]]) -> None:

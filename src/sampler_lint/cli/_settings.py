@@ -33,6 +33,13 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
             type=comma_list,
             help=f"{text}; comma-separated",
         )
+    group.add_argument("--likely", action="store_true", help="tell likely findings, too")
+    group.add_argument(
+        "--min-severity",
+        metavar="SEVERITY",
+        choices=("warning", "error"),
+        help="the least to tell: warning (default) or error",
+    )
     group.add_argument(
         "--force-exclude",
         action="store_true",
@@ -135,6 +142,8 @@ class Settings:
     def _over(self, options: Options) -> Options:
         from dataclasses import replace
 
+        from sampler_lint.findings import Severity
+
         chosen: dict[str, list[str]] = {
             name: self._choices.get(name) or []
             for name in (
@@ -151,6 +160,8 @@ class Settings:
             ignore=(*options.ignore, *chosen["ignore"]),
             extend_select=(*options.extend_select, *chosen["extend_select"]),
             exclude_here=tuple(chosen["exclude"]),
+            likely=options.likely or bool(self._choices.get("likely")),
+            min_severity=Severity(self._choices.get("min_severity") or options.min_severity),
         )
 
     def fill_in(self, arguments: argparse.Namespace) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sampler_lint.cli._settings import Settings
 from sampler_lint.config import KEYS, Config
+from sampler_lint.findings import Severity
 from sampler_lint.options import Options, weight
 from sampler_lint.reporters.text import visible
 
@@ -46,6 +47,8 @@ def _lines(settings: Settings, path: str) -> Iterator[str]:
 def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, Severity):
+        value = value.value
     if isinstance(value, str):
         return json.dumps(value)
     if value and isinstance(value[0], tuple):

@@ -128,7 +128,7 @@ def main(argv: Sequence[str]) -> int:
     if arguments.timings:
         tell_timings(report.timings, time.perf_counter() - started)
     errors = [*unsettled, *report.errors]
-    return _exit_code(arguments, errors, found=bool(report.findings))
+    return _exit_code(arguments, errors, found=report.fails)
 
 
 def _settle(arguments: argparse.Namespace, paths: Sequence[str]) -> list[FileError]:

@@ -58,6 +58,7 @@ def _rule_data(rule: Described) -> dict[str, str | bool]:
         "name": rule.name,
         "summary": explanation.partition("\n")[0],
         "fixable": rule.fixable,
+        "severity": rule.severity.value,
         "default": rule.default,
         "explanation": explanation,
         "url": rule_url(rule.code),
@@ -98,7 +99,8 @@ def _placed(lines: Iterable[str]) -> Iterator[tuple[tuple[bool, int], str]]:
 def _rule_page(rule: Described) -> str:
     data = _rule_data(rule)
     title = f"# {rule.name} ({rule.code})"
-    state = f"Fixable: {rule.fixable}. {'On' if rule.default else 'Off'} by default."
+    on = "On" if rule.default else "Off"
+    state = f"Fixable: {rule.fixable}. Severity: {rule.severity.value}. {on} by default."
     return f"{title}\n\n{state}\n\n{data['explanation']}\n\n{data['url']}"
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
+from sampler_lint.findings import Severity
+
 _DOTTED = re.compile(r"[^\W\d]\w*(?:\.[^\W\d]\w*)*")
 
 
@@ -35,6 +37,11 @@ class Key:
     def field(self) -> str:
         """Its name in Python."""
         return self.name.replace("-", "_")
+
+    @property
+    def is_flag(self) -> bool:
+        """Whether its value is true or false."""
+        return self.read is _flag
 
     @property
     def takes_list(self) -> bool:
@@ -148,6 +155,10 @@ def _format(value: Any) -> str:
     return one_of(value, FORMATS)
 
 
+def _severity(value: Any) -> Severity:
+    return Severity(one_of(value, [each.value for each in Severity]))
+
+
 def _frameworks(value: Any) -> tuple[str, ...]:
     from sampler_lint.catalog import FRAMEWORK_PACKAGES
     from sampler_lint.workspace.requirements import framework_told
@@ -200,6 +211,8 @@ KEYS = (
         'frameworks = ["lightning>=2.2"]',
         "the training frameworks in use, with their versions where that matters",
     ),
+    Key("likely", _flag, "likely = true", "tell likely findings, too"),
+    Key("min-severity", _severity, 'min-severity = "error"', "the least to tell; `warning` is all"),
     Key("unsafe-fixes", _flag, "unsafe-fixes = true", "take the unsafe fixes too", run=True),
     Key("output-format", _format, 'output-format = "json"', "the format of the findings", run=True),
     Key(

@@ -152,7 +152,8 @@ def page_of(rule: Described) -> str:
 def rule_page(repository: Path, rule: Described, fixtures: list[Path]) -> str:
     """The rule's docstring as Markdown, and its finding and fix in a real program."""
     first, _, sections = page(rule).partition("\n\n")
-    state = f"Fixable: {rule.fixable}. {'On' if rule.default else 'Off'} by default."
+    on = "On" if rule.default else "Off"
+    state = f"Fixable: {rule.fixable}. Severity: {rule.severity.value}. {on} by default."
     return "\n".join(
         [
             f"<!-- Made from the rule's docstring and its fixtures: {_MAKE} -->",

@@ -207,7 +207,7 @@ INFERRING_SCRIPT = Concept(
     spelled=re.compile(r"^(?:bench|infer|predict|extract|generat|precompute)", re.IGNORECASE)
 )
 EPOCH = Concept(spelled=re.compile(r"epoch", re.IGNORECASE))
-SETS_EPOCH = Concept(called=frozenset({"set_epoch"}), spelled=re.compile(r"set_epoch"))
+SETS_EPOCH = Concept(called=frozenset({"set_epoch"}), spelled=re.compile(r"(?:\b|_)set_epoch"))
 
 # --------------------------------------------------------------------------- the language
 

@@ -17,6 +17,12 @@ from sampler_lint.suppressions import silence
 
 SOURCE = "sampler-lint"
 
+_SEVERITIES = {
+    "error": types.DiagnosticSeverity.Error,
+    "warning": types.DiagnosticSeverity.Warning,
+    "note": types.DiagnosticSeverity.Hint,
+}
+
 #: How many units of the client (UTF-16 unless it said otherwise) a text takes.
 Units = Callable[[str], int]
 #: The file at an absolute path as the editor has it; None if it cannot be read.
@@ -48,7 +54,7 @@ def diagnostic(
     return types.Diagnostic(
         range=span(source, finding, units),
         message=finding.message,
-        severity=types.DiagnosticSeverity.Warning,
+        severity=_SEVERITIES[finding.level],
         code=finding.code,
         code_description=types.CodeDescription(rule_url(finding.code)),
         source=SOURCE,

@@ -21,15 +21,17 @@ def render(outcome: Outcome) -> str:
             "columnnumber": str(start.column),
             "code": finding.code,
         }
-        lines.append(_command(finding.path, more, heading(finding, outcome)))
+        # It knows no third level.
+        level = "error" if finding.level == "error" else "warning"
+        lines.append(_command(finding.path, more, heading(finding, outcome), level))
     for error in outcome.errors:
         more = {"linenumber": str(error.row)} if error.row else {}
         lines.append(_command(error.path, more, str(error)))
     return "".join(lines)
 
 
-def _command(path: str, more: dict[str, str], text: str) -> str:
-    properties = {"type": "error", "sourcepath": os.path.abspath(path), **more}
+def _command(path: str, more: dict[str, str], text: str, level: str = "error") -> str:
+    properties = {"type": level, "sourcepath": os.path.abspath(path), **more}
     listed = "".join(f"{name}={_property(value)};" for name, value in properties.items())
     return f"##vso[task.logissue {listed}]{_data(text)}\n"
 

@@ -43,12 +43,13 @@ def _of_finding(finding: Finding, outcome: Outcome) -> str:
     if start.row != end.row:
         # Columns are for findings within a line; GitHub drops an annotation that mixes them.
         del properties["col"], properties["endColumn"]
-    return _command(properties, heading(finding, outcome))
+    level = "notice" if finding.level == "note" else finding.level
+    return _command(properties, heading(finding, outcome), level)
 
 
-def _command(properties: dict[str, str], text: str) -> str:
+def _command(properties: dict[str, str], text: str, level: str = "error") -> str:
     listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::error {listed}::{_data(text)}"
+    return f"::{level} {listed}::{_data(text)}"
 
 
 def _data(text: str) -> str:

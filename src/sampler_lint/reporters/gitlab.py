@@ -14,6 +14,8 @@ from sampler_lint.findings import FileError
 from sampler_lint.fingerprints import fingerprints, relative_to
 from sampler_lint.reporters import NOT_CHECKED, Outcome
 
+_SEVERITIES = {"error": "major", "warning": "minor", "note": "info"}
+
 
 def render(outcome: Outcome) -> str:
     """All findings as one array, and the files that could not be checked.
@@ -25,7 +27,7 @@ def render(outcome: Outcome) -> str:
     issues: list[dict[str, Any]] = [
         {
             "check_name": each.code,
-            "description": f"{each.code}: {each.message}",
+            "description": f"{each.label}: {each.message}",
             "fingerprint": fingerprint,
             "location": {
                 "path": relative_to(each.path, root),
@@ -34,7 +36,7 @@ def render(outcome: Outcome) -> str:
                     for name, position in zip(("begin", "end"), each.in_file, strict=True)
                 },
             },
-            "severity": "major",
+            "severity": _SEVERITIES[each.level],
         }
         for each, fingerprint in zip(outcome.findings, prints, strict=True)
     ]

@@ -1,6 +1,7 @@
 """JSON in ruff's shape, so that tools which read ``ruff check --output-format json`` can read it.
 
-Additions: ``related`` (the places a finding rests on; ``why`` is the same as text), ``filename``
+Additions: ``grade`` (``certain`` or ``likely``), ``severity`` (``error`` or ``warning``),
+``related`` (the places a finding rests on; ``why`` is the same as text), ``filename``
 in an edit that changes another file than the finding's and, with ``--verify``, a record with
 ``proof`` for each fix that was tried. Pure ASCII, so that names which are not valid Unicode
 survive any terminal encoding. The shape: https://docs.astral.sh/ruff/settings/#output-format
@@ -72,9 +73,11 @@ def _finding(finding: Finding, outcome: Outcome) -> dict[str, Any]:
         "end_location": _location(finding.shown[1]),
         "filename": os.path.abspath(finding.path),
         "fix": _fix(finding, outcome),
+        "grade": finding.grade.value,
         "location": _location(finding.shown[0]),
         "message": finding.message,
         "noqa_row": finding.shown[0].row,
+        "severity": finding.severity.value,
         "url": rule_url(finding.code),
         "related": [_related(each) for each in finding.why],
         "why": list(map(str, finding.why)),

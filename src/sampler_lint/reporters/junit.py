@@ -1,6 +1,7 @@
 """JUnit's XML, which most build servers show: a suite for each file, a failure for each finding.
 
-A file that could not be checked is an error.
+A likely finding is a test that was skipped, with what it says; a file that could not be checked
+is an error.
 https://github.com/testmoapp/junitxml
 """
 
@@ -11,6 +12,13 @@ from xml.etree import ElementTree
 from sampler_lint.findings import FileError, Finding
 from sampler_lint.reporters import NOT_CHECKED, Outcome
 from sampler_lint.reporters.text import heading, visible
+
+_COUNTS = (
+    ("skipped", "skipped"),
+    ("tests", "testcase"),
+    ("failures", "failure"),
+    ("errors", "error"),
+)
 
 
 def render(outcome: Outcome) -> str:
@@ -29,19 +37,20 @@ def render(outcome: Outcome) -> str:
             else:
                 row = item.in_file[0].row
                 case = _case(suite, path, f"{item.code} at line {row}", row)
-                _problem(case, "failure", item.message, item.code, heading(item, outcome))
+                tag = "skipped" if item.level == "note" else "failure"
+                _problem(case, tag, item.message, item.code, heading(item, outcome))
     if not by_path:
         suite = _suite(root, "sampler-lint")
         ElementTree.SubElement(suite, "testcase", name="No findings", classname="sampler-lint")
     for element in (root, *root):
-        for count, tag in (("tests", "testcase"), ("failures", "failure"), ("errors", "error")):
+        for count, tag in _COUNTS:
             element.set(count, str(len(element.findall(f".//{tag}"))))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def _suite(root: ElementTree.Element, name: str) -> ElementTree.Element:
-    return ElementTree.SubElement(root, "testsuite", name=name, package="sampler-lint", skipped="0")
+    return ElementTree.SubElement(root, "testsuite", name=name, package="sampler-lint")
 
 
 def _case(suite: ElementTree.Element, path: str, name: str, row: int | None) -> ElementTree.Element:

@@ -15,12 +15,13 @@ from sampler_lint.source import SourceFile
 
 SHOWS_EDITS = True
 
+_SEVERITIES = {"error": "ERROR", "warning": "WARNING", "note": "INFO"}
+
 
 def render(outcome: Outcome) -> str:
     """All findings as one document, and the files that could not be checked."""
     document = {
         "source": {"name": "sampler-lint", "url": rule_url("")},
-        "severity": "WARNING",
         "diagnostics": [
             *(_diagnostic(each, outcome) for each in outcome.findings),
             *map(_error, outcome.errors),
@@ -45,6 +46,7 @@ def _diagnostic(finding: Finding, outcome: Outcome) -> dict[str, Any]:
             "path": relative_to(finding.path),
             "range": _range(source, *finding.in_file),
         },
+        "severity": _SEVERITIES[finding.level],
         "code": {"value": finding.code, "url": rule_url(finding.code)},
     }
     # A suggestion can only change lines of the same file.

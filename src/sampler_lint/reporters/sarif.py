@@ -83,10 +83,11 @@ def _result(finding: Finding, index: int, fingerprint: str, outcome: Outcome) ->
     result: dict[str, Any] = {
         "ruleId": finding.code,
         "ruleIndex": index,
-        "level": "error",
+        "level": finding.level,
         "message": {"text": finding.message},
         "locations": [_location(finding.path, _region(*finding.in_file))],
         "partialFingerprints": {"samplerLint/v1": fingerprint},
+        "properties": {"grade": finding.grade.value, "severity": finding.severity.value},
     }
     if finding.why:
         result["relatedLocations"] = [_related(each) for each in finding.why]

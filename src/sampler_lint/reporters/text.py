@@ -199,7 +199,7 @@ def heading(finding: Finding, outcome: Outcome, paint: Painter | None = None) ->
 
 def marked(finding: Finding, outcome: Outcome, paint: Painter) -> str:
     """The finding's code, with a star if its fix would be applied, and whether it is silenced."""
-    code = paint.link(rule_url(finding.code), paint("red", finding.code))
+    code = paint.link(rule_url(finding.code), paint("red", finding.label))
     if finding in outcome.suppressed:
         return f"{code} (suppressed)"
     return f"{code} [{paint('cyan', '*')}]" if outcome.applicable(finding) else code

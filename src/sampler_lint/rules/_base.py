@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from sampler_lint.edits.editor import Fixer
-from sampler_lint.findings import Finding, Related
+from sampler_lint.findings import Finding, Grade, Related, Severity
 from sampler_lint.suppressions import Suppressions
 
 if TYPE_CHECKING:
@@ -35,9 +35,11 @@ class Suspect:
     """Writes the fix, with an editor of ``module``; may be asked twice (see ``edits.editor``)."""
     candidates: Callable[[], Iterable[Fixer]] | None = field(default=None, repr=False)
     """All changes that may be meant, where only a run of the code can tell which."""
-    assumes: bool = False
-    """Whether it is wrong only in a program that the tree does not show: reported when the rule
-    was asked for by ``ALL`` or its whole code, never by default, and without a fix."""
+    grade: Grade = Grade.CERTAIN
+    """``LIKELY`` where something unknown stands beside the claim, or where it is wrong only in a
+    program that the tree does not show; its fix is never safe."""
+    severity: Severity | None = None
+    """None for the rule's."""
 
 
 class Described(abc.ABC):
@@ -49,6 +51,8 @@ class Described(abc.ABC):
     """kebab-case; must read well after "allow"."""
     default: ClassVar[bool] = True
     """Whether the rule is on without being selected."""
+    severity: ClassVar[Severity] = Severity.ERROR
+    """What the bug costs, where the suspect does not say otherwise."""
     fixable: ClassVar[str] = "sometimes"
     """``always``, ``sometimes`` or ``never``: whether a finding comes with a fix."""
 
@@ -66,7 +70,10 @@ class Rule(Described):
 
     @abc.abstractmethod
     def check(self, model: Model) -> Iterator[Suspect]:
-        """Ask the model; yield a suspect for each certain answer. Unknown is silence."""
+        """Ask the model; yield a suspect for each certain answer.
+
+        What is unknown on the way of the claim is silence; beside it, it makes a suspect likely.
+        """
 
 
 class Judged(NamedTuple):

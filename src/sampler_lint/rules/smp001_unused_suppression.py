@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from sampler_lint.findings import Applicability, Edit, Finding, Fix
+from sampler_lint.findings import Applicability, Edit, Finding, Fix, Severity
 from sampler_lint.rules._base import FileRule, Judged
 from sampler_lint.source import SourceFile
 from sampler_lint.suppressions import UNUSED, Code, Directive
@@ -37,6 +37,7 @@ class UnusedSuppression(FileRule):
 
     code = UNUSED
     name = "unused-suppression"
+    severity = Severity.WARNING
     fixable = "always"
 
     def check(self, file: Judged) -> Iterator[Finding]:

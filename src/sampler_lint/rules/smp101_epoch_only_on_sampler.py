@@ -22,7 +22,7 @@ from sampler_lint.edits.names import (
     reads_within,
     text_of,
 )
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.limits import DEEPEST_ORIGIN
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
@@ -61,7 +61,7 @@ class EpochOnlyOnSampler(Rule):
         and that batch sampler (or the sampler inside it) is what shuffles by epoch. In library
         code that takes anybody's loader, reports a guarded call that looks at `loader.sampler`
         only; not in tests, and not where the program builds its own loaders and none with a
-        batch sampler.
+        batch sampler. Likely where what the loader gets as `batch_sampler=` is not known.
 
     Why is this bad?
         With `DataLoader(batch_sampler=...)` torch sets `loader.sampler` to a default
@@ -148,10 +148,11 @@ class EpochOnlyOnSampler(Rule):
                 reason = f"{value.name}, which may be the loader, has a `sampler` of its own"
                 model.silent(self.code, call.scope, call, reason)
                 return None
+        paths_to = [(obj, _missed(model, obj)) for obj in loaders]
         missed = [
             (obj, path)
-            for obj in loaders
-            if (path := _missed(model, obj)) is not None and ("batch_sampler", *path) not in reached
+            for obj, path in paths_to
+            if isinstance(path, tuple) and ("batch_sampler", *path) not in reached
         ]
         spelled = unparse(loader)
         if missed:
@@ -182,6 +183,10 @@ class EpochOnlyOnSampler(Rule):
         of_a_sampler = SAMPLER.names(loader)
         closed = _is_closed(model, call, values, loaders)
         if closed or not library or of_a_sampler or not _is_guarded(call, origin):
+            unknown = next((obj for obj, path in paths_to if isinstance(path, Unknown)), None)
+            given = None if unknown is None else model.flow.argument(unknown, "batch_sampler")
+            if unknown is not None and given is not None:
+                return _unknown_missed(model, call, loader, unknown, given)
             if closed is not None:
                 reason = closed
             elif of_a_sampler:
@@ -209,6 +214,19 @@ class EpochOnlyOnSampler(Rule):
                 f"repeats one order; look at it too"
             )
         return Suspect(module, call, message, fix=partial(_use_helper, call, receiver))
+
+
+def _unknown_missed(model: Model, call: Call, loader: Expr, built: Obj, given: Expr) -> Suspect:
+    """A loader gets a batch sampler, and only whether that carries the epoch is not known."""
+    spelled = unparse(loader)
+    message = (
+        f"`{spelled}.sampler.set_epoch()` does not reach the batch sampler: the loader is built "
+        f"with `batch_sampler={unparse(given)}`, so its `.sampler` is a SequentialSampler that "
+        f"nothing reads; set the epoch of `{spelled}.batch_sampler` (but whether that carries it "
+        f"is not known)"
+    )
+    why = (Related(model.place_of(built), "loader built here with `batch_sampler=`"),)
+    return Suspect(model.module_of(call.scope), call, message, why=why, grade=Grade.LIKELY)
 
 
 def _is_closed(
@@ -436,7 +454,7 @@ def _hands_on_samplers(method: Function) -> bool:
     return "sampler" in names and "batch_sampler" not in names
 
 
-def _missed(model: Model, loader: Obj) -> tuple[str, ...] | None:
+def _missed(model: Model, loader: Obj) -> tuple[str, ...] | Unknown | None:
     """The path from ``loader.batch_sampler`` to what carries the epoch; None if there is none."""
     batch_samplers = model.passed_to(loader, "batch_sampler")
     paths = set()
@@ -445,7 +463,7 @@ def _missed(model: Model, loader: Obj) -> tuple[str, ...] | None:
             continue
         path = epoch_path(model, value)
         if not isinstance(path, tuple):
-            return None
+            return path if len(batch_samplers) == 1 else None
         paths.add(path)
     return paths.pop() if len(paths) == 1 else None
 

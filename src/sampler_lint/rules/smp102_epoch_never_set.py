@@ -27,10 +27,15 @@ from sampler_lint.domain.epochs import (
     trains,
 )
 from sampler_lint.domain.model import Model
-from sampler_lint.domain.samplers import is_distributed_sampler, shuffle_choice, shuffles
+from sampler_lint.domain.samplers import (
+    is_distributed_sampler,
+    shuffle_choice,
+    shuffles,
+    shuffles_by_epoch,
+)
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import fresh_name, imported_as, means_the_same, text_of
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.findings import Applicability, Fix, Grade, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -61,7 +66,8 @@ class EpochNeverSet(Rule):
         iterate it, through functions, attributes and files, and reports an epoch loop on whose
         way nothing calls `set_epoch` on that sampler. Silent with `shuffle=False`, where the
         loader is rebuilt each epoch, where a wrapper or framework sets the epoch, and where a
-        `set_epoch` call might reach the sampler.
+        `set_epoch` call might reach the sampler. Likely where only whether it shuffles is not
+        known; a warning where a setting chooses.
 
     Why is this bad?
         `DistributedSampler` seeds its shuffle with `seed + epoch`, and `epoch` stays 0: every
@@ -100,13 +106,14 @@ class EpochNeverSet(Rule):
                 key = (found.loop, reached.sampler.site)
                 if key in seen or _is_left_out(model, found, reached.sampler):
                     continue
-                reason = _right(model, found, reached)
-                if reason is not None:
-                    model.silent(self.code, found.loop.scope, found.loop, reason)
-                    model.silent(self.code, found.inner.scope, found.inner.stmt, reason)
+                veto = _veto(model, found, reached)
+                if veto is not None and not veto.beside:
+                    model.silent(self.code, found.loop.scope, found.loop, veto.reason)
+                    model.silent(self.code, found.inner.scope, found.inner.stmt, veto.reason)
                     continue
-                seen.add(key)
-                yield _suspect(model, found, reached)
+                if veto is None:
+                    seen.add(key)
+                yield _suspect(model, found, reached, veto)
 
 
 def _is_left_out(model: Model, found: EpochLoop, sampler: Obj) -> bool:
@@ -135,22 +142,32 @@ def _is_left_out(model: Model, found: EpochLoop, sampler: Obj) -> bool:
 # --------------------------------------------------------------------------- who sets the epoch
 
 
-def _right(model: Model, found: EpochLoop, reached: Carrier) -> str | None:
+class _Veto(NamedTuple):
+    """Why a loop is, or may be, right."""
+
+    reason: str
+    beside: bool = False
+    """Whether it says only that something beside the loop is not known: the bug is likely."""
+
+
+def _veto(model: Model, found: EpochLoop, reached: Carrier) -> _Veto | None:
     """Why the loop is (or may be) right; None when it certainly is not."""
     sampler = f"the {reached.sampler.name} of {model.place_of(reached.sampler)}"
     does = shuffles(model, reached.sampler, found.inner.loader.through)
-    if does is None:
-        return f"whether {sampler} shuffles is not known"
-    if not does:
-        return f"{sampler} does not shuffle"
+    if does is False:
+        return _Veto(f"{sampler} does not shuffle")
     if not trains(model, found):
-        return "no optimizer step is seen in this pass: it may only evaluate"
+        return _Veto("no optimizer step is seen in this pass: it may only evaluate")
     setter = _may_be_set(model, found, reached)
-    if setter is None:
-        return None
-    if setter.misses:
-        return f"{setter.who} tries to set the epoch, and does not reach {sampler} (see there)"
-    return f"{setter.who} sets (or may set) the epoch of {sampler}"
+    if setter is not None and setter.misses:
+        who = f"{setter.who} tries to set the epoch"
+        return _Veto(f"{who}, and does not reach {sampler} (see there)")
+    if setter is not None:
+        return _Veto(f"{setter.who} sets (or may set) the epoch of {sampler}")
+    if does is None:
+        beside = shuffles_by_epoch(model, reached.sampler, found.inner.loader.through)
+        return _Veto(f"whether {sampler} shuffles is not known", beside)
+    return None
 
 
 class _Setter(NamedTuple):
@@ -244,7 +261,15 @@ def _epoch_sets(model: Model) -> EpochSets:
 # --------------------------------------------------------------------------- finding and fix
 
 
-def _suspect(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
+def _suspect(model: Model, found: EpochLoop, reached: Carrier, doubt: _Veto | None) -> Suspect:
+    suspect = _told(model, found, reached)
+    if doubt is not None:
+        suspect.grade = Grade.LIKELY
+        suspect.message += f" (but {doubt.reason})"
+    return suspect
+
+
+def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
     module = model.module_of(found.loop.scope)
     loop = found.loop
     receiver = _receiver(model, found, reached)
@@ -294,7 +319,10 @@ def _suspect(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
         return editor.fix(f"Call `{line}` in the loop", safe)
 
     header_end = loop.iter if isinstance(loop, For) else loop.test
-    return Suspect(module, loop, message, end=header_end, why=tuple(why), fix=fix)
+    suspect = Suspect(module, loop, message, end=header_end, why=tuple(why), fix=fix)
+    if choice is not None:
+        suspect.severity = Severity.WARNING
+    return suspect
 
 
 def _leads_to(model: Model, source: Expr, reached: Carrier) -> bool:

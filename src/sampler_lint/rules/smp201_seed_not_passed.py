@@ -35,7 +35,7 @@ from sampler_lint.edits.seed_fixes import (
     spelled,
     take_seed,
 )
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.findings import Applicability, Fix, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -94,6 +94,7 @@ class SeedNotPassed(Rule):
 
     code = "SMP201"
     name = "seed-not-passed"
+    severity = Severity.WARNING
     invariant = "seed-matters"
 
     def check(self, model: Model) -> Iterator[Suspect]:

@@ -14,7 +14,7 @@ from sampler_lint.domain.seeds import constructions, epoch_carries_seed, seeding
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import text_of
 from sampler_lint.edits.seed_fixes import pass_in, take_seed
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.findings import Applicability, Fix, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -65,6 +65,7 @@ class SeedIgnored(Rule):
 
     code = "SMP203"
     name = "seed-ignored"
+    severity = Severity.WARNING
     invariant = "seed-matters"
 
     def check(self, model: Model) -> Iterator[Suspect]:

@@ -13,7 +13,7 @@ from sampler_lint.domain.injection import Injection
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
     SUMS,
@@ -46,9 +46,8 @@ class BatchSamplerWithoutBatchSize(Rule):
         `use_distributed_sampler=False` (`replace_sampler_ddp` before 2.0), and where the
         repository's requirements let in no version that reads it (docs/frameworks.md).
 
-        Asked for by its whole code (`--select SMP301`) or by `ALL`, it also reports, with the
-        word "would", torch batch samplers of programs that train with none of these frameworks:
-        for libraries, whose users may.
+        Likely, with the word "would", where no loader of the tree takes the batch sampler and
+        its program trains with none of these frameworks: in libraries, whose users may.
 
     Why is this bad?
         torch itself never reads the attribute, so single-GPU training works. Lightning reads
@@ -81,7 +80,7 @@ class BatchSamplerWithoutBatchSize(Rule):
             if not is_batch_sampler(model, cls) or is_abstract(cls):
                 continue
             trainers = injection.trainers(module)
-            assumes = injection.may_rebuild(module, cls)
+            assumes = _is_for_others(model, cls) and injection.may_rebuild(module, cls)
             if not (assumes or trainers):
                 continue
             attributes = model.attributes(cls)
@@ -122,10 +121,14 @@ class BatchSamplerWithoutBatchSize(Rule):
             if loader is None
             else (Related(model.place_of(loader), "used as `batch_sampler=` here"),)
         )
+        grade = Grade.LIKELY if failure is None else Grade.CERTAIN
         fix = None if size is None else partial(_set_missing, cls, missing, *size)
-        return Suspect(
-            module, name_of(module, cls), message, why=why, fix=fix, assumes=failure is None
-        )
+        return Suspect(module, name_of(module, cls), message, why=why, fix=fix, grade=grade)
+
+
+def _is_for_others(model: Model, cls: Class) -> bool:
+    """Whether the tree itself, and a registry in it, makes no use of the class."""
+    return cls not in model.used_as_batch_sampler and not cls.decorators
 
 
 def _would_miss(trainers: frozenset[str], missing: list[str]) -> bool:

@@ -8,7 +8,7 @@ from sampler_lint import catalog
 from sampler_lint.domain.batches import is_abstract, is_batch_sampler
 from sampler_lint.domain.concepts import ASKS_BY_NAME, ASKS_KIND
 from sampler_lint.domain.injection import Injection
-from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.domain.model import BATCH_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.signatures import Signature, of_class
 from sampler_lint.edits.names import name_of
 from sampler_lint.rules._base import Rule, Suspect
@@ -38,10 +38,6 @@ class BatchSamplerNotRebuildable(Rule):
         of the sampler they are given, which the injected `DistributedSampler` does not have.
         In mmengine's `DATA_SAMPLERS` registry: batch samplers that take no `sampler` or no
         `batch_size`, which mmengine passes by keyword.
-
-        Asked for by its whole code (`--select SMP302`) or by `ALL`, it also reports, in
-        programs without such a framework, subclasses of `DistributedSampler` that yield batches,
-        which Lightning would shard once more although they shard by themselves.
 
     Why is this bad?
         Training on one GPU works, and the first run on two dies with a TypeError or an
@@ -81,7 +77,6 @@ class BatchSamplerNotRebuildable(Rule):
             if signature is None or isinstance(signature.owner, str):
                 continue
             trouble = None
-            assumes = False
             if _is_registered(cls):
                 trouble = _mmengine_trouble(model, module, signature)
             elif injection.rebuilds(module, cls):
@@ -90,23 +85,9 @@ class BatchSamplerNotRebuildable(Rule):
                 if read is not None and read not in told:
                     told.add(read)
                     yield _wrong_dataset(model, cls, read)
-            elif _is_ready(model, cls) and injection.may_rebuild(module, cls):
-                trouble, assumes = _lightning_trouble(model, module, cls, signature), True
             if trouble is not None and signature.owner not in told:
                 told.add(signature.owner)
-                yield _suspect(model, cls, signature.owner, trouble, assumes=assumes)
-
-
-def _is_ready(model: Model, cls: Class) -> bool:
-    """Whether a loader is given batches by a DistributedSampler, which Lightning shards again.
-
-    Without `batch_size` and `drop_last` Lightning would not get as far (SMP301).
-    """
-    return (
-        cls in model.used_as_batch_sampler
-        and model.is_a(cls, DISTRIBUTED_SAMPLER) is True
-        and model.attributes(cls).names >= {"batch_size", "drop_last"}
-    )
+                yield _suspect(model, cls, signature.owner, trouble)
 
 
 def _is_registered(cls: Class) -> bool:
@@ -166,14 +147,12 @@ def _lightning_trouble(
     return None
 
 
-def _suspect(model: Model, cls: Class, owner: Class, trouble: str, *, assumes: bool) -> Suspect:
+def _suspect(model: Model, cls: Class, owner: Class, trouble: str) -> Suspect:
     module = model.module_of(owner)
     init = owner.method("__init__")
     params = init.params[1:] if init is not None else []
     place: Node = params[0].node if params else name_of(module, owner)
-    cannot = "could not be rebuilt, should Lightning meet it" if assumes else "cannot be rebuilt"
-    message = f"batch sampler `{cls.name}` {cannot}: {trouble}"
-    return Suspect(module, place, message, assumes=assumes)
+    return Suspect(module, place, f"batch sampler `{cls.name}` cannot be rebuilt: {trouble}")
 
 
 def _data_source(model: Model, cls: Class) -> Attr | None:

@@ -14,7 +14,7 @@ from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.wrapping import inners
 from sampler_lint.edits.editor import Editor, replacing
 from sampler_lint.edits.names import name_of, text_of
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.findings import Applicability, Fix, Related, Severity
 from sampler_lint.limits import FEWEST_GUESSED, MOST_ATTRIBUTES
 from sampler_lint.properties import miscounts
 from sampler_lint.rules._base import Rule, Suspect
@@ -102,6 +102,7 @@ class LengthNotTrue(Rule):
 
     code = "SMP304"
     name = "length-not-true"
+    severity = Severity.WARNING
     invariant = "length-is-true"
 
     def check(self, model: Model) -> Iterator[Suspect]:

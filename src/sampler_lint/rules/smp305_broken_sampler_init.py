@@ -14,7 +14,7 @@ from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, scopes_insi
 from sampler_lint.domain.signatures import base_inits, of_class
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
     Arg,
@@ -50,8 +50,7 @@ class BrokenSamplerInit(Rule):
         that only `set_epoch` sets although `__iter__` reads it; and a `batch_size` that is None
         by default and goes to `BatchSampler.__init__` as it is. Silent about the argument where
         the repository's requirements let in no torch from 2.10 on. Classes that nothing uses,
-        in a repository that builds its samplers and loaders itself, are reported only when the
-        rule is asked for by its whole code (`--select SMP305`) or by `ALL`.
+        in a repository that builds its samplers and loaders itself, are only likely.
 
     Why is this bad?
         `Sampler.__init__(data_source)` was deprecated in torch 2.1 and removed in torch 2.10:
@@ -91,7 +90,8 @@ class BrokenSamplerInit(Rule):
             found = list(_findings(model, module, cls))
             dead = bool(found) and launches(model).is_dead(cls)
             for suspect in found:
-                suspect.assumes = dead
+                if dead:
+                    suspect.grade = Grade.LIKELY
                 yield suspect
 
 

@@ -11,7 +11,7 @@ from sampler_lint.domain.concepts import PROCESSES, WORKERS
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.edits.editor import Fixer, replacing
 from sampler_lint.edits.names import name_of, text_of
-from sampler_lint.findings import Related
+from sampler_lint.findings import Grade, Related, Severity
 from sampler_lint.properties import shares
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._trials import (
@@ -77,10 +77,9 @@ class PartitionArithmetic(Rule):
         counter that picks a process's items
         (`i % world_size == rank`) and is only advanced for those.
 
-        Asked for by its whole code (`--select SMP405`) or by `ALL`, it also reports what shows
-        only with hardly more samples than ranks (padding cut from the indices once, as torch did
-        before 1.7), which stops no real training, and when a checkpoint is loaded by more ranks
-        than saved it.
+        Likely, and a warning, is what shows only with hardly more samples than ranks (padding
+        cut from the indices once, as torch did before 1.7), which stops no real training, and
+        when a checkpoint is loaded by more ranks than saved it.
 
     Why is this bad?
         Each holds for the sizes it was tried with and breaks for others: an assertion fails
@@ -133,7 +132,8 @@ def _tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         if error is not None and checks_length(error) and _only_sometimes(known, error):
             suspect = _failing_check(model, cls, trial, error)
             if suspect is not None:
-                suspect.assumes = number >= certain
+                if number >= certain:
+                    suspect.grade, suspect.severity = Grade.LIKELY, Severity.WARNING
                 yield suspect
                 return
     if trials.repeated is not None:
@@ -267,7 +267,7 @@ def _short_padding(model: Model, module: Module, cls: Class, trial: Trial) -> Su
         f"repeat the indices as often as needed"
     )
     where, node = splitting_place(model, cls) or (module, name_of(module, cls))
-    return Suspect(where, node, message, assumes=True)
+    return Suspect(where, node, message, grade=Grade.LIKELY, severity=Severity.WARNING)
 
 
 def _listed(numbers: list[int]) -> str:

@@ -10,7 +10,7 @@ from sampler_lint.domain.concepts import EVALUATES, TRAINS
 from sampler_lint.domain.epochs import pass_trains, passes
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.ranks import text_of_scope
-from sampler_lint.findings import Related
+from sampler_lint.findings import Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -56,6 +56,7 @@ class EvaluationPadding(Rule):
 
     code = "SMP504"
     name = "evaluation-padding"
+    severity = Severity.WARNING
     invariant = "runs"
     default = False
     fixable = "never"

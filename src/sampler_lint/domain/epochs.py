@@ -465,6 +465,11 @@ def pass_trains(model: Model, inner: Pass) -> bool:
     return _steps(model, inner.scope, body, set())
 
 
+def steps_in(model: Model, loop: Loop) -> bool:
+    """Whether a turn of the loop steps an optimizer."""
+    return _steps(model, loop.scope, loop, set())
+
+
 def _steps(model: Model, scope: Scope, within: Stmt | None, seen: set[Scope]) -> bool:
     """Whether the code, or what it calls, steps an optimizer."""
     calls = scope.calls if within is None else scope.calls_in(within)

@@ -84,6 +84,14 @@ class Obj:
         """The class's own name, for messages."""
         return self.cls.name if isinstance(self.cls, Class) else self.cls.rpartition(".")[2]
 
+    def may_be(self, other: object) -> bool:
+        """Whether both may be one object: one call builds them, for no two calls of a factory."""
+        return (
+            isinstance(other, Obj)
+            and (self.cls, self.site) == (other.cls, other.site)
+            and (None in {self.through, other.through} or self.through is other.through)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Super:

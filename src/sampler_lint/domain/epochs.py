@@ -252,16 +252,11 @@ def _brought(
         return None
     values = model.flow.values(given)
     brought = {each.loader for each in _passes_over(model, call.scope, stmt, given)}
-    if any(is_built_alike(value, loader) for value in (*values, *brought)):
+    if any(loader.may_be(value) for value in (*values, *brought)):
         return given
     known = (Obj, Lit, ExtObj) if brought else (Obj, Lit)
     other = bool(values) and all(isinstance(value, known) for value in values)
     return _ANOTHER if other else None
-
-
-def is_built_alike(value: Value, other: Obj) -> bool:
-    """Whether both are what one call builds, however they were reached."""
-    return isinstance(value, Obj) and (value.cls, value.site) == (other.cls, other.site)
 
 
 def repeats(loop: Loop) -> bool:
@@ -340,7 +335,7 @@ def trains(model: Model, found: EpochLoop) -> bool:
         if any(_takes_and_steps(model, call) for call in takers):
             return True
     return _says_training(found) and not any(
-        not is_built_alike(other.inner.loader, inner.loader) and _evidence(model, other)
+        not inner.loader.may_be(other.inner.loader) and _evidence(model, other)
         for other in _passes_of(model, loop)
     )
 
@@ -420,7 +415,7 @@ def _only_evaluated(model: Model, generator: Scope, loader: Obj) -> bool:
         call
         for call in model.flow.callers(generator)
         if any(
-            isinstance(value, Obj) and (value.cls, value.site) == (loader.cls, loader.site)
+            loader.may_be(value)
             for arg in call.args
             for value in model.flow.values(arg.value)
         )

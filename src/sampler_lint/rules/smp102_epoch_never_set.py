@@ -171,7 +171,7 @@ class _Setter(NamedTuple):
 def _may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | None:
     """What may set the epoch of the sampler."""
     ours = {
-        (obj.cls, obj.site)
+        obj
         for obj in (
             reached.sampler,
             found.inner.loader,
@@ -181,17 +181,18 @@ def _may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | N
         )
         if isinstance(obj, Obj)
     }
-    for cls, _ in ours:
+    for cls in {obj.cls for obj in ours}:
         if isinstance(cls, Class) and sets_epoch_itself(model, found, cls):
             return _Setter(f"{cls.name} itself")
     near = {scope.module for scope in found.scopes}
-    near.update(site.scope.module for _, site in ours if site is not None)
-    for scope, node, receiver in _epoch_sets(model).concerning(ours, near):
+    near.update(obj.site.scope.module for obj in ours if obj.site is not None)
+    built = {(obj.cls, obj.site) for obj in ours}
+    for scope, node, receiver in _epoch_sets(model).concerning(built, near):
         if not may_act_in(model, found, scope, node):
             continue
         values = model.flow.values(receiver)
         place = _Setter(str(model.place(scope, node)), _misses(model, receiver, reached))
-        if any(isinstance(v, Obj) and (v.cls, v.site) in ours for v in values):
+        if any(obj.may_be(value) for obj in ours for value in values):
             return place
         forwards = isinstance(scope, Function) and SETS_EPOCH.says(scope.name)
         if not forwards and scope.module in near:

@@ -5,7 +5,19 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 from sampler_lint.limits import MOST_REACHING
-from sampler_lint.syntax.nodes import Binding, Class, For, If, Name, Scope, Stmt, Try, While, With, leaves
+from sampler_lint.syntax.nodes import (
+    Binding,
+    Class,
+    For,
+    If,
+    Name,
+    Scope,
+    Stmt,
+    Try,
+    While,
+    With,
+    leaves,
+)
 
 
 def reaching(name: Name) -> list[Binding] | None:

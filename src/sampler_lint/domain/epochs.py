@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.analysis.points_to import Ext, ExtObj, Lit, Obj, Unknown, Value, passed
+from sampler_lint.analysis.points_to import Ext, ExtObj, Lit, Obj, Unknown, passed
 from sampler_lint.domain.concepts import COUNTS, EPOCH, EVALUATES, TRAINS
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import DATA_LOADER, Model
@@ -265,7 +265,7 @@ def repeats(loop: Loop) -> bool:
     A loop over other things (folds, tasks, loaders) may do other work in each turn.
     """
     if isinstance(loop, For):
-        return _says_epoch(loop.target) or _counts(loop.iter)
+        return EPOCH.is_mentioned(loop.target) or _counts(loop.iter)
     return True
 
 
@@ -280,7 +280,7 @@ def epoch_expression(loop: Loop) -> Expr | None:
     test = loop.test
     if isinstance(test, Compare) and len(test.ops) == 1 and test.ops[0] in {"Lt", "LtE", "NotEq"}:
         left = test.left
-        if isinstance(left, (Name, Attr, Index)) and _says_epoch(left):
+        if isinstance(left, (Name, Attr, Index)) and EPOCH.is_mentioned(left):
             return left
     return None
 
@@ -288,14 +288,6 @@ def epoch_expression(loop: Loop) -> Expr | None:
 def _counts(source: Expr) -> bool:
     """Whether iterating gives numbers that grow: ``range(…)``, also inside a progress bar."""
     return any(map(COUNTS.is_call, walk(source)))
-
-
-def _says_epoch(expr: Expr) -> bool:
-    """Whether a name, an attribute or a key (``state["epoch"]``) says epoch."""
-    return EPOCH.is_mentioned(expr) or any(
-        isinstance(node, Index) and isinstance(node.key, Const) and EPOCH.says(str(node.key.value))
-        for node in walk(expr)
-    )
 
 
 def _bound_by(loop: Loop, source: Expr) -> bool:
@@ -414,11 +406,7 @@ def _only_evaluated(model: Model, generator: Scope, loader: Obj) -> bool:
     calls = [
         call
         for call in model.flow.callers(generator)
-        if any(
-            loader.may_be(value)
-            for arg in call.args
-            for value in model.flow.values(arg.value)
-        )
+        if any(loader.may_be(value) for arg in call.args for value in model.flow.values(arg.value))
     ]
     return bool(calls) and all(
         not EVALUATES.called.isdisjoint(call.scope.called)

@@ -396,7 +396,7 @@ def _receiver(model: Model, found: EpochLoop, reached: Carrier) -> _Receiver | N
     loop = found.loop
     module = model.module_of(loop.scope)
     wanted = (reached.sampler.cls, reached.sampler.site)
-    for name in _sampler_names(model, loop.scope, wanted):
+    for name in _sampler_names(model, loop, wanted):
         if _set_before(loop.scope, name, loop):
             values = model.flow.values(name)
             return _guarded(model, module, loop.scope, name.id, values)
@@ -461,30 +461,32 @@ def _guarded(
     return _Receiver(code, f"if hasattr({code}, {quote}set_epoch{quote}):", certain)
 
 
-def _sampler_names(model: Model, scope: Scope, wanted: Built) -> Iterator[Name]:
+def _sampler_names(model: Model, loop: Loop, wanted: Built) -> Iterator[Name]:
     """Local (and, in a script, global) names called a sampler that may hold the one wanted."""
-    known: dict[Scope, dict[Built, list[Name]]] = model.memo.setdefault(_sampler_names, {})
-    current: Scope | None = scope
+    known: dict[Loop, dict[Built, list[Name]]] = model.memo.setdefault(_sampler_names, {})
+    if loop not in known:
+        known[loop] = {}
+        for name in _called_samplers(loop):
+            for value in model.flow.values(name):
+                if isinstance(value, Obj):
+                    names = known[loop].setdefault((value.cls, value.site), [])
+                    if name not in names[-1:]:
+                        names.append(name)
+    yield from known[loop].get(wanted, ())
+
+
+def _called_samplers(loop: Loop) -> Iterator[Name]:
+    """The names that a loop can read, as they stand before its turns begin."""
+    current: Scope | None = loop.scope
     while current is not None:
-        if current not in known:
-            known[current] = {}
-            for name in _called_samplers(current):
-                for value in model.flow.values(name):
-                    if isinstance(value, Obj):
-                        names = known[current].setdefault((value.cls, value.site), [])
-                        if name not in names[-1:]:
-                            names.append(name)
-        yield from known[current].get(wanted, ())
+        for name, bindings in current.bindings.items():
+            if SAMPLER.says(name) and any(b.is_plain for b in bindings):
+                node = Name()
+                node.id, node.scope = name, current
+                node.stmt = loop if current is loop.scope else None
+                node.row = node.col = node.end_row = node.end_col = 0
+                yield node
         current = None if isinstance(current, Class) else current.outer
-
-
-def _called_samplers(scope: Scope) -> Iterator[Name]:
-    for name, bindings in scope.bindings.items():
-        if SAMPLER.says(name) and any(b.is_plain for b in bindings):
-            node = Name()
-            node.id, node.scope, node.stmt = name, scope, None
-            node.row = node.col = node.end_row = node.end_col = 0
-            yield node
 
 
 def _set_before(scope: Scope, name: Name, loop: Loop) -> bool:

@@ -39,6 +39,7 @@ from sampler_lint.rules._epoch_stale import late
 from sampler_lint.source import SourceFile
 from sampler_lint.syntax.nodes import (
     Attr,
+    AugAssign,
     Call,
     Class,
     Compare,
@@ -296,14 +297,15 @@ def _constant(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
     return _repeated(model, loop, call, Applicability.SAFE)
 
 
-def _repeated(model: Model, loop: Loop, call: Call, applicability: Applicability) -> Suspect:
+def _repeated(model: Model, loop: Loop | None, call: Call, applicability: Applicability) -> Suspect:
     """The report of a call that gets one value in every turn of the loop."""
     argument = call.args[0].value
     module = model.module_of(call.scope)
-    epoch = epoch_expression(loop) if call.scope is loop.scope else None
+    epoch = epoch_expression(loop) if loop is not None and call.scope is loop.scope else None
+    when = "every epoch" if loop is None else "every turn of the epoch loop"
     message = (
-        f"`{unparse(call.func)}({unparse(argument)})` gets the same value in every turn of the "
-        f"epoch loop: every epoch repeats one order"
+        f"`{unparse(call.func)}({unparse(argument)})` gets the same value in {when}: "
+        f"every epoch repeats one order"
     )
     if epoch is not None:
         message += f"; pass `{unparse(epoch)}`"
@@ -321,8 +323,9 @@ def _repeated(model: Model, loop: Loop, call: Call, applicability: Applicability
 def _never_moved(model: Model) -> Iterator[Suspect]:
     """Calls with one value for all epochs, where the program itself says what they are for.
 
-    A loop that counts epochs, trains, and sets the epoch of a sampler for its training: which
-    loader takes the sampler need not be known, unless a framework may set its epoch as well.
+    A loop that counts epochs, or a function named for one epoch of training, sets the epoch of a
+    sampler: which loader takes the sampler need not be known, unless a framework may set its
+    epoch as well.
     """
     injection = Injection(model)
     for call in model.epoch_setters:
@@ -335,13 +338,15 @@ def _never_moved(model: Model) -> Iterator[Suspect]:
         if EVALUATES.is_mentioned(receiver) or INFERS.is_mentioned(receiver):
             continue
         loop = _loop_of_epochs(call.stmt)
-        if loop is None or not _same_in_every_turn(model, loop, call.args[0].value):
+        if loop is None and not _is_for_one_epoch(call.scope):
+            continue
+        if not _same_in_every_turn(model, loop, call.args[0].value):
             continue
         if _is_moved_beside(model, loop, call) or not _may_carry(model, receiver):
             continue
         if any(_sets_epochs(name) for name in injection.trainers(model.module_of(call.scope))):
             continue
-        if TRAINS.is_mentioned(receiver) or steps_in(model, loop):
+        if loop is None or TRAINS.is_mentioned(receiver) or steps_in(model, loop):
             yield _repeated(model, loop, call, Applicability.UNSAFE)
 
 
@@ -357,17 +362,33 @@ def _loop_of_epochs(stmt: Stmt) -> Loop | None:
             epoch = epoch_expression(loop)
             if epoch is not None and EPOCH.is_mentioned(epoch):
                 return loop
+            if isinstance(loop, While) and any(_counts_epochs(each) for each in loop.body):
+                return loop
     return None
 
 
-def _is_moved_beside(model: Model, loop: Loop, call: Call) -> bool:
-    """Whether another call in the loop sets an epoch, perhaps of the same sampler, that moves."""
+def _counts_epochs(stmt: Stmt) -> bool:
+    return isinstance(stmt, AugAssign) and EPOCH.is_mentioned(stmt.target)
+
+
+def _is_for_one_epoch(scope: Scope) -> bool:
+    """Whether a function is named for an epoch of training: each epoch calls it."""
+    return (
+        isinstance(scope, Function)
+        and EPOCH.says(scope.name)
+        and TRAINS.says(scope.name)
+        and not (SETS_EPOCH.says(scope.name) or EVALUATES.says(scope.name))
+    )
+
+
+def _is_moved_beside(model: Model, loop: Loop | None, call: Call) -> bool:
+    """Whether another call there sets an epoch, perhaps of the same sampler, that moves."""
     return any(
         isinstance(other.func, Attr)
         and SETS_EPOCH.names(other.func)
         and not EVALUATES.is_mentioned(other.func.value)
         and not (other.args and _same_in_every_turn(model, loop, other.args[0].value))
-        for other in loop.scope.calls_in(loop)
+        for other in (call.scope.calls if loop is None else loop.scope.calls_in(loop))
         if other is not call
     )
 
@@ -403,9 +424,10 @@ def _batch_number(call: Call, argument: Expr) -> For | None:
     return None
 
 
-def _same_in_every_turn(model: Model, loop: Loop, argument: Expr) -> bool:
-    if isinstance(argument, Const):
-        return True
+def _same_in_every_turn(model: Model, loop: Loop | None, argument: Expr) -> bool:
+    """Whether the argument is the same in each turn of the loop, or wherever it is asked for."""
+    if isinstance(argument, Const) or loop is None:
+        return isinstance(argument, Const)
     if isinstance(argument, Name):
         bindings = argument.scope.bindings.get(argument.id, [])
         return (

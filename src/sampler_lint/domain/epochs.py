@@ -174,9 +174,14 @@ def _handed_on(model: Model, wrapper: Obj) -> Iterator[tuple[Obj, Expr]]:
         value: arg.value for arg in wrapper.site.args for value in model.flow.values(arg.value)
     }
     for name in sorted(iterated_attributes(reach(model, wrapper.cls, "__iter__", "__next__"))):
-        for value in model.flow.ask_field(wrapper, name):
-            if isinstance(value, Obj) and value.site and model.role(value) == "loader":
-                yield value, given.get(value, wrapper.site)
+        held = [
+            value
+            for value in model.flow.ask_field(wrapper, name)
+            if isinstance(value, Obj) and value.site and model.role(value) == "loader"
+        ]
+        # The attribute is one for all wrappers of the class; this one has what it was given.
+        for value in [value for value in held if value in given] or held:
+            yield value, given.get(value, wrapper.site)
 
 
 def _loops_of(stmt: Stmt) -> list[Stmt]:

@@ -51,6 +51,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Scope,
     Simple,
+    Stmt,
     While,
     self_class,
     statements,
@@ -463,30 +464,37 @@ def _guarded(
 
 def _sampler_names(model: Model, loop: Loop, wanted: Built) -> Iterator[Name]:
     """Local (and, in a script, global) names called a sampler that may hold the one wanted."""
-    known: dict[Loop, dict[Built, list[Name]]] = model.memo.setdefault(_sampler_names, {})
-    if loop not in known:
-        known[loop] = {}
-        for name in _called_samplers(loop):
-            for value in model.flow.values(name):
-                if isinstance(value, Obj):
-                    names = known[loop].setdefault((value.cls, value.site), [])
-                    if name not in names[-1:]:
-                        names.append(name)
-    yield from known[loop].get(wanted, ())
-
-
-def _called_samplers(loop: Loop) -> Iterator[Name]:
-    """The names that a loop can read, as they stand before its turns begin."""
+    known: dict[Scope, dict[Built, list[Name]]] = model.memo.setdefault(_sampler_names, {})
     current: Scope | None = loop.scope
     while current is not None:
-        for name, bindings in current.bindings.items():
-            if SAMPLER.says(name) and any(b.is_plain for b in bindings):
-                node = Name()
-                node.id, node.scope = name, current
-                node.stmt = loop if current is loop.scope else None
-                node.row = node.col = node.end_row = node.end_col = 0
-                yield node
+        if current not in known:
+            known[current] = {}
+            for name in _called_samplers(current):
+                for built in _built(model, name):
+                    known[current].setdefault(built, []).append(name)
+        for name in known[current].get(wanted, ()):
+            here = _read_at(loop, name.id, current) if current is loop.scope else name
+            if wanted in _built(model, here):
+                yield here
         current = None if isinstance(current, Class) else current.outer
+
+
+def _built(model: Model, name: Name) -> set[Built]:
+    return {(v.cls, v.site) for v in model.flow.values(name) if isinstance(v, Obj)}
+
+
+def _read_at(stmt: Stmt | None, name: str, scope: Scope) -> Name:
+    """A variable of a scope as one of its statements would read it; as any, without one."""
+    node = Name()
+    node.id, node.scope, node.stmt = name, scope, stmt
+    node.row = node.col = node.end_row = node.end_col = 0
+    return node
+
+
+def _called_samplers(scope: Scope) -> Iterator[Name]:
+    for name, bindings in scope.bindings.items():
+        if SAMPLER.says(name) and any(b.is_plain for b in bindings):
+            yield _read_at(None, name, scope)
 
 
 def _set_before(scope: Scope, name: Name, loop: Loop) -> bool:

@@ -580,6 +580,38 @@ def test_returns(tmp_path: Path, source: str) -> None:
                 loader = DataLoader(b)  # is DataLoader(b)
             probe_loader("x", loader)
     """,
+    overwritten_in_each_branch="""
+        def main(flag, other):
+            loader = DataLoader(a)
+            if flag:
+                with other:
+                    loader = DataLoader(b)  # is DataLoader(b)
+            elif other:
+                loader = DataLoader(c)  # is DataLoader(c)
+            else:
+                return
+            probe_loader("x", loader)
+    """,
+    overwritten_in_each_branch_of_a_turn="""
+        def main(flag):
+            while True:
+                if flag:
+                    sampler = RandomSampler(a)  # is RandomSampler(a)
+                else:
+                    sampler = RandomSampler(b)  # is RandomSampler(b)
+                probe_loader("x", sampler)
+                sampler = BatchSampler(sampler, 4, True)
+    """,
+    a_case_may_be_missing="""
+        def main(flag):
+            loader = DataLoader(a)  # is DataLoader(a)
+            match flag:
+                case 1:
+                    loader = DataLoader(b)  # is DataLoader(b)
+                case 2:
+                    loader = DataLoader(c)  # is DataLoader(c)
+            probe_loader("x", loader)
+    """,
     maybe_overwritten="""
         def main(flag):
             loader = DataLoader(a)  # is DataLoader(a)

@@ -333,6 +333,8 @@ class Flow(Solver):
         elif isinstance(value, ExtObj) and value.dotted == "zip":
             if 0 <= index < len(value.site.positional):
                 self._flow(self._elements(self._expr(value.site.positional[index])), var)
+        elif isinstance(value, ExtObj) and (params := catalog.handed_back(value.dotted)):
+            self._pick_handed_back(value.site, params, index, var)
         elif isinstance(value, View) and value.items and index == 1:
             self._table_values(value.table, None, var)
         elif isinstance(value, Obj) and isinstance(value.cls, Class):
@@ -343,6 +345,15 @@ class Flow(Solver):
                 self._add(var, Unknown("unpacked from an object"))
         elif not isinstance(value, Lit):
             self._add(var, value if isinstance(value, Unknown) else Unknown("unpacked"))
+
+    def _pick_handed_back(self, call: Call, params: tuple[str, ...], index: int, var: Var) -> None:
+        given = call.keyword(params[index]) if -len(params) <= index < len(params) else None
+        if given is None and 0 <= index < len(call.positional) and not call.has_star:
+            given = call.positional[index]
+        if given is not None:
+            self._flow(self._expr(given), var)
+        else:
+            self._add(var, Unknown("unpacked"))
 
     def _elements(self, source: Var) -> Var:
         """What iterating over a value gives."""

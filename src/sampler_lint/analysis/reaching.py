@@ -5,7 +5,19 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 from sampler_lint.limits import MOST_REACHING
-from sampler_lint.syntax.nodes import Binding, Class, For, Name, Scope, Stmt, While
+from sampler_lint.syntax.nodes import (
+    Binding,
+    Class,
+    For,
+    If,
+    Name,
+    Scope,
+    Stmt,
+    Try,
+    While,
+    With,
+    leaves,
+)
 
 
 def reaching(name: Name) -> list[Binding] | None:
@@ -23,13 +35,16 @@ def reaching(name: Name) -> list[Binding] | None:
         return None
     params, orders, places = ordered
     here = first = bisect_left(orders, stmt.order)
-    dominating: Binding | None = params[0] if params else None
+    dominating: Stmt | None = None
     while first > 0:
-        binding = bindings[places[first - 1]]
-        assert binding.stmt is not None
-        if _dominates(binding.stmt, stmt):
-            first = bisect_left(orders, orders[first - 1])
-            dominating = bindings[places[first]]
+        bound = bindings[places[first - 1]].stmt
+        assert bound is not None
+        if _dominates(bound, stmt):
+            first, dominating = bisect_left(orders, orders[first - 1]), bound
+            break
+        whole = _beside(bound, stmt)
+        if whole is not None and _always_binds(whole, name):
+            first, dominating = bisect_left(orders, whole.order), whole
             break
         first -= 1
         if here - first > MOST_REACHING:
@@ -43,7 +58,7 @@ def reaching(name: Name) -> list[Binding] | None:
             chosen.append(place)
             if len(chosen) > MOST_REACHING:
                 return None
-    start = params if dominating is None or dominating.stmt is None else []
+    start = params if dominating is None else []
     return [*start, *(bindings[place] for place in sorted(chosen))]
 
 
@@ -88,16 +103,37 @@ def _dominates(bound: Stmt, stmt: Stmt) -> bool:
     return inner.block is bound.block
 
 
-def _loops_back(bound: Stmt, loops: list[For | While], dominating: Binding | None) -> bool:
+def _beside(bound: Stmt, stmt: Stmt) -> Stmt | None:
+    """The statement around ``bound`` that every way to ``stmt`` leads through, if there is one."""
+    return next((each for each in bound.ancestors() if _dominates(each, stmt)), None)
+
+
+def _always_binds(whole: Stmt, name: Name) -> bool:
+    """Whether every way through a statement binds the name, or leads elsewhere."""
+    known: dict[object, bool] = name.scope.module.memo.setdefault(_always_binds, {})
+    key = whole, name.id
+    if key not in known:
+        bound = {binding.stmt for binding in name.scope.bindings[name.id]}
+        known[key] = _binds(whole, bound)
+    return known[key]
+
+
+def _binds(stmt: Stmt, bound: set[Stmt | None]) -> bool:
+    if isinstance(stmt, If):
+        return all(_block_binds(block, bound) for block in (stmt.body, stmt.orelse))
+    if isinstance(stmt, With):
+        return stmt in bound or _block_binds(stmt.body, bound)
+    return stmt in bound and not isinstance(stmt, (For, While, Try))
+
+
+def _block_binds(block: list[Stmt], bound: set[Stmt | None]) -> bool:
+    return any(_binds(stmt, bound) or leaves(stmt) for stmt in block)
+
+
+def _loops_back(bound: Stmt, loops: list[For | While], dominating: Stmt | None) -> bool:
     """Whether one of the loops around a statement brings a later binding to it."""
-    for loop in loops:
-        if loop.encloses(bound):
-            if (
-                dominating is not None
-                and dominating.stmt is not None
-                and loop.encloses(dominating.stmt)
-                and loop is not dominating.stmt
-            ):
-                continue
-            return True
-    return False
+    return any(
+        loop.encloses(bound)
+        and (dominating is None or loop is dominating or not loop.encloses(dominating))
+        for loop in loops
+    )

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from sampler_lint.syntax.nodes import Call, Class, Comp, Expr, Function, Map, Seq
+from sampler_lint.syntax.nodes import Call, Class, Comp, Expr, Function, Map, Seq, last_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +83,30 @@ class Obj:
     def name(self) -> str:
         """The class's own name, for messages."""
         return self.cls.name if isinstance(self.cls, Class) else self.cls.rpartition(".")[2]
+
+    def may_be(self, other: object) -> bool:
+        """Whether both may be one object: one call builds them, not for two calls of a factory."""
+        return (
+            isinstance(other, Obj)
+            and (self.cls, self.site) == (other.cls, other.site)
+            and (
+                self.through is None
+                or other.through is None
+                or self.through is other.through
+                or not _is_made_anew(self.site)
+            )
+        )
+
+
+def _is_made_anew(site: Call | None) -> bool:
+    """Whether the function that builds an object keeps nothing, to return it again."""
+    function = site.scope if site is not None else None
+    return (
+        isinstance(function, Function)
+        and not function.stores
+        and not function.declared
+        and all(last_name(each) in {"classmethod", "staticmethod"} for each in function.decorators)
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,12 @@ FRAMEWORK_PACKAGES = {
 }
 
 #: Import name → the table of packages that train nothing: their classes are known.
-_LIBRARIES = {"torch": "torch", "torchdata": "torchdata", "torch_geometric": "torch_geometric"}
+_LIBRARIES = {
+    "torch": "torch",
+    "torchdata": "torchdata",
+    "torch_geometric": "torch_geometric",
+    "colossalai": "colossalai",
+}
 
 
 def tables() -> tuple[str, ...]:
@@ -70,13 +75,25 @@ def _names(table: str) -> dict[str, KnownClass]:
     }
 
 
+def _table_of(dotted: str) -> str | None:
+    package = dotted.partition(".")[0]
+    return _LIBRARIES.get(package) or FRAMEWORK_PACKAGES.get(package)
+
+
+@cache
+def handed_back(dotted: str) -> tuple[str, ...]:
+    """The parameters that a function gives back, in order, if it is one that does no more."""
+    table = _table_of(dotted)
+    found = framework(table).hands_back if table is not None else ()
+    return next((entry.params for entry in found if dotted in entry.names), ())
+
+
 @cache
 def known(dotted: str) -> KnownClass | None:
     """The catalog's entry for a dotted name."""
-    package = dotted.partition(".")[0]
-    if package == declared.PACKAGE:
+    if dotted.partition(".")[0] == declared.PACKAGE:
         return declared.CLASSES.get(dotted)
-    table = _LIBRARIES.get(package) or FRAMEWORK_PACKAGES.get(package)
+    table = _table_of(dotted)
     if table is None:
         return None
     if dotted.startswith(TORCH_DATA):
@@ -113,6 +130,7 @@ __all__ = [
     "canonical",
     "contracts",
     "framework",
+    "handed_back",
     "known",
     "known_mro",
     "release",

@@ -85,6 +85,15 @@ class KnownClass(NamedTuple):
     """The versions of the package that have the class."""
 
 
+class HandsBack(NamedTuple):
+    """A function that gives back what it is given, each in its place."""
+
+    names: tuple[str, ...]
+    """The dotted names it is reached by; ``()`` stands for an instance."""
+    params: tuple[str, ...]
+    """Its parameters, in the order of both what it takes and what it returns."""
+
+
 Deed = Literal["reads", "demands", "calls", "rebuilds", "wraps", "replaces"]
 
 
@@ -135,3 +144,4 @@ class Framework(NamedTuple):
     """The registry from which it builds the batch samplers of a configuration."""
     contracts: tuple[Contract, ...] = ()
     classes: tuple[KnownClass, ...] = ()
+    hands_back: tuple[HandsBack, ...] = ()

@@ -87,6 +87,9 @@ def _section(table: Framework) -> Iterator[str]:
         yield "|---|---|---|"
         yield from map(_class_row, table.classes)
         yield ""
+    for entry in table.hands_back:
+        given = ", ".join(f"`{name}`" for name in entry.params)
+        yield f"`{entry.names[0].replace('()', '')}` gives back what it is given: {given}.\n"
 
 
 def _row(contract: Contract) -> str:

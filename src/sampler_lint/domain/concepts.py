@@ -12,7 +12,17 @@ from dataclasses import dataclass
 from functools import cache
 
 from sampler_lint.analysis.values import Ext, Value
-from sampler_lint.syntax.nodes import Attr, Call, Expr, Name, Scope, last_name, walk
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Const,
+    Expr,
+    Index,
+    Name,
+    Scope,
+    last_name,
+    walk,
+)
 
 _NEVER = re.compile(r"(?!)")
 
@@ -53,8 +63,16 @@ class Concept:
         return self.says(last_name(expr))
 
     def is_mentioned(self, expr: Expr) -> bool:
-        """Whether any name in the expression is about it."""
-        return any(isinstance(node, (Name, Attr)) and self.names(node) for node in walk(expr))
+        """Whether any name or key (``loaders["train"]``) in the expression is about it."""
+        return any(
+            (isinstance(node, (Name, Attr)) and self.names(node))
+            or (
+                isinstance(node, Index)
+                and isinstance(node.key, Const)
+                and self.says(str(node.key.value))
+            )
+            for node in walk(expr)
+        )
 
 
 @cache

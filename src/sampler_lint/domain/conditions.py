@@ -15,13 +15,11 @@ from sampler_lint.syntax.nodes import (
     Expr,
     If,
     Name,
-    Raise,
-    Return,
-    Simple,
     Stmt,
     Unary,
     dotted,
     expressions,
+    leaves,
     walk,
 )
 
@@ -98,17 +96,12 @@ def _left_before(model: Model, stmt: Stmt) -> Iterator[Condition]:
         known[id(stmt.block)] = [
             each
             for each in stmt.block
-            if isinstance(each, If) and _leaves(each.body) and not each.orelse
+            if isinstance(each, If) and leaves(each.body[-1]) and not each.orelse
         ]
     for each in known[id(stmt.block)]:
         if each.order >= stmt.order:
             return
         yield from _asked(model, each.test, answer=False)
-
-
-def _leaves(block: list[Stmt]) -> bool:
-    last = block[-1]
-    return isinstance(last, (Return, Raise)) or (isinstance(last, Simple) and last.is_jump)
 
 
 def _asked(model: Model, test: Expr, answer: bool) -> Iterator[Condition]:

@@ -42,8 +42,7 @@ class Carrier(NamedTuple):
 
     def is_one_of(self, values: frozenset[object]) -> bool:
         """Whether the sampler is among the values, however it was reached."""
-        wanted = (self.sampler.cls, self.sampler.site)
-        return any(isinstance(v, Obj) and (v.cls, v.site) == wanted for v in values)
+        return any(map(self.sampler.may_be, values))
 
 
 def carriers(model: Model, loader: Obj) -> Iterator[Carrier]:
@@ -190,7 +189,7 @@ def calls_for(model: Model, found: EpochLoop, wanted: list[Carrier]) -> Calls:
     """The ``set_epoch`` calls that reach (or may reach) the samplers ``wanted`` of a loop."""
     near = {scope.module for scope in found.scopes}
     near.update(c.sampler.site.scope.module for c in wanted if c.sampler.site is not None)
-    objects = frozenset((carrier.sampler.cls, carrier.sampler.site) for carrier in wanted)
+    objects = frozenset(carrier.sampler for carrier in wanted)
     # Many loops may pass over one loader.
     known: dict[object, tuple[list[Call], list[Call]]] = model.memo.setdefault(calls_for, {})
     key = objects, frozenset(near)
@@ -198,7 +197,7 @@ def calls_for(model: Model, found: EpochLoop, wanted: list[Carrier]) -> Calls:
         known[key] = _calls_for(model, objects, near)
     hits, doubtful = known[key]
     before = {c.sampler.site.scope for c in wanted if c.sampler.site} | {found.loop.scope}
-    classes = {found.inner.loader.cls, *(cls for cls, _ in objects)}
+    classes = {found.inner.loader.cls, *(obj.cls for obj in objects)}
     certain = tuple(
         call for call in hits if call.scope in before or may_act_in(model, found, call.scope, call)
     )
@@ -212,15 +211,16 @@ def calls_for(model: Model, found: EpochLoop, wanted: list[Carrier]) -> Calls:
 
 
 def _calls_for(
-    model: Model, objects: frozenset[Built], near: set[ModuleFacts]
+    model: Model, objects: frozenset[Obj], near: set[ModuleFacts]
 ) -> tuple[list[Call], list[Call]]:
     """The calls that set the epoch of one of the objects, and those near that may do so."""
     hits: list[Call] = []
     doubtful: list[Call] = []
-    for _, call, receiver in epoch_calls(model).concerning(objects, near):
+    built = {(obj.cls, obj.site) for obj in objects}
+    for _, call, receiver in epoch_calls(model).concerning(built, near):
         assert isinstance(call, Call)
         values = model.flow.values(receiver)
-        if any(isinstance(v, Obj) and (v.cls, v.site) in objects for v in values):
+        if any(obj.may_be(value) for obj in objects for value in values):
             hits.append(call)
         elif (
             call.scope.module in near

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.analysis.points_to import Ext, ExtObj, Lit, Obj, Unknown, Value, passed
+from sampler_lint.analysis.points_to import Ext, ExtObj, Lit, Obj, Unknown, passed
 from sampler_lint.domain.concepts import COUNTS, EPOCH, EVALUATES, TRAINS
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import DATA_LOADER, Model
@@ -182,14 +182,19 @@ def _loaders_held(model: Model, wrapper: Obj) -> Iterator[tuple[Obj, Expr]]:
     if site is None or not isinstance(cls, Class):
         return
     held = [
-        value
+        (name, value)
         for name in _iterated_attributes(model, cls)
         for value in model.flow.ask_field(wrapper, name)
         if isinstance(value, Obj) and value.site and model.role(value) == "loader"
     ]
-    if held:
-        given = {value: arg.value for arg in site.args for value in model.flow.values(arg.value)}
-        yield from ((value, given.get(value, site)) for value in held)
+    if not held:
+        return
+    given = {value: arg.value for arg in site.args for value in model.flow.values(arg.value)}
+    # The attribute is one for all wrappers of the class; this one has what it was given.
+    own = {name for name, value in held if value in given}
+    for name, value in held:
+        if value in given or name not in own:
+            yield value, given.get(value, site)
 
 
 def _iterated_attributes(model: Model, cls: Class) -> list[str]:
@@ -282,16 +287,11 @@ def _brought(
     if given not in known:
         known[given] = {p.loader for p in _passes_over(model, call.scope, stmt, given, set())}
     brought = known[given]
-    if any(is_built_alike(value, loader) for value in (*values, *brought)):
+    if any(loader.may_be(value) for value in (*values, *brought)):
         return given
     kinds = (Obj, Lit, ExtObj) if brought else (Obj, Lit)
     other = bool(values) and all(isinstance(value, kinds) for value in values)
     return _ANOTHER if other else None
-
-
-def is_built_alike(value: Value, other: Obj) -> bool:
-    """Whether both are what one call builds, however they were reached."""
-    return isinstance(value, Obj) and (value.cls, value.site) == (other.cls, other.site)
 
 
 def repeats(loop: Loop) -> bool:
@@ -300,7 +300,7 @@ def repeats(loop: Loop) -> bool:
     A loop over other things (folds, tasks, loaders) may do other work in each turn.
     """
     if isinstance(loop, For):
-        return _says_epoch(loop.target) or _counts(loop.iter)
+        return EPOCH.is_mentioned(loop.target) or _counts(loop.iter)
     return True
 
 
@@ -315,7 +315,7 @@ def epoch_expression(loop: Loop) -> Expr | None:
     test = loop.test
     if isinstance(test, Compare) and len(test.ops) == 1 and test.ops[0] in {"Lt", "LtE", "NotEq"}:
         left = test.left
-        if isinstance(left, (Name, Attr, Index)) and _says_epoch(left):
+        if isinstance(left, (Name, Attr, Index)) and EPOCH.is_mentioned(left):
             return left
     return None
 
@@ -323,14 +323,6 @@ def epoch_expression(loop: Loop) -> Expr | None:
 def _counts(source: Expr) -> bool:
     """Whether iterating gives numbers that grow: ``range(…)``, also inside a progress bar."""
     return any(map(COUNTS.is_call, walk(source)))
-
-
-def _says_epoch(expr: Expr) -> bool:
-    """Whether a name, an attribute or a key (``state["epoch"]``) says epoch."""
-    return EPOCH.is_mentioned(expr) or any(
-        isinstance(node, Index) and isinstance(node.key, Const) and EPOCH.says(str(node.key.value))
-        for node in walk(expr)
-    )
 
 
 def _bound_by(loop: Loop, source: Expr) -> bool:
@@ -370,7 +362,7 @@ def trains(model: Model, found: EpochLoop) -> bool:
         if any(_takes_and_steps(model, call) for call in takers):
             return True
     return _says_training(found) and not any(
-        not is_built_alike(other.inner.loader, inner.loader) and _evidence(model, other)
+        not inner.loader.may_be(other.inner.loader) and _evidence(model, other)
         for other in _passes_of(model, loop)
     )
 
@@ -449,11 +441,7 @@ def _only_evaluated(model: Model, generator: Scope, loader: Obj) -> bool:
     calls = [
         call
         for call in model.flow.callers(generator)
-        if any(
-            isinstance(value, Obj) and (value.cls, value.site) == (loader.cls, loader.site)
-            for arg in call.args
-            for value in model.flow.values(arg.value)
-        )
+        if any(loader.may_be(value) for arg in call.args for value in model.flow.values(arg.value))
     ]
     return bool(calls) and all(
         not EVALUATES.called.isdisjoint(call.scope.called)
@@ -493,6 +481,11 @@ def pass_trains(model: Model, inner: Pass) -> bool:
         enclosing = [s for s in body.ancestors() if isinstance(s, (For, While))]
         body = enclosing[0] if enclosing else body
     return _steps(model, inner.scope, body, set())
+
+
+def steps_in(model: Model, loop: Loop) -> bool:
+    """Whether a turn of the loop steps an optimizer."""
+    return _steps(model, loop.scope, loop, set())
 
 
 def _steps(model: Model, scope: Scope, within: Stmt | None, seen: set[Scope]) -> bool:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from sampler_lint.analysis.points_to import ClassRef, Obj, Unknown
+from sampler_lint.analysis.arguments import passed
+from sampler_lint.analysis.points_to import ClassRef, FuncRef, Obj, Unknown
 from sampler_lint.domain.concepts import LOOKS, SETS_EPOCH
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_imported
@@ -96,11 +97,12 @@ def _handed_on(model: Model, owner: Scope, name: str, returning: bool) -> frozen
     known: dict[object, frozenset[Call | None]] = model.memo.setdefault(_handed_on, {})
     key = owner, name, returning
     if key not in known:
+        known[key] = frozenset({None})  # where a function calls itself with it
         known[key] = frozenset(
             value.site if isinstance(value, Obj) else None
-            for scope, read in _escaping_from(model, owner.module).names.get(name, ())
+            for scope, read, call in _escaping_from(model, owner.module).names.get(name, ())
             if scope is owner or _sees(scope, owner, name)
-            if returning or not _is_given_back(model, read)
+            if returning or not (_is_given_back(model, read) or _is_looked_at(model, read, call))
             for value in model.flow.values(read)
             if isinstance(value, Unknown) or (isinstance(value, Obj) and value.site is not None)
         )
@@ -182,7 +184,8 @@ _PASSIVE = ("torch.nn.", "pytorch_lightning.", "lightning.")
 class _Escaping(NamedTuple):
     """The names and attributes of a file whose values something else may get hold of."""
 
-    names: dict[str, list[tuple[Scope, Name]]]
+    names: dict[str, list[tuple[Scope, Name, Call | None]]]
+    """Each with the call that gets it, if it is an argument."""
     attributes: dict[str, list[Attr]]
 
 
@@ -195,6 +198,28 @@ def _is_given_back(model: Model, read: Name) -> bool:
     if isinstance(stmt, Assign) and isinstance(stmt.value, Call):
         return _holds(model, stmt.value, read)
     return False
+
+
+def _is_looked_at(model: Model, read: Name, call: Call | None) -> bool:
+    """Whether a name is passed to functions of the tree only, and none of them hands it on."""
+    if call is None:
+        return False
+    functions = model.flow.values(call.func)
+    return bool(functions) and all(
+        isinstance(value, FuncRef) and _keeps_to_itself(model, value.function, read, call)
+        for value in functions
+    )
+
+
+def _keeps_to_itself(model: Model, function: Function, read: Name, call: Call) -> bool:
+    is_bound = function.cls is not None and not function.is_static
+    given = (
+        param
+        for param in function.params
+        if passed(function, param, call, is_bound=is_bound) is read
+    )
+    param = next(given, None)
+    return param is not None and not _handed_on(model, function, param.name, returning=False)
 
 
 def _holds(model: Model, expr: Expr, read: Name) -> bool:
@@ -226,9 +251,9 @@ def _escaping_from(model: Model, facts: ModuleFacts) -> _Escaping:
             params = scope.params if isinstance(scope, Function) else ()
             parts = [(param.default, True) for param in params if param.default is not None]
             parts += (part for stmt in statements(scope.body) for part in _parts(stmt))
-            for expr in _escaping(parts):
+            for expr, call in _escaping(parts):
                 if isinstance(expr, Name):
-                    found.names.setdefault(expr.id, []).append((scope, expr))
+                    found.names.setdefault(expr.id, []).append((scope, expr, call))
                 elif expr.name in read:
                     found.attributes.setdefault(expr.name, []).append(expr)
     return known[facts]
@@ -259,30 +284,31 @@ def _targets(stmt: Stmt) -> list[Expr]:
     return []
 
 
-def _escaping(parts: Iterable[tuple[Expr, bool]]) -> Iterator[Name | Attr]:
+def _escaping(parts: Iterable[tuple[Expr, bool]]) -> Iterator[tuple[Name | Attr, Call | None]]:
     """The names and attributes in expressions that something called there may get hold of.
 
-    Each expression is given with whether its own value may escape.
+    Each expression is given with whether its own value may escape, and comes with the call that
+    it is an argument of.
     """
-    todo = list(parts)
+    todo: list[tuple[Expr, bool, Call | None]] = [(expr, escapes, None) for expr, escapes in parts]
     while todo:
-        expr, escapes = todo.pop()
+        expr, escapes, call = todo.pop()
         if escapes and isinstance(expr, (Name, Attr)):
-            yield expr
+            yield expr, call
         if isinstance(expr, Call):
             looking = isinstance(expr.func, Name) and LOOKS.is_call(expr)
             if isinstance(expr.func, Attr) and SETS_EPOCH.is_call(expr):
-                todo.append((expr.func.value, False))
+                todo.append((expr.func.value, False, None))
             elif not looking:
-                todo.append((expr.func, True))
-            todo += ((arg.value, not looking) for arg in expr.args)
+                todo.append((expr.func, True, None))
+            todo += ((arg.value, not looking, expr) for arg in expr.args)
         elif isinstance(expr, Choice) and expr.kind == "if":
             assert expr.test is not None
-            todo.append((expr.test, False))
-            todo += ((option, True) for option in expr.options)
+            todo.append((expr.test, False, None))
+            todo += ((option, True, None) for option in expr.options)
         else:
             looking = isinstance(expr, (Compare, Unary))
-            todo += ((part, not looking) for part in children(expr))
+            todo += ((part, not looking, None) for part in children(expr))
 
 
 def uses_names_by_string(scope: Scope) -> bool:

@@ -224,10 +224,12 @@ def epoch_path(model: Model, value: Value) -> tuple[str, ...] | Unknown | None:
 
     None when nothing in it carries an epoch.
     """
-    return _epoch_path(model, value, 0)
+    return _epoch_path(model, value, ())
 
 
-def _epoch_path(model: Model, value: Value, depth: int) -> tuple[str, ...] | Unknown | None:
+def _epoch_path(
+    model: Model, value: Value, above: tuple[Obj, ...]
+) -> tuple[str, ...] | Unknown | None:
     if isinstance(value, Unknown):
         return value
     if isinstance(value, Lit) or not isinstance(value, Obj):
@@ -237,10 +239,13 @@ def _epoch_path(model: Model, value: Value, depth: int) -> tuple[str, ...] | Unk
         return setter
     if setter is not None:
         return ()
-    if depth > DEEPEST_WRAPPING or not model.is_a(value, BATCH_SAMPLER):
+    if len(above) > DEEPEST_WRAPPING or not model.is_a(value, BATCH_SAMPLER):
         return None
+    # A name that is assigned again may seem to hold the wrapper that is built from it.
     inner = [
-        _epoch_path(model, found, depth + 1) for found in model.flow.ask_field(value, "sampler")
+        _epoch_path(model, found, (*above, value))
+        for found in model.flow.ask_field(value, "sampler")
+        if found != value and found not in above
     ]
     known = {path for path in inner if isinstance(path, tuple)}
     if len(known) == 1:

@@ -49,6 +49,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Scope,
     Simple,
+    Stmt,
     While,
     self_class,
     statements,
@@ -181,7 +182,7 @@ class _Setter(NamedTuple):
 def _may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | None:
     """What may set the epoch of the sampler."""
     ours = {
-        (obj.cls, obj.site)
+        obj
         for obj in (
             reached.sampler,
             found.inner.loader,
@@ -191,17 +192,18 @@ def _may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | N
         )
         if isinstance(obj, Obj)
     }
-    for cls, _ in ours:
+    for cls in {obj.cls for obj in ours}:
         if isinstance(cls, Class) and sets_epoch_itself(model, found, cls):
             return _Setter(f"{cls.name} itself")
     near = {scope.module for scope in found.scopes}
-    near.update(site.scope.module for _, site in ours if site is not None)
-    for scope, node, receiver in _epoch_sets(model).concerning(ours, near):
+    near.update(obj.site.scope.module for obj in ours if obj.site is not None)
+    built = {(obj.cls, obj.site) for obj in ours}
+    for scope, node, receiver in _epoch_sets(model).concerning(built, near):
         if not may_act_in(model, found, scope, node):
             continue
         values = model.flow.values(receiver)
         place = _Setter(str(model.place(scope, node)), _misses(model, receiver, reached))
-        if any(isinstance(v, Obj) and (v.cls, v.site) in ours for v in values):
+        if any(obj.may_be(value) for obj in ours for value in values):
             return place
         forwards = isinstance(scope, Function) and SETS_EPOCH.says(scope.name)
         if not forwards and scope.module in near:
@@ -407,7 +409,7 @@ def _receiver(model: Model, found: EpochLoop, reached: Carrier) -> _Receiver | N
     loop = found.loop
     module = model.module_of(loop.scope)
     wanted = (reached.sampler.cls, reached.sampler.site)
-    for name in _sampler_names(model, loop.scope, wanted):
+    for name in _sampler_names(model, loop, wanted):
         if _set_before(loop.scope, name, loop):
             values = model.flow.values(name)
             return _guarded(model, module, loop.scope, name.id, values)
@@ -472,30 +474,39 @@ def _guarded(
     return _Receiver(code, f"if hasattr({code}, {quote}set_epoch{quote}):", certain)
 
 
-def _sampler_names(model: Model, scope: Scope, wanted: Built) -> Iterator[Name]:
+def _sampler_names(model: Model, loop: Loop, wanted: Built) -> Iterator[Name]:
     """Local (and, in a script, global) names called a sampler that may hold the one wanted."""
     known: dict[Scope, dict[Built, list[Name]]] = model.memo.setdefault(_sampler_names, {})
-    current: Scope | None = scope
+    current: Scope | None = loop.scope
     while current is not None:
         if current not in known:
             known[current] = {}
             for name in _called_samplers(current):
-                for value in model.flow.values(name):
-                    if isinstance(value, Obj):
-                        names = known[current].setdefault((value.cls, value.site), [])
-                        if name not in names[-1:]:
-                            names.append(name)
-        yield from known[current].get(wanted, ())
+                for built in _built(model, name):
+                    known[current].setdefault(built, []).append(name)
+        for name in known[current].get(wanted, ()):
+            here = _read_at(loop, name.id, current) if current is loop.scope else name
+            if wanted in _built(model, here):
+                yield here
         current = None if isinstance(current, Class) else current.outer
+
+
+def _built(model: Model, name: Name) -> set[Built]:
+    return {(v.cls, v.site) for v in model.flow.values(name) if isinstance(v, Obj)}
+
+
+def _read_at(stmt: Stmt | None, name: str, scope: Scope) -> Name:
+    """A variable of a scope as one of its statements would read it; as any, without one."""
+    node = Name()
+    node.id, node.scope, node.stmt = name, scope, stmt
+    node.row = node.col = node.end_row = node.end_col = 0
+    return node
 
 
 def _called_samplers(scope: Scope) -> Iterator[Name]:
     for name, bindings in scope.bindings.items():
         if SAMPLER.says(name) and any(b.is_plain for b in bindings):
-            node = Name()
-            node.id, node.scope, node.stmt = name, scope, None
-            node.row = node.col = node.end_row = node.end_col = 0
-            yield node
+            yield _read_at(None, name, scope)
 
 
 def _set_before(scope: Scope, name: Name, loop: Loop) -> bool:

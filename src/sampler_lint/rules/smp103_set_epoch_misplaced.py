@@ -6,12 +6,27 @@ import functools
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
-from sampler_lint.analysis.points_to import passed
-from sampler_lint.domain.concepts import CONFIG, FIRST_RANK, RANGES
+from sampler_lint import catalog
+from sampler_lint.analysis.points_to import Obj, passed
+from sampler_lint.domain.concepts import (
+    CONFIG,
+    EPOCH,
+    EVALUATES,
+    FIRST_RANK,
+    INFERS,
+    RANGES,
+    SAMPLER,
+    SETS_EPOCH,
+    TRAINS,
+)
 from sampler_lint.domain.epoch_calls import Carrier, calls_for, carriers, runs_in
-from sampler_lint.domain.epochs import EpochLoop, epoch_expression, epoch_loops, trains
+from sampler_lint.domain.epoch_state import uses_epoch
+from sampler_lint.domain.epochs import EpochLoop, epoch_expression, epoch_loops, steps_in, trains
+from sampler_lint.domain.injection import Injection
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import in_test_function
 from sampler_lint.domain.rank_terms import differs
+from sampler_lint.domain.samplers import shuffles
 from sampler_lint.domain.stale import has_workers
 from sampler_lint.edits.editor import Editor, replacing
 from sampler_lint.edits.names import means_the_same, text_of
@@ -22,6 +37,7 @@ from sampler_lint.rules._epoch_receiver import operands, receivers
 from sampler_lint.rules._epoch_stale import late
 from sampler_lint.syntax.nodes import (
     Attr,
+    AugAssign,
     Call,
     Class,
     Compare,
@@ -31,6 +47,7 @@ from sampler_lint.syntax.nodes import (
     For,
     Function,
     If,
+    Loop,
     Name,
     Scope,
     Stmt,
@@ -95,6 +112,7 @@ class SetEpochMisplaced(Rule):
         if model.epoch_setters:
             for suspect in (
                 *_in_loops(model),
+                *_never_moved(model),
                 *receivers(model),
                 *framework_calls(model),
                 *late(model),
@@ -227,7 +245,6 @@ def _constant(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
         return None
     argument = call.args[0].value
     loop = found.loop
-    module = model.module_of(call.scope)
     # Another function does not know the loop's counter.
     epoch = epoch_expression(loop) if call.scope is loop.scope else None
     batches = _batch_number(call, argument)
@@ -237,18 +254,116 @@ def _constant(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
             f"pass is running: every epoch ends with the same number, so the next one repeats "
             f"the order; call it with the epoch's number before the batches"
         )
-        return Suspect(module, call, message, fix=functools.partial(_to_top, found, call, epoch))
-    if not _same_in_every_turn(model, found, argument):
+        to_top = functools.partial(_to_top, found, call, epoch)
+        return Suspect(model.module_of(call.scope), call, message, fix=to_top)
+    if not _same_in_every_turn(model, loop, argument):
         return None
+    return _repeated(model, loop, call, Applicability.SAFE)
+
+
+def _repeated(model: Model, loop: Loop | None, call: Call, applicability: Applicability) -> Suspect:
+    """The report of a call that gets one value in every turn of the loop."""
+    argument = call.args[0].value
+    module = model.module_of(call.scope)
+    epoch = epoch_expression(loop) if loop is not None and call.scope is loop.scope else None
+    when = "every epoch" if loop is None else "every turn of the epoch loop"
     message = (
-        f"`{unparse(call.func)}({unparse(argument)})` gets the same value in every turn of the "
-        f"epoch loop: every epoch repeats one order"
+        f"`{unparse(call.func)}({unparse(argument)})` gets the same value in {when}: "
+        f"every epoch repeats one order"
     )
     if epoch is None:
         return Suspect(module, call, message)
     message += f"; pass `{unparse(epoch)}`"
     text = text_of(module.source, epoch)
-    return Suspect(module, call, message, fix=replacing(argument, text, f"Pass `{text}`"))
+    written = replacing(argument, text, f"Pass `{text}`", applicability)
+    return Suspect(module, call, message, fix=written)
+
+
+def _never_moved(model: Model) -> Iterator[Suspect]:
+    """Calls with one value for all epochs, where the program itself says what they are for.
+
+    A loop that counts epochs, or a function named for one epoch of training, sets the epoch of a
+    sampler: which loader takes the sampler need not be known, unless a framework may set its
+    epoch as well.
+    """
+    injection = Injection(model)
+    for call in model.epoch_setters:
+        assert isinstance(call.func, Attr)
+        receiver = call.func.value
+        if call.func.name != "set_epoch" or len(call.args) != 1 or call.stmt is None:
+            continue
+        if not SAMPLER.is_mentioned(receiver) or in_test_function(call.scope):
+            continue
+        if EVALUATES.is_mentioned(receiver) or INFERS.is_mentioned(receiver):
+            continue
+        loop = _loop_of_epochs(call.stmt)
+        if loop is None and not _is_for_one_epoch(call.scope):
+            continue
+        if not _same_in_every_turn(model, loop, call.args[0].value):
+            continue
+        if _is_moved_beside(model, loop, call) or not _may_carry(model, receiver):
+            continue
+        if any(_sets_epochs(name) for name in injection.trainers(model.module_of(call.scope))):
+            continue
+        if loop is None or TRAINS.is_mentioned(receiver) or steps_in(model, loop):
+            yield _repeated(model, loop, call, Applicability.UNSAFE)
+
+
+def _sets_epochs(framework: str) -> bool:
+    """Whether a framework sets the epoch of some part of the loaders that it is given."""
+    return any("set_epoch" in contract.names for contract in catalog.contracts(framework, "calls"))
+
+
+def _loop_of_epochs(stmt: Stmt) -> Loop | None:
+    """The innermost loop around a statement that counts epochs by name."""
+    for loop in stmt.ancestors():
+        if isinstance(loop, (For, While)):
+            epoch = epoch_expression(loop)
+            if epoch is not None and EPOCH.is_mentioned(epoch):
+                return loop
+            if isinstance(loop, While) and any(_counts_epochs(each) for each in loop.body):
+                return loop
+    return None
+
+
+def _counts_epochs(stmt: Stmt) -> bool:
+    return isinstance(stmt, AugAssign) and EPOCH.is_mentioned(stmt.target)
+
+
+def _is_for_one_epoch(scope: Scope) -> bool:
+    """Whether a function is named for an epoch of training: each epoch calls it."""
+    return (
+        isinstance(scope, Function)
+        and EPOCH.says(scope.name)
+        and TRAINS.says(scope.name)
+        and not (SETS_EPOCH.says(scope.name) or EVALUATES.says(scope.name))
+    )
+
+
+def _is_moved_beside(model: Model, loop: Loop | None, call: Call) -> bool:
+    """Whether another call there sets an epoch, perhaps of the same sampler, that moves."""
+    return any(
+        isinstance(other.func, Attr)
+        and SETS_EPOCH.names(other.func)
+        and not EVALUATES.is_mentioned(other.func.value)
+        and not (other.args and _same_in_every_turn(model, loop, other.args[0].value))
+        for other in (call.scope.calls if loop is None else loop.scope.calls_in(loop))
+        if other is not call
+    )
+
+
+def _may_carry(model: Model, receiver: Expr) -> bool:
+    """Whether nothing that is known to be there goes without the epoch that it is given."""
+    return not any(
+        isinstance(value, Obj)
+        and value.site is not None
+        and model.flow.method(value.cls, "set_epoch") is not None
+        and (
+            shuffles(model, value, value.through) is False
+            or (isinstance(value.cls, Class) and not uses_epoch(model, value.cls))
+        )
+        for value in model.flow.values(receiver)
+    )
 
 
 def _batch_number(call: Call, argument: Expr) -> For | None:
@@ -268,10 +383,10 @@ def _batch_number(call: Call, argument: Expr) -> For | None:
     return None
 
 
-def _same_in_every_turn(model: Model, found: EpochLoop, argument: Expr) -> bool:
-    loop = found.loop
-    if isinstance(argument, Const):
-        return True
+def _same_in_every_turn(model: Model, loop: Loop | None, argument: Expr) -> bool:
+    """Whether the argument is the same in each turn of the loop, or wherever it is asked for."""
+    if isinstance(argument, Const) or loop is None:
+        return isinstance(argument, Const)
     if isinstance(argument, Name):
         bindings = argument.scope.bindings.get(argument.id, [])
         return (

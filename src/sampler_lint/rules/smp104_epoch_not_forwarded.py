@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
+from sampler_lint import catalog
 from sampler_lint.analysis.origins import origins
 from sampler_lint.analysis.points_to import Obj
 from sampler_lint.domain.concepts import EPOCH, SAMPLER, SEEDS_ALL, SETS_EPOCH
@@ -445,7 +446,9 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
     own = _own_setter(state.cls, setter.functions)
     if own is None and setter.functions and state.cls.method("__iter__") is None:
         return None  # what its base does is told there
-    if any(name == "__iter__" for _, name in state.iteration.outside):
+    found = seedings(state.iteration)
+    bases = [base for base, name in state.iteration.outside if name == "__iter__"]
+    if bases and not all(_draws_from_kept(base, found) for base in bases):
         return None if own is None else _hides_base(model, module, state, own)
     if read_elsewhere(model, state, (state.iteration, state.construction)):
         return None
@@ -466,11 +469,17 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
         )
         fix = partial(_rename_store, own, setter.stored, other)
         return Suspect(module, start, message, fix=fix)
-    found = seedings(state.iteration)
-    if found and draws(state.iteration):
+    if found and (bases or draws(state.iteration)):
         arguments = [argument for call in found if (argument := seed_argument(call)) is not None]
         if all(is_fixed(model, state, argument) for argument in arguments):
             spelled = unparse(arguments[0])
+            why = tuple(Related(model.place(call.scope, call), "seeded here") for call in found)
+            if any(EPOCH.is_mentioned(argument) for argument in arguments):
+                message = (
+                    f"{stores}, and the pass seeds its generator with `{spelled}`, which nothing "
+                    f"changes: every epoch repeats one order; store the epoch there"
+                )
+                return Suspect(module, start, message, why=why)
             message = (
                 f"{stores}, and the pass seeds its generator with `{spelled}` alone: every epoch "
                 f"repeats one order; seed it with `{spelled} + self.epoch`"
@@ -501,6 +510,24 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
         )
         return Suspect(module, start, message, why=why)
     return None
+
+
+def _draws_from_kept(base: str, seeded: list[Call]) -> bool:
+    """Whether a torch base draws its order from a ``self.generator``, which the class seeds."""
+    draws_from = {
+        name
+        for entry in catalog.known_mro(base)
+        for method, names in entry.reads
+        if method == "__iter__"
+        for name in names
+    }
+    return "generator" in draws_from and any(
+        isinstance(call.func, Attr)
+        and isinstance(call.func.value, Attr)
+        and call.func.value.name == "generator"
+        and self_class(call.func.value.value) is not None
+        for call in seeded
+    )
 
 
 def _hides_base(model: Model, module: Module, state: EpochState, own: Function) -> Suspect | None:

@@ -14,6 +14,7 @@ from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.nodes import (
     Attr,
     Expr,
+    Function,
     Name,
     Scope,
     same,
@@ -104,11 +105,17 @@ def _without_sampler(model: Model) -> dict[tuple[Scope, str], list[tuple[Obj, Ex
 
 
 def _reaches_a_loader(model: Model, obj: Obj) -> bool:
-    """Whether some loader is given the sampler, or one that is not known, in its program."""
+    """Whether some loader is given the sampler, or one that is not known, in its program.
+
+    What a function gets that nothing calls is no sampler of one that is called.
+    """
     assert obj.site is not None
+    scope = obj.site.scope
+    is_called = isinstance(scope, Function) and bool(model.flow.callers(scope))
     program = model.project.program_of(model.module_of(obj.site.scope))
     return any(
-        isinstance(value, Unknown) or (isinstance(value, Obj) and value.site is obj.site)
+        (isinstance(value, Unknown) and not (is_called and value.awaits is not None))
+        or (isinstance(value, Obj) and value.site is obj.site)
         for loader in model.loaders
         if loader.site is not None
         and model.project.program_of(model.module_of(loader.site.scope)) == program

@@ -297,6 +297,11 @@ class Simple(Stmt):
         return self.kind in {"break", "continue"}
 
 
+def leaves(stmt: Stmt) -> bool:
+    """Whether what follows a statement in its block is never reached."""
+    return isinstance(stmt, (Return, Raise)) or (isinstance(stmt, Simple) and stmt.is_jump)
+
+
 class For(Stmt):
     """A ``for`` loop."""
 

@@ -37,6 +37,7 @@ class Kind(Enum):
     NUMBER = auto()
     FLAG = auto()
     SEQUENCE = auto()
+    MAPPING = auto()
 
 
 class WantedError(CannotTellError):

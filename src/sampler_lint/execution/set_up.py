@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sampler_lint.execution.budget import MOST_HANDED_OUT
-from sampler_lint.execution.errors import CannotTellError, Kind
+from sampler_lint.execution.budget import BUDGET, MOST_HANDED_OUT
+from sampler_lint.execution.errors import CannotTellError, Kind, WantedError
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.values import (
     COLUMN,
+    NOT_MADE,
     UNKNOWN,
     Array,
     Data,
     Fn,
-    Given,
     Instance,
     Klass,
     Source,
+    given,
 )
 
 
@@ -101,18 +102,12 @@ class SetUp:
         """Whether arguments that may be None are given, too."""
         self.numbers_are_ranks = False
         """Whether each such argument that is a number is taken to be the rank."""
+        self.settled: tuple[str, Any] | None = None
+        """An optional argument without whose other value the class refuses every world."""
         self._rank = 0
         init = interpreter.member(klass, "__init__")
-        self.params: list[tuple[ast.arg, ast.expr | None]] = []
-        if isinstance(init, Fn):
-            spec = init.node.args
-            plain_params = [*spec.posonlyargs, *spec.args][1:]
-            missing = len(plain_params) - len(spec.defaults)
-            defaults: list[ast.expr | None] = [None] * max(0, missing)
-            defaults += spec.defaults[-len(plain_params) :] if plain_params else []
-            self.params = list(zip(plain_params, defaults, strict=True))
-            self.params += zip(spec.kwonlyargs, spec.kw_defaults, strict=True)
-        self.names = {param.arg for param, _ in self.params}
+        self.params, self.spread = _parameters(interpreter, klass, init)
+        self.names = {param.arg for param, _ in [*self.params, *self.spread]}
         self.worlds = set(_sizes_beside_ranks(klass))
         self.takes_rank = any(_RANK_NAMES.search(name) for name in self.names)
         self.takes_drop_last = "drop_last" in self.names
@@ -138,6 +133,20 @@ class SetUp:
         for param, default in self.params:
             if isinstance(default, ast.Constant) and isinstance(default.value, bool):
                 yield param.arg, not default.value
+
+    @property
+    def drops(self) -> tuple[bool, ...]:
+        """The values of ``drop_last`` to be tried."""
+        if self.settled is not None and self.settled[0] == "drop_last":
+            return (self.settled[1],)
+        return (False, True) if self.takes_drop_last else (False,)
+
+    def settlements(self) -> Iterator[tuple[str, Any] | None]:
+        """What may let a class be built that refuses the usual arguments."""
+        yield None
+        if self.takes_drop_last:
+            yield "drop_last", True
+        yield from (flag for flag in self.flags() if flag[0] != "drop_last")
 
     @property
     def has_while_loop(self) -> bool:
@@ -166,12 +175,25 @@ class SetUp:
     def build(self, world: World, rank: int, option: tuple[str, Any] | None = None) -> Instance:
         """An instance for one rank of a world."""
         self._rank = rank
-        keywords = {} if option is None else {option[0]: option[1]}
+        keywords = dict(part for part in (self.settled, option) if part is not None)
         for param, default in self.params:
             value = self._argument(param, default, world, rank)
             if value is not _KEEP and param.arg not in keywords:
                 keywords[param.arg] = value
-        return self.interpreter.build(self.klass, [], keywords)
+        args: list[Any] = []
+        if self.spread:
+            args = [
+                keywords.pop(param.arg)
+                if param.arg in keywords
+                else self.interpreter.default(self.klass, default)
+                for param, default in self.params
+            ]
+            for param, default in self.spread:
+                value = self._argument(param, default, world, rank)
+                if value is _KEEP:
+                    break
+                args.append(value)
+        return self.interpreter.build(self.klass, args, keywords)
 
     def _argument(self, param: ast.arg, default: ast.expr | None, world: World, rank: int) -> Any:
         name = param.arg
@@ -198,20 +220,13 @@ class SetUp:
             return _KEEP
         value = self._required(name, note, world)
         made = self._made(world)
-        if value is UNKNOWN and made is not None:
-            return made[name] if name in made else Given(name, made)
-        return value
+        return given(name, made, name) if value is UNKNOWN and made is not None else value
 
-    def _made(self, world: World) -> dict[str, Any] | None:
+    def _made(self, world: World) -> Made | None:
         """What stands for arguments, and for parts of them, in a world."""
         if self.guesses is None:
             return None
-        return {
-            key: self._rank
-            if self.numbers_are_ranks and guess in STAND_INS[Kind.NUMBER]
-            else _stand_in(guess, world)
-            for key, guess in self.guesses.items()
-        }
+        return Made(self.guesses, world, self._rank if self.numbers_are_ranks else None)
 
     @property
     def guessed(self) -> list[str]:
@@ -323,10 +338,11 @@ class SetUp:
 
 _KEEP = object()
 
+#: Ways to stand for a sequence, of which all but the last two are of numbers.
 _SEQUENCES: dict[str, Callable[[World], list[Any]]] = {
     "samples": lambda world: list(range(world.samples)),
     "sizes": lambda world: [part.size for part in Source(world.samples).parts()],
-    "groups": lambda world: [list(range(first, world.samples, 2)) for first in range(2)],
+    "groups": lambda world: _groups(world),
 }
 _SINGLE: dict[str, Any] = {"0": 0, "2": 2, "False": False, "True": True}
 #: What may stand for an argument, by what the program first does with it: what changes nothing
@@ -334,12 +350,134 @@ _SINGLE: dict[str, Any] = {"0": 0, "2": 2, "False": False, "True": True}
 STAND_INS: dict[Kind, tuple[str, ...]] = {
     Kind.NUMBER: ("0", "2"),
     Kind.FLAG: ("False", "True", *_SEQUENCES),
-    Kind.SEQUENCE: tuple(_SEQUENCES),
+    Kind.SEQUENCE: (*_SEQUENCES, "each", "both"),
+    Kind.MAPPING: ("mapped groups", "each mapped", "both mapped"),
+}
+#: The same for an item of a sequence, or a part of one: items differ.
+ITEM_STAND_INS: dict[Kind, tuple[str, ...]] = {
+    **STAND_INS,
+    Kind.NUMBER: ("its group", "its place"),
+    Kind.SEQUENCE: ("its share", "both"),
 }
 
 
-def _stand_in(guess: str, world: World) -> Any:
-    return _SEQUENCES[guess](world) if guess in _SEQUENCES else _SINGLE[guess]
+def stand_ins(error: WantedError) -> list[str]:
+    """What may stand for what the program asked for."""
+    table = ITEM_STAND_INS if _ITEM in error.key else STAND_INS
+    return list(table[error.kind])
+
+
+#: In patterns, the place of an item.
+_ITEM = "[]"
+
+
+class Made:
+    """What stands for arguments in one world."""
+
+    def __init__(self, guesses: Mapping[str, str], world: World, rank: int | None) -> None:
+        self.guesses = guesses
+        self.world = world
+        self.rank = rank
+        """What each argument is that is a number, unless None."""
+
+    def of(self, pattern: str, key: str) -> Any:
+        """As :meth:`~.values.StandIns.of` says."""
+        guess = self.guesses.get(pattern)
+        if guess is None:
+            return NOT_MADE
+        if guess in _SINGLE:
+            is_number = guess in STAND_INS[Kind.NUMBER]
+            return self.rank if is_number and self.rank is not None else _SINGLE[guess]
+        if guess in _SEQUENCES:
+            return _SEQUENCES[guess](self.world)
+        if guess.startswith("its "):
+            place = int(key.rpartition("[")[2].partition("]")[0] or 0) if "[" in key else 0
+            if guess == "its share":
+                return list(range(place % 2, self.world.samples, 2))
+            return place % 2 if guess == "its group" else place
+        if guess == "mapped groups":
+            return dict(enumerate(_groups(self.world)))
+        count = self.world.samples if guess.startswith("each") else 2
+        items = [
+            given(f"{key}[{place}]", self, f"{pattern}{_ITEM}")
+            for place in BUDGET.each(range(count))
+        ]
+        return dict(enumerate(items)) if guess.endswith("mapped") else items
+
+
+def _groups(world: World) -> list[list[int]]:
+    return [list(range(first, world.samples, 2)) for first in range(2)]
+
+
+_Parameters = list[tuple[ast.arg, "ast.expr | None"]]
+
+
+def _parameters(
+    interpreter: Interpreter, klass: Klass, init: Any
+) -> tuple[_Parameters, _Parameters]:
+    """What a constructor takes by keyword, and what only behind the rest, for its ``*args``.
+
+    What it hands on with ``*args`` and ``**kwargs`` is what the other constructor takes.
+    """
+    if not isinstance(init, Fn):
+        return [], []
+    spec = init.node.args
+    plain_params = [*spec.posonlyargs, *spec.args][1:]
+    missing = len(plain_params) - len(spec.defaults)
+    defaults: list[ast.expr | None] = [None] * max(0, missing)
+    defaults += spec.defaults[-len(plain_params) :] if plain_params else []
+    params: _Parameters = list(zip(plain_params, defaults, strict=True))
+    params += zip(spec.kwonlyargs, spec.kw_defaults, strict=True)
+    if spec.vararg is None and spec.kwarg is None:
+        return params, []
+    for call in ast.walk(init.node):
+        if isinstance(call, ast.Call) and (inner := _handed_on(interpreter, init, call)):
+            known = {param.arg for param, _ in params}
+            more = [pair for pair in inner if pair[0].arg not in known]
+            return ([*params, *more], []) if spec.kwarg is not None else (params, more)
+    return params, []
+
+
+def _handed_on(interpreter: Interpreter, init: Fn, call: ast.Call) -> _Parameters:
+    """What the called constructor takes by the ``*args`` and ``**kwargs`` of this one."""
+    spec = init.node.args
+    starred = [
+        place
+        for place, arg in enumerate(call.args)
+        if isinstance(arg, ast.Starred) and spec.vararg and _last_name(arg.value) == spec.vararg.arg
+    ]
+    doubly = any(
+        keyword.arg is None and spec.kwarg and _last_name(keyword.value) == spec.kwarg.arg
+        for keyword in call.keywords
+    )
+    if not starred and not doubly:
+        return []
+    skipped = starred[0] if starred else len(call.args)
+    func = call.func
+    if isinstance(func, ast.Attribute) and func.attr == "__init__":
+        if isinstance(func.value, ast.Call) and _last_name(func.value.func) == "super":
+            target = interpreter.member(init.klass, "__init__", init.klass) if init.klass else None
+            owner = init.klass
+        else:
+            owner = _class_named(interpreter, init, func.value)
+            target = None if owner is None else interpreter.member(owner, "__init__")
+            skipped -= 1  # the object itself
+    else:
+        owner = _class_named(interpreter, init, func)
+        target = None if owner is None else interpreter.member(owner, "__init__")
+    if owner is None or target is init:
+        return []
+    named = {keyword.arg for keyword in call.keywords}
+    params, spread = _parameters(interpreter, owner, target)
+    return [pair for pair in [*params, *spread][max(0, skipped) :] if pair[0].arg not in named]
+
+
+def _class_named(interpreter: Interpreter, init: Fn, node: ast.expr) -> Klass | None:
+    try:
+        value = interpreter.external_class(interpreter.global_value(init, node))
+    except CannotTellError:
+        return None
+    return value if isinstance(value, Klass) else None
 
 
 def _sizes_beside_ranks(klass: Klass) -> Iterator[str]:

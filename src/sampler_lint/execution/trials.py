@@ -22,7 +22,7 @@ from sampler_lint.execution.errors import (
     WantedError,
 )
 from sampler_lint.execution.interpreter import Interpreter
-from sampler_lint.execution.set_up import STAND_INS, SetUp, World
+from sampler_lint.execution.set_up import SetUp, World, stand_ins
 from sampler_lint.execution.values import Array, Data, Fn, Instance
 from sampler_lint.properties import Observation, Rank, Reading
 from sampler_lint.syntax.nodes import Class
@@ -227,12 +227,13 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     usual: list[Trial] = []
     unknown = ""
     try:
-        interpreter.restart(_WORLDS[0].ranks, 0)
-        length_raised = _length(interpreter, spec.build(_WORLDS[0], 0))[1]
+        worlds = _welcoming(interpreter, spec)
+        interpreter.restart(worlds[0].ranks, 0)
+        length_raised = _length(interpreter, spec.build(worlds[0], 0))[1]
     except (RaisedError, *_SILENT) as error:
         return Trials(unknown=_reason(error))
     try:
-        usual += _usual(interpreter, spec)
+        usual += _usual(interpreter, spec, worlds)
     except OverBudgetError as error:
         return Trials(unknown=_reason(error), length_raised=length_raised)
     except _SILENT as error:
@@ -256,6 +257,23 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     if usual and spec.has_while_loop:
         trials = trials._replace(stuck=tuple(_stuck(interpreter, spec)))
     return trials
+
+
+def _welcoming(interpreter: Interpreter, spec: SetUp) -> tuple[World, ...]:
+    """Worlds in the first of which the class lets itself be built and hands something out.
+
+    Where the usual ones are too small for it, or it wants a flag, that is found out here.
+    """
+    for worlds, option in itertools.product((_WORLDS, spec.large_worlds()), spec.settlements()):
+        spec.settled = option
+        try:
+            trial = _trial(interpreter, spec, worlds[0]._replace(drop_last=spec.drops[0]))
+        except _SILENT:
+            break  # what is not understood here is not anywhere
+        if trial.raised is None and any(turn.count for turn in trial.turns):
+            return worlds
+    spec.settled = None
+    return _WORLDS
 
 
 def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
@@ -313,7 +331,7 @@ def _guess(
         except OverBudgetError:
             raise
         except WantedError as error:
-            left.append((error.key, list(STAND_INS[error.kind])))
+            left.append((error.key, stand_ins(error)))
         except _SILENT:
             pass
         while left and not left[-1][1]:
@@ -392,17 +410,19 @@ def is_as_long_as_it_says(interpreter: Interpreter, cls: Class) -> bool:
         spec = SetUp(interpreter, interpreter.class_of(cls))
         return all(
             trial.raised is None and all(turn.length == turn.count for turn in trial.turns)
-            for trial in _usual(interpreter, spec)
+            for trial in _usual(interpreter, spec, _welcoming(interpreter, spec))
         )
     return False
 
 
-def _usual(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
+def _usual(
+    interpreter: Interpreter, spec: SetUp, worlds: tuple[World, ...]
+) -> Iterator[Trial]:
     """The usual worlds one by one; raises where the class cannot be tried."""
-    for number, world in enumerate(_WORLDS):
-        for drop_last in (False, True) if spec.takes_drop_last else (False,):
+    for number, world in enumerate(worlds):
+        for drop_last in spec.drops:
             trial = _trial(interpreter, spec, world._replace(drop_last=drop_last))
-            if number == 0 and not drop_last and trial.raised is not None:
+            if number == 0 and drop_last is spec.drops[0] and trial.raised is not None:
                 raise CannotTellError("how it is used")
             yield trial
 
@@ -439,7 +459,8 @@ def _trial(
             refused = error.bare()
             break
         turns.append(_turn(interpreter, instance, rank, asked))
-    also = [*([f"{option[0]}={option[1]}"] if option is not None else []), *spec.guessed]
+    given = {part for part in (spec.settled, option) if part and part[0] != "drop_last"}
+    also = [*(f"{name}={value}" for name, value in given), *spec.guessed]
     if spec.around_shard:
         also.insert(0, "around a DistributedSampler")
     return Trial(
@@ -484,7 +505,7 @@ def _resumed(
     if steps > 1 and not any(_wraps(method.node) for method in methods):
         return
     for some, drop_last in itertools.product(
-        _SOME, (False, True) if spec.takes_drop_last else (False,)
+        _SOME, spec.drops
     ):
         before = some._replace(drop_last=drop_last)
         after = before._replace(ranks=before.ranks + more_ranks)

@@ -238,6 +238,10 @@ class SetUp:
             if guesses[name] in _SINGLE and name in self.names
         ]
 
+    def otherwise(self) -> dict[str, str]:
+        """Other numbers for the same arguments: what hangs on them is no fault of the class."""
+        return {key: _OTHERWISE.get(guess, guess) for key, guess in (self.guesses or {}).items()}
+
     def large_worlds(self) -> tuple[World, ...]:
         """Worlds of more samples than any number that the class itself works with."""
         most = max(
@@ -344,7 +348,8 @@ _SEQUENCES: dict[str, Callable[[World], list[Any]]] = {
     "sizes": lambda world: [part.size for part in Source(world.samples).parts()],
     "groups": lambda world: _groups(world),
 }
-_SINGLE: dict[str, Any] = {"0": 0, "2": 2, "False": False, "True": True}
+_SINGLE: dict[str, Any] = {"0": 0, "2": 2, "3": 3, "False": False, "True": True}
+_OTHERWISE = {"0": "3", "2": "3", "its group": "its place", "its place": "its group"}
 #: What may stand for an argument, by what the program first does with it: what changes nothing
 #: (an offset of 0, a flag that is not set) before what does.
 STAND_INS: dict[Kind, tuple[str, ...]] = {
@@ -386,7 +391,7 @@ class Made:
         if guess is None:
             return NOT_MADE
         if guess in _SINGLE:
-            is_number = guess in STAND_INS[Kind.NUMBER]
+            is_number = guess.isdigit()
             return self.rank if is_number and self.rank is not None else _SINGLE[guess]
         if guess in _SEQUENCES:
             return _SEQUENCES[guess](self.world)

@@ -287,6 +287,8 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
         try:
             if _guess(interpreter, spec, some[0], option):
                 yield from _each(interpreter, spec, some, option)
+                spec.guesses = spec.otherwise()
+                yield from _each(interpreter, spec, some, option)
                 return
         except OverBudgetError:
             return

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 _NO_PROMISE = re.compile(
-    r"approx|estimat|at (least|most)|upper|lower|roughly|dummy|placeholder|infinite|unknown"
+    r"approx|average|avg_|estimat|at (least|most)|upper|lower|roughly|dummy|placeholder|infinite|unknown"
     r"|not accurate|inaccurate|max_(steps|iter)",
     re.IGNORECASE,
 )

@@ -144,10 +144,13 @@ def _array(run: Run, values: Any = (), *more: Any, **keywords: Any) -> Any:
 def nested(listed: list[Any]) -> Array:
     """An array of what is listed: rows of one length are another dimension."""
     rows = [part.items if isinstance(part, Array) else part for part in listed]
-    if rows and all(isinstance(row, (list, tuple, range)) for row in rows):
-        if len({len(row) for row in rows}) == 1:
-            return Array([nested(BUDGET.collect(row)) for row in rows])
-    return Array(listed)
+    if (
+        not rows
+        or not all(isinstance(row, (list, tuple, range)) for row in rows)
+        or len({len(row) for row in rows}) > 1
+    ):
+        return Array(listed)
+    return Array([nested(BUDGET.collect(row)) for row in rows])
 
 
 def _tensor(run: Run, *sizes: Any, **keywords: Any) -> Any:
@@ -190,7 +193,9 @@ def transposed(array: Array) -> Array:
     """The array with rows for columns."""
     if len(array.shape) != 2:
         return array
-    return Array([Array(column) for column in zip(*(row.items for row in array.items), strict=True)])
+    return Array(
+        [Array(column) for column in zip(*(row.items for row in array.items), strict=True)]
+    )
 
 
 def _arange(run: Run, *bounds: Any, **keywords: Any) -> Array:
@@ -201,23 +206,25 @@ def _arange(run: Run, *bounds: Any, **keywords: Any) -> Array:
 
 
 def _filled(value: Any) -> Callable[..., Array]:
-    def function(run: Run, *size: Any, **keywords: Any) -> Array:
+    def function(run: Run, *size: Any, **keywords: Any) -> Any:
         if not size and "size" in keywords:
             size = (keywords["size"],)
-        return made(size[0] if len(size) == 1 or isinstance(size[0], (tuple, list)) else size, value)
+        return made(
+            size[0] if len(size) == 1 or isinstance(size[0], (tuple, list)) else size, value
+        )
 
     return function
 
 
 def _filled_like(value: Any) -> Callable[..., Any]:
-    def function(run: Run, array: Any, *more: Any, **keywords: Any) -> Array:
+    def function(run: Run, array: Any, *more: Any, **keywords: Any) -> Any:
         like = array if isinstance(array, Array) else Array(run.listed(array))
         return made(like.shape, more[0] if more else value)
 
     return function
 
 
-def _full(run: Run, size: Any, fill_value: Any, **keywords: Any) -> Array:
+def _full(run: Run, size: Any, fill_value: Any, **keywords: Any) -> Any:
     return made(size, fill_value)
 
 
@@ -386,9 +393,7 @@ def _array_split(run: Run, values: Any, sections: Any) -> list[Array]:
     return out
 
 
-def _linspace(
-    run: Run, start: Any, stop: Any = None, num: Any = 50, **keywords: Any
-) -> Array:
+def _linspace(run: Run, start: Any, stop: Any = None, num: Any = 50, **keywords: Any) -> Array:
     stop = keywords.get("end", stop)
     first, last, count = plain(start), plain(stop), _count(keywords.get("steps", num))
     if not (isinstance(first, (int, float)) and isinstance(last, (int, float))):
@@ -546,7 +551,9 @@ ARRAYS: dict[str, Op] = {
     "mean": Op(Cost.BY_ITEM, _mean),
     "prod": Op(Cost.BY_ITEM, _prod),
     "digitize": Op(Cost.BY_ITEM, _digitize),
-    "bucketize": Op(Cost.BY_ITEM, lambda run, values, bins, **kw: _searchsorted(run, bins, values, **kw)),
+    "bucketize": Op(
+        Cost.BY_ITEM, lambda run, values, bins, **kw: _searchsorted(run, bins, values, **kw)
+    ),
     "abs": Op(Cost.BY_ITEM, _elementwise(abs)),
     "isnan": Op(Cost.BY_ITEM, _elementwise(math.isnan)),
     "sign": Op(Cost.BY_ITEM, _elementwise(lambda number: (number > 0) - (number < 0))),

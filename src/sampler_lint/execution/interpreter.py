@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import gc
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,7 @@ from sampler_lint.execution.values import (
     Klass,
     Native,
     Parent,
+    Passed,
     Size,
     Source,
     elements,
@@ -239,8 +240,14 @@ class Frame:
 class Interpreter:
     """Runs code of one project as process ``rank`` of ``world``."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(
+        self,
+        project: Project,
+        passed: Callable[[Class], Mapping[str, tuple[Passed, ...]]] | None = None,
+    ) -> None:
         self.project = project
+        self.passed = passed
+        """What the tree passes for the parameters of a class."""
         self.world = 1
         self.rank = 0
         self.depth = 0
@@ -313,7 +320,9 @@ class Interpreter:
                     raise CannotTellError("a decorated class")
                 if any(keyword.arg != "metaclass" for keyword in node.keywords):
                     raise CannotTellError("a class with keywords")
-                return names.klass(node)
+                klass = names.klass(node)
+                klass.passed = {} if self.passed is None else self.passed(cls)
+                return klass
         raise CannotTellError("a nested class")
 
     def known_class(self, name: str) -> Klass:

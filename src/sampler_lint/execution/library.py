@@ -525,7 +525,9 @@ def external(run: Run, dotted: str, args: list[Any], keywords: dict[str, Any]) -
 
 
 #: Libraries of which all functions but a few give something new.
-_PURE = frozenset({"math", "numpy", "operator", "pandas", "scipy", "sklearn", "statistics", "torch"})
+_PURE = frozenset(
+    {"math", "numpy", "operator", "pandas", "scipy", "sklearn", "statistics", "torch"}
+)
 #: In names of functions that change what they are given.
 _CHANGES = re.compile(r"_$|shuffle|\.(put|copyto|fill|place)|heap|out$")
 

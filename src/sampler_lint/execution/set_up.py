@@ -21,8 +21,11 @@ from sampler_lint.execution.values import (
     Array,
     Data,
     Fn,
+    Given,
     Instance,
     Klass,
+    Passed,
+    Role,
     Source,
     given,
 )
@@ -104,6 +107,8 @@ class SetUp:
         """Whether each such argument that is a number is taken to be the rank."""
         self.settled: tuple[str, Any] | None = None
         """An optional argument without whose other value the class refuses every world."""
+        self.dense = False
+        """Whether the data holds the numbers of two classes, and no others."""
         self._rank = 0
         init = interpreter.member(klass, "__init__")
         self.params, self.spread = _parameters(interpreter, klass, init)
@@ -158,6 +163,13 @@ class SetUp:
             for node in ast.walk(klass.node)
         )
 
+    def small_numbers(self) -> Iterator[tuple[str, int]]:
+        """Optional numbers too large for small worlds, with some that are not."""
+        for param, default in self.params:
+            value = default.value if isinstance(default, ast.Constant) else None
+            if type(value) is int and value > _LARGE:
+                yield param.arg, _SMALL
+
     def progress(self, state_dict: Fn, world: World, steps: int) -> dict[str, Any]:
         """Arguments for a ``state_dict()`` that is told how far training has come."""
         spec = state_dict.node.args
@@ -175,6 +187,7 @@ class SetUp:
     def build(self, world: World, rank: int, option: tuple[str, Any] | None = None) -> Instance:
         """An instance for one rank of a world."""
         self._rank = rank
+        Data.dense = self.dense
         keywords = dict(part for part in (self.settled, option) if part is not None)
         for param, default in self.params:
             value = self._argument(param, default, world, rank)
@@ -200,6 +213,27 @@ class SetUp:
         note = ast.unparse(param.annotation) if param.annotation is not None else ""
         if self.given is not None and name == self.given[0]:
             return self._built(name, note, world, rank)
+        value = self._usual(name, note, world, rank)
+        if value is not UNKNOWN:
+            return value
+        if isinstance(default, ast.Constant) and default.value is None and "column" in name:
+            return [COLUMN]
+        if self.around_shard and name in _INNER_NAMES:
+            return self._sampler(note, world)
+        if default is not None and not (
+            self.fills_none and isinstance(default, ast.Constant) and default.value is None
+        ):
+            return _KEEP
+        value = self._required(name, note, world)
+        for passed in self.klass.passed.get(name, ()) if value is UNKNOWN else ():
+            value = self._passed(passed, note, world, rank)
+            if value is not UNKNOWN:
+                break
+        made = self._made(world)
+        return given(name, made, name) if value is UNKNOWN and made is not None else value
+
+    def _usual(self, name: str, note: str, world: World, rank: int) -> Any:
+        """The place of the process, the data and what else nearly every sampler takes."""
         if _WORLD_NAMES.match(name) or name in self.worlds:
             return world.ranks
         if _RANK_NAMES.search(name):
@@ -210,17 +244,21 @@ class SetUp:
             return world.drop_last
         if _DATA_NAMES.match(name):
             return self._data(note, world)
-        if isinstance(default, ast.Constant) and default.value is None and "column" in name:
-            return [COLUMN]
-        if self.around_shard and name in _INNER_NAMES:
-            return self._sampler(note, world)
-        if default is not None and not (
-            self.fills_none and isinstance(default, ast.Constant) and default.value is None
-        ):
-            return _KEEP
-        value = self._required(name, note, world)
-        made = self._made(world)
-        return given(name, made, name) if value is UNKNOWN and made is not None else value
+        return UNKNOWN
+
+    def _passed(self, passed: Passed, note: str, world: World, rank: int) -> Any:
+        """What the tree passes for a parameter, as this world has it."""
+        if passed.role is Role.CONSTANT:
+            is_large = isinstance(passed.value, (int, float)) and passed.value > _LARGE
+            return UNKNOWN if is_large else passed.value
+        if passed.role is Role.NAMED:
+            value = self._usual(passed.value, note, world, rank)
+            return self._required(passed.value, note, world) if value is UNKNOWN else value
+        return {
+            Role.RANK: rank,
+            Role.RANKS: world.ranks,
+            Role.SAMPLES: world.samples,
+        }[passed.role]
 
     def _made(self, world: World) -> Made | None:
         """What stands for arguments, and for parts of them, in a world."""
@@ -341,6 +379,10 @@ class SetUp:
 
 
 _KEEP = object()
+#: Numbers for real data, of which a small world has too little.
+_LARGE = 64
+#: A number that many divide.
+_SMALL = 24
 
 #: Ways to stand for a sequence, of which all but the last two are of numbers.
 _SEQUENCES: dict[str, Callable[[World], list[Any]]] = {
@@ -354,7 +396,7 @@ _OTHERWISE = {"0": "3", "2": "3", "its group": "its place", "its place": "its gr
 #: (an offset of 0, a flag that is not set) before what does.
 STAND_INS: dict[Kind, tuple[str, ...]] = {
     Kind.NUMBER: ("0", "2"),
-    Kind.FLAG: ("False", "True", *_SEQUENCES),
+    Kind.FLAG: ("False", "True", "something", *_SEQUENCES),
     Kind.SEQUENCE: (*_SEQUENCES, "each", "both"),
     Kind.MAPPING: ("mapped groups", "each mapped", "both mapped"),
 }
@@ -390,6 +432,8 @@ class Made:
         guess = self.guesses.get(pattern)
         if guess is None:
             return NOT_MADE
+        if guess == "something":
+            return Given(key, self, pattern, is_true=True)
         if guess in _SINGLE:
             is_number = guess.isdigit()
             return self.rank if is_number and self.rank is not None else _SINGLE[guess]

@@ -262,28 +262,38 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
 def _welcoming(interpreter: Interpreter, spec: SetUp) -> tuple[World, ...]:
     """Worlds in the first of which the class lets itself be built and hands something out.
 
-    Where the usual ones are too small for it, or it wants a flag, that is found out here.
+    Where the usual ones are too small for it, or it wants a flag, other data or less than its
+    default, that is found out here.
     """
-    for worlds, option in itertools.product((_WORLDS, spec.large_worlds()), spec.settlements()):
-        spec.settled = option
-        try:
-            trial = _trial(interpreter, spec, worlds[0]._replace(drop_last=spec.drops[0]))
-        except _SILENT:
-            break  # what is not understood here is not anywhere
-        if trial.raised is None and any(turn.count for turn in trial.turns):
-            return worlds
-    spec.settled = None
+    unclear = False
+    sizes: list[tuple[World, ...]] = [_WORLDS, spec.large_worlds()]
+    options = [*spec.settlements(), *spec.small_numbers()]
+    for worlds, dense in itertools.product(sizes, (False, True)):
+        spec.dense = dense
+        for option in options:
+            spec.settled = option
+            if unclear and (option is None or isinstance(option[1], bool)):
+                continue
+            world = worlds[0]._replace(drop_last=spec.drops[0])
+            try:
+                trial = _trial(interpreter, spec, world)
+            except _SILENT:
+                unclear = True  # only less than it takes by itself may end
+                continue
+            if trial.raised is None and any(turn.count for turn in trial.turns):
+                return worlds
+    spec.settled, spec.dense = None, False
     return _WORLDS
 
 
 def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
     """The usual worlds, with something for each argument that is of the kind it is used as."""
     worlds = (_WORLDS, spec.large_worlds())
-    options = (None, *itertools.islice(spec.flags(), MOST_OPTIONS))
-    refused = False
+    options = (None, *itertools.islice(spec.flags(), MOST_OPTIONS), *spec.small_numbers())
+    refused = too_much = False
     for option, some, spec.fills_none in itertools.product(options, worlds, (False, True)):
-        if option is not None and not refused:
-            return  # no flag lets it in where nothing shuts it out
+        if option is not None and not (too_much if type(option[1]) is int else refused):
+            continue  # no flag lets it in where nothing shuts it out
         try:
             if _guess(interpreter, spec, some[0], option):
                 yield from _each(interpreter, spec, some, option)
@@ -291,7 +301,9 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
                 yield from _each(interpreter, spec, some, option)
                 return
         except OverBudgetError:
-            return
+            too_much = True
+            if BUDGET.gone or not any(spec.small_numbers()):
+                return
         except RaisedError:
             refused = True
 
@@ -417,9 +429,7 @@ def is_as_long_as_it_says(interpreter: Interpreter, cls: Class) -> bool:
     return False
 
 
-def _usual(
-    interpreter: Interpreter, spec: SetUp, worlds: tuple[World, ...]
-) -> Iterator[Trial]:
+def _usual(interpreter: Interpreter, spec: SetUp, worlds: tuple[World, ...]) -> Iterator[Trial]:
     """The usual worlds one by one; raises where the class cannot be tried."""
     for number, world in enumerate(worlds):
         for drop_last in spec.drops:
@@ -506,9 +516,7 @@ def _resumed(
         return
     if steps > 1 and not any(_wraps(method.node) for method in methods):
         return
-    for some, drop_last in itertools.product(
-        _SOME, spec.drops
-    ):
+    for some, drop_last in itertools.product(_SOME, spec.drops):
         before = some._replace(drop_last=drop_last)
         after = before._replace(ranks=before.ranks + more_ranks)
         with contextlib.suppress(RaisedError, *_SILENT):

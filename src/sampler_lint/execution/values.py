@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from sampler_lint.execution.budget import (
     BUDGET,
@@ -43,6 +45,10 @@ PER_SAMPLE = frozenset(
 COLUMN = "text"
 
 
+#: Which sample it is, in a key.
+_PLACE = re.compile(r"\[([0-9]{1,9})\]")
+
+
 class Data:
     """Something read from the data: any positive number, always the same for the same ``key``.
 
@@ -51,6 +57,8 @@ class Data:
 
     #: How often a number was asked for, by anyone: whether a result depends on data.
     asked = 0
+    #: Whether the numbers of samples are those of two classes, one after the other.
+    dense = False
 
     def __init__(self, key: str, length: int | None = None) -> None:
         self.key = key
@@ -61,6 +69,8 @@ class Data:
         """The number that stands for it."""
         Data.asked += 1
         BUDGET.text(len(self.key))
+        if Data.dense and (place := _PLACE.search(self.key)):
+            return int(place[1]) % 2
         return 1 + zlib.crc32(self.key.encode()) % 5
 
     @property
@@ -112,9 +122,13 @@ NOT_MADE = _NotMade()
 class Given(Data):
     """An argument, or a part of one, of which only the name is known."""
 
-    def __init__(self, key: str, made: StandIns, pattern: str | None = None) -> None:
+    def __init__(
+        self, key: str, made: StandIns, pattern: str | None = None, *, is_true: bool = False
+    ) -> None:
         super().__init__(key)
         self.made = made
+        self.is_true = is_true
+        """Whether it is known not to be None, 0 or empty."""
         self.pattern = key if pattern is None else pattern
 
     @property
@@ -260,6 +274,26 @@ class Size(int):
     """The size of an array: numpy reads it, torch calls it."""
 
 
+class Role(Enum):
+    """What a program passes for a parameter."""
+
+    RANK = auto()
+    RANKS = auto()
+    SAMPLES = auto()
+    """How many samples there are."""
+    CONSTANT = auto()
+    NAMED = auto()
+    """Something of which the name alone is known."""
+
+
+class Passed(NamedTuple):
+    """What one construction passes for a parameter."""
+
+    role: Role
+    value: Any = None
+    """The constant, or the name."""
+
+
 @dataclass(eq=False)
 class Klass:
     """A class of the tree, or of the prelude."""
@@ -271,6 +305,8 @@ class Klass:
     members: dict[str, Any] = field(default_factory=dict)
     setters: dict[str, Fn] = field(default_factory=dict)
     """What runs when a property is set."""
+    passed: Mapping[str, tuple[Passed, ...]] = field(default_factory=dict)
+    """What the tree passes for the parameters of its constructor."""
 
     def setter(self, name: str) -> Fn | None:
         """What runs when the property of that name is set."""
@@ -507,6 +543,8 @@ def truth(value: Any) -> bool:
     if isinstance(value, Array) and len(value.items) == 1:
         return truth(value.items[0])
     if isinstance(value, Given):
+        if value.is_true:
+            return True
         raise value.wanted(Kind.FLAG)
     raise CannotTellError("whether it is true")
 

@@ -526,7 +526,7 @@ ARRAYS: dict[str, Op] = {
     **dict.fromkeys(("ones_like", "full_like"), Op(Cost.BY_ITEM, _filled_like(1))),
     "full": Op(Cost.BY_ITEM, _full),
     **dict.fromkeys(("stack", "vstack"), Op(Cost.BY_ITEM, _stack)),
-    "split": Op(Cost.BY_ITEM, _split_at),
+    **dict.fromkeys(("split", "tensor_split"), Op(Cost.BY_ITEM, _split_at)),
     "isin": Op(Cost.BY_ITEM, _isin),
     "in1d": Op(Cost.BY_ITEM, _isin),
     "setdiff1d": Op(Cost.BY_ITEM, _of_sets("difference")),

@@ -40,6 +40,7 @@ from sampler_lint.execution.values import (
     External,
     Fn,
     Given,
+    Inner,
     Instance,
     Klass,
     Native,
@@ -141,6 +142,8 @@ class Names:
         if isinstance(node, ast.FunctionDef):
             return Fn(node, self)
         if isinstance(node, ast.ClassDef):
+            if "NamedTuple" in map(_exception_name, node.bases):
+                return library.record([_exception_name(s.target) for s in _fields(node)])
             return self.klass(node)
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             return self.imported(node, name)
@@ -199,6 +202,9 @@ class Names:
                 raise CannotTellError(f"a base of {node.name}")
             klass.bases.append(value)
         for stmt in node.body:
+            if isinstance(stmt, ast.ClassDef):
+                self.nodes.setdefault(f"{node.name}.{stmt.name}", []).append(stmt)
+                klass.members[stmt.name] = Inner(f"{node.name}.{stmt.name}")
             if isinstance(stmt, ast.FunctionDef):
                 function = Fn(stmt, self, klass)
                 if function.decorators & {"setter", "deleter"}:
@@ -351,6 +357,8 @@ class Interpreter:
                 raise CannotTellError(f"`{name}` of a base outside the tree")
             if name in base.members:
                 member = base.members[name]
+                if isinstance(member, Inner):
+                    return base.names.get(member.name)
                 if isinstance(member, ast.expr):
                     return self.value(member, Frame(base.names, {}))
                 return member
@@ -558,7 +566,8 @@ class Interpreter:
         elif isinstance(stmt, ast.With):
             for item in stmt.items:
                 if item.optional_vars is not None:
-                    self._assign(item.optional_vars, UNKNOWN, frame)
+                    held = self._held(item.context_expr, frame)
+                    self._assign(item.optional_vars, held, frame)
             yield from self._block(stmt.body, frame)
         elif isinstance(stmt, ast.FunctionDef):
             frame.variables[stmt.name] = self._closure(stmt, frame)
@@ -575,6 +584,11 @@ class Interpreter:
             raise _Continue
         elif not isinstance(stmt, ast.Pass):
             raise CannotTellError(type(stmt).__name__)
+
+    def _held(self, node: ast.expr, frame: Frame) -> Any:
+        """What a ``with`` statement binds: what an argument leads to, else nobody knows."""
+        value = self.value(node, frame) if isinstance(node, ast.Call) else UNKNOWN
+        return value if isinstance(value, Given) else UNKNOWN
 
     def _holds(self, test: ast.expr, frame: Frame, *, assumed: bool) -> bool:
         """Whether the test of a guard is true: ``assumed`` where that cannot be told.
@@ -971,6 +985,10 @@ class Interpreter:
             if left is UNKNOWN or right is UNKNOWN:
                 raise CannotTellError("whether it is None")
             return (left is right) is isinstance(op, ast.Is)
+        if isinstance(left, Given):
+            texts = right if isinstance(right, (list, tuple, set)) else [right]
+            if texts and all(isinstance(text, str) for text in texts):
+                raise WantedError(left.pattern, Kind.TEXT, sorted(texts))
         if isinstance(op, (ast.In, ast.NotIn)):
             if isinstance(right, Given):
                 raise right.wanted(Kind.SEQUENCE)
@@ -1158,13 +1176,20 @@ def _keeps_class(decorator: ast.expr) -> bool:
     )
 
 
+def _fields(node: ast.ClassDef) -> Iterator[ast.AnnAssign]:
+    for stmt in node.body:
+        if isinstance(stmt, ast.AnnAssign) and isinstance(stmt.target, ast.Name):
+            yield stmt
+
+
 def _fields_init(klass: Klass) -> ast.FunctionDef:
     """The constructor that ``@dataclass`` writes."""
-    fields: dict[str, ast.AnnAssign] = {}
-    for base in reversed(klass.mro):
-        for stmt in base.node.body if isinstance(base, Klass) else ():
-            if isinstance(stmt, ast.AnnAssign) and isinstance(stmt.target, ast.Name):
-                fields[stmt.target.id] = stmt
+    fields = {
+        _exception_name(stmt.target): stmt
+        for base in reversed(klass.mro)
+        if isinstance(base, Klass)
+        for stmt in _fields(base.node)
+    }
     lines = [f"self.{name} = {name}" for name in fields]
     if "__post_init__" in klass.members:
         lines.append("self.__post_init__()")

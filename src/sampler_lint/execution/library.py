@@ -44,6 +44,8 @@ from sampler_lint.execution.values import (
     Klass,
     Native,
     Places,
+    Queue,
+    Record,
     Run,
     Size,
     Source,
@@ -232,6 +234,10 @@ def external_attribute(owner: External, name: str) -> Any:
 
 def attribute(run: Run, owner: Any, name: str) -> Any:
     """An attribute of a plain value."""
+    if isinstance(owner, Record) and name in owner.names:
+        return owner[owner.names.index(name)]
+    if isinstance(owner, Queue) and name == "maxlen":
+        return owner.maxlen
     if isinstance(owner, Array) and name in _ARRAY_FACTS:
         return _ARRAY_FACTS[name](owner)
     op = METHODS.get(_kind(owner), {}).get(name)
@@ -323,6 +329,8 @@ def _sort_array(run: Run, array: Array, *args: Any, **keywords: Any) -> Any:
 
 def _append(run: Run, owner: list[Any], value: Any) -> None:
     owner.append(value)
+    if isinstance(owner, Queue) and owner.maxlen is not None and len(owner) > owner.maxlen:
+        del owner[0]
 
 
 def _extend(run: Run, owner: list[Any], values: Any) -> None:
@@ -377,7 +385,7 @@ _KEEPS_ARRAY = frozenset(
 
 def keeps_array(name: str) -> bool:
     """Whether it is a method by which an array, or a number in one, stays what it is."""
-    return name in _KEEPS_ARRAY or name in {"item", "tolist"}
+    return name in _KEEPS_ARRAY or name in {"item", "lower", "strip", "tolist", "upper"}
 
 
 #: By the type of their object, which is their first argument.
@@ -387,6 +395,7 @@ METHODS: dict[str, dict[str, Op]] = {
         "append": Op(Cost.FLAT, _append),
         "extend": Op(Cost.BY_ITEM, _extend),
         "pop": Op(Cost.SHALLOW, _pop),
+        "appendleft": Op(Cost.SHALLOW, lambda run, owner, value: owner.insert(0, value)),
         "popleft": Op(Cost.SHALLOW, lambda run, owner: _pop(run, owner, 0)),
         "remove": Op(Cost.DEEP, _remove),
         "sort": Op(Cost.BY_ITEM, _sort),
@@ -521,6 +530,9 @@ def external(run: Run, dotted: str, args: list[Any], keywords: dict[str, Any]) -
     if root == "torch" and ".distributed" in dotted:
         raise CannotTellError(f"what {dotted} does")
     run.outside += 1
+    for arg in args:
+        if isinstance(arg, Given) and root != "torch":
+            return arg.made_by(last)
     return UNKNOWN
 
 
@@ -588,6 +600,8 @@ def _getattr(run: Run, owner: Any, name: Any, *default: Any) -> Any:
         raise CannotTellError("getattr")
     if default and isinstance(owner, Source):
         return owner.attribute(name) if owner.has(name) else default[0]
+    if default and isinstance(owner, Given):
+        return default[0]  # a configuration need not say it
     if default and isinstance(owner, (Data, External)) and not name == "indices":
         raise CannotTellError(f"whether there is `{name}`")
     try:
@@ -905,6 +919,67 @@ def _counter(run: Run, values: Any = ()) -> dict[Any, int]:
     return out
 
 
+def _deque(run: Run, values: Any = (), maxlen: Any = None) -> Queue:
+    queue = Queue(run.listed(values))
+    queue.maxlen = None if maxlen is None else plain(maxlen)
+    if queue.maxlen is not None:
+        del queue[: max(0, len(queue) - queue.maxlen)]
+    return queue
+
+
+def _namedtuple(run: Run, name: Any, fields: Any, **keywords: Any) -> Native:
+    if isinstance(fields, str):
+        BUDGET.text(len(fields))
+        return record(fields.replace(",", " ").split())
+    return record(run.listed(fields))
+
+
+def record(names: list[str]) -> Native:
+    """The class of a named tuple."""
+
+    def make(*args: Any, **keywords: Any) -> Record:
+        made = Record([*args, *(keywords[name] for name in names[len(args) :])])
+        made.names = tuple(names)
+        return made
+
+    return Native(make)
+
+
+def _heappop(run: Run, heap: list[Any]) -> Any:
+    if not heap:
+        raise RaisedError("IndexError")
+    return heap.pop(extreme(min, _keys(run, run.listed(heap), None)))
+
+
+def _reduce(run: Run, function: Any, values: Any, *start: Any) -> Any:
+    listed = [*start, *run.listed(values)]
+    if not listed:
+        raise RaisedError("TypeError")
+    total = listed[0]
+    for value in listed[1:]:
+        total = run.call(function, [total, value], {})
+    return total
+
+
+def _groupby(run: Run, values: Any, key: Any = None) -> Iterator[Any]:
+    listed = run.listed(values)
+    keys = _keys(run, listed, key)
+    start = 0
+    for end in range(1, len(listed) + 1):
+        if end == len(listed) or keys[end] != keys[start]:
+            yield keys[start], iter(BUDGET.collect(listed[start:end]))
+            start = end
+
+
+def _product(run: Run, *values: Any, repeat: Any = 1) -> Iterator[Any]:
+    pools = [run.listed(value) for value in values] * plain(repeat)
+    return BUDGET.each(itertools.product(*pools))
+
+
+def _zip_longest(run: Run, *values: Any, fillvalue: Any = None) -> Iterator[Any]:
+    return itertools.zip_longest(*map(run.iterate, values), fillvalue=fillvalue)
+
+
 def _chain(run: Run, *values: Any) -> Iterator[Any]:
     return (part for value in values for part in run.iterate(value))
 
@@ -967,7 +1042,27 @@ DOTTED: dict[str, Op] = {
     "copy.copy": Op(Cost.SHALLOW, _shallow),
     "collections.defaultdict": Op(Cost.FLAT, _defaultdict),
     "collections.OrderedDict": Op(Cost.BY_ITEM, _dict),
-    "collections.deque": Op(Cost.BY_ITEM, lambda run, values=(): run.listed(values)),
+    "collections.deque": Op(Cost.BY_ITEM, _deque),
+    "collections.namedtuple": Op(Cost.BY_ITEM, _namedtuple),
+    "heapq.heapify": Op(Cost.FLAT, lambda run, heap: None),
+    "heapq.heappush": Op(Cost.FLAT, _append),
+    "heapq.heappop": Op(Cost.BY_ITEM, _heappop),
+    "functools.reduce": Op(Cost.BY_ITEM, _reduce),
+    "functools.partial": Op(
+        Cost.FLAT,
+        lambda run, function, *first, **kw: Native(
+            lambda *args, **more: run.call(function, [*first, *args], {**kw, **more})
+        ),
+    ),
+    "operator.attrgetter": Op(
+        Cost.FLAT, lambda run, name: Native(lambda owner: run.attribute(owner, name))
+    ),
+    "itertools.count": Op(
+        Cost.FLAT, lambda run, start=0, step=1: itertools.count(plain(start), plain(step))
+    ),
+    "itertools.groupby": Op(Cost.BY_ITEM, _groupby),
+    "itertools.product": Op(Cost.BY_ITEM, _product),
+    "itertools.zip_longest": Op(Cost.BY_ITEM, _zip_longest),
     "collections.Counter": Op(Cost.BY_ITEM, _counter),
     "itertools.chain": Op(Cost.BY_ITEM, _chain),
     "itertools.chain.from_iterable": Op(

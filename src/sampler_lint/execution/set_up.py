@@ -389,6 +389,7 @@ _SEQUENCES: dict[str, Callable[[World], list[Any]]] = {
     "samples": lambda world: list(range(world.samples)),
     "sizes": lambda world: [part.size for part in Source(world.samples).parts()],
     "groups": lambda world: _groups(world),
+    "parts": lambda world: list(Source(world.samples).parts()),
 }
 _SINGLE: dict[str, Any] = {"0": 0, "2": 2, "3": 3, "False": False, "True": True}
 _OTHERWISE = {"0": "3", "2": "3", "its group": "its place", "its place": "its group"}
@@ -397,7 +398,7 @@ _OTHERWISE = {"0": "3", "2": "3", "its group": "its place", "its place": "its gr
 STAND_INS: dict[Kind, tuple[str, ...]] = {
     Kind.NUMBER: ("0", "2"),
     Kind.FLAG: ("False", "True", "something", *_SEQUENCES),
-    Kind.SEQUENCE: (*_SEQUENCES, "each", "both"),
+    Kind.SEQUENCE: (*_SEQUENCES, "each", "both", "mapped groups"),
     Kind.MAPPING: ("mapped groups", "each mapped", "both mapped"),
 }
 #: The same for an item of a sequence, or a part of one: items differ.
@@ -410,12 +411,16 @@ ITEM_STAND_INS: dict[Kind, tuple[str, ...]] = {
 
 def stand_ins(error: WantedError) -> list[str]:
     """What may stand for what the program asked for."""
+    if error.choices:
+        return [*(f"{_TEXT}{choice}" for choice in error.choices), _TEXT]
     table = ITEM_STAND_INS if _ITEM in error.key else STAND_INS
     return list(table[error.kind])
 
 
 #: In patterns, the place of an item.
 _ITEM = "[]"
+#: Before a text that the program compares an argument with.
+_TEXT = "text:"
 
 
 class Made:
@@ -432,6 +437,8 @@ class Made:
         guess = self.guesses.get(pattern)
         if guess is None:
             return NOT_MADE
+        if guess.startswith(_TEXT):
+            return guess.removeprefix(_TEXT)
         if guess == "something":
             return Given(key, self, pattern, is_true=True)
         if guess in _SINGLE:

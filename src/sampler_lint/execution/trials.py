@@ -297,8 +297,9 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
         try:
             if _guess(interpreter, spec, some[0], option):
                 yield from _each(interpreter, spec, some, option)
-                spec.guesses = spec.otherwise()
+                first, spec.guesses = spec.guesses, spec.otherwise()
                 yield from _each(interpreter, spec, some, option)
+                spec.guesses = first
                 return
         except OverBudgetError:
             too_much = True

@@ -153,6 +153,11 @@ class Given(Data):
             raise self.wanted(Kind.SEQUENCE)
         return given(f"{self.key}{what}", self.made, f"{self.pattern}{what}")
 
+    def made_by(self, function: str) -> Any:
+        """What a function outside the tree makes of it."""
+        BUDGET.text(len(self.key) + len(function))
+        return given(f"{function}({self.key})", self.made, f"{function}({self.pattern})")
+
     def items(self) -> list[Any]:
         """Its elements.
 
@@ -322,6 +327,24 @@ class Klass:
                 out.pop(id(ancestor), None)
                 out[id(ancestor)] = ancestor
         return list(out.values())
+
+
+class Inner(NamedTuple):
+    """A class in a class, by the name that its module keeps it under."""
+
+    name: str
+
+
+class Record(tuple[Any, ...]):
+    """A named tuple."""
+
+    names: tuple[str, ...]
+
+
+class Queue(list[Any]):
+    """A ``deque`` of a bounded length."""
+
+    maxlen: int | None = None
 
 
 @dataclass(eq=False)

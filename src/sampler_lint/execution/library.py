@@ -246,6 +246,8 @@ def attribute(run: Run, owner: Any, name: str) -> Any:
         return Native(lambda *args, **kw: perform(method, run, (owner, *args), kw))
     if isinstance(owner, Array):
         raise CannotTellError(f"`{name}` of an array")
+    if isinstance(owner, (list, range)) and (name in METHODS["Array"] or name in _ARRAY_FACTS):
+        return attribute(run, Array(owner), name)  # the argument may be an array as well
     if isinstance(owner, (int, float)) and name in {"item", "tolist", "long", "int", "float"}:
         return Native(lambda: owner)
     if isinstance(owner, str):

@@ -392,7 +392,14 @@ _SEQUENCES: dict[str, Callable[[World], list[Any]]] = {
     "parts": lambda world: list(Source(world.samples).parts()),
 }
 _SINGLE: dict[str, Any] = {"0": 0, "2": 2, "3": 3, "False": False, "True": True}
-_OTHERWISE = {"0": "3", "2": "3", "its group": "its place", "its place": "its group"}
+_OTHERWISE = {
+    "0": "3",
+    "2": "3",
+    "False": "True",
+    "True": "False",
+    "its group": "its place",
+    "its place": "its group",
+}
 #: What may stand for an argument, by what the program first does with it: what changes nothing
 #: (an offset of 0, a flag that is not set) before what does.
 STAND_INS: dict[Kind, tuple[str, ...]] = {

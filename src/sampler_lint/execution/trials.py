@@ -369,7 +369,9 @@ def _repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
         return None
     worlds = spec.large_worlds()
     single = tuple(world._replace(ranks=1) for world in worlds)
-    for option in (None, *itertools.islice(spec.flags(), MOST_OPTIONS)):
+    options = (None, *itertools.islice(spec.flags(), MOST_OPTIONS))
+    guesses = [spec.guesses] if spec.guesses is None else [spec.guesses, spec.otherwise()]
+    for spec.guesses, option in itertools.product(guesses, options):
         alone = {trial.world.samples: trial for trial in _each(interpreter, spec, single, option)}
         found = [
             trial

@@ -1215,7 +1215,10 @@ def _operand(value: Any) -> Any:
 
 def _spell(value: Any) -> str:
     weigh(value)
-    return value.key if isinstance(value, Data) else repr(value)
+    if isinstance(value, Data):
+        return value.key
+    known = isinstance(value, (bool, int, float, str, list, tuple, slice, type(None)))
+    return repr(value) if known else type(value).__name__
 
 
 def _yields(node: ast.FunctionDef) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from sampler_lint.execution.budget import BUDGET, MOST_HANDED_OUT
@@ -109,7 +109,7 @@ class SetUp:
         """An optional argument without whose other value the class refuses every world."""
         self.dense = False
         """Whether the data holds the numbers of two classes, and no others."""
-        self._rank = 0
+        self.place = 0
         init = interpreter.member(klass, "__init__")
         self.params, self.spread = _parameters(interpreter, klass, init)
         self.names = {param.arg for param, _ in [*self.params, *self.spread]}
@@ -186,7 +186,7 @@ class SetUp:
 
     def build(self, world: World, rank: int, option: tuple[str, Any] | None = None) -> Instance:
         """An instance for one rank of a world."""
-        self._rank = rank
+        self.place = rank
         Data.dense = self.dense
         keywords = dict(part for part in (self.settled, option) if part is not None)
         for param, default in self.params:
@@ -234,16 +234,21 @@ class SetUp:
 
     def _usual(self, name: str, note: str, world: World, rank: int) -> Any:
         """The place of the process, the data and what else nearly every sampler takes."""
+        if _DATA_NAMES.match(name):
+            return self._data(note, world)
+        return self.placed(name, world, rank)
+
+    def placed(self, name: str, world: World, rank: int) -> Any:
+        """What the world says of a name."""
         if _WORLD_NAMES.match(name) or name in self.worlds:
             return world.ranks
         if _RANK_NAMES.search(name):
+            self.interpreter.asked_place = True
             return rank
         if _BATCH_NAMES.match(name):
             return world.batch_size
         if name == "drop_last":
             return world.drop_last
-        if _DATA_NAMES.match(name):
-            return self._data(note, world)
         return UNKNOWN
 
     def _passed(self, passed: Passed, note: str, world: World, rank: int) -> Any:
@@ -264,7 +269,7 @@ class SetUp:
         """What stands for arguments, and for parts of them, in a world."""
         if self.guesses is None:
             return None
-        return Made(self.guesses, world, self._rank if self.numbers_are_ranks else None)
+        return Made(self, world)
 
     @property
     def guessed(self) -> list[str]:
@@ -362,7 +367,7 @@ class SetUp:
         source = data or Source(world.samples)
         if self.around_shard:
             known = self.interpreter.known_class("DistributedSampler")
-            place = {"num_replicas": world.ranks, "rank": self._rank}
+            place = {"num_replicas": world.ranks, "rank": self.place}
             return self.interpreter.build(known, [source], place)
         return self.interpreter.build(
             self.interpreter.known_class("SequentialSampler"), [source], {}
@@ -424,6 +429,7 @@ def stand_ins(error: WantedError) -> list[str]:
     return list(table[error.kind])
 
 
+_LAST_PART = re.compile(r"(?:\.|\[')(\w+)(?:'\])?$")
 #: In patterns, the place of an item.
 _ITEM = "[]"
 #: Before a text that the program compares an argument with.
@@ -433,17 +439,22 @@ _TEXT = "text:"
 class Made:
     """What stands for arguments in one world."""
 
-    def __init__(self, guesses: Mapping[str, str], world: World, rank: int | None) -> None:
-        self.guesses = guesses
+    def __init__(self, spec: SetUp, world: World) -> None:
+        self.spec = spec
+        self.guesses = spec.guesses or {}
         self.world = world
-        self.rank = rank
+        self.place = spec.place
+        self.rank = self.place if spec.numbers_are_ranks else None
         """What each argument is that is a number, unless None."""
 
     def of(self, pattern: str, key: str) -> Any:
         """As :meth:`~.values.StandIns.of` says."""
         guess = self.guesses.get(pattern)
         if guess is None:
-            return NOT_MADE
+            # `args.world_size` is what `world_size` would be.
+            part = _LAST_PART.search(pattern)
+            value = UNKNOWN if part is None else self.spec.placed(part[1], self.world, self.place)
+            return NOT_MADE if value is UNKNOWN else value
         if guess.startswith(_TEXT):
             return guess.removeprefix(_TEXT)
         if guess == "something":

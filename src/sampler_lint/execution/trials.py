@@ -383,9 +383,16 @@ def _repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
         ):
             spec.numbers_are_ranks = True
             others = list(_each(interpreter, spec, worlds, option))
-            unlike = any(trial.raised is None and trial.differs for trial in others)
-            return None if unlike else found[0]
+            return None if any(map(_is_apart, others)) else found[0]
     return None
+
+
+def _is_apart(trial: Trial) -> bool:
+    """Whether the ranks mostly read what others do not."""
+    if trial.raised is not None or not trial.differs:
+        return False
+    first, *others = (set(turn.indices or ()) for turn in trial.turns)
+    return all(2 * len(first & other) <= len(first) for other in others)
 
 
 #: What padding and dropping add up to, in batches a rank: at the end of each of a few groups.

@@ -46,7 +46,7 @@ COLUMN = "text"
 
 
 #: Which sample it is, in a key.
-_PLACE = re.compile(r"\[([0-9]{1,9})\]")
+_PLACE = re.compile(r"[\[(]([0-9]{1,9})[\])]")
 
 
 class Data:
@@ -76,7 +76,7 @@ class Data:
     @property
     def size_of_part(self) -> int | None:
         """How much a part of a sample holds: as much as its own number says."""
-        return Data(f"len({self.key})").number if self.key.startswith("dataset[") else None
+        return Data(f"len({self.key})").number if _PLACE.search(self.key) else None
 
     def part(self, what: str) -> Any:
         """An attribute, item or result of it; a sample that is a mapping has one column."""

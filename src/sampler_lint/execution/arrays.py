@@ -425,6 +425,9 @@ def _elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+_round = _elementwise(round)
+
+
 def _of_two(choose: Callable[..., Any]) -> Callable[..., Any]:
     def call(run: Run, left: Any, right: Any, **keywords: Any) -> Any:
         left, right = (Array(s) if isinstance(s, (list, tuple)) else s for s in (left, right))
@@ -555,6 +558,9 @@ ARRAYS: dict[str, Op] = {
         Cost.BY_ITEM, lambda run, values, bins, **kw: _searchsorted(run, bins, values, **kw)
     ),
     "abs": Op(Cost.BY_ITEM, _elementwise(abs)),
+    **dict.fromkeys(
+        ("round", "rint"), Op(Cost.BY_ITEM, lambda run, value, *digits: _round(run, value))
+    ),
     "isnan": Op(Cost.BY_ITEM, _elementwise(math.isnan)),
     "sign": Op(Cost.BY_ITEM, _elementwise(lambda number: (number > 0) - (number < 0))),
     "logical_not": Op(Cost.BY_ITEM, _elementwise(lambda number: not number)),

@@ -275,7 +275,18 @@ _ARRAY_FACTS: dict[str, Callable[[Array], Any]] = {
 
 
 def _same(run: Run, array: Array, *args: Any, **keywords: Any) -> Array:
-    return Array(array.items)
+    kinds = [*args, keywords.get("dtype")]
+    names = {k.dotted.rpartition(".")[2] if isinstance(k, External) else k for k in kinds}
+    whole = any(isinstance(name, str) and _WHOLE.match(name) for name in names)
+    return _whole(run, array) if whole else Array(array.items)
+
+
+#: Kinds of whole numbers.
+_WHOLE = re.compile(r"u?int\d*$|long$")
+
+
+def _whole(run: Run, array: Array, *args: Any, **keywords: Any) -> Array:
+    return array.map(lambda item: _whole(run, item) if isinstance(item, Array) else _int(run, item))
 
 
 def _reshape(run: Run, array: Array, *shape: Any, **keywords: Any) -> Array:
@@ -373,6 +384,12 @@ def _dict_set(run: Run, owner: dict[Any, Any], name: Any, default: Any = None) -
     return owner.setdefault(key(name), default)
 
 
+def _most_common(run: Run, owner: dict[Any, Any], count: Any = None) -> list[Any]:
+    items = run.listed(list(owner.items()))
+    places = order([plain(number) for _, number in items], reverse=True)
+    return [items[place] for place in places][: None if count is None else plain(count)]
+
+
 def _dict_update(run: Run, owner: dict[Any, Any], other: Any = (), **more: Any) -> None:
     owner.update(_dict(run, other, **more))
 
@@ -418,6 +435,7 @@ METHODS: dict[str, dict[str, Op]] = {
         "get": Op(Cost.FLAT, _dict_get),
         "pop": Op(Cost.FLAT, _dict_pop),
         "setdefault": Op(Cost.FLAT, _dict_set),
+        "most_common": Op(Cost.BY_ITEM, _most_common),
         "update": Op(Cost.BY_ITEM, _dict_update),
         "copy": Op(Cost.SHALLOW, _copy),
         "clear": Op(Cost.SHALLOW, lambda run, owner: owner.clear()),
@@ -437,6 +455,7 @@ METHODS: dict[str, dict[str, Op]] = {
     },
     "Array": {
         **dict.fromkeys(_KEEPS_ARRAY, Op(Cost.BY_ITEM, _same)),
+        **dict.fromkeys(("int", "long"), Op(Cost.BY_ITEM, _whole)),
         **dict.fromkeys(("view", "reshape"), Op(Cost.BY_ITEM, _reshape)),
         **dict.fromkeys(
             ("flatten", "ravel"), Op(Cost.BY_ITEM, lambda run, array, **kw: Array(array.flat()))

@@ -256,7 +256,7 @@ def attribute(run: Run, owner: Any, name: str) -> Any:
 
 
 def _kind(owner: Any) -> str:
-    for kind in (dict, list, set, Array):
+    for kind in (dict, list, set, str, Array):
         if isinstance(owner, kind):
             return kind.__name__
     return ""
@@ -452,6 +452,13 @@ METHODS: dict[str, dict[str, Op]] = {
         "union": Op(
             Cost.SHALLOW, lambda run, owner, other: owner | {key(v) for v in run.listed(other)}
         ),
+    },
+    "str": {
+        "lower": Op(Cost.SHALLOW, lambda run, owner: owner.lower()),
+        "upper": Op(Cost.SHALLOW, lambda run, owner: owner.upper()),
+        "strip": Op(Cost.SHALLOW, lambda run, owner: owner.strip()),
+        "startswith": Op(Cost.SHALLOW, lambda run, owner, start: owner.startswith(start)),
+        "endswith": Op(Cost.SHALLOW, lambda run, owner, end: owner.endswith(end)),
     },
     "Array": {
         **dict.fromkeys(_KEEPS_ARRAY, Op(Cost.BY_ITEM, _same)),

@@ -175,6 +175,7 @@ def run_by_python(source: str) -> Any:
         "list(collections.deque([1, 2, 3], maxlen=2)), collections.deque([1], maxlen=2).maxlen",
         "[collections.namedtuple('P', 'x y')(1, y=2).y, collections.namedtuple('P', ['x'])(3).x]",
         "['aB'.lower(), 'aB'.upper(), ' a '.strip(), 'ab'.startswith('a'), 'ab'.endswith('a')]",
+        "[x.tolist() for (x,) in [np.nonzero(np.arange(3))]]",
         "functools.reduce(lambda a, b: a + b, [1, 2, 3]), functools.partial(max, 3)(1)",
         "[(k, list(v)) for k, v in itertools.groupby([1, 1, 2])]",
         "list(itertools.product([1], [2]))",

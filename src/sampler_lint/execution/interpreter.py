@@ -46,6 +46,7 @@ from sampler_lint.execution.values import (
     Native,
     Parent,
     Passed,
+    Places,
     Size,
     Source,
     elements,
@@ -705,6 +706,8 @@ class Interpreter:
         elif isinstance(target, (ast.Tuple, ast.List)):
             if value is UNKNOWN:
                 values: list[Any] = [UNKNOWN] * len(target.elts)
+            elif isinstance(value, Places) and len(target.elts) == 1:
+                values = [Array(value.items)]
             elif isinstance(value, Data) and value.length is None:
                 # As many as there are names for.
                 values = [value.part(f"[{place}]") for place in range(len(target.elts))]

@@ -957,9 +957,12 @@ def _deque(run: Run, values: Any = (), maxlen: Any = None) -> Queue:
 
 def _namedtuple(run: Run, name: Any, fields: Any, **keywords: Any) -> Native:
     if isinstance(fields, str):
-        BUDGET.text(len(fields))
+        BUDGET.items(len(fields))
         return record(fields.replace(",", " ").split())
-    return record(run.listed(fields))
+    names = run.listed(fields)
+    if not all(isinstance(one, str) for one in names):
+        raise CannotTellError("the names of a tuple")
+    return record(names)
 
 
 def record(names: list[str]) -> Native:
@@ -1083,7 +1086,7 @@ DOTTED: dict[str, Op] = {
         ),
     ),
     "operator.attrgetter": Op(
-        Cost.FLAT, lambda run, name: Native(lambda owner: run.attribute(owner, name))
+        Cost.FLAT, lambda run, name: Native(lambda owner: _getattr(run, owner, name))
     ),
     "itertools.count": Op(
         Cost.FLAT, lambda run, start=0, step=1: itertools.count(plain(start), plain(step))

@@ -1086,7 +1086,7 @@ DOTTED: dict[str, Op] = {
         ),
     ),
     "operator.attrgetter": Op(
-        Cost.FLAT, lambda run, name: Native(lambda owner: _getattr(run, owner, name))
+        Cost.SHALLOW, lambda run, name: Native(lambda owner: _getattr(run, owner, name))
     ),
     "itertools.count": Op(
         Cost.FLAT, lambda run, start=0, step=1: itertools.count(plain(start), plain(step))

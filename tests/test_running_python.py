@@ -15,8 +15,10 @@ from sampler_lint.workspace.project import Project
 
 HEAD = """\
 import bisect, collections, copy, itertools, math, operator, os, sys
+import functools
 import numpy as np
 import torch
+from dataclasses import dataclass, field
 from collections import OrderedDict, defaultdict
 from numbers import Integral, Number
 from typing import Any, Sized
@@ -130,6 +132,54 @@ def run_by_python(source: str) -> Any:
         "(np.arange(3) == 1).tolist(), (-np.arange(3)).tolist(), (~(np.arange(3) > 1)).tolist()",
         "np.arange(3).shape, np.arange(3).ndim, np.arange(3).size, np.arange(3).T.tolist()",
         "torch.arange(3).numel()",
+        # arrays of more dimensions
+        "np.array([[1, 2], [3, 4]]).tolist(), np.array([[1, 2], [3, 4]]).shape",
+        "np.arange(6).reshape(2, 3).tolist(), np.arange(6).reshape((-1, 2)).tolist()",
+        "torch.arange(6).view(3, -1).t().tolist(), np.arange(6).reshape(2, 3).T.tolist()",
+        "np.arange(6).reshape(2, 3)[:, 1].tolist(), int(np.arange(6).reshape(2, 3)[1, 2])",
+        "np.arange(6).reshape(2, 3)[[1, 0]].tolist(), np.arange(6).reshape(2, 3)[1:, :2].tolist()",
+        "np.arange(6).reshape(2, 3).flatten().tolist(), np.arange(4).reshape(4, 1).ndim",
+        "(np.arange(4).reshape(2, 2) * 2 + 1).tolist(), int(np.arange(4).reshape(2, 2).sum())",
+        "torch.zeros(2, 3).tolist(), np.zeros((2, 3)).tolist(), torch.ones((2,)).tolist()",
+        "torch.zeros_like(torch.arange(2)).tolist(), np.full(2, 7).tolist()",
+        "torch.full((2,), 7).tolist(), torch.empty(2, 3).numel(), torch.Tensor(3).numel()",
+        "torch.stack([torch.arange(2), torch.arange(2)]).tolist(), torch.Tensor([1, 2]).tolist()",
+        "torch.stack([torch.arange(2), torch.arange(2)], dim=1).reshape(-1).tolist()",
+        "torch.arange(3).reshape(1, 3).squeeze().tolist(), torch.arange(6).reshape(2, 3).numel()",
+        "[part.tolist() for part in torch.split(torch.arange(5), 2)]",
+        "[part.tolist() for part in torch.arange(5).split([2, 3])]",
+        "[part.tolist() for part in torch.arange(5).chunk(2)]",
+        "[part.tolist() for part in np.split(np.arange(6), 3)]",
+        "[part.tolist() for part in np.split(np.arange(6), [1, 4])]",
+        "np.where(np.arange(3) > 0, 1, 2).tolist(), np.where(np.arange(3) > 0)[0].tolist()",
+        "np.argwhere(np.arange(3) > 0).reshape(-1).tolist(), np.nonzero(np.arange(3))[0].tolist()",
+        "torch.nonzero(torch.arange(3)).squeeze().tolist(), np.flatnonzero(np.arange(3)).tolist()",
+        "torch.arange(3).nonzero(as_tuple=True)[0].tolist()",
+        "torch.arange(3).nonzero()[:, 0].tolist(), np.arange(3).nonzero()[0].tolist()",
+        "[x.tolist() for x in np.unique([3, 1, 3], return_counts=True)]",
+        "[x.tolist() for x in np.unique([3, 1, 3], return_index=True, return_inverse=True)]",
+        "np.searchsorted([1, 3], [2, 3]).tolist(), np.digitize([0, 1, 2], [1, 2]).tolist()",
+        "np.isin([1, 2], [2]).tolist(), np.setdiff1d([3, 1, 2], [2]).tolist()",
+        "np.intersect1d([3, 1], [1, 2]).tolist(), np.union1d([3], [1]).tolist()",
+        "np.minimum([1, 5], [3, 2]).tolist(), np.clip([0, 9], 2, 5).tolist()",
+        "np.abs([-1]).tolist()",
+        "float(np.mean([1, 2])), int(np.prod([2, 3])), np.repeat([1, 2], [2, 1]).tolist()",
+        "torch.sort(torch.tensor([3, 1, 2]))[1].tolist(), np.sort([3, 1, 2]).tolist()",
+        "torch.tensor([3, 1, 2]).sort()[0].tolist(), torch.is_tensor(3)",
+        "torch.sort(torch.tensor([3, 1]), descending=True)[0].tolist()",
+        "torch.argsort(torch.tensor([3, 1, 2]), descending=True).tolist()",
+        "torch.linspace(0, 4, steps=5).long().tolist()",
+        "iter([1, 2]).__next__(), list([1, 2].__iter__())",
+        "np.round([1.2, 2.6]).astype(int).tolist(), torch.tensor([1.5]).long().tolist()",
+        "collections.Counter('aab').most_common(), collections.Counter('aab').most_common(1)",
+        "list(collections.deque([1, 2, 3], maxlen=2)), collections.deque([1], maxlen=2).maxlen",
+        "[collections.namedtuple('P', 'x y')(1, y=2).y, collections.namedtuple('P', ['x'])(3).x]",
+        "['aB'.lower(), 'aB'.upper(), ' a '.strip(), 'ab'.startswith('a'), 'ab'.endswith('a')]",
+        "[x.tolist() for (x,) in [np.nonzero(np.arange(3))]]",
+        "functools.reduce(lambda a, b: a + b, [1, 2, 3]), functools.partial(max, 3)(1)",
+        "[(k, list(v)) for k, v in itertools.groupby([1, 1, 2])]",
+        "list(itertools.product([1], [2]))",
+        "list(itertools.zip_longest([1], [2, 3])), list(itertools.islice(itertools.count(2), 2))",
         "[1, 2, 3][torch.tensor([1])]",
         "torch.tensor([5]).item(), torch.arange(4).sum().item(), int(torch.tensor([3]))",
         "np.arange(4).reshape(-1).tolist(), torch.arange(4).view(-1).tolist()",
@@ -447,6 +497,39 @@ class Plain:
 class Holder(Plain):
     def __bool__(self):
         return True
+
+class Cell(Base):
+    _kept = 1
+
+    @property
+    def kept(self):
+        return self._kept
+
+    @kept.setter
+    def kept(self, value):
+        self._kept = value + 1
+
+    @classmethod
+    def made(cls, data):
+        cell = cls(data)
+        cell.kept = len(data)
+        return cell
+
+@dataclass
+class Row:
+    size: int
+    names: list = field(default_factory=list)
+    step: int = 2
+
+    def __post_init__(self):
+        self.whole = self.size * self.step
+
+@functools.lru_cache(maxsize=None)
+def cached(x):
+    return x + 1
+
+TWICE = 1
+TWICE = 2
 """
 
 
@@ -461,6 +544,9 @@ class Holder(Plain):
         "getattr(Base(), 'size'), getattr(Base(), 'none', 7), hasattr(Base(), 'size')",
         "hasattr(Base(), 'none'), callable(Base), callable(Base().half)",
         "1 if Base else 2, 1 if Base.half else 2, 1 if Base().half else 2",
+        "Cell.made([1, 2]).kept, Cell([1]).made([3]).kept, Base.__len__(Cell([1])), TWICE",
+        "Row(3).whole, Row(3, step=4).whole, Row(1).names, Row(size=2, names=[1]).names",
+        "cached(1)",
         "[x.size for x in [Base()]], [Mine(data=[1], more=2).more], list(map(Base.half, [4]))",
     ],
 )
@@ -605,7 +691,7 @@ def test_places(tmp_path: Path, expression: str, where: object) -> None:
         "undefined_helper(1)",
         "f'{1}'",
         "'%d' % 3",
-        "'a'.upper()",
+        "'a'.title()",
         "-os.environ.get('HOME')",
         "os.environ.get('HOME') + 1",
         "os.environ.get('HOME').size",
@@ -641,15 +727,9 @@ def test_values_that_are_not_known(tmp_path: Path, expression: str) -> None:
         ("1 << 100", "a large number"),
         ("np.arange(2) + np.arange(3)", "arrays of different lengths"),
         ("np.array([UNSET]) + 1", "what the array holds"),
-        ("np.array([[1], [2]])", "an array of arrays"),
         ("np.arange(2.5)", r"arange\(\)"),
-        ("torch.zeros(2, 3)", "the shape of an array"),
-        ("np.zeros((2, 3))", "the shape of an array"),
-        ("np.zeros('x')", "the size of an array"),
-        ("np.where(np.arange(3), 1, 2)", r"where\(\)"),
+        ("np.zeros('x')", "the shape of an array"),
         ("np.where([1])", r"where\(\)"),
-        ("np.unique([1], return_counts=True)", r"unique\(\)"),
-        ("np.searchsorted([1, 3], [2])", r"searchsorted\(\)"),
         ("np.array_split(range(4), [1, 2])", r"array_split\(\)"),
         ("np.ceil('a')", "a number"),
         ("torch.randperm(10 ** 6)", "more than 32 MB"),
@@ -660,8 +740,6 @@ def test_values_that_are_not_known(tmp_path: Path, expression: str) -> None:
         ("isinstance(dataset[0], list)", "the type of data"),
         ("isinstance(dataset[0], np.ndarray)", "the type of data"),
         ("isinstance(dataset[0], Dataset)", "the type of data"),
-        ("isinstance(dataset, Any)", "its type"),
-        ("list(dataset[0])", "how many there are"),
         ("list(sent())", "Yield"),
         ("np.array([1, 0]) // np.array([0, 1])", "an operator of arrays"),
         ("Base() + 1", "an operator of an object"),
@@ -693,7 +771,6 @@ def test_values_that_are_not_known(tmp_path: Path, expression: str) -> None:
         ("hasattr(3, 'x')", "hasattr"),
         ("isinstance(UNSET, int)", "its type"),
         ("isinstance(Base(), Any)", "its type"),
-        ("isinstance([1], Any)", "its type"),
         ("next([1])", r"next\(\)"),
         ("list(iter(len, 3))", "a sentinel"),
         ("copy.copy(Base())", "a copy of an object"),
@@ -701,9 +778,7 @@ def test_values_that_are_not_known(tmp_path: Path, expression: str) -> None:
         ("defaultdict()", r"defaultdict\(\)"),
         ("sum([[1], 2])", "a sum"),
         ("math.ceil('a')", "a number"),
-        ("np.arange(4).reshape(2, 2)", "the shape of an array"),
         ("np.arange(4).sum(1)", "`sum` of an array"),
-        ("np.array([2, 1]).sort()", "a sorted array"),
         ("np.arange(4).append(1)", "`append` of an array"),
         ("np.arange(4).item()", "`item` of an array"),
         ("np.arange(4).tofile(3)", "`tofile` of an array"),
@@ -712,13 +787,10 @@ def test_values_that_are_not_known(tmp_path: Path, expression: str) -> None:
         ("sys.path[0]", "an item from outside"),
         ("3[0]", "an item"),
         ("plain_function.attribute", "`attribute` of a"),
-        ("TWICE", "several times"),
         ("decorated(1)", "a decorated function"),
         ("Odd()", "__new__"),
         ("Outside().run()", "outside the tree"),
         ("Dynamic().anything", "__getattr__"),
-        ("Dynamic().made()", "a class method"),
-        ("Dynamic.made()", "of a class"),
         ("Above().go()", "super"),
         ("Other().go()", "super"),
         ("lost()", "super"),
@@ -729,7 +801,6 @@ def test_values_that_are_not_known(tmp_path: Path, expression: str) -> None:
         ("set_item(UNSET)", "which item is set"),
         ("set_item(5)", "an item that is set"),
         ("set_slice(3)", "items that are set"),
-        ("set_array()", "items that are set"),
         ("set_text()", "an item that is set"),
         ("set_property()", "a property that is set"),
         ("set_on_list()", "an attribute that is set"),
@@ -740,8 +811,6 @@ def test_values_that_are_not_known(tmp_path: Path, expression: str) -> None:
 def test_what_nobody_can_tell(tmp_path: Path, expression: str, what: str) -> None:
     source = f"""{CLASSES}
 UNSET = os.environ.get('HOME')
-TWICE = 1
-TWICE = 2
 
 def plain_function(): pass
 
@@ -756,8 +825,6 @@ class Outside(torch.nn.Module):
 
 class Dynamic:
     def __getattr__(self, name): return 3
-    @classmethod
-    def made(cls): return cls()
 
 class Above:
     def go(self): return super().nothing()
@@ -790,9 +857,6 @@ def set_item(key):
 def set_slice(value):
     [1][0:1] = value
 
-def set_array():
-    np.arange(3)[0:1] = 4
-
 def set_text():
     'abc'[0] = 'd'
 
@@ -822,7 +886,7 @@ def delete_attribute():
 #: Calls of functions that cannot be followed, and that are handed nothing they could change.
 ASIDE = {
     "decorated(1)", "lost()", "deep(1)", "unpacked()", "set_item(UNSET)", "set_item(5)",
-    "set_slice(3)", "set_array()", "set_text()", "set_property()", "set_on_list()",
+    "set_slice(3)", "set_text()", "set_property()", "set_on_list()",
     "delete_text()", "delete_attribute()",
 }  # fmt: skip
 

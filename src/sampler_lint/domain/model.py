@@ -16,8 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sampler_lint import catalog
 from sampler_lint.analysis.declared import Declared
 from sampler_lint.analysis.points_to import Flow, Obj, Unknown, Value
+from sampler_lint.analysis.values import ExtObj, Lit
 from sampler_lint.catalog import TORCH_DATA, Contract
-from sampler_lint.domain.concepts import ASKS_BY_NAME, ITERATES, LOOKS, SETS_EPOCH
+from sampler_lint.domain.concepts import (
+    ASKS_BY_NAME,
+    ITERATES,
+    LOOKS,
+    RANK,
+    SETS_EPOCH,
+    WORLD_SIZE,
+)
 from sampler_lint.findings import Place
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -36,6 +44,7 @@ from sampler_lint.workspace.requirements import Range, Requirements
 if TYPE_CHECKING:
     from sampler_lint.execution.interpreter import Interpreter
     from sampler_lint.execution.trials import Trial, Trials
+    from sampler_lint.execution.values import Passed
 
 SAMPLER = TORCH_DATA + "Sampler"
 BATCH_SAMPLER = TORCH_DATA + "BatchSampler"
@@ -247,7 +256,47 @@ class Model:
     def _runner(self) -> Interpreter:
         from sampler_lint.execution.interpreter import Interpreter
 
-        return Interpreter(self.project)
+        return Interpreter(self.project, self._passed_for)
+
+    def _passed_for(self, cls: Class) -> dict[str, tuple[Passed, ...]]:
+        """What the tree passes for the parameters of a class, wherever it builds one."""
+        from sampler_lint.execution.values import Passed, Role
+
+        roles = ((RANK, Role.RANK), (WORLD_SIZE, Role.RANKS))
+        out: dict[str, dict[Passed, None]] = {}
+        for obj in self._built.get(cls, ()):
+            for name in self.flow.params(cls) or ():
+                given = self.flow.argument(obj, name)
+                if given is None:
+                    continue
+                found = out.setdefault(name, {})
+                for value in self.flow.values(given):
+                    if isinstance(value, Lit) and value.value is not None:
+                        found[Passed(Role.CONSTANT, value.value)] = None
+                    elif isinstance(value, ExtObj):
+                        if value.dotted.removeprefix("builtins.") == "len":
+                            found[Passed(Role.SAMPLES)] = None
+                        for concept, role in roles:
+                            if value.dotted in concept.made_by:
+                                found[Passed(role)] = None
+                for concept, role in roles:
+                    if concept.is_call(given):
+                        found[Passed(role)] = None
+                spelled = last_name(given.func if isinstance(given, Call) else given)
+                if spelled == "len":
+                    found[Passed(Role.SAMPLES)] = None
+                elif spelled is not None:
+                    found[Passed(Role.NAMED, spelled)] = None
+        return {name: tuple(found) for name, found in out.items()}
+
+    @cached_property
+    def _built(self) -> dict[Class, list[Obj]]:
+        """The constructions of each class of the tree."""
+        out: dict[Class, list[Obj]] = {}
+        for obj in self.constructions():
+            if isinstance(obj.cls, Class):
+                out.setdefault(obj.cls, []).append(obj)
+        return out
 
     @property
     def _interpreter(self) -> Interpreter:

@@ -25,6 +25,7 @@ from sampler_lint.execution.values import (
     UNKNOWN,
     Array,
     External,
+    Places,
     Run,
     key,
     plain,
@@ -111,6 +112,12 @@ def _multinomial(
     return Array([index % n for index in BUDGET.collect(range(plain(num_samples)))])
 
 
+def _random_array(run: Run, *size: Any, **keywords: Any) -> Any:
+    """Numbers by chance."""
+    size = size or tuple(keywords[name] for name in ("size",) if name in keywords)
+    return _filled(UNKNOWN)(run, *size) if size else UNKNOWN
+
+
 RANDOM: dict[str, Op] = {
     "randperm": Op(Cost.BY_ITEM, _randperm),
     "permutation": Op(Cost.BY_ITEM, _randperm),
@@ -118,6 +125,7 @@ RANDOM: dict[str, Op] = {
     "sample": Op(Cost.BY_ITEM, _sample),
     "choice": Op(Cost.BY_ITEM, _choice),
     "choices": Op(Cost.BY_ITEM, _choices),
+    **dict.fromkeys(("random_sample", "uniform", "normal"), Op(Cost.BY_ITEM, _random_array)),
     "randint": Op(Cost.BY_ITEM, _randint),
     "integers": Op(Cost.BY_ITEM, _randint),
     "multinomial": Op(Cost.BY_ITEM, _multinomial),
@@ -130,10 +138,64 @@ RANDOM: dict[str, Op] = {
 def _array(run: Run, values: Any = (), *more: Any, **keywords: Any) -> Any:
     if isinstance(values, (int, float)):
         return values
-    listed = run.listed(values)
-    if any(isinstance(value, (list, tuple, Array)) for value in listed):
-        raise CannotTellError("an array of arrays")
+    return nested(run.listed(values))
+
+
+def nested(listed: list[Any]) -> Array:
+    """An array of what is listed: rows of one length are another dimension."""
+    rows = [part.items if isinstance(part, Array) else part for part in listed]
+    if (
+        not rows
+        or not all(isinstance(row, (list, tuple, range)) for row in rows)
+        or len({len(row) for row in rows}) > 1
+    ):
+        return Array(listed)
+    return Array([nested(BUDGET.collect(row)) for row in rows])
+
+
+def _tensor(run: Run, *sizes: Any, **keywords: Any) -> Any:
+    """``torch.Tensor(values)``, or one of that size with anything in it."""
+    if sizes and all(isinstance(size, int) for size in sizes):
+        return made(sizes, 0)
+    return _array(run, *sizes)
+
+
+def made(shape: Any, value: Any) -> Any:
+    """An array of that shape, filled."""
+    sizes = list(shape) if isinstance(shape, (tuple, list)) else [shape]
+    if not sizes:
+        return UNKNOWN  # a tensor of one number
+    sizes = [plain(size) for size in sizes]
+    if not all(isinstance(size, int) and size >= 0 for size in sizes):
+        raise CannotTellError("the shape of an array")
+    places = BUDGET.collect(range(sizes[0]))
+    return Array([made(sizes[1:], value) if sizes[1:] else value for _ in places])
+
+
+def reshaped(array: Array, shape: Any) -> Array:
+    """The array with another shape, in which one size may be -1."""
+    listed = list(array.flat())
+    sizes = [plain(size) for size in shape]
+    if sizes.count(-1) == 1:
+        others = math.prod(size for size in sizes if size != -1)
+        if not others:
+            raise CannotTellError("the shape of an array")
+        sizes[sizes.index(-1)] = len(listed) // others
+    if not sizes or math.prod(sizes) != len(listed):
+        raise RaisedError("ValueError")
+    for size in reversed(sizes[1:]):
+        starts = BUDGET.collect(range(0, len(listed), size)) if size else []
+        listed = [Array(listed[start : start + size]) for start in starts]
     return Array(listed)
+
+
+def transposed(array: Array) -> Array:
+    """The array with rows for columns."""
+    if len(array.shape) != 2:
+        return array
+    return Array(
+        [Array(column) for column in zip(*(row.items for row in array.items), strict=True)]
+    )
 
 
 def _arange(run: Run, *bounds: Any, **keywords: Any) -> Array:
@@ -144,37 +206,147 @@ def _arange(run: Run, *bounds: Any, **keywords: Any) -> Array:
 
 
 def _filled(value: Any) -> Callable[..., Array]:
-    def function(run: Run, size: Any, *more: Any, **keywords: Any) -> Array:
-        if more:
-            raise CannotTellError("the shape of an array")
-        return Array([value for _ in BUDGET.collect(range(_count(size)))])
+    def function(run: Run, *size: Any, **keywords: Any) -> Any:
+        if not size and "size" in keywords:
+            size = (keywords["size"],)
+        return made(
+            size[0] if len(size) == 1 or isinstance(size[0], (tuple, list)) else size, value
+        )
 
     return function
 
 
+def _filled_like(value: Any) -> Callable[..., Any]:
+    def function(run: Run, array: Any, *more: Any, **keywords: Any) -> Any:
+        like = array if isinstance(array, Array) else Array(run.listed(array))
+        return made(like.shape, more[0] if more else value)
+
+    return function
+
+
+def _full(run: Run, size: Any, fill_value: Any, **keywords: Any) -> Any:
+    return made(size, fill_value)
+
+
 def _concatenate(run: Run, arrays: Any, *more: Any, **keywords: Any) -> Array:
+    axes = [plain(a) for a in (*more, *(keywords[k] for k in ("axis", "dim") if k in keywords))]
+    if axes not in ([], [0], [-1]):
+        raise CannotTellError("how arrays are put together")
     return Array(item for array in run.listed(arrays) for item in run.listed(array))
 
 
-def _where(run: Run, condition: Any, *more: Any) -> tuple[Array]:
-    if more or not isinstance(condition, Array):
+def _stack(run: Run, arrays: Any, *more: Any, **keywords: Any) -> Array:
+    axes = [plain(a) for a in (*more, *(keywords[k] for k in ("axis", "dim") if k in keywords))]
+    rows = nested([run.listed(array) for array in run.listed(arrays)])
+    if axes == [1] or axes == [-1]:
+        return transposed(rows)
+    if axes not in ([], [0]):
+        raise CannotTellError("how arrays are put together")
+    return rows
+
+
+def _split(run: Run, values: Any, size: Any, *more: Any, **keywords: Any) -> list[Array]:
+    """``torch.split``: parts of that size, or of those sizes."""
+    listed = run.listed(values)
+    sizes = size if isinstance(size, (list, tuple)) else None
+    if sizes is None:
+        step = _count(size)
+        if step < 1:
+            raise CannotTellError("the size of a part")
+        starts = BUDGET.collect(range(0, len(listed), step))
+        return [Array(listed[start : start + step]) for start in starts]
+    ends = list(itertools.accumulate(_count(each) for each in sizes))
+    return [Array(listed[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def _split_at(run: Run, values: Any, sections: Any, *axis: Any, **keywords: Any) -> list[Array]:
+    """``numpy.split``: so many parts, or parts that begin at those places."""
+    if isinstance(plain(sections), int):
+        return _array_split(run, values, sections)
+    listed = run.listed(values)
+    cuts = [plain(cut) for cut in run.listed(sections)]
+    return [
+        Array(listed[start:end])
+        for start, end in zip([0, *cuts], [*cuts, len(listed)], strict=True)
+    ]
+
+
+def _chunk(run: Run, values: Any, chunks: Any, *more: Any, **keywords: Any) -> list[Array]:
+    listed = run.listed(values)
+    return _split(run, listed, max(1, -(-len(listed) // max(1, _count(chunks)))))
+
+
+def _isin(run: Run, values: Any, wanted: Any, **keywords: Any) -> Array:
+    found = {key(value) for value in run.listed(wanted)}
+    inverted = run.true(keywords.get("invert", False))
+    return Array([(key(value) in found) is not inverted for value in run.listed(values)])
+
+
+def _of_sets(name: str) -> Callable[..., Array]:
+    def function(run: Run, left: Any, right: Any, **keywords: Any) -> Array:
+        sets = [{key(value) for value in run.listed(side)} for side in (left, right)]
+        return _sort(run, getattr(sets[0], name)(sets[1]))
+
+    return function
+
+
+def _where(run: Run, condition: Any, *more: Any, **keywords: Any) -> Any:
+    if not isinstance(condition, Array) or len(condition.shape) != 1:
         raise CannotTellError("where()")
-    return (Array([i for i, value in enumerate(run.listed(condition)) if run.true(value)]),)
+    if len(more) == 2:
+        sides = [side.items if isinstance(side, Array) else itertools.repeat(side) for side in more]
+        triples = zip(run.listed(condition), *sides, strict=False)
+        return Array([left if run.true(value) else right for value, left, right in triples])
+    found = Places([i for i, value in enumerate(run.listed(condition)) if run.true(value)])
+    return (Array(found.items),) if keywords.get("as_tuple") else found
 
 
-def _unique(run: Run, values: Any, **keywords: Any) -> Array:
-    if any(run.true(value) for value in keywords.values()):
+def _flatnonzero(run: Run, values: Any) -> Array:
+    return Array(_where(run, Array(run.listed(values))).items)
+
+
+def _unique(run: Run, values: Any, **keywords: Any) -> Any:
+    listed = [key(value) for value in run.listed(values)]
+    counts: dict[Any, int] = {}
+    first: dict[Any, int] = {}
+    for place, value in enumerate(listed):
+        counts[value] = counts.get(value, 0) + 1
+        first.setdefault(value, place)
+    found = _sort(run, counts)
+    more: list[Array] = []
+    for name in ("return_index", "return_inverse", "return_counts"):
+        if run.true(keywords.pop(name, False)):
+            places = {value: place for place, value in enumerate(found.items)}
+            made_of = {
+                "return_index": [first[value] for value in found.items],
+                "return_inverse": [places[value] for value in listed],
+                "return_counts": [counts[value] for value in found.items],
+            }
+            more.append(Array(made_of[name]))
+    if any(run.true(value) for name, value in keywords.items() if name not in {"dim", "sorted"}):
         raise CannotTellError("unique()")
-    return _sort(run, {key(value) for value in run.listed(values)})
+    return (found, *more) if more else found
 
 
-def _sort(run: Run, values: Any) -> Array:
-    keys = [plain(value) for value in run.listed(values)]
-    return Array([keys[place] for place in order(keys)])
+def _sort(run: Run, values: Any, *axis: Any, **keywords: Any) -> Array:
+    listed = run.listed(values)
+    return Array([listed[place] for place in _order(run, listed, keywords)])
 
 
-def _argsort(run: Run, values: Any, **keywords: Any) -> Array:
-    return Array(order([plain(value) for value in run.listed(values)]))
+def _argsort(run: Run, values: Any, *axis: Any, **keywords: Any) -> Array:
+    return Array(_order(run, run.listed(values), keywords))
+
+
+def _order(run: Run, listed: list[Any], keywords: dict[str, Any]) -> list[int]:
+    if any(value is UNKNOWN for value in listed):
+        return BUDGET.collect(range(len(listed)))  # as good as any
+    backwards = run.true(keywords.get("descending", False))
+    return order([plain(value) for value in listed], reverse=backwards)
+
+
+def _sorted_with_places(run: Run, values: Any, *axis: Any, **keywords: Any) -> tuple[Array, Array]:
+    """``torch.sort``."""
+    return _sort(run, values, **keywords), _argsort(run, values, **keywords)
 
 
 def _index_of(choose: Callable[..., Any]) -> Callable[..., Any]:
@@ -184,11 +356,18 @@ def _index_of(choose: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _searchsorted(run: Run, values: Any, wanted: Any, side: Any = "left") -> Any:
+def _searchsorted(
+    run: Run, values: Any, wanted: Any, side: Any = "left", right: Any = False, **keywords: Any
+) -> Any:
     listed = [plain(value) for value in run.listed(values)]
+    behind = side == "right" or run.true(right)
     if isinstance(wanted, (Array, list)):
-        raise CannotTellError("searchsorted()")
-    return bisected(listed, plain(wanted), right=side == "right")
+        return Array([bisected(listed, plain(one), right=behind) for one in run.listed(wanted)])
+    return bisected(listed, plain(wanted), right=behind)
+
+
+def _digitize(run: Run, values: Any, bins: Any, right: Any = False) -> Any:
+    return _searchsorted(run, bins, values, right=not run.true(right))
 
 
 def _bincount(run: Run, values: Any) -> Array:
@@ -214,8 +393,9 @@ def _array_split(run: Run, values: Any, sections: Any) -> list[Array]:
     return out
 
 
-def _linspace(run: Run, start: Any, stop: Any, num: Any = 50, **keywords: Any) -> Array:
-    first, last, count = plain(start), plain(stop), _count(num)
+def _linspace(run: Run, start: Any, stop: Any = None, num: Any = 50, **keywords: Any) -> Array:
+    stop = keywords.get("end", stop)
+    first, last, count = plain(start), plain(stop), _count(keywords.get("steps", num))
     if not (isinstance(first, (int, float)) and isinstance(last, (int, float))):
         raise CannotTellError("a number")
     check_number(first, last)
@@ -224,6 +404,67 @@ def _linspace(run: Run, start: Any, stop: Any, num: Any = 50, **keywords: Any) -
     if "dtype" in keywords:
         values = [int(value) for value in values]
     return Array(values)
+
+
+def _elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Of numbers, or of each that an array holds."""
+
+    def call(run: Run, value: Any, **keywords: Any) -> Any:
+        if value is UNKNOWN:
+            return UNKNOWN
+        if isinstance(value, (list, tuple)):
+            value = Array(value)
+        if isinstance(value, Array):
+            return value.map(lambda item: call(run, item))
+        number = plain(value)
+        if not isinstance(number, (int, float)):
+            raise CannotTellError("a number")
+        check_number(number)
+        return function(number)
+
+    return call
+
+
+_round = _elementwise(round)
+
+
+def _of_two(choose: Callable[..., Any]) -> Callable[..., Any]:
+    def call(run: Run, left: Any, right: Any, **keywords: Any) -> Any:
+        left, right = (Array(s) if isinstance(s, (list, tuple)) else s for s in (left, right))
+        if isinstance(left, Array) and isinstance(right, Array):
+            pairs = zip(run.listed(left), run.listed(right), strict=True)
+            return Array([call(run, a, b) for a, b in pairs])
+        if isinstance(left, Array) or isinstance(right, Array):
+            array, other = (left, right) if isinstance(left, Array) else (right, left)
+            return array.map(lambda item: call(run, item, other))
+        if left is UNKNOWN or right is UNKNOWN:
+            return UNKNOWN
+        return choose(plain(left), plain(right))
+
+    return call
+
+
+def _clip(run: Run, value: Any, *bounds: Any, **keywords: Any) -> Any:
+    low, high = [*bounds, None, None][:2]
+    low = keywords.get("min", keywords.get("a_min", low))
+    high = keywords.get("max", keywords.get("a_max", high))
+    value = value if low is None else _of_two(max)(run, value, low)
+    return value if high is None else _of_two(min)(run, value, high)
+
+
+def _mean(run: Run, values: Any, *axis: Any, **keywords: Any) -> Any:
+    listed = run.listed(values)
+    total = run.call(External("builtins.sum"), [listed], {})
+    if total is UNKNOWN or not listed:
+        return UNKNOWN
+    return binary(ast.Div, plain(total), len(listed))
+
+
+def _prod(run: Run, values: Any, **keywords: Any) -> Any:
+    total: Any = 1
+    for value in run.iterate(values):
+        total = binary(ast.Mult, total, plain(value))
+    return total
 
 
 def _cumsum(run: Run, values: Any, *axis: Any, **keywords: Any) -> Array:
@@ -235,7 +476,8 @@ def _reduced(name: str) -> Callable[..., Any]:
     def function(run: Run, values: Any) -> Any:
         if isinstance(values, (int, float)):
             return values
-        return run.call(External(f"builtins.{name}"), [values], {})
+        listed = list(values.flat()) if isinstance(values, Array) else values
+        return run.call(External(f"builtins.{name}"), [listed], {})
 
     return function
 
@@ -257,7 +499,10 @@ def _tile(run: Run, values: Any, times: Any) -> Array:
     return Array(binary(ast.Mult, run.listed(values), _count(times)))
 
 
-def _repeat(run: Run, values: Any, repeats: Any, **keywords: Any) -> Array:
+def _repeat(run: Run, values: Any, repeats: Any, *axis: Any, **keywords: Any) -> Array:
+    if isinstance(repeats, (Array, list, tuple)):
+        pairs = zip(run.listed(values), run.listed(repeats), strict=True)
+        return Array(value for value, n in pairs for _ in BUDGET.collect(range(_count(n))))
     count = _count(repeats)
     return Array(value for value in run.listed(values) for _ in BUDGET.collect(range(count)))
 
@@ -269,17 +514,59 @@ ARRAYS: dict[str, Op] = {
             "asarray",
             "tensor",
             "as_tensor",
-            "LongTensor",
-            "IntTensor",
             "from_numpy",
-            "DoubleTensor",
-            "FloatTensor",
         ),
         Op(Cost.BY_ITEM, _array),
     ),
+    **dict.fromkeys(
+        ("Tensor", "LongTensor", "IntTensor", "DoubleTensor", "FloatTensor"),
+        Op(Cost.BY_ITEM, _tensor),
+    ),
     "arange": Op(Cost.BY_ITEM, _arange),
-    "zeros": Op(Cost.BY_ITEM, _filled(0)),
+    **dict.fromkeys(("zeros", "empty"), Op(Cost.BY_ITEM, _filled(0))),
+    **dict.fromkeys(("zeros_like", "empty_like"), Op(Cost.BY_ITEM, _filled_like(0))),
     "ones": Op(Cost.BY_ITEM, _filled(1)),
+    **dict.fromkeys(("ones_like", "full_like"), Op(Cost.BY_ITEM, _filled_like(1))),
+    "full": Op(Cost.BY_ITEM, _full),
+    **dict.fromkeys(("stack", "vstack"), Op(Cost.BY_ITEM, _stack)),
+    **dict.fromkeys(("split", "tensor_split"), Op(Cost.BY_ITEM, _split_at)),
+    "isin": Op(Cost.BY_ITEM, _isin),
+    "in1d": Op(Cost.BY_ITEM, _isin),
+    "setdiff1d": Op(Cost.BY_ITEM, _of_sets("difference")),
+    "intersect1d": Op(Cost.BY_ITEM, _of_sets("intersection")),
+    "union1d": Op(Cost.BY_ITEM, _of_sets("union")),
+    "reshape": Op(
+        Cost.BY_ITEM,
+        lambda run, array, shape: reshaped(
+            nested(run.listed(array)), shape if isinstance(shape, (tuple, list)) else [shape]
+        ),
+    ),
+    "transpose": Op(Cost.BY_ITEM, lambda run, array: transposed(nested(run.listed(array)))),
+    **dict.fromkeys(
+        ("flatten", "ravel"),
+        Op(Cost.BY_ITEM, lambda run, array: Array(nested(run.listed(array)).flat())),
+    ),
+    **dict.fromkeys(("argwhere", "flatnonzero"), Op(Cost.BY_ITEM, _flatnonzero)),
+    **dict.fromkeys(("rand", "randn"), Op(Cost.BY_ITEM, _random_array)),
+    "minimum": Op(Cost.BY_ITEM, _of_two(min)),
+    "maximum": Op(Cost.BY_ITEM, _of_two(max)),
+    **dict.fromkeys(("clip", "clamp"), Op(Cost.BY_ITEM, _clip)),
+    "mean": Op(Cost.BY_ITEM, _mean),
+    "prod": Op(Cost.BY_ITEM, _prod),
+    "digitize": Op(Cost.BY_ITEM, _digitize),
+    "bucketize": Op(
+        Cost.BY_ITEM, lambda run, values, bins, **kw: _searchsorted(run, bins, values, **kw)
+    ),
+    "abs": Op(Cost.BY_ITEM, _elementwise(abs)),
+    **dict.fromkeys(
+        ("round", "rint"), Op(Cost.BY_ITEM, lambda run, value, *digits: _round(run, value))
+    ),
+    "isnan": Op(Cost.BY_ITEM, _elementwise(math.isnan)),
+    "sign": Op(Cost.BY_ITEM, _elementwise(lambda number: (number > 0) - (number < 0))),
+    "logical_not": Op(Cost.BY_ITEM, _elementwise(lambda number: not number)),
+    "logical_and": Op(Cost.BY_ITEM, _of_two(lambda left, right: bool(left and right))),
+    "logical_or": Op(Cost.BY_ITEM, _of_two(lambda left, right: bool(left or right))),
+    "is_tensor": Op(Cost.FLAT, lambda run, value: isinstance(value, Array)),
     "concatenate": Op(Cost.BY_ITEM, _concatenate),
     "hstack": Op(Cost.BY_ITEM, _concatenate),
     "cat": Op(Cost.BY_ITEM, _concatenate),
@@ -307,4 +594,11 @@ ARRAYS: dict[str, Op] = {
     "flip": Op(Cost.BY_ITEM, lambda run, values, *axis, **kw: Array(run.listed(values)[::-1])),
     **dict.fromkeys(("int64", "int32"), Op(Cost.BY_ITEM, _reduced("int"))),
     **dict.fromkeys(("float64", "float32"), Op(Cost.BY_ITEM, _reduced("float"))),
+}
+
+#: What torch does otherwise than numpy under the same name.
+TORCH: dict[str, Op] = {
+    "sort": Op(Cost.BY_ITEM, _sorted_with_places),
+    "split": Op(Cost.BY_ITEM, _split),
+    "chunk": Op(Cost.BY_ITEM, _chunk),
 }

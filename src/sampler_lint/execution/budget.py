@@ -50,7 +50,7 @@ PATIENT_TURNS = 40
 #: Optional arguments of a constructor that are tried, one at a time.
 MOST_OPTIONS = 8
 #: How often a constructor is tried with other arguments until it runs through.
-MOST_GUESSES = 16
+MOST_GUESSES = 100
 #: Trees of so many files are kept from one class to the next.
 MOST_FILES = 32
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from enum import Enum, auto
 from typing import Any, Protocol
 
@@ -37,13 +38,17 @@ class Kind(Enum):
     NUMBER = auto()
     FLAG = auto()
     SEQUENCE = auto()
+    MAPPING = auto()
+    TEXT = auto()
 
 
 class WantedError(CannotTellError):
     """The program uses the argument ``key``, of which nothing is known yet, as a ``kind``."""
 
-    def __init__(self, key: str, kind: Kind) -> None:
+    def __init__(self, key: str, kind: Kind, choices: Sequence[str] = ()) -> None:
         super().__init__(f"what `{key}` is")
+        self.choices = choices
+        """Of a text: what the program compares it with."""
         self.key = key
         self.kind = kind
 

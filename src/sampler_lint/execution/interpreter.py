@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import gc
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -40,10 +40,13 @@ from sampler_lint.execution.values import (
     External,
     Fn,
     Given,
+    Inner,
     Instance,
     Klass,
     Native,
     Parent,
+    Passed,
+    Places,
     Size,
     Source,
     elements,
@@ -62,8 +65,9 @@ _NEUTRAL_BASES = frozenset(
 #: Decorators under which a function still does what it says.
 _SAME_FUNCTION = frozenset(
     {
-        "abstractmethod", "cache", "cached_property", "final", "jit", "lru_cache", "njit",
-        "no_grad", "override", "property", "staticmethod", "typechecked",
+        "abstractmethod", "cache", "cached_property", "classmethod", "final", "jit",
+        "lru_cache", "njit", "no_grad", "override", "property", "setter", "staticmethod",
+        "typechecked",
     }
 )  # fmt: skip
 #: Functions that give the place of the process among the others, whoever wraps them.
@@ -132,11 +136,15 @@ class Names:
                 raise CannotTellError(f"`{name}` may come from a star import")
             return External(f"builtins.{name}")
         if len(nodes) > 1 and not isinstance(nodes[0], (ast.Import, ast.ImportFrom)):
-            raise CannotTellError(f"`{name}` is defined several times")
+            if not all(node in self.tree.body for node in nodes):
+                raise CannotTellError(f"`{name}` is defined several times")
+            nodes = nodes[-1:]  # one after the other
         node = nodes[0]
         if isinstance(node, ast.FunctionDef):
             return Fn(node, self)
         if isinstance(node, ast.ClassDef):
+            if "NamedTuple" in map(_exception_name, node.bases):
+                return library.record([_exception_name(s.target) for s in _fields(node)])
             return self.klass(node)
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             return self.imported(node, name)
@@ -195,14 +203,24 @@ class Names:
                 raise CannotTellError(f"a base of {node.name}")
             klass.bases.append(value)
         for stmt in node.body:
+            if isinstance(stmt, ast.ClassDef):
+                self.nodes.setdefault(f"{node.name}.{stmt.name}", []).append(stmt)
+                klass.members[stmt.name] = Inner(f"{node.name}.{stmt.name}")
             if isinstance(stmt, ast.FunctionDef):
-                klass.members[stmt.name] = Fn(stmt, self, klass)
+                function = Fn(stmt, self, klass)
+                if function.decorators & {"setter", "deleter"}:
+                    if "setter" in function.decorators:
+                        klass.setters[stmt.name] = function
+                    continue
+                klass.members[stmt.name] = function
             elif isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name):
                 klass.members[stmt.targets[0].id] = stmt.value
             elif isinstance(stmt, ast.AnnAssign) and isinstance(stmt.target, ast.Name):
                 value = stmt.value
                 if value is not None:
                     klass.members[stmt.target.id] = value
+        if "dataclass" in map(_exception_name, node.decorator_list):
+            klass.members.setdefault("__init__", Fn(_fields_init(klass), self, klass))
         return klass
 
 
@@ -229,8 +247,14 @@ class Frame:
 class Interpreter:
     """Runs code of one project as process ``rank`` of ``world``."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(
+        self,
+        project: Project,
+        passed: Callable[[Class], Mapping[str, tuple[Passed, ...]]] | None = None,
+    ) -> None:
         self.project = project
+        self.passed = passed
+        """What the tree passes for the parameters of a class."""
         self.world = 1
         self.rank = 0
         self.depth = 0
@@ -240,6 +264,8 @@ class Interpreter:
         """Whether it asked for its rank."""
         self.seeds: list[Any] | None = []
         """What random numbers were seeded with; None once some depend on nothing known."""
+        self.stands_in = False
+        """Whether the type was asked of something that stands for an argument."""
         self.touched: set[Names] = set()
         """Those of which something has been made in this process."""
         self._names: dict[int, Names] = {}
@@ -297,11 +323,13 @@ class Interpreter:
         for node in names.nodes.get(cls.name, ()):
             # The row of a decorated class is that of its `class` line in both.
             if isinstance(node, ast.ClassDef) and node.lineno == cls.row:
-                if not all(_registers(decorator) for decorator in node.decorator_list):
+                if not all(_keeps_class(decorator) for decorator in node.decorator_list):
                     raise CannotTellError("a decorated class")
                 if any(keyword.arg != "metaclass" for keyword in node.keywords):
                     raise CannotTellError("a class with keywords")
-                return names.klass(node)
+                klass = names.klass(node)
+                klass.passed = {} if self.passed is None else self.passed(cls)
+                return klass
         raise CannotTellError("a nested class")
 
     def known_class(self, name: str) -> Klass:
@@ -330,6 +358,8 @@ class Interpreter:
                 raise CannotTellError(f"`{name}` of a base outside the tree")
             if name in base.members:
                 member = base.members[name]
+                if isinstance(member, Inner):
+                    return base.names.get(member.name)
                 if isinstance(member, ast.expr):
                     return self.value(member, Frame(base.names, {}))
                 return member
@@ -347,6 +377,16 @@ class Interpreter:
             self.call(Bound(init, instance), args, keywords)
         return instance
 
+    def default(self, klass: Klass, node: ast.expr | None) -> Any:
+        """The value of a parameter's default."""
+        if node is None:
+            raise CannotTellError("an argument")
+        return self.value(node, Frame(klass.names, {}))
+
+    def global_value(self, fn: Fn, node: ast.expr) -> Any:
+        """The value of an expression beside a function."""
+        return self.value(node, Frame(fn.names, {}))
+
     def method(self, instance: Instance, name: str) -> Bound | None:
         """A method of an object."""
         member = self.member(instance.klass, name)
@@ -362,6 +402,8 @@ class Interpreter:
         if isinstance(callee, Bound):
             return self._run(callee.function, [callee.receiver, *args], keywords, callee.receiver)
         if isinstance(callee, Fn):
+            if callee.klass is not None and args and isinstance(args[0], Instance):
+                return self._run(callee, args, keywords, args[0])  # `Base.method(self)`
             if isinstance(callee.node, ast.FunctionDef) and callee.node.name in _PLACES:
                 return library.external(self, f"torch.distributed.{callee.node.name}", [], {})
             return self._aside(callee, args, keywords)
@@ -394,7 +436,9 @@ class Interpreter:
                 fn.closure is not None
                 or any(isinstance(node, (ast.Global, ast.Nonlocal)) for node in ast.walk(fn.node))
                 or not all(
-                    isinstance(value, scalars) or value is UNKNOWN
+                    isinstance(value, scalars)
+                    or value is UNKNOWN
+                    or (isinstance(value, Data) and not isinstance(value, Source))
                     for value in (*args, *keywords.values())
                 )
             ):
@@ -502,8 +546,11 @@ class Interpreter:
         elif isinstance(stmt, ast.AugAssign):
             self._augment(stmt, frame)
         elif isinstance(stmt, ast.If):
-            branch = stmt.body if self.true(self.value(stmt.test, frame)) else stmt.orelse
-            yield from self._block(branch, frame)
+            if isinstance(stmt.body[-1], ast.Raise):
+                chosen = self._holds(stmt.test, frame, assumed=False)
+            else:
+                chosen = self.true(self.value(stmt.test, frame))
+            yield from self._block(stmt.body if chosen else stmt.orelse, frame)
         elif isinstance(stmt, ast.For):
             yield from self._for(stmt, frame)
         elif isinstance(stmt, ast.While):
@@ -513,14 +560,15 @@ class Interpreter:
         elif isinstance(stmt, ast.Raise):
             raise RaisedError(_exception_name(stmt.exc), stmt, frame.names)
         elif isinstance(stmt, ast.Assert):
-            if not self.true(self.value(stmt.test, frame)):
+            if not self._holds(stmt.test, frame, assumed=True):
                 raise RaisedError("AssertionError", stmt, frame.names)
         elif isinstance(stmt, ast.Try):
             yield from self._try(stmt, frame)
         elif isinstance(stmt, ast.With):
             for item in stmt.items:
                 if item.optional_vars is not None:
-                    self._assign(item.optional_vars, UNKNOWN, frame)
+                    held = self._held(item.context_expr, frame)
+                    self._assign(item.optional_vars, held, frame)
             yield from self._block(stmt.body, frame)
         elif isinstance(stmt, ast.FunctionDef):
             frame.variables[stmt.name] = self._closure(stmt, frame)
@@ -537,6 +585,37 @@ class Interpreter:
             raise _Continue
         elif not isinstance(stmt, ast.Pass):
             raise CannotTellError(type(stmt).__name__)
+
+    def _held(self, node: ast.expr, frame: Frame) -> Any:
+        """What a ``with`` statement binds: what an argument leads to, else nobody knows."""
+        value = self.value(node, frame) if isinstance(node, ast.Call) else UNKNOWN
+        return value if isinstance(value, Given) else UNKNOWN
+
+    def _holds(self, test: ast.expr, frame: Frame, *, assumed: bool) -> bool:
+        """Whether the test of a guard is true: ``assumed`` where that cannot be told.
+
+        A program is taken to be right: what it checks of its arguments holds, so that the type
+        of what stands for one is the type asked for.
+        """
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            return not self._holds(test.operand, frame, assumed=not assumed)
+        if isinstance(test, ast.BoolOp):
+            decided = isinstance(test.op, ast.Or)
+            for part in test.values:
+                if self._holds(part, frame, assumed=assumed) is decided:
+                    return decided
+            return not decided
+        before, self.stands_in = self.stands_in, False
+        try:
+            found = self.true(self.value(test, frame))
+            return assumed if self.stands_in and isinstance(test, ast.Call) else found
+        except (OverBudgetError, WantedError):
+            raise
+        except CannotTellError:
+            self.outside += 1
+            return assumed
+        finally:
+            self.stands_in = before
 
     def _expression(self, node: ast.expr, frame: Frame) -> Iterator[Any]:
         if isinstance(node, ast.Yield):
@@ -627,6 +706,11 @@ class Interpreter:
         elif isinstance(target, (ast.Tuple, ast.List)):
             if value is UNKNOWN:
                 values: list[Any] = [UNKNOWN] * len(target.elts)
+            elif isinstance(value, Places) and len(target.elts) == 1:
+                values = [Array(value.items)]
+            elif isinstance(value, Data) and value.length is None:
+                # As many as there are names for.
+                values = [value.part(f"[{place}]") for place in range(len(target.elts))]
             else:
                 values = self.listed(value)
             stars = [i for i, t in enumerate(target.elts) if isinstance(t, ast.Starred)]
@@ -647,7 +731,11 @@ class Interpreter:
         if isinstance(owner, Instance):
             member = self.member(owner.klass, name)
             if isinstance(member, Fn) and member.decorators:
-                raise CannotTellError("a property that is set")
+                setter = owner.klass.setter(name)
+                if setter is None:
+                    raise CannotTellError("a property that is set")
+                self._run(setter, [owner, value], {}, owner)
+                return
             owner.attributes[name] = value
         elif isinstance(owner, Source):
             owner.changed[name] = value
@@ -725,8 +813,10 @@ class Interpreter:
             if name == "__name__":
                 return owner.name
             member = self.member(owner, name)
-            if member is None or (isinstance(member, Fn) and "classmethod" in member.decorators):
+            if member is None:
                 raise CannotTellError(f"`{name}` of a class")
+            if isinstance(member, Fn) and "classmethod" in member.decorators:
+                return Bound(member, owner)
             return member
         if isinstance(owner, External):
             return library.external_attribute(owner, name)
@@ -739,15 +829,22 @@ class Interpreter:
         if isinstance(owner, Data):
             if owner.length is not None and library.is_method(Array, name):
                 return library.attribute(self, Array(owner.items()), name)
+            if isinstance(owner, Given) and library.keeps_array(name):
+                return Native(lambda *args, **keywords: owner)
             return owner.part(f".{name}")
         if owner is UNKNOWN:
             return UNKNOWN
+        if name == "__class__" or (name == "__len__" and not isinstance(owner, (list, Array))):
+            raise CannotTellError(f"`{name}`")
+        if name == "__iter__" or (name == "__next__" and isinstance(owner, Iterator)):
+            run = External(f"builtins.{name.strip('_')}")
+            return Native(lambda: self.call(run, [owner], {}))
         return library.attribute(self, owner, name)
 
     def _bound(self, function: Fn, owner: Instance) -> Any:
         """A function of a class as an attribute of its object."""
         if "classmethod" in function.decorators:
-            raise CannotTellError("a class method")
+            return Bound(function, owner.klass)
         if "staticmethod" in function.decorators:
             return function
         if any(decorator.endswith("property") for decorator in function.decorators):
@@ -772,6 +869,8 @@ class Interpreter:
             raise RaisedError(type(error).__name__, node) from error
 
     def _key(self, node: ast.expr, frame: Frame) -> Any:
+        if isinstance(node, ast.Tuple) and any(isinstance(e, ast.Slice) for e in node.elts):
+            return tuple(self._key(part, frame) for part in node.elts)
         if isinstance(node, ast.Slice):
             parts = [
                 None if part is None else plain(self.value(part, frame))
@@ -889,7 +988,13 @@ class Interpreter:
             if left is UNKNOWN or right is UNKNOWN:
                 raise CannotTellError("whether it is None")
             return (left is right) is isinstance(op, ast.Is)
+        if isinstance(left, Given):
+            texts = right if isinstance(right, (list, tuple, set)) else [right]
+            if texts and all(isinstance(text, str) for text in texts):
+                raise WantedError(left.pattern, Kind.TEXT, sorted(texts))
         if isinstance(op, (ast.In, ast.NotIn)):
+            if isinstance(right, Given):
+                raise right.wanted(Kind.SEQUENCE)
             if isinstance(right, (External, Instance, Data)) or right is UNKNOWN:
                 raise CannotTellError("what is in it")
             return library.contains(self, right, left) is isinstance(op, ast.In)
@@ -1030,6 +1135,8 @@ class Interpreter:
             return value.length
         if isinstance(value, Given):
             raise value.wanted(Kind.SEQUENCE)
+        if isinstance(value, Data) and value.size_of_part is not None:
+            return value.size_of_part
         raise CannotTellError("how long it is")
 
     def true(self, value: Any) -> bool:
@@ -1065,9 +1172,41 @@ def _logs(node: ast.expr) -> bool:
     return node.func.attr in levels and _LOGGER.match(name) is not None
 
 
-def _registers(decorator: ast.expr) -> bool:
-    """Whether a class decorator only enters the class somewhere."""
-    return "register" in ast.unparse(decorator).lower()
+def _keeps_class(decorator: ast.expr) -> bool:
+    """Whether a class decorator only enters the class somewhere, or writes its constructor."""
+    return _exception_name(decorator) == "dataclass" or (
+        "register" in ast.unparse(decorator).lower()
+    )
+
+
+def _fields(node: ast.ClassDef) -> Iterator[ast.AnnAssign]:
+    for stmt in node.body:
+        if isinstance(stmt, ast.AnnAssign) and isinstance(stmt.target, ast.Name):
+            yield stmt
+
+
+def _fields_init(klass: Klass) -> ast.FunctionDef:
+    """The constructor that ``@dataclass`` writes."""
+    fields = {
+        _exception_name(stmt.target): stmt
+        for base in reversed(klass.mro)
+        if isinstance(base, Klass)
+        for stmt in _fields(base.node)
+    }
+    lines = [f"self.{name} = {name}" for name in fields]
+    if "__post_init__" in klass.members:
+        lines.append("self.__post_init__()")
+    made = ast.parse("def __init__(self):\n    " + "\n    ".join(lines or ["pass"])).body[0]
+    assert isinstance(made, ast.FunctionDef)
+    for name, field in fields.items():
+        given = [k.value for k in getattr(field.value, "keywords", ()) if k.arg == "default"]
+        factory = [k for k in getattr(field.value, "keywords", ()) if k.arg == "default_factory"]
+        default = given[0] if given else field.value
+        if factory:
+            default = ast.copy_location(ast.Call(factory[0].value, [], []), factory[0].value)
+        made.args.args.append(ast.arg(name, field.annotation))
+        made.args.defaults += [] if default is None else [default]
+    return ast.fix_missing_locations(made)
 
 
 def _operand(value: Any) -> Any:
@@ -1079,7 +1218,10 @@ def _operand(value: Any) -> Any:
 
 def _spell(value: Any) -> str:
     weigh(value)
-    return value.key if isinstance(value, Data) else repr(value)
+    if isinstance(value, Data):
+        return value.key
+    known = isinstance(value, (bool, int, float, str, list, tuple, slice, type(None)))
+    return repr(value) if known else type(value).__name__
 
 
 def _yields(node: ast.FunctionDef) -> bool:

@@ -10,11 +10,19 @@ import ast
 import builtins
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from sampler_lint.execution.arrays import ARRAYS, RANDOM, RANDOM_STATE
+from sampler_lint.execution.arrays import (
+    ARRAYS,
+    RANDOM,
+    RANDOM_STATE,
+    TORCH,
+    reshaped,
+    transposed,
+)
 from sampler_lint.execution.budget import BUDGET, MOST_DIGITS, Cost, Op
 from sampler_lint.execution.errors import CannotTellError, Kind, RaisedError
 from sampler_lint.execution.operators import (
@@ -35,6 +43,9 @@ from sampler_lint.execution.values import (
     Instance,
     Klass,
     Native,
+    Places,
+    Queue,
+    Record,
     Run,
     Size,
     Source,
@@ -84,6 +95,10 @@ def item(owner: Any, index: Any) -> Any:
     if isinstance(owner, External):
         raise CannotTellError("an item from outside")
     if isinstance(owner, Array):
+        if isinstance(owner, Places) and index == 0:
+            return Array(owner.items)
+        if isinstance(index, tuple):
+            return _inner_item(owner, index)
         if isinstance(index, slice):
             return Array(item(owner.items, index))
         if isinstance(index, (Array, list)):
@@ -91,13 +106,17 @@ def item(owner: Any, index: Any) -> Any:
             BUDGET.items(len(keys))
             if len(keys) == len(owner.items) and all(isinstance(k, bool) for k in keys):
                 return Array(list(itertools.compress(owner.items, keys)))
-            return Array([owner.items[k] for k in keys])
+            return Array([item(owner, k) for k in keys])
+        if index is UNKNOWN:
+            return UNKNOWN
         return owner.items[index]
     if index is UNKNOWN:
         return UNKNOWN
     if isinstance(owner, (list, tuple, str, range)):
         if isinstance(index, Array) and len(index.items) == 1:
             index = index.items[0]
+        if isinstance(index, Array) and isinstance(owner, list):
+            return item(Array(owner), index)  # the argument may be an array as well
         if isinstance(index, slice):
             if not isinstance(owner, range):
                 BUDGET.items(len(range(*index.indices(len(owner)))))
@@ -114,9 +133,10 @@ def store(container: Any, index: Any, value: Any) -> None:
     if index is UNKNOWN:
         raise CannotTellError("which item is set")
     if isinstance(container, Array):
+        if isinstance(index, (slice, Array, tuple)):
+            _store_several(container, index, value)
+            return
         container = container.items
-        if isinstance(index, (slice, Array)):
-            raise CannotTellError("items that are set")
     if isinstance(container, list) and isinstance(index, slice):
         if isinstance(value, Array):
             value = value.items
@@ -132,6 +152,47 @@ def store(container: Any, index: Any, value: Any) -> None:
         return
     if container is not UNKNOWN:
         raise CannotTellError("an item that is set")
+
+
+def _inner_item(owner: Array, index: tuple[Any, ...]) -> Any:
+    """``owner[first, rest]``."""
+    if not index:
+        return owner
+    first, *rest = index
+    if isinstance(owner, Places) and isinstance(first, slice):
+        return item(Array(owner.items), first)
+    chosen = item(owner, first)
+    if not rest:
+        return chosen
+    if not isinstance(chosen, Array):
+        raise CannotTellError("an item of an array")
+    if isinstance(first, int):
+        return _inner_item(chosen, tuple(rest))
+    return Array([item(row, tuple(rest)) for row in chosen.items])
+
+
+def _store_several(array: Array, index: Any, value: Any) -> None:
+    """``array[index] = value`` of a slice, an array of places or a place in several dimensions."""
+    if isinstance(index, tuple):
+        first, *rest = index
+        if rest and isinstance(first, int):
+            inner = array.items[first]
+            return store(inner, rest[0] if len(rest) == 1 else tuple(rest), value)
+        raise CannotTellError("items that are set")
+    if isinstance(index, slice):
+        places = BUDGET.collect(range(*index.indices(len(array.items))))
+    elif index.items and all(isinstance(place, bool) for place in index.items):
+        places = [place for place, chosen in enumerate(index.items) if chosen]
+    else:
+        places = [plain(place) for place in index.items]
+    values = value.items if isinstance(value, Array) else value
+    if not isinstance(values, (list, tuple, range)):
+        values = [value for _ in places]
+    if len(values) != len(places):
+        raise CannotTellError("items that are set")
+    for place, one in zip(places, values, strict=True):
+        array.items[place] = one
+    return None
 
 
 def delete(container: Any, index: Any) -> None:
@@ -173,6 +234,10 @@ def external_attribute(owner: External, name: str) -> Any:
 
 def attribute(run: Run, owner: Any, name: str) -> Any:
     """An attribute of a plain value."""
+    if isinstance(owner, Record) and name in owner.names:
+        return owner[owner.names.index(name)]
+    if isinstance(owner, Queue) and name == "maxlen":
+        return owner.maxlen
     if isinstance(owner, Array) and name in _ARRAY_FACTS:
         return _ARRAY_FACTS[name](owner)
     op = METHODS.get(_kind(owner), {}).get(name)
@@ -181,6 +246,8 @@ def attribute(run: Run, owner: Any, name: str) -> Any:
         return Native(lambda *args, **kw: perform(method, run, (owner, *args), kw))
     if isinstance(owner, Array):
         raise CannotTellError(f"`{name}` of an array")
+    if isinstance(owner, (list, range)) and (name in METHODS["Array"] or name in _ARRAY_FACTS):
+        return attribute(run, Array(owner), name)  # the argument may be an array as well
     if isinstance(owner, (int, float)) and name in {"item", "tolist", "long", "int", "float"}:
         return Native(lambda: owner)
     if isinstance(owner, str):
@@ -189,37 +256,70 @@ def attribute(run: Run, owner: Any, name: str) -> Any:
 
 
 def _kind(owner: Any) -> str:
-    for kind in (dict, list, set, Array):
+    for kind in (dict, list, set, str, Array):
         if isinstance(owner, kind):
             return kind.__name__
     return ""
 
 
 _ARRAY_FACTS: dict[str, Callable[[Array], Any]] = {
-    "shape": lambda array: (len(array.items),),
+    "shape": lambda array: array.shape,
     # An attribute in numpy, a method in torch.
     "size": lambda array: Size(len(array.items)),
-    "ndim": lambda array: 1,
-    "T": lambda array: array,
+    "ndim": lambda array: len(array.shape),
+    "T": lambda array: transposed(array),
+    "values": lambda array: array,
     "dtype": lambda array: UNKNOWN,
     "device": lambda array: UNKNOWN,
 }
 
 
 def _same(run: Run, array: Array, *args: Any, **keywords: Any) -> Array:
-    return Array(array.items)
+    kinds = [*args, keywords.get("dtype")]
+    names = {k.dotted.rpartition(".")[2] if isinstance(k, External) else k for k in kinds}
+    whole = any(isinstance(name, str) and _WHOLE.match(name) for name in names)
+    return _whole(run, array) if whole else Array(array.items)
+
+
+#: Kinds of whole numbers.
+_WHOLE = re.compile(r"u?int\d*$|long$")
+
+
+def _whole(run: Run, array: Array, *args: Any, **keywords: Any) -> Array:
+    return array.map(lambda item: _whole(run, item) if isinstance(item, Array) else _int(run, item))
 
 
 def _reshape(run: Run, array: Array, *shape: Any, **keywords: Any) -> Array:
-    if [plain(size) for size in shape] not in ([-1], [len(array.items)]):
-        raise CannotTellError("the shape of an array")
-    return Array(array.items)
+    sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    return reshaped(array, sizes)
+
+
+def _squeeze(run: Run, array: Array, *axis: Any, **keywords: Any) -> Any:
+    sizes = [size for size in array.shape if size != 1]
+    return reshaped(array, sizes or [-1])
+
+
+def _listed_rows(run: Run, array: Any, *args: Any, **keywords: Any) -> Any:
+    if not isinstance(array, Array):
+        return array
+    return BUDGET.collect(_listed_rows(run, row) for row in array.items)
+
+
+def _of_torch(name: str) -> Op:
+    def call(run: Run, array: Array, *args: Any, **keywords: Any) -> Any:
+        return external(run, f"torch.{name}", [array, *args], keywords)
+
+    return Op(Cost.BY_ITEM, call)
 
 
 def _of_array(name: str) -> Op:
     def call(run: Run, array: Array, *args: Any, **keywords: Any) -> Any:
         more = [*args, *(keywords[axis] for axis in ("axis", "dim") if axis in keywords)]
-        if keywords.keys() - {"axis", "dim"} or any(plain(axis) not in (0, -1) for axis in more):
+        if (
+            keywords.keys() - {"axis", "dim"}
+            or any(plain(axis) not in (0, -1) for axis in more)
+            or (more and len(array.shape) > 1)
+        ):
             raise CannotTellError(f"`{name}` of an array")
         return external(run, f"numpy.{name}", [array], {})
 
@@ -233,11 +333,17 @@ def _only(run: Run, array: Array) -> Any:
 
 
 def _sort_array(run: Run, array: Array, *args: Any, **keywords: Any) -> Any:
-    raise CannotTellError("`sort` of an array" if args or keywords else "a sorted array")
+    """In place in numpy; in torch a copy, with the places."""
+    both = external(run, "torch.sort", [array], keywords)
+    if not (args or keywords):
+        array.items[:] = both[0].items
+    return both
 
 
 def _append(run: Run, owner: list[Any], value: Any) -> None:
     owner.append(value)
+    if isinstance(owner, Queue) and owner.maxlen is not None and len(owner) > owner.maxlen:
+        del owner[0]
 
 
 def _extend(run: Run, owner: list[Any], values: Any) -> None:
@@ -278,8 +384,27 @@ def _dict_set(run: Run, owner: dict[Any, Any], name: Any, default: Any = None) -
     return owner.setdefault(key(name), default)
 
 
+def _most_common(run: Run, owner: dict[Any, Any], count: Any = None) -> list[Any]:
+    items = run.listed(list(owner.items()))
+    places = order([plain(number) for _, number in items], reverse=True)
+    return [items[place] for place in places][: None if count is None else plain(count)]
+
+
 def _dict_update(run: Run, owner: dict[Any, Any], other: Any = (), **more: Any) -> None:
     owner.update(_dict(run, other, **more))
+
+
+_KEEPS_ARRAY = frozenset(
+    {
+        "astype", "bool", "clone", "contiguous", "copy", "cpu", "cuda", "detach", "double",
+        "float", "int", "long", "numpy", "requires_grad_", "to", "to_numpy", "type",
+    }
+)  # fmt: skip
+
+
+def keeps_array(name: str) -> bool:
+    """Whether it is a method by which an array, or a number in one, stays what it is."""
+    return name in _KEEPS_ARRAY or name in {"item", "lower", "strip", "tolist", "upper"}
 
 
 #: By the type of their object, which is their first argument.
@@ -289,6 +414,7 @@ METHODS: dict[str, dict[str, Op]] = {
         "append": Op(Cost.FLAT, _append),
         "extend": Op(Cost.BY_ITEM, _extend),
         "pop": Op(Cost.SHALLOW, _pop),
+        "appendleft": Op(Cost.SHALLOW, lambda run, owner, value: owner.insert(0, value)),
         "popleft": Op(Cost.SHALLOW, lambda run, owner: _pop(run, owner, 0)),
         "remove": Op(Cost.DEEP, _remove),
         "sort": Op(Cost.BY_ITEM, _sort),
@@ -309,6 +435,7 @@ METHODS: dict[str, dict[str, Op]] = {
         "get": Op(Cost.FLAT, _dict_get),
         "pop": Op(Cost.FLAT, _dict_pop),
         "setdefault": Op(Cost.FLAT, _dict_set),
+        "most_common": Op(Cost.BY_ITEM, _most_common),
         "update": Op(Cost.BY_ITEM, _dict_update),
         "copy": Op(Cost.SHALLOW, _copy),
         "clear": Op(Cost.SHALLOW, lambda run, owner: owner.clear()),
@@ -326,26 +453,50 @@ METHODS: dict[str, dict[str, Op]] = {
             Cost.SHALLOW, lambda run, owner, other: owner | {key(v) for v in run.listed(other)}
         ),
     },
+    "str": {
+        "lower": Op(Cost.SHALLOW, lambda run, owner: owner.lower()),
+        "upper": Op(Cost.SHALLOW, lambda run, owner: owner.upper()),
+        "strip": Op(Cost.SHALLOW, lambda run, owner: owner.strip()),
+        "startswith": Op(Cost.SHALLOW, lambda run, owner, start: owner.startswith(start)),
+        "endswith": Op(Cost.SHALLOW, lambda run, owner, end: owner.endswith(end)),
+    },
     "Array": {
-        **dict.fromkeys(
-            (
-                *("numpy", "cpu", "long", "int", "to", "cuda", "astype", "flatten", "contiguous"),
-                *("clone", "copy", "detach", "squeeze", "type", "float"),
-            ),
-            Op(Cost.BY_ITEM, _same),
-        ),
+        **dict.fromkeys(_KEEPS_ARRAY, Op(Cost.BY_ITEM, _same)),
+        **dict.fromkeys(("int", "long"), Op(Cost.BY_ITEM, _whole)),
         **dict.fromkeys(("view", "reshape"), Op(Cost.BY_ITEM, _reshape)),
-        "tolist": Op(Cost.BY_ITEM, lambda run, array, *args, **kw: BUDGET.collect(array.items)),
         **dict.fromkeys(
-            ("numel", "__len__"), Op(Cost.FLAT, lambda run, array, *args, **kw: len(array.items))
+            ("flatten", "ravel"), Op(Cost.BY_ITEM, lambda run, array, **kw: Array(array.flat()))
         ),
+        **dict.fromkeys(
+            ("t", "transpose", "permute"),
+            Op(Cost.BY_ITEM, lambda run, array, *axes, **kw: transposed(array)),
+        ),
+        "squeeze": Op(Cost.BY_ITEM, _squeeze),
+        "tolist": Op(Cost.BY_ITEM, _listed_rows),
+        **dict.fromkeys(
+            ("numel", "nelement"),
+            Op(Cost.BY_ITEM, lambda run, array, *args, **kw: sum(1 for _ in array.flat())),
+        ),
+        "__len__": Op(Cost.FLAT, lambda run, array: len(array.items)),
+        "dim": Op(Cost.FLAT, lambda run, array: len(array.shape)),
+        "fill": Op(Cost.BY_ITEM, lambda run, array, value: store(array, slice(None), value)),
+        **{name: _of_torch(name) for name in ("split", "chunk")},
         "__getitem__": Op(Cost.FLAT, lambda run, array, index: item(array, plain(index))),
         "repeat_interleave": Op(
             Cost.BY_ITEM,
             lambda run, array, times, **kw: external(run, "numpy.repeat", [array, times], {}),
         ),
         "item": Op(Cost.FLAT, _only),
-        "sort": Op(Cost.FLAT, _sort_array),
+        "sort": Op(Cost.BY_ITEM, _sort_array),
+        **{
+            name: Op(
+                Cost.BY_ITEM,
+                lambda run, array, *args, name=name, **kw: external(
+                    run, f"numpy.{name}", [array, *args], kw
+                ),
+            )
+            for name in ("argsort", "nonzero", "clip", "clamp", "repeat", "tile")
+        },
         **{
             name: _of_array(name)
             for name in (
@@ -356,8 +507,13 @@ METHODS: dict[str, dict[str, Op]] = {
                 "all",
                 "cumsum",
                 "unique",
-                "argsort",
-                "nonzero",
+                "argmax",
+                "argmin",
+                "mean",
+                "prod",
+                "ceil",
+                "floor",
+                "round",
             )
         },
     },
@@ -387,18 +543,44 @@ def external(run: Run, dotted: str, args: list[Any], keywords: dict[str, Any]) -
         if not run.seeds:
             run.seeds = None
         op = RANDOM[last]
+    elif root == "torch" and last in TORCH and dotted.count(".") == 1:
+        op = TORCH[last]
     elif root in {"numpy", "torch"} and last in ARRAYS and dotted.count(".") == 1:
         op = ARRAYS[last]
     else:
         op = ANYWHERE.get(last) or DOTTED.get(dotted)
     if op is not None:
         return perform(op, run, args, keywords)
-    if any(isinstance(a, (list, dict, Array, Instance, set)) for a in [*args, *keywords.values()]):
+    if not _is_pure(dotted, keywords) and any(
+        isinstance(a, (list, dict, Array, Instance, set)) for a in [*args, *keywords.values()]
+    ):
         raise CannotTellError(f"what {dotted} does")
     if root == "torch" and ".distributed" in dotted:
         raise CannotTellError(f"what {dotted} does")
     run.outside += 1
+    for arg in args:
+        if isinstance(arg, Given) and root != "torch":
+            return arg.made_by(last)
     return UNKNOWN
+
+
+#: Libraries of which all functions but a few give something new.
+_PURE = frozenset(
+    {"math", "numpy", "operator", "pandas", "scipy", "sklearn", "statistics", "torch"}
+)
+#: In names of functions that change what they are given.
+_CHANGES = re.compile(r"_$|shuffle|\.(put|copyto|fill|place)|heap|out$")
+
+
+def _is_pure(dotted: str, keywords: dict[str, Any]) -> bool:
+    """Whether a function of a library leaves its arguments as they are."""
+    root = dotted.partition(".")[0]
+    return (
+        root in _PURE
+        and ".distributed" not in dotted
+        and "out" not in keywords
+        and _CHANGES.search(dotted) is None
+    )
 
 
 def _seed(run: Run, values: list[Any]) -> None:
@@ -444,6 +626,10 @@ def _readable(value: Any, what: str) -> int | float | str:
 def _getattr(run: Run, owner: Any, name: Any, *default: Any) -> Any:
     if not isinstance(name, str):
         raise CannotTellError("getattr")
+    if default and isinstance(owner, Source):
+        return owner.attribute(name) if owner.has(name) else default[0]
+    if default and isinstance(owner, Given):
+        return default[0]  # a configuration need not say it
     if default and isinstance(owner, (Data, External)) and not name == "indices":
         raise CannotTellError(f"whether there is `{name}`")
     try:
@@ -487,48 +673,60 @@ def _isinstance(run: Run, value: Any, kinds: Any) -> bool:
     if value is UNKNOWN or isinstance(value, External):
         raise CannotTellError("its type")
     for kind in kinds if isinstance(kinds, tuple) else (kinds,):
-        kind = run.external_class(kind)
-        if isinstance(kind, Klass):
-            if isinstance(value, Instance):
-                if any(base is kind for base in value.klass.mro):
-                    return True
-            elif isinstance(value, Source):
-                if kind.name == "Dataset":
-                    return True
-            elif isinstance(value, Data):
-                raise CannotTellError("the type of data")
-            continue
-        name = kind.dotted.rpartition(".")[2] if isinstance(kind, External) else ""
-        if name in {"Tensor", "ndarray", "LongTensor"}:
-            if isinstance(value, Array):
-                return True
-            if isinstance(value, Data):
-                raise CannotTellError("the type of data")
-            continue
-        if name in {"Sized", "Iterable", "Collection"} and not isinstance(value, (int, float)):
+        if _is_a(run, value, run.external_class(kind)):
             return True
-        if name in {"ConcatDataset", "Subset", "IterableDataset"} and isinstance(value, Source):
-            continue  # a plain data set
-        if name not in _TYPES:
-            if isinstance(value, (Instance, Data)):
-                raise CannotTellError("its type")
-            if isinstance(value, (int, float, str, bool)) or value is None:
-                continue
-            raise CannotTellError("its type")
-        if isinstance(value, Data) and not isinstance(value, Source):
-            if value.length is not None and name in {"list", "tuple"}:
-                return True
-            if isinstance(value, Given):
-                numbers = set(_TYPES[name]) & {int, float}
-                raise value.wanted(Kind.NUMBER if numbers else Kind.SEQUENCE)
-            raise CannotTellError("the type of data")
-        if isinstance(value, _TYPES[name]):
-            return True
+    # What was made up for an argument would be what is asked for, if it is to be anything.
+    run.stands_in = run.stands_in or _is_made_up(value)
     return False
 
 
+def _is_made_up(value: Any) -> bool:
+    return isinstance(value, (Data, Array, list, range)) or (
+        isinstance(value, Instance) and value.klass.names.module is None
+    )
+
+
+def _is_a(run: Run, value: Any, kind: Any) -> bool:
+    if isinstance(kind, Klass):
+        if isinstance(value, Instance):
+            return any(base is kind for base in value.klass.mro)
+        if isinstance(value, Data) and not isinstance(value, (Source, Given)):
+            raise CannotTellError("the type of data")
+        return isinstance(value, Source) and kind.name == "Dataset"
+    name = kind.dotted.rpartition(".")[2] if isinstance(kind, External) else ""
+    is_part = isinstance(value, Data) and not isinstance(value, (Source, Given))
+    if name in {"Tensor", "ndarray", "LongTensor"}:
+        if is_part:
+            raise CannotTellError("the type of data")
+        return isinstance(value, Array)
+    if name in {"Sized", "Iterable", "Collection", "Sequence"}:
+        return not isinstance(value, (int, float)) and value is not None
+    if name not in _TYPES:
+        if is_part or (isinstance(value, Instance) and value.klass.names.module is not None):
+            raise CannotTellError("its type")
+        # Data sets and arguments are of no kind that a library has, unless they must be.
+        return False
+    if isinstance(value, Data) and not isinstance(value, Source):
+        if value.length is not None and name in {"list", "tuple"}:
+            return True
+        if isinstance(value, Given):
+            raise value.wanted(_KIND_OF.get(name, Kind.SEQUENCE))
+        raise CannotTellError("the type of data")
+    return isinstance(value, _TYPES[name])
+
+
+_KIND_OF = {
+    **dict.fromkeys(("int", "float", "Integral", "Number"), Kind.NUMBER),
+    "bool": Kind.FLAG,
+    "dict": Kind.MAPPING,
+}
+
+
 def _keys(run: Run, listed: list[Any], key: Any) -> list[Any]:
-    return [plain(value if key is None else run.call(key, [value], {})) for value in listed]
+    keys = listed if key is None else [run.call(key, [value], {}) for value in listed]
+    if key is not None and any(value is UNKNOWN for value in keys):
+        return [0 for _ in keys]  # by chance: any order is as good
+    return [plain(value) for value in keys]
 
 
 def _sorted(run: Run, values: Any, key: Any = None, reverse: Any = False) -> list[Any]:
@@ -749,6 +947,70 @@ def _counter(run: Run, values: Any = ()) -> dict[Any, int]:
     return out
 
 
+def _deque(run: Run, values: Any = (), maxlen: Any = None) -> Queue:
+    queue = Queue(run.listed(values))
+    queue.maxlen = None if maxlen is None else plain(maxlen)
+    if queue.maxlen is not None:
+        del queue[: max(0, len(queue) - queue.maxlen)]
+    return queue
+
+
+def _namedtuple(run: Run, name: Any, fields: Any, **keywords: Any) -> Native:
+    if isinstance(fields, str):
+        BUDGET.items(len(fields))
+        return record(fields.replace(",", " ").split())
+    names = run.listed(fields)
+    if not all(isinstance(one, str) for one in names):
+        raise CannotTellError("the names of a tuple")
+    return record(names)
+
+
+def record(names: list[str]) -> Native:
+    """The class of a named tuple."""
+
+    def make(*args: Any, **keywords: Any) -> Record:
+        made = Record([*args, *(keywords[name] for name in names[len(args) :])])
+        made.names = tuple(names)
+        return made
+
+    return Native(make)
+
+
+def _heappop(run: Run, heap: list[Any]) -> Any:
+    if not heap:
+        raise RaisedError("IndexError")
+    return heap.pop(extreme(min, _keys(run, run.listed(heap), None)))
+
+
+def _reduce(run: Run, function: Any, values: Any, *start: Any) -> Any:
+    listed = [*start, *run.listed(values)]
+    if not listed:
+        raise RaisedError("TypeError")
+    total = listed[0]
+    for value in listed[1:]:
+        total = run.call(function, [total, value], {})
+    return total
+
+
+def _groupby(run: Run, values: Any, key: Any = None) -> Iterator[Any]:
+    listed = run.listed(values)
+    keys = _keys(run, listed, key)
+    start = 0
+    for end in range(1, len(listed) + 1):
+        if end == len(listed) or keys[end] != keys[start]:
+            yield keys[start], iter(BUDGET.collect(listed[start:end]))
+            start = end
+
+
+def _product(run: Run, *values: Any, repeat: Any = 1) -> Iterator[Any]:
+    pools = [run.listed(value) for value in values] * plain(repeat)
+    return BUDGET.each(itertools.product(*pools))
+
+
+def _zip_longest(run: Run, *values: Any, fillvalue: Any = None) -> Iterator[Any]:
+    return itertools.zip_longest(*map(run.iterate, values), fillvalue=fillvalue)
+
+
 def _chain(run: Run, *values: Any) -> Iterator[Any]:
     return (part for value in values for part in run.iterate(value))
 
@@ -811,7 +1073,27 @@ DOTTED: dict[str, Op] = {
     "copy.copy": Op(Cost.SHALLOW, _shallow),
     "collections.defaultdict": Op(Cost.FLAT, _defaultdict),
     "collections.OrderedDict": Op(Cost.BY_ITEM, _dict),
-    "collections.deque": Op(Cost.BY_ITEM, lambda run, values=(): run.listed(values)),
+    "collections.deque": Op(Cost.BY_ITEM, _deque),
+    "collections.namedtuple": Op(Cost.BY_ITEM, _namedtuple),
+    "heapq.heapify": Op(Cost.FLAT, lambda run, heap: None),
+    "heapq.heappush": Op(Cost.FLAT, _append),
+    "heapq.heappop": Op(Cost.BY_ITEM, _heappop),
+    "functools.reduce": Op(Cost.BY_ITEM, _reduce),
+    "functools.partial": Op(
+        Cost.FLAT,
+        lambda run, function, *first, **kw: Native(
+            lambda *args, **more: run.call(function, [*first, *args], {**kw, **more})
+        ),
+    ),
+    "operator.attrgetter": Op(
+        Cost.SHALLOW, lambda run, name: Native(lambda owner: _getattr(run, owner, name))
+    ),
+    "itertools.count": Op(
+        Cost.FLAT, lambda run, start=0, step=1: itertools.count(plain(start), plain(step))
+    ),
+    "itertools.groupby": Op(Cost.BY_ITEM, _groupby),
+    "itertools.product": Op(Cost.BY_ITEM, _product),
+    "itertools.zip_longest": Op(Cost.BY_ITEM, _zip_longest),
     "collections.Counter": Op(Cost.BY_ITEM, _counter),
     "itertools.chain": Op(Cost.BY_ITEM, _chain),
     "itertools.chain.from_iterable": Op(
@@ -833,6 +1115,7 @@ DOTTED: dict[str, Op] = {
     "os.environ.get": Op(Cost.FLAT, _getenv),
     "torch.cuda.device_count": Op(Cost.FLAT, lambda run: run.world),
     "torch.cuda.is_available": _constant(True),
+    "torch.utils.data.get_worker_info": _constant(None),
     "torch.distributed.is_available": _constant(True),
     "torch.distributed.is_initialized": _constant(True),
     "torch.distributed.barrier": _constant(None),

@@ -11,11 +11,12 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sampler_lint.execution.budget import MOST_HANDED_OUT
-from sampler_lint.execution.errors import CannotTellError, Kind
+from sampler_lint.execution.budget import BUDGET, MOST_HANDED_OUT
+from sampler_lint.execution.errors import CannotTellError, Kind, WantedError
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.values import (
     COLUMN,
+    NOT_MADE,
     UNKNOWN,
     Array,
     Data,
@@ -23,7 +24,10 @@ from sampler_lint.execution.values import (
     Given,
     Instance,
     Klass,
+    Passed,
+    Role,
     Source,
+    given,
 )
 
 
@@ -101,18 +105,14 @@ class SetUp:
         """Whether arguments that may be None are given, too."""
         self.numbers_are_ranks = False
         """Whether each such argument that is a number is taken to be the rank."""
-        self._rank = 0
+        self.settled: tuple[str, Any] | None = None
+        """An optional argument without whose other value the class refuses every world."""
+        self.dense = False
+        """Whether the data holds the numbers of two classes, and no others."""
+        self.place = 0
         init = interpreter.member(klass, "__init__")
-        self.params: list[tuple[ast.arg, ast.expr | None]] = []
-        if isinstance(init, Fn):
-            spec = init.node.args
-            plain_params = [*spec.posonlyargs, *spec.args][1:]
-            missing = len(plain_params) - len(spec.defaults)
-            defaults: list[ast.expr | None] = [None] * max(0, missing)
-            defaults += spec.defaults[-len(plain_params) :] if plain_params else []
-            self.params = list(zip(plain_params, defaults, strict=True))
-            self.params += zip(spec.kwonlyargs, spec.kw_defaults, strict=True)
-        self.names = {param.arg for param, _ in self.params}
+        self.params, self.spread = _parameters(interpreter, klass, init)
+        self.names = {param.arg for param, _ in [*self.params, *self.spread]}
         self.worlds = set(_sizes_beside_ranks(klass))
         self.takes_rank = any(_RANK_NAMES.search(name) for name in self.names)
         self.takes_drop_last = "drop_last" in self.names
@@ -140,6 +140,20 @@ class SetUp:
                 yield param.arg, not default.value
 
     @property
+    def drops(self) -> tuple[bool, ...]:
+        """The values of ``drop_last`` to be tried."""
+        if self.settled is not None and self.settled[0] == "drop_last":
+            return (self.settled[1],)
+        return (False, True) if self.takes_drop_last else (False,)
+
+    def settlements(self) -> Iterator[tuple[str, Any] | None]:
+        """What may let a class be built that refuses the usual arguments."""
+        yield None
+        if self.takes_drop_last:
+            yield "drop_last", True
+        yield from (flag for flag in self.flags() if flag[0] != "drop_last")
+
+    @property
     def has_while_loop(self) -> bool:
         """Whether a class of the tree in the hierarchy has one."""
         return any(
@@ -148,6 +162,13 @@ class SetUp:
             if isinstance(klass, Klass)
             for node in ast.walk(klass.node)
         )
+
+    def small_numbers(self) -> Iterator[tuple[str, int]]:
+        """Optional numbers too large for small worlds, with some that are not."""
+        for param, default in self.params:
+            value = default.value if isinstance(default, ast.Constant) else None
+            if type(value) is int and value > _LARGE:
+                yield param.arg, _SMALL
 
     def progress(self, state_dict: Fn, world: World, steps: int) -> dict[str, Any]:
         """Arguments for a ``state_dict()`` that is told how far training has come."""
@@ -165,29 +186,36 @@ class SetUp:
 
     def build(self, world: World, rank: int, option: tuple[str, Any] | None = None) -> Instance:
         """An instance for one rank of a world."""
-        self._rank = rank
-        keywords = {} if option is None else {option[0]: option[1]}
+        self.place = rank
+        Data.dense = self.dense
+        keywords = dict(part for part in (self.settled, option) if part is not None)
         for param, default in self.params:
             value = self._argument(param, default, world, rank)
             if value is not _KEEP and param.arg not in keywords:
                 keywords[param.arg] = value
-        return self.interpreter.build(self.klass, [], keywords)
+        args: list[Any] = []
+        if self.spread:
+            args = [
+                keywords.pop(param.arg)
+                if param.arg in keywords
+                else self.interpreter.default(self.klass, default)
+                for param, default in self.params
+            ]
+            for param, default in self.spread:
+                value = self._argument(param, default, world, rank)
+                if value is _KEEP:
+                    break
+                args.append(value)
+        return self.interpreter.build(self.klass, args, keywords)
 
     def _argument(self, param: ast.arg, default: ast.expr | None, world: World, rank: int) -> Any:
         name = param.arg
         note = ast.unparse(param.annotation) if param.annotation is not None else ""
         if self.given is not None and name == self.given[0]:
             return self._built(name, note, world, rank)
-        if _WORLD_NAMES.match(name) or name in self.worlds:
-            return world.ranks
-        if _RANK_NAMES.search(name):
-            return rank
-        if _BATCH_NAMES.match(name):
-            return world.batch_size
-        if name == "drop_last":
-            return world.drop_last
-        if _DATA_NAMES.match(name):
-            return self._data(note, world)
+        value = self._usual(name, note, world, rank)
+        if value is not UNKNOWN:
+            return value
         if isinstance(default, ast.Constant) and default.value is None and "column" in name:
             return [COLUMN]
         if self.around_shard and name in _INNER_NAMES:
@@ -197,21 +225,51 @@ class SetUp:
         ):
             return _KEEP
         value = self._required(name, note, world)
+        for passed in self.klass.passed.get(name, ()) if value is UNKNOWN else ():
+            value = self._passed(passed, note, world, rank)
+            if value is not UNKNOWN:
+                break
         made = self._made(world)
-        if value is UNKNOWN and made is not None:
-            return made[name] if name in made else Given(name, made)
-        return value
+        return given(name, made, name) if value is UNKNOWN and made is not None else value
 
-    def _made(self, world: World) -> dict[str, Any] | None:
+    def _usual(self, name: str, note: str, world: World, rank: int) -> Any:
+        """The place of the process, the data and what else nearly every sampler takes."""
+        if _DATA_NAMES.match(name):
+            return self._data(note, world)
+        return self.placed(name, world, rank)
+
+    def placed(self, name: str, world: World, rank: int) -> Any:
+        """What the world says of a name."""
+        if _WORLD_NAMES.match(name) or name in self.worlds:
+            return world.ranks
+        if _RANK_NAMES.search(name):
+            self.interpreter.asked_place = True
+            return rank
+        if _BATCH_NAMES.match(name):
+            return world.batch_size
+        if name == "drop_last":
+            return world.drop_last
+        return UNKNOWN
+
+    def _passed(self, passed: Passed, note: str, world: World, rank: int) -> Any:
+        """What the tree passes for a parameter, as this world has it."""
+        if passed.role is Role.CONSTANT:
+            is_large = isinstance(passed.value, (int, float)) and passed.value > _LARGE
+            return UNKNOWN if is_large else passed.value
+        if passed.role is Role.NAMED:
+            value = self._usual(passed.value, note, world, rank)
+            return self._required(passed.value, note, world) if value is UNKNOWN else value
+        return {
+            Role.RANK: rank,
+            Role.RANKS: world.ranks,
+            Role.SAMPLES: world.samples,
+        }[passed.role]
+
+    def _made(self, world: World) -> Made | None:
         """What stands for arguments, and for parts of them, in a world."""
         if self.guesses is None:
             return None
-        return {
-            key: self._rank
-            if self.numbers_are_ranks and guess in STAND_INS[Kind.NUMBER]
-            else _stand_in(guess, world)
-            for key, guess in self.guesses.items()
-        }
+        return Made(self, world)
 
     @property
     def guessed(self) -> list[str]:
@@ -222,6 +280,10 @@ class SetUp:
             for name in guesses
             if guesses[name] in _SINGLE and name in self.names
         ]
+
+    def otherwise(self) -> dict[str, str]:
+        """Other numbers for the same arguments: what hangs on them is no fault of the class."""
+        return {key: _OTHERWISE.get(guess, guess) for key, guess in (self.guesses or {}).items()}
 
     def large_worlds(self) -> tuple[World, ...]:
         """Worlds of more samples than any number that the class itself works with."""
@@ -305,7 +367,7 @@ class SetUp:
         source = data or Source(world.samples)
         if self.around_shard:
             known = self.interpreter.known_class("DistributedSampler")
-            place = {"num_replicas": world.ranks, "rank": self._rank}
+            place = {"num_replicas": world.ranks, "rank": self.place}
             return self.interpreter.build(known, [source], place)
         return self.interpreter.build(
             self.interpreter.known_class("SequentialSampler"), [source], {}
@@ -322,24 +384,174 @@ class SetUp:
 
 
 _KEEP = object()
+#: Numbers for real data, of which a small world has too little.
+_LARGE = 64
+#: A number that many divide.
+_SMALL = 24
 
+#: Ways to stand for a sequence, of which all but the last two are of numbers.
 _SEQUENCES: dict[str, Callable[[World], list[Any]]] = {
     "samples": lambda world: list(range(world.samples)),
     "sizes": lambda world: [part.size for part in Source(world.samples).parts()],
-    "groups": lambda world: [list(range(first, world.samples, 2)) for first in range(2)],
+    "groups": lambda world: _groups(world),
+    "parts": lambda world: list(Source(world.samples).parts()),
 }
-_SINGLE: dict[str, Any] = {"0": 0, "2": 2, "False": False, "True": True}
+_SINGLE: dict[str, Any] = {"0": 0, "2": 2, "3": 3, "False": False, "True": True}
+_OTHERWISE = {
+    "0": "3",
+    "2": "3",
+    "False": "True",
+    "True": "False",
+    "its group": "its place",
+    "its place": "its group",
+}
 #: What may stand for an argument, by what the program first does with it: what changes nothing
 #: (an offset of 0, a flag that is not set) before what does.
 STAND_INS: dict[Kind, tuple[str, ...]] = {
     Kind.NUMBER: ("0", "2"),
-    Kind.FLAG: ("False", "True", *_SEQUENCES),
-    Kind.SEQUENCE: tuple(_SEQUENCES),
+    Kind.FLAG: ("False", "True", "something", *_SEQUENCES),
+    Kind.SEQUENCE: (*_SEQUENCES, "each", "both", "mapped groups"),
+    Kind.MAPPING: ("mapped groups", "each mapped", "both mapped"),
+}
+#: The same for an item of a sequence, or a part of one: items differ.
+ITEM_STAND_INS: dict[Kind, tuple[str, ...]] = {
+    **STAND_INS,
+    Kind.NUMBER: ("its group", "its place"),
+    Kind.SEQUENCE: ("its share", "both"),
 }
 
 
-def _stand_in(guess: str, world: World) -> Any:
-    return _SEQUENCES[guess](world) if guess in _SEQUENCES else _SINGLE[guess]
+def stand_ins(error: WantedError) -> list[str]:
+    """What may stand for what the program asked for."""
+    if error.choices:
+        return [*(f"{_TEXT}{choice}" for choice in error.choices), _TEXT]
+    table = ITEM_STAND_INS if _ITEM in error.key else STAND_INS
+    return list(table[error.kind])
+
+
+_LAST_PART = re.compile(r"(?:\.|\[')(\w+)(?:'\])?$")
+#: In patterns, the place of an item.
+_ITEM = "[]"
+#: Before a text that the program compares an argument with.
+_TEXT = "text:"
+
+
+class Made:
+    """What stands for arguments in one world."""
+
+    def __init__(self, spec: SetUp, world: World) -> None:
+        self.spec = spec
+        self.guesses = spec.guesses or {}
+        self.world = world
+        self.place = spec.place
+        self.rank = self.place if spec.numbers_are_ranks else None
+        """What each argument is that is a number, unless None."""
+
+    def of(self, pattern: str, key: str) -> Any:
+        """As :meth:`~.values.StandIns.of` says."""
+        guess = self.guesses.get(pattern)
+        if guess is None:
+            # `args.world_size` is what `world_size` would be.
+            part = _LAST_PART.search(pattern)
+            value = UNKNOWN if part is None else self.spec.placed(part[1], self.world, self.place)
+            return NOT_MADE if value is UNKNOWN else value
+        if guess.startswith(_TEXT):
+            return guess.removeprefix(_TEXT)
+        if guess == "something":
+            return Given(key, self, pattern, is_true=True)
+        if guess in _SINGLE:
+            is_number = guess.isdigit()
+            return self.rank if is_number and self.rank is not None else _SINGLE[guess]
+        if guess in _SEQUENCES:
+            return _SEQUENCES[guess](self.world)
+        if guess.startswith("its "):
+            place = int(key.rpartition("[")[2].partition("]")[0] or 0) if "[" in key else 0
+            if guess == "its share":
+                return list(range(place % 2, self.world.samples, 2))
+            return place % 2 if guess == "its group" else place
+        if guess == "mapped groups":
+            return dict(enumerate(_groups(self.world)))
+        count = self.world.samples if guess.startswith("each") else 2
+        items = [
+            given(f"{key}[{place}]", self, f"{pattern}{_ITEM}")
+            for place in BUDGET.each(range(count))
+        ]
+        return dict(enumerate(items)) if guess.endswith("mapped") else items
+
+
+def _groups(world: World) -> list[list[int]]:
+    return [list(range(first, world.samples, 2)) for first in range(2)]
+
+
+_Parameters = list[tuple[ast.arg, "ast.expr | None"]]
+
+
+def _parameters(
+    interpreter: Interpreter, klass: Klass, init: Any
+) -> tuple[_Parameters, _Parameters]:
+    """What a constructor takes by keyword, and what only behind the rest, for its ``*args``.
+
+    What it hands on with ``*args`` and ``**kwargs`` is what the other constructor takes.
+    """
+    if not isinstance(init, Fn):
+        return [], []
+    spec = init.node.args
+    plain_params = [*spec.posonlyargs, *spec.args][1:]
+    missing = len(plain_params) - len(spec.defaults)
+    defaults: list[ast.expr | None] = [None] * max(0, missing)
+    defaults += spec.defaults[-len(plain_params) :] if plain_params else []
+    params: _Parameters = list(zip(plain_params, defaults, strict=True))
+    params += zip(spec.kwonlyargs, spec.kw_defaults, strict=True)
+    if spec.vararg is None and spec.kwarg is None:
+        return params, []
+    for call in ast.walk(init.node):
+        if isinstance(call, ast.Call) and (inner := _handed_on(interpreter, init, call)):
+            known = {param.arg for param, _ in params}
+            more = [pair for pair in inner if pair[0].arg not in known]
+            return ([*params, *more], []) if spec.kwarg is not None else (params, more)
+    return params, []
+
+
+def _handed_on(interpreter: Interpreter, init: Fn, call: ast.Call) -> _Parameters:
+    """What the called constructor takes by the ``*args`` and ``**kwargs`` of this one."""
+    spec = init.node.args
+    starred = [
+        place
+        for place, arg in enumerate(call.args)
+        if isinstance(arg, ast.Starred) and spec.vararg and _last_name(arg.value) == spec.vararg.arg
+    ]
+    doubly = any(
+        keyword.arg is None and spec.kwarg and _last_name(keyword.value) == spec.kwarg.arg
+        for keyword in call.keywords
+    )
+    if not starred and not doubly:
+        return []
+    skipped = starred[0] if starred else len(call.args)
+    func = call.func
+    if isinstance(func, ast.Attribute) and func.attr == "__init__":
+        if isinstance(func.value, ast.Call) and _last_name(func.value.func) == "super":
+            target = interpreter.member(init.klass, "__init__", init.klass) if init.klass else None
+            owner = init.klass
+        else:
+            owner = _class_named(interpreter, init, func.value)
+            target = None if owner is None else interpreter.member(owner, "__init__")
+            skipped -= 1  # the object itself
+    else:
+        owner = _class_named(interpreter, init, func)
+        target = None if owner is None else interpreter.member(owner, "__init__")
+    if owner is None or target is init:
+        return []
+    named = {keyword.arg for keyword in call.keywords}
+    params, spread = _parameters(interpreter, owner, target)
+    return [pair for pair in [*params, *spread][max(0, skipped) :] if pair[0].arg not in named]
+
+
+def _class_named(interpreter: Interpreter, init: Fn, node: ast.expr) -> Klass | None:
+    try:
+        value = interpreter.external_class(interpreter.global_value(init, node))
+    except CannotTellError:
+        return None
+    return value if isinstance(value, Klass) else None
 
 
 def _sizes_beside_ranks(klass: Klass) -> Iterator[str]:

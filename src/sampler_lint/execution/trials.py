@@ -22,7 +22,7 @@ from sampler_lint.execution.errors import (
     WantedError,
 )
 from sampler_lint.execution.interpreter import Interpreter
-from sampler_lint.execution.set_up import STAND_INS, SetUp, World
+from sampler_lint.execution.set_up import SetUp, World, stand_ins
 from sampler_lint.execution.values import Array, Data, Fn, Instance
 from sampler_lint.properties import Observation, Rank, Reading
 from sampler_lint.syntax.nodes import Class
@@ -227,12 +227,13 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     usual: list[Trial] = []
     unknown = ""
     try:
-        interpreter.restart(_WORLDS[0].ranks, 0)
-        length_raised = _length(interpreter, spec.build(_WORLDS[0], 0))[1]
+        worlds = _welcoming(interpreter, spec)
+        interpreter.restart(worlds[0].ranks, 0)
+        length_raised = _length(interpreter, spec.build(worlds[0], 0))[1]
     except (RaisedError, *_SILENT) as error:
         return Trials(unknown=_reason(error))
     try:
-        usual += _usual(interpreter, spec)
+        usual += _usual(interpreter, spec, worlds)
     except OverBudgetError as error:
         return Trials(unknown=_reason(error), length_raised=length_raised)
     except _SILENT as error:
@@ -258,20 +259,52 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     return trials
 
 
+def _welcoming(interpreter: Interpreter, spec: SetUp) -> tuple[World, ...]:
+    """Worlds in the first of which the class lets itself be built and hands something out.
+
+    Where the usual ones are too small for it, or it wants a flag, other data or less than its
+    default, that is found out here.
+    """
+    unclear = False
+    sizes: list[tuple[World, ...]] = [_WORLDS, spec.large_worlds()]
+    options = [*spec.settlements(), *spec.small_numbers()]
+    for worlds, dense in itertools.product(sizes, (False, True)):
+        spec.dense = dense
+        for option in options:
+            spec.settled = option
+            if unclear and (option is None or isinstance(option[1], bool)):
+                continue
+            world = worlds[0]._replace(drop_last=spec.drops[0])
+            try:
+                trial = _trial(interpreter, spec, world)
+            except _SILENT:
+                unclear = True  # only less than it takes by itself may end
+                continue
+            if trial.raised is None and any(turn.count for turn in trial.turns):
+                return worlds
+    spec.settled, spec.dense = None, False
+    return _WORLDS
+
+
 def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
     """The usual worlds, with something for each argument that is of the kind it is used as."""
     worlds = (_WORLDS, spec.large_worlds())
-    options = (None, *itertools.islice(spec.flags(), MOST_OPTIONS))
-    refused = False
+    options = (None, *itertools.islice(spec.flags(), MOST_OPTIONS), *spec.small_numbers())
+    refused = too_much = False
     for option, some, spec.fills_none in itertools.product(options, worlds, (False, True)):
-        if option is not None and not refused:
-            return  # no flag lets it in where nothing shuts it out
+        if option is not None and not (too_much if type(option[1]) is int else refused):
+            continue  # no flag lets it in where nothing shuts it out
         try:
             if _guess(interpreter, spec, some[0], option):
                 yield from _each(interpreter, spec, some, option)
+                first, spec.guesses = spec.guesses, spec.otherwise()
+                yield from _each(interpreter, spec, some, option)
+                spec.guesses = first
                 return
         except OverBudgetError:
-            return
+            too_much = True
+            if BUDGET.gone or not any(spec.small_numbers()):
+                return
         except RaisedError:
             refused = True
 
@@ -313,7 +346,7 @@ def _guess(
         except OverBudgetError:
             raise
         except WantedError as error:
-            left.append((error.key, list(STAND_INS[error.kind])))
+            left.append((error.key, stand_ins(error)))
         except _SILENT:
             pass
         while left and not left[-1][1]:
@@ -336,7 +369,9 @@ def _repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
         return None
     worlds = spec.large_worlds()
     single = tuple(world._replace(ranks=1) for world in worlds)
-    for option in (None, *itertools.islice(spec.flags(), MOST_OPTIONS)):
+    options = (None, *itertools.islice(spec.flags(), MOST_OPTIONS))
+    guesses = [spec.guesses] if spec.guesses is None else [spec.guesses, spec.otherwise()]
+    for spec.guesses, option in itertools.product(guesses, options):
         alone = {trial.world.samples: trial for trial in _each(interpreter, spec, single, option)}
         found = [
             trial
@@ -348,9 +383,16 @@ def _repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
         ):
             spec.numbers_are_ranks = True
             others = list(_each(interpreter, spec, worlds, option))
-            unlike = any(trial.raised is None and trial.differs for trial in others)
-            return None if unlike else found[0]
+            return None if any(map(_is_apart, others)) else found[0]
     return None
+
+
+def _is_apart(trial: Trial) -> bool:
+    """Whether the ranks mostly read what others do not."""
+    if trial.raised is not None or not trial.differs:
+        return False
+    first, *others = (set(turn.indices or ()) for turn in trial.turns)
+    return all(2 * len(first & other) <= len(first) for other in others)
 
 
 #: What padding and dropping add up to, in batches a rank: at the end of each of a few groups.
@@ -392,17 +434,17 @@ def is_as_long_as_it_says(interpreter: Interpreter, cls: Class) -> bool:
         spec = SetUp(interpreter, interpreter.class_of(cls))
         return all(
             trial.raised is None and all(turn.length == turn.count for turn in trial.turns)
-            for trial in _usual(interpreter, spec)
+            for trial in _usual(interpreter, spec, _welcoming(interpreter, spec))
         )
     return False
 
 
-def _usual(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
+def _usual(interpreter: Interpreter, spec: SetUp, worlds: tuple[World, ...]) -> Iterator[Trial]:
     """The usual worlds one by one; raises where the class cannot be tried."""
-    for number, world in enumerate(_WORLDS):
-        for drop_last in (False, True) if spec.takes_drop_last else (False,):
+    for number, world in enumerate(worlds):
+        for drop_last in spec.drops:
             trial = _trial(interpreter, spec, world._replace(drop_last=drop_last))
-            if number == 0 and not drop_last and trial.raised is not None:
+            if number == 0 and drop_last is spec.drops[0] and trial.raised is not None:
                 raise CannotTellError("how it is used")
             yield trial
 
@@ -439,7 +481,8 @@ def _trial(
             refused = error.bare()
             break
         turns.append(_turn(interpreter, instance, rank, asked))
-    also = [*([f"{option[0]}={option[1]}"] if option is not None else []), *spec.guessed]
+    given = {part for part in (spec.settled, option) if part and part[0] != "drop_last"}
+    also = [*(f"{name}={value}" for name, value in given), *spec.guessed]
     if spec.around_shard:
         also.insert(0, "around a DistributedSampler")
     return Trial(
@@ -483,9 +526,7 @@ def _resumed(
         return
     if steps > 1 and not any(_wraps(method.node) for method in methods):
         return
-    for some, drop_last in itertools.product(
-        _SOME, (False, True) if spec.takes_drop_last else (False,)
-    ):
+    for some, drop_last in itertools.product(_SOME, spec.drops):
         before = some._replace(drop_last=drop_last)
         after = before._replace(ranks=before.ranks + more_ranks)
         with contextlib.suppress(RaisedError, *_SILENT):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from sampler_lint.execution.budget import (
     BUDGET,
@@ -43,6 +45,10 @@ PER_SAMPLE = frozenset(
 COLUMN = "text"
 
 
+#: Which sample it is, in a key.
+_PLACE = re.compile(r"[\[(]([0-9]{1,9})[\])]")
+
+
 class Data:
     """Something read from the data: any positive number, always the same for the same ``key``.
 
@@ -51,6 +57,8 @@ class Data:
 
     #: How often a number was asked for, by anyone: whether a result depends on data.
     asked = 0
+    #: Whether the numbers of samples are those of two classes, one after the other.
+    dense = False
 
     def __init__(self, key: str, length: int | None = None) -> None:
         self.key = key
@@ -61,7 +69,14 @@ class Data:
         """The number that stands for it."""
         Data.asked += 1
         BUDGET.text(len(self.key))
+        if Data.dense and (place := _PLACE.search(self.key)):
+            return int(place[1]) % 2
         return 1 + zlib.crc32(self.key.encode()) % 5
+
+    @property
+    def size_of_part(self) -> int | None:
+        """How much a part of a sample holds: as much as its own number says."""
+        return Data(f"len({self.key})").number if _PLACE.search(self.key) else None
 
     def part(self, what: str) -> Any:
         """An attribute, item or result of it; a sample that is a mapping has one column."""
@@ -80,21 +95,41 @@ class Data:
         Raises:
             CannotTellError: it is not known to have one entry a sample.
         """
-        if self.length is None:
+        length = self.size_of_part if self.length is None else self.length
+        if length is None:
             raise CannotTellError("how many there are")
-        BUDGET.text(self.length * len(self.key))
-        return [Data(f"{self.key}[{index}]").number for index in range(self.length)]
+        BUDGET.text(length * len(self.key))
+        return [Data(f"{self.key}[{index}]").number for index in range(length)]
+
+
+class StandIns(Protocol):
+    """What stands for arguments and for parts of them, as far as the program's use has told."""
+
+    def of(self, pattern: str, key: str) -> Any:
+        """What stands for the part ``key``; :data:`NOT_MADE` while nothing does.
+
+        ``pattern`` is the key without the places of items, which are all of one kind.
+        """
+
+
+class _NotMade:
+    pass
+
+
+NOT_MADE = _NotMade()
 
 
 class Given(Data):
-    """An argument, or a part of one, of which only the name is known.
+    """An argument, or a part of one, of which only the name is known."""
 
-    ``made`` holds what stands for it and for its parts, as far as the program's use has told.
-    """
-
-    def __init__(self, key: str, made: Mapping[str, Any]) -> None:
+    def __init__(
+        self, key: str, made: StandIns, pattern: str | None = None, *, is_true: bool = False
+    ) -> None:
         super().__init__(key)
         self.made = made
+        self.is_true = is_true
+        """Whether it is known not to be None, 0 or empty."""
+        self.pattern = key if pattern is None else pattern
 
     @property
     def number(self) -> int:
@@ -107,15 +142,21 @@ class Given(Data):
 
     def wanted(self, kind: Kind) -> WantedError:
         """What to raise where the program uses it as a ``kind``."""
-        return WantedError(self.key, kind)
+        return WantedError(self.pattern, kind)
 
     def part(self, what: str) -> Any:
         """An attribute, entry or result of it; an item by number is one of a sequence."""
         BUDGET.text(len(self.key) + len(what))
+        if what in {".items", ".keys"}:
+            raise self.wanted(Kind.MAPPING)
         if what.startswith("[") and not what.startswith(("['", '["')):
             raise self.wanted(Kind.SEQUENCE)
-        key = f"{self.key}{what}"
-        return self.made[key] if key in self.made else Given(key, self.made)
+        return given(f"{self.key}{what}", self.made, f"{self.pattern}{what}")
+
+    def made_by(self, function: str) -> Any:
+        """What a function outside the tree makes of it."""
+        BUDGET.text(len(self.key) + len(function))
+        return given(f"{function}({self.key})", self.made, f"{function}({self.pattern})")
 
     def items(self) -> list[Any]:
         """Its elements.
@@ -124,6 +165,12 @@ class Given(Data):
             WantedError: always.
         """
         raise self.wanted(Kind.SEQUENCE)
+
+
+def given(key: str, made: StandIns, pattern: str) -> Any:
+    """What stands for an argument, or for a part of one; itself while nothing does."""
+    found = made.of(pattern, key)
+    return Given(key, made, pattern) if found is NOT_MADE else found
 
 
 class Entry(Given):
@@ -140,7 +187,7 @@ class Source(Data):
     the use is not asked.
     """
 
-    def __init__(self, length: int, made: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, length: int, made: StandIns | None = None) -> None:
         super().__init__("dataset", length)
         self.made = made
         self.size = length
@@ -162,7 +209,8 @@ class Source(Data):
             return list(itertools.accumulate(part.size for part in self.parts()))
         if self.made is not None and name not in PER_SAMPLE:
             key = f"dataset.{name}"
-            return self.made[key] if key in self.made else Entry(key, self.made)
+            found = self.made.of(key, key)
+            return Entry(key, self.made) if found is NOT_MADE else found
         return Data(f"dataset.{name}", self.size if name in PER_SAMPLE else None)
 
     def has(self, name: str) -> bool:
@@ -176,9 +224,10 @@ class Source(Data):
             return True
         if self.made is None:
             raise CannotTellError("hasattr")
-        if key not in self.made:
+        found = self.made.of(key, key)
+        if found is NOT_MADE:
             raise WantedError(key, Kind.FLAG)
-        return bool(self.made[key])
+        return bool(found)
 
     def part(self, what: str) -> Any:
         """A sample, a column, or the result of a method."""
@@ -197,7 +246,7 @@ class Source(Data):
 
 
 class Array:
-    """A tensor or numpy array of one dimension."""
+    """A tensor or numpy array; one of more dimensions holds the others."""
 
     def __init__(self, items: Iterable[Any]) -> None:
         self.items = BUDGET.collect(items)
@@ -207,9 +256,47 @@ class Array:
         BUDGET.items(len(self.items))
         return Array([function(item) for item in self.items])
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How long it is in each dimension."""
+        inner = self.items[0].shape if self.items and isinstance(self.items[0], Array) else ()
+        return (len(self.items), *inner)
+
+    def flat(self) -> Iterator[Any]:
+        """What it holds in the last dimension."""
+        for item in BUDGET.each(self.items):
+            if isinstance(item, Array):
+                yield from item.flat()
+            else:
+                yield item
+
+
+class Places(Array):
+    """Where an array is not zero: numpy gives a tuple of arrays, torch rows of one place."""
+
 
 class Size(int):
     """The size of an array: numpy reads it, torch calls it."""
+
+
+class Role(Enum):
+    """What a program passes for a parameter."""
+
+    RANK = auto()
+    RANKS = auto()
+    SAMPLES = auto()
+    """How many samples there are."""
+    CONSTANT = auto()
+    NAMED = auto()
+    """Something of which the name alone is known."""
+
+
+class Passed(NamedTuple):
+    """What one construction passes for a parameter."""
+
+    role: Role
+    value: Any = None
+    """The constant, or the name."""
 
 
 @dataclass(eq=False)
@@ -221,6 +308,15 @@ class Klass:
     names: Globals
     bases: list[Any]
     members: dict[str, Any] = field(default_factory=dict)
+    setters: dict[str, Fn] = field(default_factory=dict)
+    """What runs when a property is set."""
+    passed: Mapping[str, tuple[Passed, ...]] = field(default_factory=dict)
+    """What the tree passes for the parameters of its constructor."""
+
+    def setter(self, name: str) -> Fn | None:
+        """What runs when the property of that name is set."""
+        setters = (base.setters.get(name) for base in self.mro if isinstance(base, Klass))
+        return next(filter(None, setters), None)
 
     @cached_property
     def mro(self) -> list[Any]:
@@ -231,6 +327,24 @@ class Klass:
                 out.pop(id(ancestor), None)
                 out[id(ancestor)] = ancestor
         return list(out.values())
+
+
+class Inner(NamedTuple):
+    """A class in a class, by the name that its module keeps it under."""
+
+    name: str
+
+
+class Record(tuple[Any, ...]):
+    """A named tuple."""
+
+    names: tuple[str, ...]
+
+
+class Queue(list[Any]):
+    """A ``deque`` of a bounded length."""
+
+    maxlen: int | None = None
 
 
 @dataclass(eq=False)
@@ -257,10 +371,8 @@ class Fn:
         """The last names of its decorators."""
         if isinstance(self.node, ast.Lambda):
             return set()
-        return {
-            d.attr if isinstance(d, ast.Attribute) else getattr(d, "id", "?")
-            for d in self.node.decorator_list
-        }
+        called = (d.func if isinstance(d, ast.Call) else d for d in self.node.decorator_list)
+        return {d.attr if isinstance(d, ast.Attribute) else getattr(d, "id", "?") for d in called}
 
 
 @dataclass(eq=False)
@@ -300,6 +412,7 @@ class Run(Protocol):
     rank: int
     outside: int
     asked_place: bool
+    stands_in: bool
     seeds: list[Any] | None
 
     def call(self, callee: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
@@ -453,6 +566,8 @@ def truth(value: Any) -> bool:
     if isinstance(value, Array) and len(value.items) == 1:
         return truth(value.items[0])
     if isinstance(value, Given):
+        if value.is_true:
+            return True
         raise value.wanted(Kind.FLAG)
     raise CannotTellError("whether it is true")
 

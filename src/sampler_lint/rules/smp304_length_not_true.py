@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 
 
 _NO_PROMISE = re.compile(
-    r"approx|estimat|at (least|most)|upper|lower|roughly|dummy|placeholder|infinite|unknown"
-    r"|not accurate|inaccurate|max_(steps|iter)",
+    r"approx|average|avg_|estimat|at (least|most)|upper|lower|roughly|dummy|placeholder|infinite"
+    r"|unknown|not accurate|inaccurate|max_(steps|iter)",
     re.IGNORECASE,
 )
 

@@ -127,6 +127,8 @@ def _tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     sure = (*known, *trials.resumed, *overrun)
     certain = len(sure)
     several = (*sure, *trials.resized, *trials.tiny)
+    if trials.repeated is not None:
+        yield _same_share(model, module, cls, trials.repeated)
     for number, trial in enumerate(several):
         error = trial.raised
         if error is not None and checks_length(error) and _only_sometimes(known, error):
@@ -136,14 +138,13 @@ def _tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
                     suspect.grade, suspect.severity = Grade.LIKELY, Severity.WARNING
                 yield suspect
                 return
-    if trials.repeated is not None:
-        yield _same_share(model, module, cls, trials.repeated)
-        return
     for trial in trials.stuck:
         suspect = _endless(trial)
         if suspect is not None:
             yield suspect
             return
+    if trials.repeated is not None:
+        return
     if not trials.usual or any(t.from_data for t in trials.usual) or not trials.sharded:
         return
     counted = is_meant(trials.usual) or MAY_BE_UNEVEN.search(cls.name)

@@ -276,7 +276,7 @@ _ARRAY_FACTS: dict[str, Callable[[Array], Any]] = {
 
 def _same(run: Run, array: Array, *args: Any, **keywords: Any) -> Array:
     kinds = [*args, keywords.get("dtype")]
-    names = {k.dotted.rpartition(".")[2] if isinstance(k, External) else k for k in kinds}
+    names = [k.dotted.rpartition(".")[2] if isinstance(k, External) else k for k in kinds]
     whole = any(isinstance(name, str) and _WHOLE.match(name) for name in names)
     return _whole(run, array) if whole else Array(array.items)
 
@@ -461,7 +461,7 @@ METHODS: dict[str, dict[str, Op]] = {
         "endswith": Op(Cost.SHALLOW, lambda run, owner, end: owner.endswith(end)),
     },
     "Array": {
-        **dict.fromkeys(_KEEPS_ARRAY, Op(Cost.BY_ITEM, _same)),
+        **dict.fromkeys(sorted(_KEEPS_ARRAY), Op(Cost.BY_ITEM, _same)),
         **dict.fromkeys(("int", "long"), Op(Cost.BY_ITEM, _whole)),
         **dict.fromkeys(("view", "reshape"), Op(Cost.BY_ITEM, _reshape)),
         **dict.fromkeys(

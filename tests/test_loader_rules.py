@@ -497,3 +497,28 @@ def test_attribute_that_nothing_reads(tmp_path: Path, base: str, more: str, wron
     """
     found, _ = check(tmp_path, "SMP503", source)
     assert bool(found) == wrong
+
+
+# SMP504
+
+
+def test_a_pass_is_named_in_its_own_file(tmp_path: Path) -> None:
+    """Also where a function of another, longer file wrapped the loader."""
+    (tmp_path / "pyproject.toml").write_text("")
+    (tmp_path / "data.py").write_text(
+        "from torch.utils.data import DataLoader, DistributedSampler\n"
+        "from tqdm import tqdm\n\n\n\n\n\n\n\n\n"
+        "def loaders(data):\n"
+        "    loader = DataLoader(data, sampler=DistributedSampler(data, shuffle=False))\n"
+        "    return tqdm(loader)\n"
+    )
+    (tmp_path / "run.py").write_text(
+        "from data import loaders\n\n"
+        "def evaluate(model, data, metric):\n"
+        "    model.eval()\n"
+        "    for batch in loaders(data):\n"
+        "        metric.update(model(batch))\n"
+    )
+    report = engine.check([str(tmp_path)], Options(select=("SMP504",)))
+    assert (report.errors, report.failures) == ([], [])
+    assert [(Path(f.path).name, f.start.row) for f in report.findings] == [("run.py", 5)]

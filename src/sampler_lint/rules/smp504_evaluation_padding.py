@@ -78,7 +78,10 @@ class EvaluationPadding(Rule):
                 f"samples it {_surplus(model, sampler)} to make the ranks equally long change the "
                 f"metrics; {_ADVICE}"
             )
-            yield Suspect(model.module_of(found.scope), found.source, message, why=why)
+            # What a function of another file wrapped is named where it is iterated.
+            is_here = getattr(found.source, "scope", found.scope) is found.scope
+            place = found.source if is_here else found.iterated
+            yield Suspect(model.module_of(found.scope), place, message, why=why)
         for module in model.modules:
             for function in module.facts.functions:
                 if any(scope is function for scope, _ in seen):

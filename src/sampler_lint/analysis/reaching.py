@@ -119,8 +119,14 @@ def _always_binds(whole: Stmt, name: Name) -> bool:
 
 
 def _binds(stmt: Stmt, bound: set[Stmt | None]) -> bool:
-    if isinstance(stmt, If):
-        return all(_block_binds(block, bound) for block in (stmt.body, stmt.orelse))
+    while isinstance(stmt, If):
+        if not _block_binds(stmt.body, bound):
+            return False
+        match stmt.orelse:
+            case [If() as other]:  # `elif`: there may be hundreds
+                stmt = other
+            case orelse:
+                return _block_binds(orelse, bound)
     if isinstance(stmt, With):
         return stmt in bound or _block_binds(stmt.body, bound)
     return stmt in bound and not isinstance(stmt, (For, While, Try))

@@ -58,7 +58,7 @@ def test_the_fuzzer_sees_what_goes_wrong(fuzz: ModuleType, monkeypatch: pytest.M
     ("stage", "broken", "said"),
     [
         ("remember", "memory.Memory._changed", "the cache tells otherwise"),
-        ("run-as-python", "model.running.interpreter.Interpreter._augment", "computes otherwise"),
+        ("run-as-python", "execution.interpreter.Interpreter._augment", "computes otherwise"),
         ("silence", "suppressions.silence", "findings are left"),
         ("flake8", "flake8_plugin.Plugin._told", "flake8 says"),
     ],

@@ -123,9 +123,10 @@ def _read(text: str) -> _Stretch | None:
 
     try:
         tree = cst.parse_module(text)
-    except cst.ParserSyntaxError:
+        places = MetadataWrapper(tree, unsafe_skip_copy=True).resolve(PositionProvider)
+    except (cst.ParserSyntaxError, RecursionError):  # hundreds of operands, nested one by one
         return None
-    return _Stretch(tree, MetadataWrapper(tree, unsafe_skip_copy=True).resolve(PositionProvider))
+    return _Stretch(tree, places)
 
 
 def offsets(source: SourceFile, node: Node) -> tuple[int, int]:

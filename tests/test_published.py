@@ -97,10 +97,12 @@ def test_composer_is_mended_as_a_patch_one_could_send(composer, tmp_path):
     before, found = read_tree(tree), check(tree).findings
 
     result = mend(tree)
-    assert (result.errors, result.left) == ([], [])
+    assert result.errors == []
+    # Nobody who calls `dist.get_sampler` has a seed to hand in: a parameter would change nothing.
+    assert [(finding.code, finding.path) for finding, _ in result.left] == [("SMP201", DIST)]
     after = read_tree(tree)
     changed = {name for name in before if after[name] != before[name]}
-    assert changed == {TRAINER, DIST}
+    assert changed == {TRAINER}
     assert after.keys() == before.keys()
     for name in changed:
         py_compile.compile(str(tree / name), cfile=str(tmp_path / "compiled"), doraise=True)
@@ -108,7 +110,7 @@ def test_composer_is_mended_as_a_patch_one_could_send(composer, tmp_path):
 
     again = check(tree).findings
     for path in (TRAINER, DIST):
-        assert rows(again, path, "SMP101") == rows(again, path, "SMP201") == []
+        assert rows(again, path, "SMP101") == []
     assert mend(tree).changed == {}
     assert read_tree(tree) == after
 

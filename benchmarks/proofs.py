@@ -23,7 +23,7 @@ from resource import RUSAGE_CHILDREN, RUSAGE_SELF
 
 from sampler_lint.cli.verify import programs_at_a_time
 from sampler_lint.harness import verify
-from sampler_lint.harness.world import run_command
+from sampler_lint.harness.command import run_command
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "PYTHONDONTWRITEBYTECODE": "1"}

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 
-from sampler_lint.harness.world import recorded_environment
+from sampler_lint.harness.command import recorded_environment
 
 #: What is read: samples, and the loader's arguments.
 CASES = {

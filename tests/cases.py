@@ -100,13 +100,26 @@ def check(folder: Path, options: Options = EVERY_RULE) -> Report:
     return report
 
 
+def told_and_fixed(folder: Path, *, unsafe: bool = True) -> tuple[Report, FixReport]:
+    """What a check says of the tree in ``folder``, and what fixing it in place then does.
+
+    The first round of fixing is a check, so the tree is examined once for both.
+    """
+    told: list[Report] = []
+
+    def tell(report: Report, contents: Mapping[str, bytes]) -> None:
+        # What is fixed or left may be told otherwise later.
+        told.append(replace(report, findings=[*report.findings]))
+
+    with working_in(folder):
+        result = engine.fix(["."], EVERY_RULE, unsafe=unsafe, narrow=tell)
+    assert [*told[0].errors, *result.errors, *result.report.errors] == []
+    return told[0], result
+
+
 def fix(folder: Path, *, unsafe: bool = True) -> FixReport:
     """Fix the tree in ``folder`` in place."""
-    with working_in(folder):
-        result = engine.fix(["."], EVERY_RULE, unsafe=unsafe)
-    assert result.errors == []
-    assert result.report.errors == []
-    return result
+    return told_and_fixed(folder, unsafe=unsafe)[1]
 
 
 def applicability(finding: Finding) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +12,9 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from cases import Case, all_cases, write_tree
+from sampler_lint.harness import contained, prove, verify
+from sampler_lint.harness.world import World
+from snippet_files import rewrite
 
 # How fast examples are found and tried is the machine's affair.
 settings.register_profile("any", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -21,6 +27,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="rewrite what fixtures and snippets expect from what the rules say now, for review",
     )
+
+
+#: What each snippet says now, by file and title. One process is told of all tests and writes it.
+_said: dict[str, dict[str, str]] = {}
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    for key, value in report.user_properties if report.when == "call" else ():
+        if key == "said":
+            path, title, found = value  # type: ignore[misc]
+            _said.setdefault(path, {})[title] = found
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if not hasattr(session.config, "workerinput"):
+        for path, said in _said.items():
+            rewrite(Path(path), said)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -45,7 +68,43 @@ def bad(case: Case, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes that the test starts open no file of their own for a measurement of coverage."""
+def unmeasured(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Coverage is measured neither in this process nor in those that the test starts.
+
+    For tests that lead other data through code that is measured elsewhere: before Python 3.14
+    measuring makes it take three times as long. And for those in which processes are killed.
+    """
     for name in ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG"):
         monkeypatch.delenv(name, raising=False)
+    coverage = sys.modules.get("coverage")
+    measurement = coverage.Coverage.current() if coverage is not None else None
+    if measurement is None:
+        yield
+        return
+    measurement.stop()
+    try:
+        yield
+    finally:
+        measurement.start()
+
+
+@pytest.fixture
+def shared_torch(gloo_session: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Proofs fork their ranks from the process that those of all tests are forked from."""
+    monkeypatch.setattr(verify, "World", lambda: contextlib.nullcontext(gloo_session))
+
+
+@pytest.fixture
+def examined_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Classes are examined in this process, which has torch already."""
+
+    def examine(request: contained.Request, *, timeout: float, **_: object) -> dict[str, object]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sys, "path", [*sys.path])
+            patch.delitem(sys.modules, request.target.partition(":")[0], raising=False)
+            importlib.invalidate_caches()
+            return contained.report_in(contained.examined(request, timeout))
+
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    for user in (prove, contained):  # the command line looks it up when it is called
+        monkeypatch.setattr(user, "examine_class", examine)

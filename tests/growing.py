@@ -5,6 +5,7 @@ A shape is a function from a size to the files of a tree: path to text.
 
 from __future__ import annotations
 
+import cProfile
 import json
 from collections.abc import Callable, Iterator
 
@@ -12,6 +13,17 @@ Tree = dict[str, str]
 Shape = Callable[[int], Tree]
 
 SHAPES: dict[str, Shape] = {}
+
+#: How many times as much work four times as much to read may be.
+MOST = 5
+
+
+def calls_of(work: Callable[[], object]) -> int:
+    """How many functions are called, C's own among them."""
+    profile = cProfile.Profile(subcalls=False)
+    profile.runcall(work)
+    return sum(entry.callcount for entry in profile.getstats())
+
 
 _HEAD = """\
 import torch
@@ -722,3 +734,38 @@ def functions_called_twice(n: int) -> Iterator[str]:
     yield "for epoch in range(3):"
     yield "    sampler.set_epoch(epoch)"
     yield f"    run_{n}(loader)"
+
+
+@shape
+def loaders_by_keyword_arguments(n: int) -> Iterator[str]:
+    """Loaders of one factory that hands its keyword arguments on, and of dicts filled later."""
+    yield "def make(data, **options):\n    return DataLoader(data, **options)\n"
+    for i in range(n):
+        yield f"def build_{i}(data, epochs):"
+        yield "    options = {'num_workers': 2}"
+        yield "    options['sampler'] = DistributedSampler(data)"
+        yield "    options.update(batch_size=4)"
+        yield "    options.pop('shuffle', None)"
+        yield f"    kept_{i} = DataLoader(data, **options)"
+        yield f"    made_{i} = make(data, sampler=DistributedSampler(data))"
+        yield "    for epoch in range(epochs):"
+        yield f"        for batch in kept_{i}:\n            step(batch)"
+        yield f"        for batch in made_{i}:\n            step(batch)\n"
+
+
+@shape
+def hooks_called_by_a_string(n: int) -> Iterator[str]:
+    """Hooks of one list, called by the names that each of many trainers gives."""
+    yield "class Runner:"
+    yield "    def __init__(self, hooks):\n        self.hooks = hooks\n"
+    yield "    def tell(self, moment):"
+    yield "        for hook in self.hooks:\n            getattr(hook, moment)(self)\n"
+    for i in range(n):
+        yield f"class Hook{i}:\n    def at_{i}(self, runner):\n        runner.optimizer.step()\n"
+    yield "def main(data, epochs):"
+    hooks = ", ".join(f"Hook{i}()" for i in range(n))
+    yield f"    runner = Runner([{hooks}])"
+    for i in range(n):
+        yield f"    loader_{i} = DataLoader(data, sampler=DistributedSampler(data))"
+        yield f"    for epoch in range(epochs):\n        for batch in loader_{i}:"
+        yield f"            runner.tell('at_{i}')"

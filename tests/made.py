@@ -19,7 +19,7 @@ def finding(
     """A finding at the begin of a row, whose fix makes the edits."""
     made = tuple(edit if isinstance(edit, Edit) else Edit(path, *edit) for edit in edits)
     place = Position(row, 1)
-    return Finding(code, "text", path, place, place, Fix("Mend it", applicability, made))
+    return Finding(code, "text", path, place, place, Fix("Change it", applicability, made))
 
 
 def names(folder: Path) -> list[str]:

@@ -455,16 +455,16 @@ FEW_BYTES = 1 << 19
 
 def library_tables() -> dict[str, Any]:
     """Every function of the library, by table and name."""
-    from sampler_lint.execution import arrays, library
+    from sampler_lint.execution import arrays, builtin, methods, standard
 
     tables: dict[str, dict[str, Any]] = {
-        "builtins": library.BUILTINS,
-        "math": library.MATH,
-        "dotted": library.DOTTED,
-        "anywhere": library.ANYWHERE,
+        "builtins": builtin.BUILTINS,
+        "math": builtin.MATH,
+        "dotted": standard.DOTTED,
+        "anywhere": standard.ANYWHERE,
         "random": arrays.RANDOM,
         "arrays": arrays.ARRAYS,
-        **library.METHODS,
+        **{kind.__name__: table for kind, table in methods.METHODS.items()},
     }
     return {f"{table}: {name}": op for table, ops in tables.items() for name, op in ops.items()}
 

@@ -28,6 +28,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "timings": set(),
     # What ranks read and how that is judged, for the harness and for the interpreter.
     "properties": set(),
+    # What the parameters of a sampler want, for the same two.
+    "parameters": set(),
     "parallel": set(),
     "memory": {"cache", "roots", "source", "findings"},
     # What programs mean, each floor resting on those above it in this table.
@@ -38,10 +40,10 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("syntax", "catalog", "limits", "parallel", "timings", "roots", "source", "findings"),
     },
     "analysis": {"workspace", "syntax", "catalog", "limits"},
-    "execution": {"properties", "workspace", "syntax", "catalog", "limits"},
+    "execution": {"properties", "parameters", "workspace", "syntax", "catalog", "limits"},
     "domain": {
         *("execution", "analysis", "workspace", "syntax", "catalog", "limits"),
-        *("source", "findings"),
+        *("parameters", "source", "findings"),
     },
     "edits": {
         *("domain", "analysis", "workspace", "syntax", "catalog", "limits"),
@@ -84,10 +86,13 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("source", "findings"),
     },
     # The proof knows invariants, not rules; verify.py looks up which rule names which.
-    "harness": {"properties"},
+    "harness": {"properties", "parameters"},
     "harness.verify": {"engine", "rules", "findings"},
     "harness.prove": {"rules", "source", "findings"},
 }
+
+#: What runs inside other programs, where it is loaded under another name.
+INSIDE = ["harness", "inside"]
 
 #: Thin fronts: they may import anything below, and nobody imports them.
 FRONTS = {"cli", "flake8_plugin", "pytest_plugin", "dev", "__main__"}
@@ -121,8 +126,10 @@ def _imported(path: Path) -> Iterator[list[str]]:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}:{node.lineno}: relative import"
-            names = [f"{node.module}.{alias.name}" for alias in node.names]
+            assert node.level <= (parts_of(path)[:2] == INSIDE), f"{path}:{node.lineno}: relative"
+            above = [PACKAGE.name, *INSIDE] if node.level else []
+            module = ".".join([*above, *filter(None, [node.module])])
+            names = [f"{module}.{alias.name}" for alias in node.names]
         for name in names:
             first, *rest = name.split(".")
             if first == "sampler_lint":
@@ -154,12 +161,24 @@ def _upward(path: Path) -> Iterator[str]:
             yield f"{path.relative_to(PACKAGE)} of {own} imports {unit}"
 
 
-def test_rule_files_are_imported_by_nobody() -> None:
+def test_what_runs_inside_other_programs_stands_alone() -> None:
     assert [
-        f"{path.relative_to(PACKAGE)} imports {target[-1]}"
+        f"{path.relative_to(PACKAGE)} imports {'.'.join(target)}"
+        for path in FILES
+        if parts_of(path)[:2] == INSIDE
+        for target in imported(path)
+        if list(target[:2]) != INSIDE
+    ] == []
+
+
+def test_rules_are_imported_by_nobody() -> None:
+    """A rule that is a package may import its own parts."""
+    assert [
+        f"{path.relative_to(PACKAGE)} imports {'.'.join(target)}"
         for path in FILES
         for target in imported(path)
-        if target[:1] == ("rules",) and target[-1].startswith("smp")
+        if target[:1] == ("rules",) and target[1:] and target[1].startswith("smp")
+        if parts_of(path)[:2] != list(target[:2])
     ] == []
 
 
@@ -245,7 +264,9 @@ def test_starting_up_parses_nothing(arguments: list[str]) -> None:
 def test_importing_the_flake8_plugin_parses_nothing() -> None:
     loaded = loaded_by("import sampler_lint.flake8_plugin")
     assert not heavy(loaded)
-    assert not any(name.startswith("sampler_lint.domain") for name in loaded)
+    floors = {"workspace", "syntax", "analysis", "execution", "domain", "rules", "edits"}
+    assert floors <= MAY_IMPORT.keys()
+    assert not any(name.startswith(f"sampler_lint.{floor}") for name in loaded for floor in floors)
 
 
 CHECK = (

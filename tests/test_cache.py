@@ -419,6 +419,7 @@ def edit(project: Path, dice: random.Random) -> str:
     return f"{kind} {path.relative_to(project)}"
 
 
+@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize("seed", range(4))
 def test_random_edits_leave_nothing_stale(project: Path, cache: Cache, seed: int) -> None:
     dice = random.Random(seed)
@@ -572,7 +573,7 @@ def test_fixing_parses_again_what_it_changed(tmp_path: Path, parsed: list[str]) 
     train = a_program(tmp_path)
     assert len(engine.fix([str(tmp_path)], ALL, unsafe=True).fixed) == 1
     assert parsed.count(train.read_text()) == 1
-    assert len(parsed) == len(set(parsed)) == 3  # both files, and one of them mended
+    assert len(parsed) == len(set(parsed)) == 3  # both files, and one of them fixed
 
 
 def test_a_session_parses_again_what_changed(tmp_path: Path, parsed: list[str]) -> None:

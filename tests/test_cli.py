@@ -893,6 +893,7 @@ def test_verify_with_bad_arguments(arguments):
     assert caught.value.code == 2
 
 
+@pytest.mark.usefixtures("shared_torch")
 def test_verify_really_runs(capsys):
     pytest.importorskip("torch")
     assert main(["verify", str(FIXTURE)]) == 0

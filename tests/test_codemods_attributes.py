@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from test_codemods import mended
+from test_codemods import fixed_by
 
 CLASS = """
 class Samples(Sampler):
@@ -58,7 +58,7 @@ UNREAD = "self.data = data\nself.rows_per_shard = shard_rows"
 )
 def test_the_attribute_that_nothing_reads(tmp_path, init, iterate, meant):
     wanted = program(init, iterate if meant is None else meant)
-    assert mended(tmp_path / "p", "SMP401", program(init, iterate)) == wanted
+    assert fixed_by(tmp_path / "p", "SMP401", program(init, iterate)) == wanted
 
 
 def test_an_argument_that_was_not_kept(tmp_path):
@@ -68,14 +68,14 @@ def test_an_argument_that_was_not_kept(tmp_path):
         "assert shard_rows\nself.shard_rows = shard_rows\nself.data = data",
         iterate,
     )
-    assert mended(tmp_path / "p", "SMP401", before) == after
+    assert fixed_by(tmp_path / "p", "SMP401", before) == after
 
 
 def test_an_argument_that_is_read_in_the_constructor(tmp_path):
     iterate = "return iter(self.data)"
     before = program("self.data = data[: self.shard_rows]", iterate)
     after = program("self.data = data[: shard_rows]", iterate)
-    assert mended(tmp_path / "p", "SMP401", before) == after
+    assert fixed_by(tmp_path / "p", "SMP401", before) == after
 
 
 def test_an_argument_that_was_changed_is_not_kept(tmp_path):
@@ -83,7 +83,7 @@ def test_an_argument_that_was_changed_is_not_kept(tmp_path):
         "shard_rows = shard_rows or 8\nself.data = data",
         "return iter(self.data[: self.shard_rows])",
     )
-    assert mended(tmp_path / "p", "SMP401", source) == source
+    assert fixed_by(tmp_path / "p", "SMP401", source) == source
 
 
 BOTH = "(self.low_edge, self.high_edge)"
@@ -103,7 +103,7 @@ def test_an_attribute_that_became_two(tmp_path, shown, becomes):
     init = "self.data = data\nself.low_edge = 1\nself.high_edge = 2"
     end = "\nreturn iter(self.data)"
     wanted = program(init, (shown if becomes is None else becomes) + end)
-    assert mended(tmp_path / "p", "SMP401", program(init, shown + end)) == wanted
+    assert fixed_by(tmp_path / "p", "SMP401", program(init, shown + end)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -119,4 +119,4 @@ def test_an_attribute_that_became_two(tmp_path, shown, becomes):
 def test_a_message_that_can_only_raise(tmp_path, told, becomes):
     wanted = (told if becomes is None else becomes) + "return iter(self.data)"
     source = program("self.data = data", told + "return iter(self.data)")
-    assert mended(tmp_path / "p", "SMP401", source) == program("self.data = data", wanted)
+    assert fixed_by(tmp_path / "p", "SMP401", source) == program("self.data = data", wanted)

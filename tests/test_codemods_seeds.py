@@ -7,7 +7,7 @@ import pytest
 from cases import read_tree, write_tree
 from sampler_lint import engine
 from sampler_lint.engine import Options
-from test_codemods import TORCH, mended
+from test_codemods import TORCH, fixed_by
 
 START = """
 def main():
@@ -43,7 +43,7 @@ def train(loader):
     before = before.replace("100 + 7", "100")
     after = after.replace("100 + seed + 7", "100 + seed")
     wanted = after + START.format("train(make([1], seed=args.seed))")
-    assert mended(tmp_path / "p", "SMP201", before + START.format("train(make([1]))")) == wanted
+    assert fixed_by(tmp_path / "p", "SMP201", before + START.format("train(make([1]))")) == wanted
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def main(args, data, data_that_has_a_rather_long_name_so_that_it_takes_one_whole
 
 main(*read())
 """
-    assert mended(tmp_path / "p", "SMP201", body.format(before)) == body.format(after)
+    assert fixed_by(tmp_path / "p", "SMP201", body.format(before)) == body.format(after)
 
 
 DRAW = """\
@@ -156,13 +156,13 @@ PLAIN = "train, rest = data, None"
 def test_what_divides_the_data_is_drawn_alike(tmp_path, seeding, before, after):
     rest = {"seeding": seeding, "shuffle": "pass", "split": PLAIN}
     wanted = DRAW.format(**rest | after)
-    assert mended(tmp_path / "p", "SMP202", DRAW.format(**rest | before)) == wanted
+    assert fixed_by(tmp_path / "p", "SMP202", DRAW.format(**rest | before)) == wanted
 
 
 def test_a_draw_stays_where_no_seed_can_be_named(tmp_path):
     rest = {"seeding": "random.seed", "split": PLAIN, "shuffle": "random.shuffle(self.order)"}
     source = DRAW.format(**rest).replace("seed):", "path):")
-    assert mended(tmp_path / "p", "SMP202", source) == source
+    assert fixed_by(tmp_path / "p", "SMP202", source) == source
 
 
 GROUPED = """\
@@ -205,7 +205,7 @@ KEEP_LAST = "        if batch:\n            yield batch\n"
 def test_the_base_is_told_whether_the_last_batch_is_dropped(tmp_path, rest, drops):
     line = f"        super().__init__(sampler=sampler, batch_size=batch_size, drop_last={drops})\n"
     wanted = PLAINLY.replace("batch_size):\n", f"batch_size):\n{line}", 1) + rest
-    assert mended(tmp_path / "p", "SMP305", PLAINLY + rest) == wanted
+    assert fixed_by(tmp_path / "p", "SMP305", PLAINLY + rest) == wanted
 
 
 def test_batches_that_nobody_can_count_have_no_length(tmp_path):
@@ -213,8 +213,8 @@ def test_batches_that_nobody_can_count_have_no_length(tmp_path):
         "\n    def __len__(self):\n"
         '        raise TypeError("the number of batches is not known before they are made")\n'
     )
-    assert mended(tmp_path / "p", "SMP305", GROUPED) == wanted
-    assert mended(tmp_path / "q", "ALL", GROUPED) == wanted
+    assert fixed_by(tmp_path / "p", "SMP305", GROUPED) == wanted
+    assert fixed_by(tmp_path / "q", "ALL", GROUPED) == wanted
 
 
 GUARD = """\

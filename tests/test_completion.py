@@ -28,7 +28,7 @@ from sampler_lint.rules import codes, every_rule
         (["--color=a"], ["--color=always", "--color=auto"]),
         (["--color", "=", "n"], ["never"]),  # as bash splits it
         (["--output-format", "r"], ["rdjson"]),
-        (["--select", "smp50"], ["SMP501", "SMP502", "SMP503", "SMP504"]),
+        (["--select", "smp50"], [f"SMP50{number}" for number in range(1, 8)]),
         (["--select", "SMP101,SMP402,SMP30"], [
             f"SMP101,SMP402,{code}" for code in codes() if code.startswith("SMP30")
         ]),

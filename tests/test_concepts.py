@@ -375,11 +375,12 @@ def evaluate(loader, optimizer, model):
 # --------------------------------------------------------------------------- the vocabulary
 
 
-def test_every_limit_of_the_model_stands_in_one_file() -> None:
-    package = Path(sampler_lint.__file__).parent
-    for path in [*(package / "model").rglob("*.py"), *(package / "rules").rglob("*.py")]:
-        if path.name == "limits.py" or "running" in path.parts:
-            continue
+@pytest.mark.parametrize("floor", ["syntax", "workspace", "analysis", "domain", "edits", "rules"])
+def test_every_limit_of_the_analysis_stands_in_one_file(floor: str) -> None:
+    """What samplers may take when they are worked through stands with that budget."""
+    files = list((Path(sampler_lint.__file__).parent / floor).rglob("*.py"))
+    assert files
+    for path in files:
         for stmt in ast.parse(path.read_text("utf-8")).body:
             value = stmt.value if isinstance(stmt, (ast.Assign, ast.AnnAssign)) else None
             number = isinstance(value, ast.Constant) and type(value.value) in {int, float}

@@ -28,8 +28,8 @@ from torch.utils.data.distributed import DistributedSampler
 
 import sampler_lint
 from sampler_lint.cli import main
+from sampler_lint.harness import TorchMissingError
 from sampler_lint.harness import contract as contract_module
-from sampler_lint.harness import supervise
 from sampler_lint.harness.construct import CannotGuessError, builder
 from sampler_lint.harness.contract import (
     CannotBuildError,
@@ -38,8 +38,8 @@ from sampler_lint.harness.contract import (
     check_sampler,
     examine,
 )
+from sampler_lint.harness.inside import supervise
 from sampler_lint.harness.ranks import Case, Setting, Simulator
-from sampler_lint.harness.zygote import TorchMissingError
 
 pytest_plugins = ["pytester"]
 
@@ -912,7 +912,8 @@ def test_the_fixture_and_its_marker(pytester: pytest.Pytester) -> None:
             sampler_contract(Floored, sizes=[7])
         """
     )
-    result = pytester.runpytest_subprocess("-q", "-p", "no:cacheprovider")
+    # In this process, which has imported torch.
+    result = pytester.runpytest_inprocess("-q", "-p", "no:cacheprovider")
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["*coverage*BROKEN*n=2, world size 2*"])
 
@@ -963,6 +964,7 @@ def contract(
 ) -> Callable[..., tuple[int, str, str]]:
     (tmp_path / "samplers.py").write_text(SAMPLERS)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # for classes that are examined in this process
 
     def call(target: str, *arguments: str) -> tuple[int, str, str]:
         some = ("--sizes", "1,2,7,40", "--world-sizes", "1,2", "--timeout", "30")
@@ -975,6 +977,10 @@ def contract(
 def test_the_command(contract: Callable[..., tuple[int, str, str]]) -> None:
     code, out, _ = contract("samplers:Right")
     assert (code, out.splitlines()[0]) == (0, "Right: 0 promises broken")
+
+
+@pytest.mark.usefixtures("examined_here")
+def test_the_command_tells_what_is_broken(contract: Callable[..., tuple[int, str, str]]) -> None:
     code, out, _ = contract("samplers.py:Stored", "--output-format", "json")
     report = json.loads(out)
     assert code == 1
@@ -983,6 +989,7 @@ def test_the_command(contract: Callable[..., tuple[int, str, str]]) -> None:
     assert contract("samplers:Stored", "--allow", "reshuffles")[0] == 0
 
 
+@pytest.mark.usefixtures("examined_here")
 def test_the_command_says_what_it_needs(contract: Callable[..., tuple[int, str, str]]) -> None:
     code, _, err = contract("samplers:Odd")
     assert code == 2

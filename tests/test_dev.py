@@ -92,7 +92,7 @@ def test_links_lead_where_they_do_in_the_repository(page, link, leads):
     assert site.target(page, link, CONFIG) == leads
 
 
-def test_a_page_of_the_site_has_its_heading_first_and_its_links_mended():
+def test_a_page_of_the_site_has_its_heading_first_and_its_links_made_right():
     text = "<!-- generated -->\n# Verify\n\n[a](../README.md#use) [b](https://x.org) [c](#here)\n"
     page = SimpleNamespace(file=SimpleNamespace(src_uri="verify.md"))
     assert site.on_page_markdown(text, page=page, config=CONFIG, files=None) == (

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import doctest
 import io
+import pkgutil
 import re
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cases import FIXTURES, read_tree, working_in, write_tree
+from sampler_lint.cli import main
 from sampler_lint.dev import docs, pictures
+from sampler_lint.domain import concepts
+from sampler_lint.findings import Applicability
 from sampler_lint.pytest_plugin import GlooWorld
 from sampler_lint.rules import all_rules, every_rule
+from sampler_lint.syntax.navigation import unparse
+from trees import Tree
 
 REPOSITORY = Path(__file__).parent.parent
 CODES = {rule.code for rule in every_rule()}
@@ -27,7 +35,25 @@ _CODE = re.compile(r"\bSMP\d{3}\b")
 _LINK = re.compile(r"\]\((?!https?://|#)(?P<path>[^)#\s]+)")
 
 
-def test_generated_documentation_is_current():
+def called_here(
+    arguments: Sequence[str], *, cwd: Path, capture: bool
+) -> subprocess.CompletedProcess[str]:
+    """What :func:`docs.command` returns, without a process of its own."""
+    out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", newline="") for _ in range(2))
+    with working_in(cwd), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main([*arguments])
+    said = []
+    for stream in (out, err):
+        stream.flush()
+        said.append(stream.buffer.getvalue().decode())
+    return subprocess.CompletedProcess(arguments, status, *said)
+
+
+@pytest.mark.usefixtures("shared_torch")
+def test_generated_documentation_is_current(monkeypatch):
+    """In one process; those of the test below are real ones."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(docs, "command", called_here)
     stale = docs.stale(REPOSITORY)
     assert not stale, f"run python -m sampler_lint.dev docs: {sorted(stale)}"
 
@@ -146,3 +172,38 @@ def test_the_library_example_of_the_readme_runs(tmp_path):
     finding, fixed = said.getvalue().splitlines()
     assert re.match(r"train.py 39 SMP101 `train_loader", finding)
     assert fixed == "1 would be fixed in ['train.py']"
+
+
+def test_the_model_answers_as_contributors_are_told(tmp_path):
+    """One that is renamed, or answers otherwise, fails here."""
+    told = (REPOSITORY / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    told = told.partition("## How to ask the model")[2]
+    (program,) = re.findall(r"```python\n(.*?)```", told, re.DOTALL)
+    examples = "\n".join(re.findall(r"```pycon\n(.*?)```", told, re.DOTALL))
+    tree = Tree(tmp_path, {"main.py": program})
+    names = {
+        "tree": tree,
+        "model": tree.model,
+        "concepts": concepts,
+        "unparse": unparse,
+        "Applicability": Applicability,
+    }
+    test = doctest.DocTestParser().get_doctest(examples, names, "CONTRIBUTING.md", None, 0)
+    said: list[str] = []
+    ran = doctest.DocTestRunner(verbose=False).run(test, out=said.append)
+    assert ran.attempted > 20
+    assert not said, "".join(said)
+
+
+def test_each_question_has_its_home():
+    told = (REPOSITORY / "docs" / "how-it-decides.md").read_text(encoding="utf-8")
+    told = told.partition("## Where each question is answered")[2]
+    homes = re.findall(r"`([a-z_]+(?:\.\w+)+)`", told)
+    assert len(homes) > 30
+    assert [home for home in homes if not _is_there(f"sampler_lint.{home}")] == []
+
+
+def _is_there(dotted: str) -> bool:
+    with contextlib.suppress(ImportError, AttributeError):
+        return pkgutil.resolve_name(dotted) is not None
+    return False

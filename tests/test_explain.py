@@ -86,7 +86,7 @@ def test_every_kind_of_value_is_told_in_words(said):
 def test_an_object_in_its_own_method_and_what_it_lacks(said):
     told = said("return self.length")
     assert told["self"] == "Mine (or a subclass), the object itself"
-    assert told["self.length"] == "not known: `.length` is set nowhere in Mine"
+    assert told["self.length"] == "not known (defined nowhere): `.length` is set nowhere in Mine"
     assert any(line.startswith("SMP401 spoke: `Mine` reads `self.length`") for line in told)
 
 
@@ -100,7 +100,8 @@ def test_the_loop_around_a_line_and_why_each_rule_spoke_or_not(said):
     assert f"{silent}butedSampler of main.py:10 (see there)" in told
     assert loop in said("for batch")
     assert loop not in said("size = 4")
-    assert said("return given")["given"] == "not known: nothing in this tree calls `never`"
+    given = said("return given")["given"]
+    assert given == "not known (chosen by who calls it): nothing in this tree calls `never`"
 
 
 def test_a_line_of_no_program(said, tmp_path):

@@ -78,7 +78,7 @@ def told(form: str, *findings: Finding, **more: object) -> str:
 
 
 def fixed(applicability: Applicability, *edits: Edit) -> Finding:
-    return finding(fix=Fix("Mend it", applicability, edits or (Edit("train.py", 11, 12, "z"),)))
+    return finding(fix=Fix("Change it", applicability, edits or (Edit("train.py", 11, 12, "z"),)))
 
 
 def test_a_fix_in_a_file_that_is_gone_is_left_out() -> None:
@@ -338,7 +338,7 @@ def test_sarif() -> None:
     text = RuleText("a-name", "A summary.", "A summary.\n\n## More\n")
     bad = finding(
         "a b#é.py",
-        fix=Fix("Mend it", Applicability.UNSAFE, (Edit("a b#é.py", 10, 11, "z"),)),
+        fix=Fix("Change it", Applicability.UNSAFE, (Edit("a b#é.py", 10, 11, "z"),)),
         why=(
             Related(Place("data.py", Position(4, 5)), "loader built here"),
             Related("", "because"),

@@ -1,4 +1,4 @@
-"""Batch samplers in the hands of the real frameworks, on two CPU processes: as written, and mended.
+"""Batch samplers in the hands of the real frameworks, on two CPU processes: as written, and fixed.
 
 What a rule says a framework does is shown by that framework: it dies before the fix, and after it
 (or with the right twin, where there is no fix) each process reads its own half of the data.

@@ -347,7 +347,7 @@ def test_an_editor_asks_by_the_configuration(project: Path) -> None:
 
 def test_seeds_and_lengths_are_warnings() -> None:
     warned = {rule.code for rule in every_rule() if rule.severity is Severity.WARNING}
-    assert warned == {"SMP001", "SMP201", "SMP203", "SMP304", "SMP504"}
+    assert warned == {"SMP001", "SMP201", "SMP203", "SMP304", "SMP504", "SMP505"}
 
 
 def test_what_only_a_choice_brings_up_is_a_warning(project: Path) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import cProfile
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from growing import SHAPES, Shape
+from growing import MOST, SHAPES, Shape, calls_of
 from sampler_lint.engine import check, fix
 from sampler_lint.reporters import FORMATS, Outcome, reporter, shows_edits
 from sampler_lint.source import SourceFile
 from sampler_lint.suppressions import silence
+
+pytestmark = pytest.mark.usefixtures("unmeasured")
 
 SMALL = 40
 FEW = 10
@@ -27,8 +28,6 @@ TRIED = {
     "samplers_without_their_attributes",
     "partitions",
 }
-MOST = 5
-"""How many times as much work four times as much to read may be."""
 
 
 def made(folder: Path, shape: Shape, size: int) -> Path:
@@ -40,13 +39,6 @@ def made(folder: Path, shape: Shape, size: int) -> Path:
         path.write_text(text)
     (tree / "pyproject.toml").write_text("")
     return tree
-
-
-def calls_of(work: Callable[[], object]) -> int:
-    """How many functions are called, C's own among them."""
-    profile = cProfile.Profile()
-    profile.runcall(work)
-    return sum(entry.callcount for entry in profile.getstats())
 
 
 def growth(folder: Path, name: str, work: Callable[[Path], object], small: int) -> float:

@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from programs import HEADER
-from sampler_lint.harness import invariants, record, world
+from sampler_lint.harness import HarnessError, TorchMissingError, invariants
+from sampler_lint.harness.command import recorded_environment, run_command
+from sampler_lint.harness.inside import log, passes
 from sampler_lint.harness.runs import Run, waiting_place
-from sampler_lint.harness.world import World, run_command
-from sampler_lint.harness.zygote import HarnessError, TorchMissingError
+from sampler_lint.harness.world import World
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
@@ -142,6 +143,9 @@ CASES = [
         "3 epochs, 3 orders (rank 1 begins with",
     ),
     ("reshuffles", "read(DataLoader(data))", None, "no shuffling training loader"),
+    ("shuffles", "read(DataLoader(data), 3)", False, "epochs 0, 1 and 2 handed out one order"),
+    ("shuffles", "read(DataLoader(data, shuffle=True), 3)", True, "3 orders"),
+    ("shuffles", "read(DataLoader(data), 1)", None, "no training loader was read for two epochs"),
     ("reshuffles", "pass", None, "no evidence"),
     # A crash is no witness against the order, and no proof for it.
     (
@@ -366,10 +370,10 @@ def test_big_data_is_counted_and_hashed(program):
         """
     )
     passes = run.ranks[0].log.loaders[0].passes
-    assert [(one.count, one.drawn, one.yielded, one.whole) for one in passes] == [
-        (30_000, 6, 6, False)
+    assert [(one.count, one.drawn, one.yielded, one.stride) for one in passes] == [
+        (30_000, 6, 6, 7)
     ] * 2
-    assert passes[0].order != passes[1].order
+    assert passes[0].checksum != passes[1].checksum
 
 
 def test_memory_and_files_are_bounded(program, tmp_path):
@@ -385,14 +389,14 @@ def test_memory_and_files_are_bounded(program, tmp_path):
             (150_000, 300, 300)
         ] * 3
         for one in loader.passes:
-            assert len(one.indices) < record.KEPT_PER_PASS
+            assert len(one.indices) < passes.KEPT_PER_PASS
             assert all(index % one.stride == 0 for index in one.indices)
-            assert len(one.begins) == record.FIRST
+            assert len(one.begins) == passes.FIRST
     # What is kept are the same samples on every rank, so shares can still be compared.
     first, second = (rank.log.loaders[0].passes[0] for rank in run.ranks)
     together = sorted([*first.indices, *second.indices])
     assert together == list(range(0, 300_000, first.stride))
-    everything = program(body, env={record.KEEP_ALL: "1"})
+    everything = program(body, env={log.KEEP_ALL: "1"})
     assert len(everything.ranks[0].log.loaders[0].passes[2].indices) == 150_000
 
 
@@ -409,11 +413,11 @@ def test_order_is_one_number_however_much_is_kept(program):
                 pass
     """
     orders = []
-    for env in ({}, {record.KEEP_ALL: "1"}):
+    for env in ({}, {log.KEEP_ALL: "1"}):
         (loader,) = program(body, env=env).ranks[0].log.loaders
         assert [one.count for one in loader.passes] == [20_001] * 3
         assert [one.complete for one in loader.passes] == [bool(env)] * 3
-        orders.append([one.order for one in loader.passes])
+        orders.append([one.checksum for one in loader.passes])
     assert orders[0] == orders[1]
     first, second, other = orders[0]
     assert first == second != other
@@ -436,7 +440,7 @@ def test_indices_that_are_no_integers_may_come_late(program):
     passes = [loader.passes[0] for loader in program(body).ranks[0].log.loaders]
     assert [(one.count, one.drawn, one.yielded) for one in passes] == [(8, 4, 4)] * 3
     assert sorted(map(str, passes[0].indices)) == ["'a'", "'b'", *"012345"]
-    assert passes[0].order == passes[1].order != passes[2].order
+    assert passes[0].checksum == passes[1].checksum != passes[2].checksum
 
 
 def test_batch_that_cannot_be_fetched_is_not_yielded(program):
@@ -465,7 +469,7 @@ def test_log_that_cannot_be_written_is_given_up(tmp_path):
     blocked.write_text("")
     script = tmp_path / "train.py"
     script.write_text(HEADER + "read(DataLoader(data, sampler=shard())); print('done')")
-    environment = world.recorded_environment(str(blocked), {**os.environ, "RANK": "0"})
+    environment = recorded_environment(str(blocked), {**os.environ, "RANK": "0"})
     done = subprocess.run(
         [sys.executable, script],
         env={**environment, "WORLD_SIZE": "1"},
@@ -700,7 +704,7 @@ def test_exception_message_exit_and_syntax_error(program):
     assert run.ranks[0].place == f"train.py:{line_of('def broken(:', 'broken')}"
     run = program("def f():\n    1 / 0\nf()")
     assert "ZeroDivisionError: division by zero" in run.ranks[0].stderr
-    assert "_zygote" not in run.ranks[0].stderr
+    assert "fork_server" not in run.ranks[0].stderr
 
 
 def test_ranks_see_what_torchrun_sets(program):
@@ -782,8 +786,8 @@ def running(pid: int) -> bool:
     return state not in "ZX"
 
 
-def test_worlds_share_one_import_of_torch(tmp_path, gloo_session):
-    """Two worlds at work at once, and the first may be closed while the second works."""
+def test_scenarios_share_one_import_of_torch(tmp_path, gloo_session):
+    """Two scenarios at work at once have one process above their launchers."""
     script = tmp_path / "train.py"
     script.write_text(
         "import os, sys, time\n"
@@ -793,15 +797,10 @@ def test_worlds_share_one_import_of_torch(tmp_path, gloo_session):
         "print(open(f'/proc/{os.getppid()}/stat').read().rpartition(')')[2].split()[1])\n"
     )
     names = [str(tmp_path / "a"), str(tmp_path / "b")]
-    with World(zygote=gloo_session.zygote) as second:
-        with World(zygote=gloo_session.zygote) as first, ThreadPoolExecutor(2) as pool:
-            runs = [
-                pool.submit(one.run, script, arguments)
-                for one, arguments in ((first, names), (second, names[::-1]))
-            ]
-            parents = {rank.stdout for run in runs for rank in run.result().ranks}
-        assert len(parents) == 1
-        assert second.run(script, names).finished
+    with ThreadPoolExecutor(2) as pool:
+        runs = pool.map(lambda one: gloo_session.run(script, one), (names, names[::-1]))
+        parents = {rank.stdout for run in runs for rank in run.ranks}
+    assert len(parents) == 1
 
 
 def test_no_such_script(gloo_session, tmp_path):

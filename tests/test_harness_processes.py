@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from sampler_lint.harness import record, supervise, trace, world, zygote
+from sampler_lint.harness import HarnessError, TorchMissingError, command, trace, world
+from sampler_lint.harness.inside import supervise, tape
 from sampler_lint.harness.runs import Log, RankRun, main_logs, read_log
 from sampler_lint.harness.world import World
-from sampler_lint.harness.zygote import HarnessError, Launcher, TorchMissingError, Zygote
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="proofs run on Linux only")
 
@@ -30,37 +30,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def launched(pid: int) -> tuple[Launcher, socket.socket]:
-    """A launcher, and the other side of its connection."""
-    ours, theirs = socket.socketpair()
-    theirs.sendall(json.dumps({"pid": pid}).encode() + b"\n")
-    return Launcher(ours), theirs
-
-
-# -- the zygote and its launchers
-
-
-def test_a_launcher_that_does_not_end_is_killed(
-    sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(zygote, "END_TIMEOUT", 0.05)
-    launcher, _theirs = launched(sleeper.pid)
-    assert not launcher.ended
-    launcher.close()
-    assert sleeper.wait(10) == -signal.SIGKILL
-
-
-def test_a_launcher_is_gone_however_it_went() -> None:
-    launcher, theirs = launched(1)
-    theirs.close()
-    assert launcher.ended
-    launcher, theirs = launched(1)
-    with pytest.raises(TimeoutError):
-        launcher.ask({}, 0.01)
-    theirs.close()  # with the question unread: the connection is reset
-    assert launcher.ended
-    with pytest.raises(OSError, match="Broken pipe"):
-        launcher.ask({}, 1)
+# -- the fork server
 
 
 def python(folder: Path, script: str) -> str:
@@ -81,7 +51,7 @@ def python(folder: Path, script: str) -> str:
         ),
         ("""printf '{"missing": true, "error": ""}\\n' >&0""", TorchMissingError, "verify"),
         # It says that it is ready, and goes.
-        ("""printf '{"torch": "2"}\\n' >&0""", HarnessError, "has ended"),
+        ("""printf '{"torch": "2"}\\n' >&0""", HarnessError, "has ended while it ran"),
     ],
 )
 def test_what_is_wrong_with_the_process_that_imports_torch_is_said(
@@ -92,18 +62,17 @@ def test_what_is_wrong_with_the_process_that_imports_torch_is_said(
     reason: str,
 ) -> None:
     monkeypatch.setattr(os.path, "exists", lambda path: False)  # no loopback to name, either
-    with Zygote(python=python(tmp_path, script)) as one:
-        with pytest.raises(error, match=reason):
-            one.launcher()
-        assert one._process is None
-        assert one._control is None
+    with World(python=python(tmp_path, script)) as one, pytest.raises(error, match=reason):
+        one.run(__file__)
+    assert one._process is None
+    assert one._control is None
 
 
-def test_a_zygote_that_does_not_end_is_killed(
+def test_a_fork_server_that_does_not_end_is_killed(
     sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(zygote, "END_TIMEOUT", 0.01)
-    one = Zygote()
+    monkeypatch.setattr(world, "END_TIMEOUT", 0.01)
+    one = World()
     one._process = sleeper
     one.close()
     assert sleeper.returncode == -signal.SIGKILL
@@ -112,14 +81,14 @@ def test_a_zygote_that_does_not_end_is_killed(
 def test_a_system_that_cannot_fork_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "waitid")
     with pytest.raises(HarnessError, match="proofs fork their ranks"):
-        Zygote().launcher()
+        World().run(__file__)
 
 
 # -- worlds
 
 
 def test_a_world_takes_whole_functions_and_a_rank_at_least() -> None:
-    one = World(zygote=Zygote())
+    one = World()
     with pytest.raises(HarnessError, match="is not a function at the top of a file"):
         one.run_function(World.close)
     with pytest.raises(HarnessError, match="at least one rank, not 0"):
@@ -136,7 +105,7 @@ def test_a_port_that_is_taken_is_left_for_another(monkeypatch: pytest.MonkeyPatc
         return {"ranks": [told] * request["world_size"]}
 
     monkeypatch.setattr(World, "_ask", ask)
-    one = World(zygote=Zygote())
+    one = World()
     assert one.run(__file__).finished
     assert len(asked) == 2
     asked.clear()
@@ -144,24 +113,36 @@ def test_a_port_that_is_taken_is_left_for_another(monkeypatch: pytest.MonkeyPatc
     assert len(asked) == world.RETRIES
 
 
-def test_an_interrupted_world_closes_its_launcher() -> None:
-    class Interrupted:
-        ended = False
-        closed = False
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TimeoutError])
+def test_whoever_runs_the_ranks_hears_that_nobody_waits(
+    monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    launchers: list[socket.socket] = []
+    control, server = socket.socketpair()
+    one = World()
+    monkeypatch.setattr(one, "_server", lambda: control)
 
-        def ask(self, request: object, timeout: float) -> object:
-            raise KeyboardInterrupt
+    def answer(connection: socket.socket, timeout: float) -> dict[str, Any]:
+        assert connection in one._running
+        launchers.append(socket.socket(fileno=socket.recv_fds(server, 1, 1)[1][0]))
+        raise error
 
-        def close(self) -> None:
-            self.closed = True
-
-    launcher = Interrupted()
-    one = World(zygote=Zygote())
-    one._launcher = launcher  # type: ignore[assignment]
-    with pytest.raises(KeyboardInterrupt):
+    monkeypatch.setattr(world, "_line", answer)
+    with pytest.raises(HarnessError if error is TimeoutError else error):
         one.run(__file__)
-    assert launcher.closed
-    assert one._launcher is None
+    assert json.loads(launchers[0].makefile("rb").readline())["script"] == __file__
+    assert launchers[0].recv(1) == b""
+    assert not one._running
+    for connection in (control, server, *launchers):
+        connection.close()
+
+
+def test_a_world_that_is_closed_ends_what_runs() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, World() as one:
+        one._running.add(ours)
+        one.close()
+        assert theirs.recv(1) == b""
 
 
 @pytest.mark.parametrize(
@@ -190,7 +171,8 @@ def test_what_became_of_a_rank_of_a_command(
     while child.err.read():
         pass
     os.close(read)
-    rank = world._command_rank(Log(pid=42, exit=end), child, str(tmp_path), str(tmp_path))
+    rank = RankRun(0, "finished", log=Log(pid=42, exit=end))
+    command._judge_end(rank, child, str(tmp_path), str(tmp_path))
     assert (rank.outcome, rank.reason, rank.place) == (outcome, reason, None)
 
 
@@ -233,7 +215,7 @@ def test_a_log_that_was_cut_short_is_read_as_far_as_it_goes(tmp_path: Path) -> N
 
 
 def test_what_the_tape_says_of_passes_that_the_log_has_not_is_left_out(tmp_path: Path) -> None:
-    totals = [1, record.TOTALS, *[0] * record.TOTALS]
+    totals = [1, tape.TOTALS, *[0] * tape.TOTALS]
     cut = [*totals, 5, 1, 3, -5, 2, 3, 4]
     (tmp_path / "here.tape").write_bytes(struct.pack(f"{len(cut)}q", *cut))
     (tmp_path / "here.jsonl").write_text("")
@@ -289,7 +271,7 @@ def test_what_became_of_a_rank_that_was_traced(
 def test_a_stall_that_is_no_wait_is_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    totals = [1, record.TOTALS, 1, *[0] * (record.TOTALS - 1)]
+    totals = [1, tape.TOTALS, 1, *[0] * (tape.TOTALS - 1)]
     (tmp_path / "here.tape").write_bytes(struct.pack(f"{len(totals)}q", *totals))
     watch = trace._Watch(str(tmp_path), str(tmp_path), None, None)
     now = time.monotonic()

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sampler_lint.syntax.lower import extract, parse
+from sampler_lint.syntax.lower import extract
+from sampler_lint.syntax.parse import parse
 from sampler_lint.workspace.import_scan import imports_in
 
 REPOSITORY = Path(__file__).resolve().parent.parent

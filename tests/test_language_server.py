@@ -164,8 +164,8 @@ def test_a_finding_its_fix_and_its_page(project):
         assert fix.is_preferred
         assert fix.edit is not None
         assert fix.edit.changes is not None
-        mended = applied(path.read_text(), list(fix.edit.changes[path.as_uri()]))
-        assert mended == (FIXTURE / "fixed/train.py").read_text()
+        fixed = applied(path.read_text(), list(fix.edit.changes[path.as_uri()]))
+        assert fixed == (FIXTURE / "fixed/train.py").read_text()
 
         hover = await editor.client.text_document_hover_async(
             types.HoverParams(types.TextDocumentIdentifier(path.as_uri()), shown.range.start)
@@ -187,7 +187,7 @@ def test_a_finding_its_fix_and_its_page(project):
         )
         assert hover is not None
 
-        assert await editor.type(path, mended, 3) == []
+        assert await editor.type(path, fixed, 3) == []
 
     in_editor(project, play)
 
@@ -224,8 +224,8 @@ def test_columns_are_the_clients(project):
         fix, _ = await editor.actions(path, shown.range)
         assert fix.edit is not None
         assert fix.edit.changes is not None
-        mended = applied(text, list(fix.edit.changes[path.as_uri()]))
-        assert "print('𝄞é'); train_loader.batch_sampler.sampler.set_epoch(epoch)" in mended
+        fixed = applied(text, list(fix.edit.changes[path.as_uri()]))
+        assert "print('𝄞é'); train_loader.batch_sampler.sampler.set_epoch(epoch)" in fixed
 
     in_editor(project, play)
 
@@ -370,7 +370,7 @@ def cells_of(path: Path) -> list[str]:
     return ["# Training", f"%matplotlib inline\r\n{head}", f"!pip list\n\n{train}", rest]
 
 
-def test_a_notebook_is_checked_and_mended_cell_by_cell(project):
+def test_a_notebook_is_checked_and_fixed_cell_by_cell(project):
     path = project / "train.ipynb"
     texts = cells_of(project / "train.py")
     (project / "train.py").unlink()
@@ -417,10 +417,10 @@ def test_a_notebook_is_checked_and_mended_cell_by_cell(project):
             assert action.edit.changes is not None
             assert list(action.edit.changes) == [uri]
             after.append(applied(texts[2], list(action.edit.changes[uri])))
-        mended, silenced, _ = after
-        assert after[2] == mended
-        assert mended.startswith("!pip list\n")
-        assert mended == cells_of(FIXTURE / "fixed/train.py")[2]
+        fixed, silenced, _ = after
+        assert after[2] == fixed
+        assert fixed.startswith("!pip list\n")
+        assert fixed == cells_of(FIXTURE / "fixed/train.py")[2]
         assert silenced == texts[2].replace("set_epoch(epoch)", "set_epoch(epoch)  # noqa: SMP101")
 
         def type_(text: str, version: int) -> None:
@@ -436,7 +436,7 @@ def test_a_notebook_is_checked_and_mended_cell_by_cell(project):
                 )
             )
 
-        type_(mended, 2)
+        type_(fixed, 2)
         assert await editor.told_of(uri) == []
         type_(silenced, 3)
         assert await editor.told_of(uri) == []
@@ -596,12 +596,12 @@ def test_a_finding_moves_with_its_text(old, new, expected):
 def test_what_cannot_be_decoded_is_not_moved():
     path = str(Path("a.py").absolute())
     assert edited.typed_since({path: b"x = 1\n"}, {path: b"# coding: no-such\n"}) == {}
-    finding = found(Fix("mend", Applicability.SAFE, (Edit("b.py", 0, 1, "y"),)))
+    finding = found(Fix("change", Applicability.SAFE, (Edit("b.py", 0, 1, "y"),)))
     typed = edited.typed_since({path: b"# x\nx\n"}, {path: b"#\n# x\nx\n"})
     moved = edited.moved(finding, typed)
     assert moved is not None
     assert moved.fix == finding.fix  # of a file that nobody types in
-    other = edited.moved(found(Fix("mend", Applicability.SAFE, (Edit("a.py", 0, 1, ""),))), typed)
+    other = edited.moved(found(Fix("change", Applicability.SAFE, (Edit("a.py", 0, 1, ""),))), typed)
     assert other is not None
     assert other.fix is None
 
@@ -693,7 +693,7 @@ def test_a_fix_of_several_cells_and_a_module_is_one_action(project):
         Edit(str(path), notebook.text.index("y ="), notebook.text.index(" = x"), "long"),
         Edit(str(project / "a.py"), 0, 1, "w"),
     )
-    finding = found(Fix("mend", Applicability.SAFE, edits))
+    finding = found(Fix("change", Applicability.SAFE, edits))
     shown = convert.diagnostic(found(), notebook, opened.get, len)
     action = convert.quick_fix(finding, shown, opened.get, len)
     assert action is not None
@@ -704,7 +704,7 @@ def test_a_fix_of_several_cells_and_a_module_is_one_action(project):
     assert applied("%time\r\ny = x\r\n", changes[cell_uri(3)]) == "%time\r\nlong = x\r\n"
     assert applied("z = 1\n", changes[module]) == "w = 1\n"
 
-    above = found(Fix("mend", Applicability.SAFE, (Edit(str(path), 0, 0, "import x\n"),)))
+    above = found(Fix("change", Applicability.SAFE, (Edit(str(path), 0, 0, "import x\n"),)))
     assert convert.quick_fix(above, shown, opened.get, len) is None
     opened[str(path)] = SourceFile(str(path), notebook.data)  # on disk, and not open
     assert convert.quick_fix(finding, shown, opened.get, len) is None
@@ -768,14 +768,14 @@ def test_places_that_cannot_be_read_are_not_related():
 @pytest.mark.parametrize(
     ("applicability", "path", "title"),
     [
-        (Applicability.SAFE, "a.py", "SMP101: mend"),
-        (Applicability.UNSAFE, "a.py", "SMP101: mend (unsafe: read it first)"),
+        (Applicability.SAFE, "a.py", "SMP101: change"),
+        (Applicability.UNSAFE, "a.py", "SMP101: change (unsafe: read it first)"),
         (Applicability.DISPLAY, "a.py", None),
         (Applicability.SAFE, "gone.py", None),
     ],
 )
 def test_a_fix_is_offered_if_it_may_be_applied(applicability, path, title):
-    finding = found(Fix("mend", applicability, (Edit(path, 0, 1, "y"),)))
+    finding = found(Fix("change", applicability, (Edit(path, 0, 1, "y"),)))
     shown = convert.diagnostic(finding, files("a.py"), files, len)
     action = convert.quick_fix(finding, shown, files, len)
     assert (action and action.title) == title

@@ -62,7 +62,7 @@ def remotes(tmp_path) -> dict[str, Path]:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the command is a script")
-def test_all_repos_mends_what_has_the_bug(all_repos, remotes, tmp_path):
+def test_all_repos_fixes_what_has_the_bug(all_repos, remotes, tmp_path):
     page = (REPOSITORY / "docs" / "many-repositories.md").read_text(encoding="utf-8")
     script = tmp_path / "sampler_lint_autofix.py"
     script.write_text(re.search(r"```python\n(.*?)```", page, re.DOTALL)[1])

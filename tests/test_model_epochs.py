@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from sampler_lint.domain import epochs
-from sampler_lint.syntax.nodes import For, While, unparse
+from sampler_lint.syntax.navigation import unparse
+from sampler_lint.syntax.nodes import For, While
 from trees import TORCH, Tree
 
 #: Only programs in which something is sharded are looked at.

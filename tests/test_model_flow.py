@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sampler_lint.analysis.points_to import Obj
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.samplers import epoch_path, shuffles
 from trees import TORCH, Tree
 
@@ -1508,3 +1508,11 @@ def test_callers_and_callees(tmp_path: Path) -> None:
 def test_statements(tmp_path: Path, source: str, expected: dict[str, list[str]]) -> None:
     tree = Tree(tmp_path, source)
     assert {label: sorted(tree.values(label)) for label in expected} == expected
+
+
+def test_an_object_of_a_module_keeps_what_its_known_base_was_given(tmp_path: Path) -> None:
+    files = {
+        "lib.py": f"{TORCH}class Mine(DistributedSampler):\n    pass\n",
+        "main.py": f"{TORCH}import lib\nprobe_loader('x', lib.Mine(d, 4, 1).rank)\n",
+    }
+    assert Tree(tmp_path, files).values("x") == {"1"}

@@ -19,7 +19,7 @@ def tree(folder: Path, *names: str) -> Tree:
 
 
 def found(tree: Tree, importer: str, name: str, level: int = 0) -> str | None:
-    path = tree.project.find(name, tree.module(importer), level)
+    path = tree.project.imports.find(name, tree.module(importer), level)
     return path and Path(path).relative_to(tree.folder).as_posix()
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from sampler_lint.analysis import solver
-from sampler_lint.analysis.points_to import Unknown
-from sampler_lint.analysis.values import Values
+from sampler_lint.analysis.values import Unknown, Values, Why
 from trees import TORCH, Tree
 
 
@@ -66,7 +65,6 @@ def asked(tree: Tree, label: str = "x") -> list[str]:
         ),
         # parameters
         ("def f(*x):\n global y\n y = x\nf()\nx = y", "`x` collects any arguments"),
-        ("def f(**x): return x\nx = f(a=1)", "`x` collects any arguments"),
         ("class C:\n def f(self, a): self.a = a\nx = C().a", "nothing in this tree calls `C.f`"),
         ("def f(a):\n global y\n y = a\nf()\nx = y", "a decorator of `f` passes `a`"),
         ("def f(a):\n global y\n y = a\nf(**b())\nx = y", "passed by **"),
@@ -138,3 +136,25 @@ def test_a_hierarchy_too_deep_is_said(tmp_path: Path) -> None:
     flow = tree.model.flow
     assert flow.method(tree.cls("C79"), "f") == Unknown("a hierarchy too deep to follow")
     assert flow.method(tree.cls("C9"), "f") is None
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("def f(a):\n    probe_loader('x', a)", Why.CHOSEN),
+        ("class C: pass\nprobe_loader('x', C().more)", Why.UNDEFINED),
+        ("class C: pass\nprobe_loader('x', C.more)", Why.UNDEFINED),
+        ("import lib\nprobe_loader('x', lib.gone)", Why.UNDEFINED),
+        ("import outside\nclass C(outside.B): pass\nprobe_loader('x', C().more)", Why.FOREIGN),
+        ("class C(b''): pass\nprobe_loader('x', C().more)", Why.LOST),
+        ("class C:\n    def __getattr__(self, name): ...\nprobe_loader('x', C().more)", Why.LOST),
+        ("from elsewhere import *\nprobe_loader('x', x)", Why.FOREIGN),
+        ("from .missing import x\nprobe_loader('x', x)", Why.FOREIGN),
+        ("probe_loader('x', getattr(d, name))", Why.LOST),
+    ],
+)
+def test_each_has_its_kind(tmp_path: Path, source: str, why: Why) -> None:
+    tree = Tree(tmp_path, {"main.py": f"{TORCH}{source}\n", "lib.py": "y = 1\n"})
+    (value,) = tree.model.flow.values(tree.asked("x"))
+    assert isinstance(value, Unknown)
+    assert value.why is why

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from sampler_lint.domain.joining import files_to_join
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import program_files
 from sampler_lint.engine import check
 from sampler_lint.source import is_about_sampling
 from sampler_lint.workspace import first_look
@@ -152,3 +154,57 @@ def test_two_processes_see_what_one_sees(
     assert sorted(read) == (
         sorted(contents) if jobs == 1 else ["a.py", "b.py", "c.py", "e.py", "f.py"]
     )
+
+
+def linked(folder: Path, files: dict[str, str]) -> Model:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return Model(Project(str(folder), {str(folder / name): name for name in files}))
+
+
+@pytest.mark.parametrize(
+    ("loads", "is_parsed"),
+    [
+        ("import_module(name)", False),
+        ("import_module('plugins.one')", False),
+        ("import_module(f'plugins.{name}')", True),
+        ("import_module(  # one of ours\n    'plugins.' + name)", True),
+        ("[import_module(x.name) for x in pkgutil.walk_packages(__path__)]", True),
+    ],
+)
+def test_a_file_that_imports_by_a_computed_name_is_parsed_where_the_name_tells_something(
+    tmp_path: Path, loads: str, is_parsed: bool
+) -> None:
+    files = {
+        "main.py": "import plugins\nfrom torch.utils.data import Sampler\n",
+        "plugins/__init__.py": "from importlib import import_module\n"
+        f"import pkgutil\ndef load(name):\n    return {loads}\n",
+        "plugins/one.py": "from torch.utils.data import Sampler\nclass Mine(Sampler): ...\n",
+    }
+    model = linked(tmp_path, files)
+    package, plugin = (str(tmp_path / "plugins" / name) for name in ("__init__.py", "one.py"))
+    found = program_files(model)
+    assert not model.project.is_parsed(package)  # nobody has asked what leads where
+    assert (package in found.leading_to(plugin)) is is_parsed
+    assert model.project.is_parsed(package) is is_parsed
+
+
+@pytest.mark.parametrize("shards", [True, False])
+def test_what_is_handed_to_other_files_matters_where_a_loader_shards(
+    tmp_path: Path, shards: bool
+) -> None:
+    """Else no argument is followed to what it holds, through files that say no sampler word."""
+    files = {
+        "main.py": "from torch.utils.data import DataLoader, DistributedSampler\n"
+        "from steps import run\nfrom things import thing\n"
+        "sampler = DistributedSampler(range(8))\n"
+        f"loader = DataLoader(range(8){', sampler=sampler' * shards})\n"
+        "what = thing()\nrun(what)\nrun(loader)\n",
+        "steps.py": "def run(over):\n    for each in over: pass\n",
+        "things.py": "def thing():\n    return 1\n",
+    }
+    model = linked(tmp_path, files)
+    assert files_to_join(model) == ({str(tmp_path / "steps.py")} if shards else set())
+    assert model.project.is_parsed(str(tmp_path / "things.py")) is shards

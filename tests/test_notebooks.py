@@ -1,4 +1,4 @@
-"""Notebooks are checked and mended like scripts, cell by cell, through every front."""
+"""Notebooks are checked and fixed like scripts, cell by cell, through every front."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import shlex
@@ -17,7 +16,7 @@ import pytest
 from cases import FIXTURES, read_tree, write_tree
 from sampler_lint.cli import main
 from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
-from sampler_lint.harness import contained, prove
+from sampler_lint.harness import prove
 from sampler_lint.harness.invariants import Verdict
 from sampler_lint.harness.prove import OPEN, PROVED, REFUTED, Prover
 
@@ -151,22 +150,7 @@ def test_a_command_that_does_not_show_the_bug_proves_nothing(tmp_path: Path, run
 # -- the prover alone
 
 
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Examine classes in this process, which has torch already."""
-
-    def examine(request: contained.Request, *, timeout: float, **_: object) -> dict[str, object]:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(sys, "path", [*sys.path])
-            patch.delitem(sys.modules, request.target.partition(":")[0], raising=False)
-            importlib.invalidate_caches()
-            return contained.report_in(contained.examined(request.as_json(), timeout))
-
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    monkeypatch.setattr("sampler_lint.harness.prove.examine_class", examine)
-
-
-quickly = pytest.mark.usefixtures("quick")
+quickly = pytest.mark.usefixtures("examined_here")
 
 
 def decided(
@@ -311,7 +295,7 @@ def test_what_a_command_shows_before_and_after(
 def test_a_copy_links_what_is_large_and_leaves_out_what_is_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prove, "LARGE", 10)
+    monkeypatch.setattr(prove, "LINKED_ABOVE", 10)
     source = tmp_path / "source"
     source.mkdir()
     (source / "small").write_bytes(b"x" * 10)

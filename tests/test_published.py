@@ -1,4 +1,4 @@
-"""Bugs that real projects had: found in what they published, silent where they had mended them.
+"""Bugs that real projects had: found in what they published, silent where they had fixed them.
 
 Published packages are downloaded and unpacked, never imported. Samplers from issue threads are
 our own writing of the same bug, and are run, fixed and not.
@@ -59,7 +59,7 @@ def row_of(path: Path, text: str) -> int:
     return row
 
 
-def mend(folder: Path) -> FixReport:
+def fix(folder: Path) -> FixReport:
     """What ``--fix --unsafe-fixes`` does to the tree."""
     with working_in(folder):
         return engine.fix(["."], Options(), unsafe=True)
@@ -76,7 +76,7 @@ def test_composer_with_both_bugs(composer):
 
 
 @pytest.mark.network
-def test_composer_with_the_epoch_mended(composer):
+def test_composer_with_the_epoch_fixed(composer):
     tree = composer("0.21.3")
     found = check(tree).findings
     assert rows(found, DIST, "SMP201") == [row_of(tree / DIST, "DistributedSampler[int](")]
@@ -84,19 +84,19 @@ def test_composer_with_the_epoch_mended(composer):
 
 
 @pytest.mark.network
-def test_composer_with_both_mended(composer):
+def test_composer_with_both_fixed(composer):
     found = check(composer("0.28.0")).findings
     for path in (TRAINER, DIST):
         assert rows(found, path, "SMP101") == rows(found, path, "SMP201") == []
 
 
 @pytest.mark.network
-def test_composer_is_mended_as_a_patch_one_could_send(composer, tmp_path):
+def test_composer_is_fixed_as_a_patch_one_could_send(composer, tmp_path):
     tree = tmp_path / "tree"
     shutil.copytree(composer("0.20.1"), tree)
     before, found = read_tree(tree), check(tree).findings
 
-    result = mend(tree)
+    result = fix(tree)
     assert result.errors == []
     # Nobody who calls `dist.get_sampler` has a seed to hand in: a parameter would change nothing.
     assert [(finding.code, finding.path) for finding, _ in result.left] == [("SMP201", DIST)]
@@ -111,7 +111,7 @@ def test_composer_is_mended_as_a_patch_one_could_send(composer, tmp_path):
     again = check(tree).findings
     for path in (TRAINER, DIST):
         assert rows(again, path, "SMP101") == []
-    assert mend(tree).changed == {}
+    assert fix(tree).changed == {}
     assert read_tree(tree) == after
 
 
@@ -219,7 +219,7 @@ def test_two_streams_get_the_sum_of_their_sizes(two_streams):
     codes = [(finding.code, finding.path) for finding in check(folder).findings]
     # SMP302: the attributes alone do not let Lightning rebuild it with a sampler of its own.
     assert codes == [("SMP301", "samplers.py"), ("SMP302", "samplers.py")]
-    assert [finding.code for finding in mend(folder).fixed] == ["SMP301"]
+    assert [finding.code for finding in fix(folder).fixed] == ["SMP301"]
     told, given = run(
         folder,
         """
@@ -258,7 +258,7 @@ def test_lightning_reads_the_size_of_two_streams(two_streams):
     folder, size = two_streams
     error = "'TwoStreamBatchSampler' object has no attribute 'batch_size'"
     assert run(folder, AS_DEEPSPEED_STRATEGY_READS_IT) == error
-    mend(folder)
+    fix(folder)
     assert run(folder, AS_DEEPSPEED_STRATEGY_READS_IT) == size
 
 
@@ -316,6 +316,6 @@ def test_sub_epochs_add_up(tmp_path, operand, code, parts):
         assert run(folder, ALL_SUB_EPOCHS) == [48, [12, 12, 12, 12]]
     with working_in(folder):
         engine.fix(["."])  # safe: no --unsafe-fixes
-    mended = SUB_EPOCHS.format(operand="self.num_samples", parts=parts).encode()
-    assert (folder / "samplers.py").read_bytes() == mended
+    fixed = SUB_EPOCHS.format(operand="self.num_samples", parts=parts).encode()
+    assert (folder / "samplers.py").read_bytes() == fixed
     assert run(folder, ALL_SUB_EPOCHS) == [50, [13, 13, 12, 12]]

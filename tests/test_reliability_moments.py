@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from sampler_lint import engine
-from sampler_lint.harness import supervise
+from sampler_lint.harness.inside import supervise
 from sampler_lint.parallel import Aside
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals and processes of Unix")

@@ -1,4 +1,4 @@
-"""A tree that is checked or mended is text: nothing of it runs, nothing around it is read."""
+"""A tree that is checked or fixed is text: nothing of it runs, nothing around it is read."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 from sampler_lint import engine
 from sampler_lint.gitignore import Gitignore
 from sampler_lint.source import SourceFile
-from sampler_lint.syntax import lower as extract
+from sampler_lint.syntax import parse as parsing
 
 PACKAGE = Path(__file__).parent.parent / "src" / "sampler_lint"
 BUG = "from torch.utils.data import DataLoader\nx = DataLoader(d, sampler=s, shuffle=True)\n"
@@ -341,7 +341,7 @@ A_SECOND = 5.0  # a slow machine's
     ids=lambda text: text[:12].strip() or "blanks",
 )
 def test_no_text_keeps_a_regular_expression_busy(tmp_path: Path, text: str) -> None:
-    from sampler_lint.execution import set_up
+    from sampler_lint import parameters
     from sampler_lint.notebook import Notebook
     from sampler_lint.rules import smp502_loader_not_sharded, smp504_evaluation_padding
 
@@ -351,12 +351,12 @@ def test_no_text_keeps_a_regular_expression_busy(tmp_path: Path, text: str) -> N
     assert source.quote
     assert source.newline
     for pattern in (
-        extract._NEWER,
-        set_up._NUMBER_NAMES,
+        parsing._NEWER,
         smp502_loader_not_sharded._SHARDING_NAMES,
         smp504_evaluation_padding._CORRECTING,
     ):
         pattern.search(text)
+    parameters.role_of(text)
     cell = {"cell_type": "code", "metadata": {}, "source": text}
     Notebook(json.dumps({"cells": [cell], "nbformat": 4, "metadata": {}}).encode())
     (tmp_path / "a.py").write_bytes(source.data)

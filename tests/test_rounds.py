@@ -38,7 +38,7 @@ def replacing(pattern: str, content: str, **options: object) -> Rule:
                 source.position(match.start()),
                 source.position(match.end()),
                 Fix(
-                    "Mend it",
+                    "Change it",
                     applicability,
                     (Edit(path, match.start(), match.end(), match.expand(content)),),
                 ),

@@ -30,11 +30,12 @@ from cases import (
     fix,
     read_tree,
     render,
+    told_and_fixed,
     working_in,
     write_tree,
 )
 from sampler_lint import engine
-from sampler_lint.engine import Options, Report
+from sampler_lint.engine import FixReport, Options, Report
 from sampler_lint.findings import Edit, Finding
 from sampler_lint.rules import all_rules
 from sampler_lint.source import SourceFile
@@ -61,13 +62,13 @@ def kinds(findings: list[Finding]) -> list[tuple[str, int, str]]:
     return sorted((found.path, found.start.row, found.code) for found in findings)
 
 
-def assert_mended(tree: Path) -> None:
-    """Everything compiles, and nothing is found."""
+def assert_fixed(tree: Path, result: FixReport) -> None:
+    """Everything compiles, and nothing is found any more."""
     for name, data in read_tree(tree).items():
         with warnings.catch_warnings():
             warnings.simplefilter("error", SyntaxWarning)
             compile(data, name, "exec", dont_inherit=True)
-    assert check(tree).findings == []
+    assert result.report.findings == []
 
 
 # what is found
@@ -119,6 +120,7 @@ def test_messages_are_one_plain_sentence(bad: Path) -> None:
             assert text.count("`") % 2 == 0
 
 
+@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize("part", ["good", "fixed"])
 def test_right_programs_are_left_alone(case: Case, part: str, tmp_path: Path) -> None:
     files = case.files(part)
@@ -126,8 +128,9 @@ def test_right_programs_are_left_alone(case: Case, part: str, tmp_path: Path) ->
         assert part == "fixed", "each fixture has a good twin"
         pytest.skip("this rule's finding comes without a fix here")
     tree = write_tree(tmp_path / part, files)
-    assert render(check(tree).findings) == ""
-    assert fix(tree).changed == {}
+    told, result = told_and_fixed(tree)
+    assert render(told.findings) == ""
+    assert result.changed == {}
     assert read_tree(tree) == files
 
 
@@ -135,19 +138,21 @@ def test_right_programs_are_left_alone(case: Case, part: str, tmp_path: Path) ->
 
 
 def test_fix_gives_the_fixed_program(case: Case, bad: Path, request) -> None:
-    result = fix(bad)
-    mended = read_tree(bad)
-    if mended == case.files("bad"):
+    checked = check(bad)
+    told, result = told_and_fixed(bad)
+    assert (told.findings, told.suppressed) == (checked.findings, checked.suppressed)
+    fixed = read_tree(bad)
+    if fixed == case.files("bad"):
         assert not (case.folder / "fixed").exists()
         assert all(applicability(f) in {"display-only", "no-fix"} for f, _ in result.left)
         return
-    if request.config.getoption("--update-expected") and mended != case.files("fixed"):
+    if request.config.getoption("--update-expected") and fixed != case.files("fixed"):
         shutil.rmtree(case.folder / "fixed", ignore_errors=True)
-        write_tree(case.folder / "fixed", mended)
+        write_tree(case.folder / "fixed", fixed)
         (case.folder / "fixed" / "pyproject.toml").unlink()
-    assert mended == case.files("fixed")
+    assert fixed == case.files("fixed")
     assert result.left == []
-    assert_mended(bad)
+    assert_fixed(bad, result)
 
 
 def test_safe_run_applies_the_safe_fixes_only(bad: Path) -> None:
@@ -157,7 +162,7 @@ def test_safe_run_applies_the_safe_fixes_only(bad: Path) -> None:
     result = fix(bad, unsafe=False)
     assert kinds(result.fixed) == kinds(safe)
     left = Counter(f.code for f, _ in result.left)
-    # One safe fix may mend what another finding says, too; nothing is left untold.
+    # One safe fix may cure what another finding says, too; nothing is left untold.
     assert left == Counter(finding.code for finding in check(bad).findings)
     assert left <= Counter(finding.code for finding in found if finding not in safe)
     touched = {edit.path for finding in safe if finding.fix for edit in finding.fix.edits}
@@ -200,36 +205,38 @@ def test_rule_is_as_fixable_as_it_says(case: Case, bad: Path) -> None:
 # the same program, written differently
 
 
+@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize("variant", [with_other_newlines, with_bom])
 def test_bytes_that_mean_nothing_change_nothing(
     case: Case, variant: Callable[[bytes], bytes], tmp_path: Path
 ) -> None:
     tree = write_tree(tmp_path / "bad", each(variant, case.files("bad")))
-    assert render(check(tree).findings) == case.expected.read_text(encoding="utf-8")
-    fix(tree)
+    told, _ = told_and_fixed(tree)
+    assert render(told.findings) == case.expected.read_text(encoding="utf-8")
     wanted = case.files("fixed") or case.files("bad")
     assert read_tree(tree) == each(variant, wanted)
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_tabs_for_indentation(case: Case, tmp_path: Path) -> None:
     files = case.files("bad")
     if each(with_tabs, files) == files:
         pytest.skip("has tabs already")
     plain = check(write_tree(tmp_path / "plain", files)).findings
     tree = write_tree(tmp_path / "bad", each(with_tabs, files))
-    found = check(tree).findings
+    told, result = told_and_fixed(tree)
+    found = told.findings
     assert kinds(found) == kinds(plain)
     assert [f.message for f in found] == [f.message for f in plain]
     assert [applicability(f) for f in found] == [applicability(f) for f in plain]
-    fix(tree)
     if wanted := case.files("fixed"):
-        assert_mended(tree)
-        mended = read_tree(tree)
-        assert {n: ast.dump(ast.parse(d)) for n, d in mended.items()} == {
+        assert_fixed(tree, result)
+        assert {n: ast.dump(ast.parse(d)) for n, d in read_tree(tree).items()} == {
             n: ast.dump(ast.parse(d)) for n, d in each(with_tabs, wanted).items()
         }
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_aliased_imports(case: Case, tmp_path: Path) -> None:
     files = case.files("bad")
     plain = check(write_tree(tmp_path / "plain", files)).findings
@@ -237,12 +244,12 @@ def test_aliased_imports(case: Case, tmp_path: Path) -> None:
     if renamed == files:
         pytest.skip("imports nothing by name from torch.utils.data")
     tree = write_tree(tmp_path / "bad", renamed)
-    found = check(tree).findings
+    told, result = told_and_fixed(tree)
+    found = told.findings
     assert kinds(found) == kinds(plain)
     assert [applicability(f) for f in found] == [applicability(f) for f in plain]
-    fix(tree)
     if case.files("fixed"):
-        assert_mended(tree)
+        assert_fixed(tree, result)
 
 
 # suppressions
@@ -261,16 +268,18 @@ def _commented(case: Case, comment: str, tmp_path: Path) -> tuple[Path, Report]:
     return write_tree(tmp_path / "commented", files), report
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_noqa_silences_and_keeps_from_fixing(case: Case, tmp_path: Path) -> None:
     tree, plain = _commented(case, "# noqa: {code}", tmp_path)
     before = read_tree(tree)
-    report = check(tree)
+    report, result = told_and_fixed(tree)
     assert report.findings == []
     assert kinds(report.suppressed) == kinds(plain.findings)
-    assert fix(tree).changed == {}
+    assert result.changed == {}
     assert read_tree(tree) == before
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_noqa_of_another_code_silences_nothing(case: Case, tmp_path: Path) -> None:
     tree, plain = _commented(case, "# noqa: SMP999", tmp_path)
     report = check(tree)

@@ -384,7 +384,7 @@ def codes(folder: Path, body: str, select: str = "SMP102") -> list[tuple[str, in
 
 
 @pytest.mark.parametrize("name", NEVER_SET)
-def test_epoch_loop_is_found_and_mended(tmp_path: Path, name: str) -> None:
+def test_epoch_loop_is_found_and_fixed(tmp_path: Path, name: str) -> None:
     assert [code for code, _ in codes(tmp_path, NEVER_SET[name])] == ["SMP102"]
     path = tmp_path / "train.py"
     report = fix([str(path)], Options(select=("SMP1",)), unsafe=True)

@@ -300,6 +300,10 @@ def test_the_prelude_asks_torch_for_its_place(monkeypatch: pytest.MonkeyPatch) -
         ("score_fn", "[int(score_fn(3)) * 0]", (0,)),
         ("*, dataset, start=2", "[len(dataset) + start]", (9,)),
         ("dataset: List[Dataset]", "[1]", None),
+        ("data_source: List[int]", "[len(data_source)]", (7,)),
+        ("total_samples, consumed_samples", "[total_samples - consumed_samples]", (7,)),
+        ("batch_size, num_replicas, global_batch_size", "[global_batch_size]", (4,)),
+        ("parts: list[Sampler[int]]", "[len(parts), len(parts[0])]", (2, 4)),
     ],
 )
 def test_arguments_say_by_their_names_what_they_are(

@@ -3,6 +3,7 @@
 A file begins with the lines that stand before each of its programs. Then come the programs: a
 title after ``====``, the code (``#### name.py`` begins another file), and after ``----`` what the
 rule says and the lines its fixes change. A title that begins with "silent" promises no finding.
+``<CODE>+<CODE>-subject.txt`` holds programs about which several rules are asked at once.
 
 ``pytest tests/test_snippets.py --update-expected`` writes down what the rules say now.
 """
@@ -10,9 +11,9 @@ rule says and the lines its fixes change. A title that begins with "silent" prom
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,46 +21,21 @@ import pytest
 from cases import announced, read_tree, render, working_in, write_tree
 from sampler_lint import engine
 from sampler_lint.engine import Options
-
-SNIPPETS = Path(__file__).parent / "snippets"
-
-
-@dataclass(frozen=True, slots=True)
-class Snippet:
-    path: Path
-    title: str
-    header: str
-    body: str
-
-    @property
-    def code(self) -> str:
-        return self.path.stem
-
-    def files(self) -> dict[str, bytes]:
-        main, *others = re.split(r"^#### (?=.)", self.body, flags=re.MULTILINE)
-        named = [other.partition("\n")[::2] for other in others]
-        texts = {"main.py": self.header + main, **dict(named)}
-        return {name: text.encode() for name, text in texts.items()}
-
-
-def read(path: Path) -> Iterator[tuple[Snippet, str]]:
-    """The programs of a file, each with what is expected of it."""
-    header, *parts = re.split(r"^==== ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    for part in parts:
-        title, _, rest = part.partition("\n")
-        body, _, expected = rest.partition("----\n")
-        yield Snippet(path, title, header, body.strip("\n") + "\n"), expected.strip("\n")
+from snippet_files import SNIPPETS, Snippet, read, rewrite
 
 
 def said(snippet: Snippet, folder: Path) -> str:
     """The findings, then the lines that all fixes together take out and put in."""
-    options = Options(select=(snippet.code,), likely=True)
+    options = Options(select=snippet.codes, likely=True)
     before = snippet.files()
     with working_in(write_tree(folder, before)):
         report = engine.check(["."], options)
-        quick = engine.check(["."], options, edits=False) if report.findings else report
+        assert report.errors == []
+        if not report.findings:
+            return ""  # nothing to fix
+        quick = engine.check(["."], options, edits=False)
         result = engine.fix(["."], options, unsafe=True)
-    assert [*report.errors, *result.errors, *result.report.errors] == []
+    assert [*result.errors, *result.report.errors] == []
     assert quick.findings == announced(report.findings)
     after = read_tree(folder)
     changed = []
@@ -74,23 +50,52 @@ ALL = [pair for path in sorted(SNIPPETS.glob("*.txt")) for pair in read(path)]
 
 
 @pytest.mark.parametrize(
-    ("snippet", "expected"), ALL, ids=[f"{s.code}-{s.title}".replace(" ", "-") for s, _ in ALL]
+    ("snippet", "expected"), ALL, ids=[f"{s.path.stem}-{s.title}".replace(" ", "-") for s, _ in ALL]
 )
-def test_says_and_mends_as_written_down(
+def test_says_and_fixes_as_written_down(
     snippet: Snippet, expected: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     found = said(snippet, tmp_path).strip("\n")
     if request.config.getoption("--update-expected"):
-        text = snippet.path.read_text(encoding="utf-8")
-        before, _, rest = text.partition(f"==== {snippet.title}\n")
-        _, mark, others = rest.partition("\n==== ")
-        now = f"==== {snippet.title}\n{snippet.body}----\n{found}\n".replace("\n\n\n", "\n\n")
-        snippet.path.write_text(before + now + mark + others, encoding="utf-8")
+        # Written down at the end, by one process: see conftest.py.
+        request.node.user_properties.append(("said", (str(snippet.path), snippet.title, found)))
     else:
         assert found == expected
     assert (found == "") is snippet.title.startswith("silent")
 
 
 def test_titles_tell_programs_apart() -> None:
-    titles = [(snippet.code, snippet.title) for snippet, _ in ALL]
+    titles = [(snippet.path, snippet.title) for snippet, _ in ALL]
     assert len(titles) == len(set(titles))
+
+
+def test_what_is_said_now_replaces_what_was_expected_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "SMP101.txt"
+    text = "import x\n==== one\na = 1\n----\nold\n\n==== silent: two\nb = 2\n----\n\n\n"
+    path.write_text(text + "==== silent: three\nc = 3\n----\n")
+    rewrite(path, {"silent: two": "", "silent: three": ""})
+    assert path.read_text() == text + "==== silent: three\nc = 3\n----\n"
+    rewrite(path, {"one": "new\n-a = 1", "silent: three": "found"})
+    assert [expected for _, expected in read(path)] == ["new\n-a = 1", "", "found"]
+    rewrite(path, {"one": "old", "silent: three": ""})
+    assert path.read_text() == text + "==== silent: three\nc = 3\n----\n"
+
+
+def test_expectations_are_updated_by_one_process(tmp_path: Path) -> None:
+    """However many run the tests: here two, on a copy whose expectations are spoiled."""
+    folder = tmp_path / "tests"
+    folder.mkdir()
+    for name in ("cases.py", "conftest.py", "snippet_files.py", "test_snippets.py"):
+        shutil.copy(SNIPPETS.parent / name, folder)
+    (folder / "snippets").mkdir()
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    wanted = SNIPPETS.joinpath("SMP502.txt").read_text(encoding="utf-8")
+    spoiled = folder / "snippets" / "SMP502.txt"
+    spoiled.write_text(wanted.replace("SMP502 ", "SMP999 "), encoding="utf-8")
+    assert spoiled.read_text(encoding="utf-8") != wanted
+    command = [sys.executable, "-m", "pytest", "-q", "-n2", "--update-expected"]
+    done = subprocess.run(
+        [*command, "-k", "says_and_fixes"], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stdout.decode()
+    assert spoiled.read_text(encoding="utf-8") == wanted

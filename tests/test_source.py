@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sampler_lint.findings import Position
 from sampler_lint.source import SourceError, SourceFile, as_declared, is_candidate, read_bytes
-from sampler_lint.syntax.lower import FactsError, check_syntax, parse
+from sampler_lint.syntax.parse import FactsError, check_syntax, parse
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from sampler_lint.harness.judge import judge
+from sampler_lint.harness.diagnosis import diagnose
 
 pytestmark = pytest.mark.frameworks
 
@@ -174,7 +174,7 @@ def test_planted_bug(tmp_path, gloo_session, framework, program, bug, code, word
     script = tmp_path / "train.py"
     script.write_text(HEADER + program)
     run = gloo_session.run(script, [bug], timeout=60)
-    found = judge(run)
+    found = diagnose(run)
     assert run.finished or bug == "uneven", run.trouble
     assert [one.code for one in found] == ([code] if code else []), found
     assert all(rank.log.failures == [] for rank in run.ranks)

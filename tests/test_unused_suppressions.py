@@ -57,7 +57,7 @@ def test_a_comment_that_silences_something_is_in_use(project: Path, comment: str
 
 
 @pytest.mark.parametrize(
-    ("comment", "mended"),
+    ("comment", "fixed"),
     [
         ("# noqa: SMP101", ""),
         ("# noqa: SMP101,SMP2", ""),
@@ -76,14 +76,14 @@ def test_a_comment_that_silences_something_is_in_use(project: Path, comment: str
         ("# sampler-lint: ignore # noqa: E501", "  # noqa: E501"),
     ],
 )
-def test_a_comment_that_silences_nothing_goes(project: Path, comment: str, mended: str) -> None:
+def test_a_comment_that_silences_nothing_goes(project: Path, comment: str, fixed: str) -> None:
     (finding,) = unused(project, with_comment(comment, row=1))
     assert finding.start.row == 1
     assert finding.fix is not None
     assert finding.fix.applicability is Applicability.SAFE
     assert main([*FIX_COMMENTS]) == 1  # the bug is still there
     lines = BAD.splitlines()
-    assert (project / "train.py").read_text() == "\n".join([lines[0] + mended, *lines[1:]]) + "\n"
+    assert (project / "train.py").read_text() == "\n".join([lines[0] + fixed, *lines[1:]]) + "\n"
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_a_file_about_something_else_is_read_too(project: Path) -> None:
     assert finding.start == Position(1, 8)
 
 
-def test_a_bug_that_is_mended_takes_its_comment_with_it(project: Path) -> None:
+def test_a_bug_that_is_fixed_takes_its_comment_with_it(project: Path) -> None:
     """Two rounds: the fix of the bug leaves a comment that silences nothing."""
     (project / "train.py").write_text(BAD)
     assert main(["--add-noqa"]) == 0

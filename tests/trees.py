@@ -5,16 +5,7 @@ from __future__ import annotations
 import textwrap
 from pathlib import Path
 
-from sampler_lint.analysis.points_to import (
-    ClassRef,
-    Ext,
-    FuncRef,
-    Lit,
-    ModRef,
-    Obj,
-    Unknown,
-    Value,
-)
+from sampler_lint.analysis.values import ClassRef, Ext, FuncRef, Lit, ModRef, Obj, Unknown, Value
 from sampler_lint.domain.model import Model
 from sampler_lint.syntax.nodes import Call, Class, Const, Expr, Function, last_name
 from sampler_lint.workspace.project import Module, Project

@@ -5,28 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from sampler_lint.analysis.points_to import Ext, ExtObj, FuncRef, Lit, Obj, Unknown, Value
+from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Lit, Obj, Unknown, Value
 from sampler_lint.domain.model import Model
 from sampler_lint.engine import Session
 from sampler_lint.findings import FileError, Finding
 from sampler_lint.options import DEFAULTS, Options, OptionsOf
 from sampler_lint.roots import root_for_question
 from sampler_lint.source import SourceError
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Call,
-    Class,
-    Expr,
-    For,
-    Name,
-    Scope,
-    Stmt,
-    While,
-    expressions,
-    statements,
-    unparse,
-    walk,
-)
+from sampler_lint.syntax.navigation import expressions, statements, unparse, walk
+from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, For, Name, Scope, Stmt, While
 from sampler_lint.workspace.project import Module
 
 
@@ -100,7 +87,7 @@ def describe(model: Model, expr: Expr) -> str:
 
 def _value(model: Model, value: Value) -> str:
     if isinstance(value, Unknown):
-        return f"not known: {value.reason}"
+        return f"not known ({value.why.value}): {value.reason}"
     if isinstance(value, Obj):
         text = value.name
         if value.site is None:
@@ -162,10 +149,7 @@ def _untried(model: Model, module: Module, here: list[Stmt], row: int) -> list[s
     """Sampler classes around the line that rules about counting know nothing of, and why."""
     around: dict[Scope, None] = {}
     for stmt in here:
-        scope: Scope | None = stmt.scope
-        while scope is not None:
-            around[scope] = None
-            scope = scope.outer
+        around.update(dict.fromkeys(stmt.scope.outward()))
     return [
         f"  not tried: {reason} (class {cls.name})"
         for cls in module.facts.classes

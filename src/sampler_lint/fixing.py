@@ -150,7 +150,7 @@ def parses(text: str) -> bool:
 
     Syntax that is newer than the running Python is parsed by libcst, and the rest compiled.
     """
-    from sampler_lint.syntax.lower import FactsError, parse
+    from sampler_lint.syntax.parse import FactsError, parse
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

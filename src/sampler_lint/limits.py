@@ -42,8 +42,6 @@ DEEPEST_SLICE = 10
 MOST_REACHED = 400
 #: Of a name with more assignments that may reach a read, the order of statements says nothing.
 MOST_REACHING = 64
-#: Parameters and attributes between a seeding call and the setting it is given.
-DEEPEST_SETTING = 6
 #: Settings of one seed that are looked at: of several runs, each has its own.
 MOST_SETTINGS = 32
 #: Values of one expression: with more it may be anything.
@@ -60,13 +58,14 @@ DEEPEST_HELPER = 3
 SURE_SLIP = 0.88
 #: Letters of an expression that a message quotes.
 LONGEST_QUOTED = 60
-#: Local names of local names that stand for what they are assigned.
-DEEPEST_NAME = 4
 #: Samplers in samplers: a batch sampler holds one, and that at most two more.
 DEEPEST_WRAPPING = 3
 #: Calls between where a program begins and what it builds.
 DEEPEST_CHAIN = 5
-#: Assignments between a loader and what it was taken from.
-DEEPEST_ORIGIN = 6
+#: How often all fixes of one file may together look at as much as is in it: most fixes are judged
+#: by their own statements, and a file has a handful of the others.
+MOST_LOOKS = 30
+#: Parts of parts of an expression that are asked for being an int, before a fix counts as safe.
+DEEPEST_OPERAND = 8
 #: Worlds with guessed arguments that together tell something: one may be a guess too far.
 FEWEST_GUESSED = 3

@@ -36,7 +36,7 @@ _LOADER = re.compile(rb"(?<![Dd]own)(?<!spec\.)[Ll]oader")
 #: Files that say what a project needs have these endings.
 _SETTINGS = (".toml", ".cfg", ".py", ".txt", ".yml", ".yaml")
 
-_LINE_END = re.compile(r"\r\n|\r|\n")
+LINE_END = re.compile(r"\r\n|\r|\n")
 _BYTES_LINE_END = re.compile(rb"\r\n|\r|\n")
 #: The first line of a block and the header above it, to see how much deeper it stands.
 _BLOCK = re.compile(
@@ -309,7 +309,7 @@ class SourceFile:
     @cached_property
     def line_starts(self) -> list[int]:
         """Offset of the first character of each line (lines end in LF, CRLF or CR)."""
-        return [0, *(match.end() for match in _LINE_END.finditer(self.text))]
+        return [0, *(match.end() for match in LINE_END.finditer(self.text))]
 
     def line(self, row: int) -> str:
         """Line ``row`` (1-based) with its line end; empty beyond the last."""
@@ -338,7 +338,7 @@ class SourceFile:
     @cached_property
     def newline(self) -> str:
         """The line end that most lines use; LF in a file without any."""
-        ends = _LINE_END.findall(self.text)
+        ends = LINE_END.findall(self.text)
         return max(("\n", "\r\n", "\r"), key=ends.count) if ends else "\n"
 
     @cached_property
@@ -350,7 +350,7 @@ class SourceFile:
     @cached_property
     def longest_line(self) -> int:
         """How many characters the longest line has, without its line end."""
-        return max(map(len, _LINE_END.split(self.text)))
+        return max(map(len, LINE_END.split(self.text)))
 
     @cached_property
     def quote(self) -> str:

@@ -121,7 +121,7 @@ class Tree:
         """Read the ``files`` (absolute path to shown path).
 
         ``overlay``, ``digest``, ``jobs``, ``watch`` and ``parsed`` are as for
-        :class:`~.model.project.Project`, ``edits`` is as for :func:`engine.check`.
+        :class:`~.workspace.project.Project`, ``edits`` is as for :func:`engine.check`.
         """
         from sampler_lint.workspace.project import Project
 

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sampler_lint.analysis.values import Table
-from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, Function, Param, Seq
+from sampler_lint.syntax.nodes import (
+    Arg,
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    Function,
+    Name,
+    Param,
+    Seq,
+)
 
 MISSING = object()
 """A parameter that a call does not fill (its default holds)."""
 
 
-def passed(function: Function, param: Param, call: Call, *, is_bound: bool) -> Any:
-    """What ``call`` passes for ``param``: an expression, :data:`MISSING`, or None if unclear."""
+def passed(function: Function, param: Param, call: Call, *, is_bound: bool | None = None) -> Any:
+    """What ``call`` passes for ``param``: an expression, :data:`MISSING`, or None if unclear.
+
+    ``is_bound``: whether the first parameter is filled already; as a method's is, if not said.
+    """
     for arg in call.args:
         if arg.keyword == param.name:
             return arg.value
     positional = [p for p in function.params if p.is_positional]
-    if is_bound and positional:
+    if positional and (function.is_bound if is_bound is None else is_bound):
         positional = positional[1:]
     if param in positional:
         index = positional.index(param)
@@ -48,6 +63,32 @@ def complete(site: Call, call: Call) -> Call:
     return made
 
 
+def collected(function: Function, call: Call) -> Call:
+    """The ``dict(…)`` that a call fills the ``**kwargs`` of a function with."""
+    named = {param.name for param in function.params if param.kind != "kwarg"}
+    made = Call()
+    made.row, made.col, made.end_row, made.end_col = call.row, call.col, call.end_row, call.end_col
+    made.func, made.scope, made.stmt = call.func, function, None
+    made.args = [
+        arg for arg in call.args if arg.stars == 2 or (arg.keyword and arg.keyword not in named)
+    ]
+    return made
+
+
+def decorated(cls: Class) -> Iterator[Call]:
+    """The calls that the decorators of a class are."""
+    name = Name()
+    name.id, name.scope, name.stmt = cls.name, cls.outer or cls.module, None
+    name.row, name.col, name.end_row, name.end_col = cls.row, cls.col, cls.end_row, cls.end_col
+    for decorator in cls.decorators:
+        made = Call()
+        made.row, made.col = decorator.row, decorator.col
+        made.end_row, made.end_col = decorator.end_row, decorator.end_col
+        made.func, made.scope, made.stmt = decorator, name.scope, None
+        made.args = [Arg(name, None, 0)]
+        yield made
+
+
 def field_names(call: Call) -> tuple[str, ...] | None:
     """The fields that ``namedtuple("Name", …)`` is called with; None if they are not literal."""
     given = call.positional[1] if len(call.positional) > 1 else call.keyword("field_names")
@@ -73,13 +114,14 @@ def as_tuple(names: tuple[str, ...], call: Call) -> Seq | None:
     return made
 
 
-def given_as(call: Call, params: tuple[str, ...], name: str) -> Expr | None:
-    """What ``super().__init__(…)`` or ``Base.__init__(self, …)`` passes for a parameter."""
+def given_as(call: Call, params: Sequence[str], name: str) -> Expr | None:
+    """What ``Base(…)``, ``super().__init__(…)`` or ``Base.__init__(self, …)`` passes."""
     given = call.keyword(name)
     if given is not None:
         return given
     positional = call.positional
-    if isinstance(call.func, Attr) and not isinstance(call.func.value, Call):
+    func = call.func
+    if isinstance(func, Attr) and func.name == "__init__" and not isinstance(func.value, Call):
         positional = positional[1:]  # Base.__init__(self, …)
     index = params.index(name)
     return positional[index] if index < len(positional) else None
@@ -87,16 +129,9 @@ def given_as(call: Call, params: tuple[str, ...], name: str) -> Expr | None:
 
 def table_entry(table: Table, name: str) -> Expr | None:
     """The value that a dict display or ``dict(…)`` has for a key."""
-    if isinstance(table.node, Call):
-        return table.node.keyword(name)
-    for key, value in table.node.items:
-        if isinstance(key, Const) and key.value == name:
-            return value
-    return None
+    return next((value for key, value in table.entries if key == name), None)
 
 
 def is_closed(table: Table) -> bool:
     """Whether every key of a dict display or ``dict(…)`` is seen."""
-    if isinstance(table.node, Call):
-        return not table.node.has_double_star
-    return all(isinstance(key, Const) for key, _ in table.node.items)
+    return all(key is not ... for key, _ in table.entries)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sampler_lint.analysis.values import ClassRef, Ext, FuncRef, Obj, Value
 from sampler_lint.catalog.declared import LOADER, SAMPLER
 from sampler_lint.limits import LONGEST_WAY_OF_IMPORTS
-from sampler_lint.syntax.nodes import Class, Const, Function
+from sampler_lint.syntax.nodes import Class, Const, Function, Imported
 from sampler_lint.workspace.project import Project
 
 
@@ -22,7 +22,7 @@ class Declared:
         self._files: dict[str, str] = {}
         self._in_tree: dict[Function | Class, str] = {}
         if self._built:
-            self._files = {project.dotted_name(path): path for path in project.files}
+            self._files = {project.imports.dotted_name(path): path for path in project.files}
             for name, built in self._built.items():
                 definition = self._definition(name)
                 if definition is not None:
@@ -56,14 +56,13 @@ class Declared:
             bindings = module.facts.bindings.get(last, []) if module is not None else []
             if module is None or len(bindings) != 1:
                 return None
-            (binding,) = bindings
-            if binding.how in {"def", "class"}:
-                found: Function | Class = binding.payload
+            found = bindings[0].payload
+            if isinstance(found, (Function, Class)):
                 return found
-            if binding.how != "import" or binding.payload[1] is None:
+            if not isinstance(found, Imported) or found.attribute is None:
                 return None
-            imported, last, level = binding.payload
-            target = self._project.find(imported, module, level)
+            last = found.attribute
+            target = self._project.imports.find(found.name, module, found.level)
             if target is None:
                 return None
             path = target

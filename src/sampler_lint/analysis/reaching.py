@@ -5,45 +5,45 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 from sampler_lint.limits import MOST_REACHING
-from sampler_lint.syntax.nodes import (
-    Binding,
-    Class,
-    For,
-    If,
-    Name,
-    Scope,
-    Stmt,
-    Try,
-    While,
-    With,
-    leaves,
-)
+from sampler_lint.syntax.navigation import leaves
+from sampler_lint.syntax.nodes import Binding, Class, For, If, Name, Scope, Stmt, Try, While, With
+
+
+def definitions(owner: Scope, name: Name) -> list[Binding]:
+    """The bindings in ``owner``, whose variable a name is, that it may be read from."""
+    found = reaching(name) if owner is name.scope else None
+    return owner.bindings[name.id] if found is None else found
 
 
 def reaching(name: Name) -> list[Binding] | None:
     """The bindings of a local name that can reach this read; None if order says nothing."""
-    scope, stmt = name.scope, name.stmt
-    bindings = scope.bindings.get(name.id)
-    if not bindings or stmt is None or isinstance(scope, Class):
+    bindings = name.scope.bindings.get(name.id)
+    if not bindings or len(bindings) == 1:
         return None
-    if stmt.scope is not scope:
+    return reaching_at(name.scope, name.id, name.stmt)
+
+
+def reaching_at(scope: Scope, name: str, stmt: Stmt | None) -> list[Binding] | None:
+    """The same where a statement of a scope would read a name of it."""
+    bindings = scope.bindings.get(name, [])
+    if stmt is None or isinstance(scope, Class) or stmt.scope is not scope:
         return None
-    if len(bindings) == 1:
-        return None
-    ordered = _ordered(scope, name.id)
+    ordered = _ordered(scope, name)
     if ordered is None:
         return None
     params, orders, places = ordered
     here = first = bisect_left(orders, stmt.order)
     dominating: Stmt | None = None
     while first > 0:
-        bound = bindings[places[first - 1]].stmt
+        binding = bindings[places[first - 1]]
+        bound = binding.stmt
         assert bound is not None
-        if _dominates(bound, stmt):
+        # What a handler or a pattern binds may not have been bound.
+        if binding.how != "opaque" and _dominates(bound, stmt):
             first, dominating = bisect_left(orders, orders[first - 1]), bound
             break
         whole = _beside(bound, stmt)
-        if whole is not None and _always_binds(whole, name):
+        if whole is not None and _always_binds(whole, scope, name):
             first, dominating = bisect_left(orders, whole.order), whole
             break
         first -= 1
@@ -60,6 +60,49 @@ def reaching(name: Name) -> list[Binding] | None:
                 return None
     start = params if dominating is None else []
     return [*start, *(bindings[place] for place in sorted(chosen))]
+
+
+def may_be_set(scope: Scope, name: str, stmt: Stmt | None) -> bool:
+    """Whether a name of a scope is a parameter, or set before a statement in reading order."""
+    return any(
+        binding.how == "param"
+        or (
+            stmt is not None
+            and binding.stmt is not None
+            and binding.stmt.scope is stmt.scope
+            and binding.stmt.order < stmt.order
+        )
+        for binding in scope.bindings.get(name, ())
+    )
+
+
+def may_run_before(one: Stmt | None, other: Stmt | None) -> bool:
+    """Whether a statement may have run when another does; one of another scope always may."""
+    if one is None or other is None or one.scope is not other.scope or one.order < other.order:
+        return True
+    return any(isinstance(a, (For, While)) and a.encloses(one) for a in other.ancestors())
+
+
+def surely_runs_before(one: Stmt | None, other: Stmt | None) -> bool:
+    """Whether every way to a statement leads through another of its scope."""
+    if one is None or other is None or one.scope is not other.scope:
+        return False
+    return one.order < other.order and _dominates(one, other)
+
+
+def is_surely_set(name: Name, stmt: Stmt) -> bool:
+    """Whether a name is set on every way to a statement, and not again from there on."""
+    bindings = name.scope.bindings[name.id]
+    if any(binding.how == "param" for binding in bindings):
+        return True
+    is_here = name.scope is stmt.scope
+    bound = [b.stmt for b in bindings if b.stmt is not None and b.stmt.scope is name.scope]
+    if len(bound) < len(bindings) or (is_here and any(b.order > stmt.order for b in bound)):
+        return False
+    if any(each.parent is None or (is_here and _dominates(each, stmt)) for each in bound):
+        return True
+    # if distributed: sampler = … else: sampler = …
+    return len({each.parent for each in bound}) == 1 and len({id(s.block) for s in bound}) > 1
 
 
 def _ordered(scope: Scope, name: str) -> tuple[list[Binding], list[int], list[int]] | None:
@@ -108,12 +151,12 @@ def _beside(bound: Stmt, stmt: Stmt) -> Stmt | None:
     return next((each for each in bound.ancestors() if _dominates(each, stmt)), None)
 
 
-def _always_binds(whole: Stmt, name: Name) -> bool:
+def _always_binds(whole: Stmt, scope: Scope, name: str) -> bool:
     """Whether every way through a statement binds the name, or leads elsewhere."""
-    known: dict[object, bool] = name.scope.module.memo.setdefault(_always_binds, {})
-    key = whole, name.id
+    known: dict[object, bool] = scope.module.memo.setdefault(_always_binds, {})
+    key = whole, name
     if key not in known:
-        bound = {binding.stmt for binding in name.scope.bindings[name.id]}
+        bound = {binding.stmt for binding in scope.bindings[name] if binding.how != "opaque"}
         known[key] = _binds(whole, bound)
     return known[key]
 

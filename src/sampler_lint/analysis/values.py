@@ -3,23 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, TypeAlias
 
-from sampler_lint.syntax.nodes import Call, Class, Comp, Expr, Function, Map, Seq, last_name
+from sampler_lint.syntax.nodes import Call, Class, Comp, Const, Expr, Function, Map, Seq, last_name
+
+
+class Why(Enum):
+    """What kind of reason there is not to know a value."""
+
+    CHOSEN = "chosen by who calls it"
+    """Outside the tree: the code must be right for every value."""
+    UNDEFINED = "defined nowhere"
+    """Every base of the class, or the file, is seen, and none of them sets it."""
+    FOREIGN = "of a library"
+    """Made or set outside the tree, in a way that the catalog does not tell."""
+    LOST = "not followed"
+    """The analysis gave up: the program may well say it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Nothing certain can be said; ``reason`` says why."""
+    """Nothing certain can be said; ``reason`` says why, and ``why`` of which kind that is."""
 
     reason: str
+    why: Why = field(default=Why.LOST, compare=False)
     awaits: Function | None = None
     """The function whose callers nobody sees: who calls it chooses the value."""
 
 
 #: What is found before a limit is reached depends on what was asked first: it is no answer.
-TOO_MANY, TOO_MUCH = Unknown("too many values"), Unknown("too much to follow")
+TOO_MANY = Unknown("too many values")
+TOO_MUCH = Unknown("too much to follow")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +161,15 @@ class Table:
 
     node: Map | Call
     frames: tuple[Frame, ...] = ()
+
+    @property
+    def entries(self) -> Iterator[tuple[object, Expr]]:
+        """Its keys and their values; ``...`` for a key that is no literal, and for ``**``."""
+        if isinstance(self.node, Call):
+            yield from ((arg.keyword or ..., arg.value) for arg in self.node.args)
+        else:
+            for key, value in self.node.items:
+                yield key.value if isinstance(key, Const) else ..., value
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from sampler_lint.cli._common import (
     write_bytes,
 )
 from sampler_lint.cli._performing import progress
-from sampler_lint.cli._telling import Teller
+from sampler_lint.cli._telling import Printer
 
 if TYPE_CHECKING:
     from sampler_lint.engine import FixReport, Narrow, OptionsOf, Report
@@ -101,9 +101,9 @@ def fix_and_report(
     errors = [*result.report.errors, *result.errors]
     after = {path: new for path, (_, new) in result.changed.items()}
     # The report owns standard output unless a patch or the fixed source does.
-    teller = Teller(arguments, sys.stdout if told else sys.stderr)
+    printer = Printer(arguments, sys.stdout if told else sys.stderr)
     written = in_place or (bool(overlay) and not arguments.diff)
-    outcome = teller.outcome(
+    outcome = printer.outcome(
         result.report,
         errors=errors,
         sources=Sources({**overlay, **after}),
@@ -115,11 +115,11 @@ def fix_and_report(
     )
     if arguments.diff:
         _tell_patch(arguments, result.changed)
-        teller.say(closing(outcome))
+        printer.say(closing(outcome))
     else:
         for path, source in overlay.items():
             write_bytes(after.get(path, source))
-        teller.tell(outcome)
+        printer.tell(outcome)
     complain_of(errors, tracebacks=arguments.show_traceback)
     telling = not (in_place or overlay) or arguments.diff or arguments.exit_non_zero_on_fix
     return errors, result.report.fails or (telling and bool(after))

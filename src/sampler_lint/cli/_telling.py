@@ -55,7 +55,7 @@ def add_telling(parser: argparse.ArgumentParser) -> None:
     )
 
 
-class Teller:
+class Printer:
     """Reports one run the way ``arguments`` ask for."""
 
     def __init__(self, arguments: argparse.Namespace, stream: TextIO) -> None:

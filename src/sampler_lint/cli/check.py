@@ -22,7 +22,7 @@ from sampler_lint.cli._performing import (
     watching,
 )
 from sampler_lint.cli._settings import Settings, add_choosing, add_configuring
-from sampler_lint.cli._telling import Teller, add_telling
+from sampler_lint.cli._telling import Printer, add_telling
 
 if TYPE_CHECKING:
     from sampler_lint.findings import FileError
@@ -110,7 +110,7 @@ def main(argv: Sequence[str]) -> int:
 
     from sampler_lint.reporters import Sources
 
-    teller = Teller(arguments, sys.stdout)
+    printer = Printer(arguments, sys.stdout)
     with watching(arguments) as watch:
         report = engine.check(
             *(paths, options),
@@ -118,12 +118,12 @@ def main(argv: Sequence[str]) -> int:
             cache=cache_of(arguments),
             jobs=jobs_of(arguments),
             watch=watch,
-            edits=teller.shows_edits,
+            edits=printer.shows_edits,
         )
     if narrow is not None:
         narrow(report, overlay)
     with report.timings.stage("report"):
-        teller.tell(teller.outcome(report, sources=Sources(overlay)))
+        printer.tell(printer.outcome(report, sources=Sources(overlay)))
         complain_of(report.errors, tracebacks=arguments.show_traceback)
     if arguments.timings:
         tell_timings(report.timings, time.perf_counter() - started)

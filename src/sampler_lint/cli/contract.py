@@ -22,11 +22,10 @@ def main(argv: Sequence[str]) -> int:
     """Examine the class asked for and return the exit code."""
     arguments = make_parser().parse_args(argv)
 
+    from sampler_lint.harness import HarnessError
     from sampler_lint.harness.contained import Request, examine_class
-    from sampler_lint.harness.contract import Report
     from sampler_lint.harness.frameworks import FRAMEWORKS
     from sampler_lint.harness.promises import PROMISES
-    from sampler_lint.harness.zygote import HarnessError
     from sampler_lint.reporters.text import visible
 
     for one in arguments.allow:
@@ -39,16 +38,15 @@ def main(argv: Sequence[str]) -> int:
     }
     request = Request(arguments.target, dict(arguments.kw), options)
     try:
-        found = examine_class(request, timeout=arguments.timeout)
+        report = examine_class(request, timeout=arguments.timeout)
     except HarnessError as error:
         raise UsageError(str(error)) from error
     if arguments.output_format == "json":
-        print(json.dumps({"target": arguments.target, **found}, indent=2, ensure_ascii=False))
+        told = {"target": arguments.target, **report.to_dict()}
+        print(json.dumps(told, indent=2, ensure_ascii=False))
     else:
-        text = Report.from_dict(found).render()
-        print("\n".join(map(visible, text.splitlines())))
-    verdicts = {name: one["verdict"] for name, one in found["promises"].items()}
-    broken = {name for name, verdict in verdicts.items() if verdict == "broken"}
+        print("\n".join(map(visible, report.render().splitlines())))
+    broken = {one.promise for one in report.broken}
     return FINDINGS if broken - {*arguments.allow} else CLEAN
 
 

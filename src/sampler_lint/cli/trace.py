@@ -24,7 +24,7 @@ from sampler_lint.cli._common import (
 
 if TYPE_CHECKING:
     from sampler_lint.findings import Finding
-    from sampler_lint.harness.judge import Diagnosis
+    from sampler_lint.harness.diagnosis import Diagnosis
     from sampler_lint.harness.runs import Run
     from sampler_lint.harness.trace import Trace
     from sampler_lint.reporters import Outcome
@@ -56,12 +56,12 @@ def main(argv: Sequence[str]) -> int:
     if arguments.plot and Path(arguments.plot).suffix.lower() not in (".html", ".png"):
         raise UsageError(f"--plot {arguments.plot}: the picture's name ends in .html or .png")
 
+    from sampler_lint.harness import HarnessError, plot
     from sampler_lint.harness.trace import read
-    from sampler_lint.harness.zygote import HarnessError
 
     try:
-        if arguments.plot:
-            _check_plot(arguments.plot)
+        if arguments.plot:  # fail before the command runs, not after it
+            plot.check(arguments.plot)
         traced = read(arguments.report) if arguments.report else _run(arguments, command)
     except (HarnessError, OSError) as error:
         raise UsageError(str(error)) from error
@@ -118,7 +118,11 @@ def _run(arguments: argparse.Namespace, command: Sequence[str]) -> Trace:
 
     as_json = arguments.output_format == "json"
     sys.stdout.flush()
-    with _folder(arguments.keep) as directory:
+    with contextlib.ExitStack() as stack:
+        directory = arguments.keep or stack.enter_context(
+            tempfile.TemporaryDirectory(prefix="sampler-lint-", ignore_cleanup_errors=True)
+        )
+        os.makedirs(directory, exist_ok=True)
         return trace(
             command,
             directory,
@@ -129,27 +133,15 @@ def _run(arguments: argparse.Namespace, command: Sequence[str]) -> Trace:
         )
 
 
-@contextlib.contextmanager
-def _folder(keep: str | None) -> Iterator[str]:
-    if keep is None:
-        with tempfile.TemporaryDirectory(
-            prefix="sampler-lint-", ignore_cleanup_errors=True
-        ) as temporary:
-            yield temporary
-    else:
-        os.makedirs(keep, exist_ok=True)
-        yield keep
-
-
 # -- the report
 
 
 def _report(arguments: argparse.Namespace, traced: Trace) -> int:
-    from sampler_lint.harness.judge import judge
+    from sampler_lint.harness.diagnosis import diagnose
     from sampler_lint.reporters import Outcome
     from sampler_lint.reporters.text import visible
 
-    observations = judge(traced.run)
+    observations = diagnose(traced.run)
     findings = [_finding(one, traced.run) for one in _as_linted(observations, traced.run)]
     outcome = Outcome(findings, files=0, color=wants_color(arguments.color, sys.stdout))
     if arguments.output_format == "json":
@@ -183,7 +175,7 @@ def _as_linted(observations: Sequence[Diagnosis], run: Run) -> list[Diagnosis]:
     if not unsure:
         return list(observations)
     from sampler_lint import engine
-    from sampler_lint.harness.judge import Evidence
+    from sampler_lint.harness.diagnosis import Evidence
 
     log = run.ranks[0].log
     calls = {call.path for call in log.set_epochs}
@@ -248,7 +240,7 @@ def _status(traced: Trace) -> str:
 
 def _summary(traced: Trace, findings: int) -> Iterator[str]:
     """What became of the command and its ranks, and how much was recorded."""
-    from sampler_lint.harness.judge import learns
+    from sampler_lint.harness.diagnosis import learns
 
     run = traced.run
     if findings:
@@ -292,7 +284,7 @@ def _json(traced: Trace, outcome: Outcome) -> str:
 
     run = traced.run
     report: dict[str, Any] = {
-        "command": list(traced.command),
+        "command": list(run.args),
         "status": traced.status,
         "ended_by": traced.ended_by or None,
         "left_behind": traced.left_behind,
@@ -344,10 +336,3 @@ def _json(traced: Trace, outcome: Outcome) -> str:
         ],
     }
     return json.dumps(report, indent=2)
-
-
-def _check_plot(path: str) -> None:
-    """Fail before the command runs, not after it."""
-    from sampler_lint.harness import plot
-
-    plot.check(path)

@@ -21,8 +21,7 @@ def main(argv: Sequence[str]) -> int:
     arguments = make_parser().parse_args(argv)
 
     from sampler_lint.cli._progress import Progress
-    from sampler_lint.harness import verify
-    from sampler_lint.harness.zygote import HarnessError
+    from sampler_lint.harness import HarnessError, verify
     from sampler_lint.reporters.text import visible
 
     bars: list[Progress] = []

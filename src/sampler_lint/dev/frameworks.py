@@ -94,8 +94,8 @@ def _section(table: Framework) -> Iterator[str]:
 
 def _row(contract: Contract) -> str:
     names = ", ".join(f"`{name}`" for name in contract.names)
-    deed = f"{_VERBS[contract.does]} {names}"
-    return f"| {contract.versions} | `{contract.part}` | {deed} | {contract.when} |"
+    effect = f"{_VERBS[contract.does]} {names}"
+    return f"| {contract.versions} | `{contract.part}` | {effect} | {contract.when} |"
 
 
 def _parameters(taken: KnownClass | Constructor) -> list[str]:

@@ -130,7 +130,7 @@ def write(repository: Path, code: str, name: str) -> list[str]:
     """
     begun: Mapping[str, str] = files(code, name)
     suffix = name.replace("-", "_")
-    for taken in sorted((repository / "src/sampler_lint/rules").glob("smp[0-9]*_*.py")):
+    for taken in sorted((repository / "src/sampler_lint/rules").glob("smp[0-9]*_*")):
         own_code, _, own_suffix = taken.stem.partition("_")
         if own_code == code.lower() or own_suffix == suffix:
             raise NewRuleError(f"{taken.relative_to(repository)} is there already")

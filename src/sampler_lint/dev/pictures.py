@@ -8,23 +8,22 @@ was seen stands in the picture's ``<desc>``, from where the page takes it.
 from __future__ import annotations
 
 import html
+import itertools
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 from sampler_lint.harness import invariants, plot, verify
 from sampler_lint.harness.runs import Pass, Run, Stream
 from sampler_lint.harness.verify import Fixture
 from sampler_lint.harness.world import World
-from sampler_lint.harness.zygote import Zygote
 
 #: Of the whole picture, of the labels left of the cells and of the notes right of them.
 WIDTH, LABEL, NOTE = 760, 150, 125
 
-_ROW, _BAR, _TEXT = 15, 12, 20
+_TEXT = 20
 
 #: Characters that fit into a line of text.
 _COLUMNS = 110
@@ -42,17 +41,6 @@ _BY_SHARE = ("partitions", "coverage")
 _BY_LENGTH = "length-is-true"
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A strip of cells, as long as what it shows."""
-
-    label: str
-    cells: tuple[plot.Color, ...]
-    steps: tuple[int, ...] = ()
-    """After how many cells a step ends."""
-    note: str = ""
-
-
 def path_of(code: str) -> str:
     """Where the picture of a rule's proof is, in the repository."""
     return f"docs/rules/{code.lower()}.svg"
@@ -66,16 +54,12 @@ def draw_all(fixtures: Sequence[Fixture], jobs: int = 2) -> dict[str, str]:
     """
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor(jobs))
-        zygote = stack.enter_context(Zygote())
-        worlds = [stack.enter_context(World(zygote=zygote)) for _ in range(jobs)]
+        world = stack.enter_context(World())
 
-        def share(number: int) -> list[tuple[str, str]]:
-            return [
-                (path_of(one.code), draw(one, verify.run_fixture(one, worlds[number])))
-                for one in fixtures[number::jobs]
-            ]
+        def drawn(one: Fixture) -> tuple[str, str]:
+            return path_of(one.code), draw(one, verify.run_fixture(one, world))
 
-        return dict(sorted(pair for pairs in pool.map(share, range(jobs)) for pair in pairs))
+        return dict(sorted(pool.map(drawn, fixtures)))
 
 
 def title(picture: str) -> str:
@@ -125,15 +109,15 @@ def draw(fixture: Fixture, programs: Sequence[Sequence[Run]]) -> str:
         said = _lasting(verdict.evidence, all(run.finished for run in runs))
         seen.append(f"{name}: {word} - {said}")
         top += _TEXT
-        parts.append(_text(0, top, f"{name}: {fixture.invariant.name} {word}", bold=True))
+        parts.append(plot.svg_text(0, top, f"{name}: {fixture.invariant.name} {word}", bold=True))
         top += _TEXT // 2
         for rows in _panels(fixture.invariant.name, runs):
-            parts += _strips(rows, top)
-            top += _ROW * len(rows) + _TEXT // 2
+            parts += plot.strips(rows, top, LABEL, WIDTH - LABEL - NOTE)
+            top += plot.ROW * len(rows) + _TEXT // 2
         if not _whole(runs):
             for line in textwrap.wrap(said, _COLUMNS):
-                parts.append(_text(0, top + _BAR, line))
-                top += _ROW
+                parts.append(plot.svg_text(0, top + plot.BAR, line))
+                top += plot.ROW
     return "".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {top}" '
@@ -169,7 +153,7 @@ def _whole(runs: Iterable[Run]) -> bool:
     )
 
 
-def _panels(judged: str, runs: Sequence[Run]) -> Iterator[list[Row]]:
+def _panels(judged: str, runs: Sequence[Run]) -> Iterator[list[plot.Row]]:
     """The rows of each panel."""
     if judged == "runs" and not _whole(runs):
         return
@@ -179,7 +163,11 @@ def _panels(judged: str, runs: Sequence[Run]) -> Iterator[list[Row]]:
     for run in runs:
         yield list(_orders(run, judged))
         if judged in _BY_SHARE:
-            yield [row for job in _jobs(run, judged) for row in _shares(job)]
+            yield [
+                row
+                for job in _jobs(run, judged)
+                for row in plot.share_rows(job, _SHARES, job[0].loader.dataset_length or 0)
+            ]
 
 
 def _jobs(run: Run, judged: str) -> list[list[Stream]]:
@@ -188,7 +176,7 @@ def _jobs(run: Run, judged: str) -> list[list[Stream]]:
     return run.streams()
 
 
-def _orders(run: Run, judged: str) -> Iterator[Row]:
+def _orders(run: Run, judged: str) -> Iterator[plot.Row]:
     """A row for every rank and epoch: its samples in order."""
     jobs = _jobs(run, judged)
     for job in jobs:
@@ -199,11 +187,11 @@ def _orders(run: Run, judged: str) -> Iterator[Row]:
                 label = f"{place}rank {rank} epoch {number}"
                 if judged == _BY_RUN:
                     label = f"{' '.join(run.args)} rank {rank}"
-                yield Row(
+                yield plot.Row(
                     label,
                     tuple(_color(index, highest) for index in one.indices),
-                    tuple(_sums(map(len, one.batches))),
                     _steps(one, judged),
+                    steps=tuple(itertools.accumulate(map(len, one.batches))),
                 )
 
 
@@ -220,62 +208,6 @@ def _steps(one: Pass, judged: str) -> str:
     return f"len() {one.length}, {steps}" if judged == _BY_LENGTH else steps
 
 
-def _sums(sizes: Iterable[int]) -> Iterator[int]:
-    total = 0
-    for size in sizes:
-        total += size
-        yield total
-
-
 def _color(index: object, highest: int) -> plot.Color:
     number = index if isinstance(index, int) else 0
     return plot.hue(round(number / highest * _HUES) / _HUES)
-
-
-def _shares(job: Sequence[Stream]) -> Iterator[Row]:
-    """A row for every epoch: the samples by number, coloured by the rank that read them."""
-    for number, epoch in invariants.observed(job).epochs():
-        reads = [set(one.indices) for one in epoch]
-        cells = [
-            plot.owner(tuple(rank for rank, read in enumerate(reads) if sample in read))
-            for sample in range(job[0].loader.dataset_length or 0)
-        ]
-        yield Row(f"{_SHARES} {number}", tuple(cells))
-
-
-# -- SVG
-
-
-def _strips(rows: Sequence[Row], top: int) -> Iterator[str]:
-    """The rows of a panel to one scale; cells of a colour are one path, to keep the file small."""
-    longest = max((len(row.cells) for row in rows), default=0) or 1
-    scale = (WIDTH - LABEL - NOTE) / longest
-    for number, row in enumerate(rows):
-        base = top + number * _ROW + _BAR - 2
-        yield _text(0, base, row.label)
-        if row.note:
-            yield _text(round(LABEL + scale * len(row.cells)) + 8, base, row.note)
-    yield (
-        f'<g transform="translate({LABEL} {top + _BAR // 2}) scale({scale:.6g} {_ROW})" '
-        f'fill="none" stroke-width="{_BAR / _ROW:g}" shape-rendering="crispEdges">\n'
-    )
-    paths: dict[plot.Color, list[str]] = {}
-    gaps: list[str] = []
-    for number, row in enumerate(rows):
-        begin = 0
-        for end in range(1, len(row.cells) + 1):
-            if end == len(row.cells) or row.cells[end] != row.cells[begin]:
-                cells = paths.setdefault(row.cells[begin], [])
-                cells.append(f"M{begin} {number}h{end - begin}")
-                begin = end
-        gaps += [f"M{at} {number - 0.5:g}v1" for at in row.steps[:-1]]
-    for (red, green, blue), cells in sorted(paths.items()):
-        yield f'<path stroke="#{red:02x}{green:02x}{blue:02x}" d="{"".join(cells)}"/>\n'
-    if gaps:
-        yield f'<path stroke="#fff" stroke-width="{1.5 / scale:.3g}" d="{"".join(gaps)}"/>\n'
-    yield "</g>\n"
-
-
-def _text(left: int, base: int, text: str, bold: bool = False) -> str:
-    weight = ' font-weight="bold"' if bold else ""
-    return f'<text x="{left}" y="{base}"{weight}>{html.escape(text, quote=False)}</text>\n'

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
+from sampler_lint.analysis.arguments import table_entry
+from sampler_lint.analysis.origins import Hop, Step, origins
+from sampler_lint.analysis.values import Table
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model
+from sampler_lint.syntax.navigation import expressions, same, statements, walk
 from sampler_lint.syntax.nodes import (
     Bin,
     Call,
@@ -14,12 +19,8 @@ from sampler_lint.syntax.nodes import (
     Expr,
     Function,
     Map,
-    Name,
     Seq,
-    expressions,
     last_name,
-    statements,
-    walk,
 )
 from sampler_lint.workspace.project import Module
 
@@ -31,17 +32,17 @@ def is_batch_sampler(model: Model, cls: Class) -> bool:
     """
     if cls in model.used_as_batch_sampler:
         return True
-    if cls in model.used_as_sampler or _is_set_as_sampler(model, cls):
+    if cls in model.used_as_sampler or model.is_a(cls, SAMPLER) is not True:
+        return False
+    if _is_set_as_sampler(model, cls):
         return False
     if model.is_a(cls, BATCH_SAMPLER) is True:
         return True
-    if model.is_a(cls, SAMPLER) is not True:
-        return False
     iterate = model.flow.method(cls, "__iter__")
     if not isinstance(iterate, Function):
         return False
     named = "Batch" in cls.name and cls.name.endswith("Sampler")
-    return yields_lists(iterate) or (named and not _yields_single(model, cls))
+    return yields_lists(model, iterate) or (named and not _yields_single(model, cls))
 
 
 def _yields_single(model: Model, cls: Class) -> bool:
@@ -68,22 +69,22 @@ def _named_as(modules: list[Module], key: str) -> set[str]:
     """What stands under a key of a dict, as a string in a dict of its own (``type="Mine"``)."""
     found: set[str] = set()
     for module in modules:
-        for scope in module.facts.scopes if module.says(key) else ():
-            for stmt in statements(scope.body):
-                for expr in expressions(stmt):
-                    for node in walk(expr):
-                        for value in _entries(node, key):
-                            found.update(_strings(value))
+        for table in _tables(module, key) if module.says(key) else ():
+            value = table_entry(Table(table), key)
+            found.update(_strings(value) if value is not None else ())
     return found
 
 
-def _entries(node: Expr, key: str) -> list[Expr]:
-    """What a dict display or a ``dict(…)`` has under a key."""
-    if isinstance(node, Map):
-        return [v for k, v in node.items if isinstance(k, Const) and k.value == key]
-    if isinstance(node, Call) and last_name(node.func) == "dict":
-        return [arg.value for arg in node.args if arg.keyword == key]
-    return []
+def _tables(module: Module, key: str) -> Iterator[Map | Call]:
+    """The dict displays and ``dict(…)`` calls that may have a key."""
+    yield from (call for call in module.facts.all_calls if last_name(call.func) == "dict")
+    # Only few files write the key as a string, and to find displays each expression is looked at.
+    if not any(module.says(f"{quote}{key}{quote}") for quote in "'\""):
+        return
+    for scope in module.facts.scopes:
+        for stmt in statements(scope.body):
+            for expr in expressions(stmt):
+                yield from (node for node in walk(expr) if isinstance(node, Map))
 
 
 def _strings(value: Expr) -> list[str]:
@@ -103,25 +104,31 @@ def is_abstract(cls: Class) -> bool:
     )
 
 
-def yields_lists(function: Function) -> bool:
+def yields_lists(model: Model, function: Function) -> bool:
     """Whether every yield certainly gives a list."""
     values = [y.value for y in function.yields if not y.delegates]
     return (
         bool(values)
         and len(values) == len(function.yields)
-        and all(value is not None and _is_list(function, value) for value in values)
+        and all(value is not None and is_list(model, value) for value in values)
     )
 
 
-def _is_list(function: Function, value: Expr) -> bool:
-    if isinstance(value, Seq):
-        return value.kind == "list"
-    if isinstance(value, Bin) and value.op == "Add":
-        return _is_list(function, value.left) or _is_list(function, value.right)
-    if isinstance(value, Call):
-        return last_name(value.func) in {"list", "tolist"}
-    if isinstance(value, Name):
-        bindings = function.bindings.get(value.id, [])
-        assigned = [b for b in bindings if b.how == "assign" and not b.path and b.value is not None]
-        return bool(assigned) and all(_is_list(function, b.value) for b in assigned if b.value)
-    return isinstance(value, Comp) and value.kind == "ListComp"
+def is_list(model: Model, value: Expr, within: frozenset[Expr] = frozenset()) -> bool:
+    """Whether an expression certainly is a list; ``within`` is the sums that it is in."""
+    steps = origins(model.flow, value, Hop.ASSIGNED, drop=_is_added)
+    return all(_makes_list(model, step.expr, within) for step in steps if step.is_end)
+
+
+def _is_added(step: Step) -> bool:
+    """Whether it is what ``x += y`` adds: a list stays one."""
+    return bool(step.op) and step.towards is not None and not same(step.expr, step.towards.expr)
+
+
+def _makes_list(model: Model, expr: Expr, within: frozenset[Expr]) -> bool:
+    if isinstance(expr, Bin) and expr.op == "Add":
+        sides, inside = (expr.left, expr.right), within | {expr}
+        return expr not in within and any(is_list(model, side, inside) for side in sides)
+    if isinstance(expr, Call):
+        return last_name(expr.func) in {"list", "tolist"}
+    return isinstance(expr, (Comp, Seq)) and expr.kind in {"list", "ListComp"}

@@ -12,17 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 
 from sampler_lint.analysis.values import Ext, Value
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Call,
-    Const,
-    Expr,
-    Index,
-    Name,
-    Scope,
-    last_name,
-    walk,
-)
+from sampler_lint.syntax.navigation import owner_of, walk
+from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, Imported, Index, Name, last_name
 
 _NEVER = re.compile(r"(?!)")
 
@@ -84,12 +75,10 @@ def called_name(call: Call) -> str | None:
     """The name of what is called, as its module calls it: ``from random import shuffle as mix``."""
     func = call.func
     if isinstance(func, Name):
-        scope: Scope | None = func.scope
-        while scope is not None and func.id not in scope.bindings:
-            scope = scope.outer
+        scope = owner_of(func)
         bindings = scope.bindings[func.id] if scope is not None else ()
-        if len(bindings) == 1 and bindings[0].how == "import":
-            return bindings[0].payload[1] or func.id
+        if len(bindings) == 1 and isinstance(bindings[0].payload, Imported):
+            return bindings[0].payload.attribute or func.id
     return last_name(func)
 
 
@@ -258,8 +247,6 @@ ITERATES = Concept(
 #: What a loop counts over: up to an end, or for ever.
 RANGES = Concept(called=frozenset({"range", "trange"}))
 COUNTS = Concept(called=RANGES.called | {"count"})
-#: Calls that give a number for what they are given, the same each time.
-NUMBER = Concept(called=frozenset({"int", "abs", "hash", "str", "float", "uint32"}))
 
 #: The environment, its getters, and what looks up a key like them.
 ENVIRONMENT = Concept(
@@ -284,6 +271,8 @@ PROTOCOL = ("__iter__", "__len__", "set_epoch")
 SAMPLER_ARGUMENTS = frozenset({"sampler", "batch_sampler"})
 
 SAMPLER = Concept(spelled=re.compile(r"sampler", re.IGNORECASE))
-DATASET = Concept(spelled=re.compile(r"data_?set", re.IGNORECASE))
+BATCH_SIZE = Concept(spelled=re.compile(r"batch_?size(?!s)|(^|_)bs$|^_?bsz?$", re.IGNORECASE))
+#: What a pass goes over.
+ITERATED = Concept(spelled=re.compile(r"sampler|data_?set|loader|pipe", re.IGNORECASE))
 #: A class that is meant to be a sampler, whatever it derives from.
 SAMPLER_CLASS = Concept(spelled=re.compile(r"Sampler"))

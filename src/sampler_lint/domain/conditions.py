@@ -6,22 +6,10 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TypeAlias
 
-from sampler_lint.analysis.points_to import Ext, FuncRef
+from sampler_lint.analysis.values import Ext, FuncRef
 from sampler_lint.domain.model import Model
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Call,
-    Choice,
-    Expr,
-    If,
-    Name,
-    Stmt,
-    Unary,
-    dotted,
-    expressions,
-    leaves,
-    walk,
-)
+from sampler_lint.syntax.navigation import expressions, leaves, walk
+from sampler_lint.syntax.nodes import Attr, Call, Choice, Expr, If, Name, Stmt, Unary, dotted
 
 #: A question that has one answer in a run, and the answer.
 Condition: TypeAlias = "tuple[object, bool]"

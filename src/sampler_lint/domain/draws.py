@@ -5,35 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.analysis.points_to import Ext, FuncRef, ModRef
-from sampler_lint.analysis.reaching import reaching
+from sampler_lint.analysis.values import Ext, FuncRef, ModRef
 from sampler_lint.domain.concepts import (
     DRAW,
     ENTROPY,
     GENERATORS,
     GENERATORS_OF_PROCESS,
-    NUMBER,
     SEEDS_ALL,
     SEEDS_ONE,
 )
 from sampler_lint.domain.model import Model, scopes_inside
-from sampler_lint.limits import DEEPEST_NAME
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Binding,
-    Call,
-    Class,
-    Const,
-    Expr,
-    Function,
-    If,
-    Name,
-    Scope,
-    children,
-    last_name,
-    unparse,
-    walk,
-)
+from sampler_lint.syntax.navigation import unparse, walk
+from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, If, Name, Scope, last_name
 
 
 class Seeded(NamedTuple):
@@ -106,15 +89,6 @@ def _seeds_process(model: Model, call: Call) -> bool:
     )
 
 
-def assigned(expr: Expr) -> Iterator[Expr]:
-    """What a local name may hold by the assignments that reach it; else the expression."""
-    bindings: list[Binding] = []
-    if isinstance(expr, Name):
-        bindings = reaching(expr) or expr.scope.bindings.get(expr.id, [])
-    values = [b.value for b in bindings if b.how == "assign" and not b.path and b.value is not None]
-    yield from values or [expr]
-
-
 def seeded(model: Model, scope: Scope) -> Iterator[Seeded]:
     """Every call of the scope that seeds a generator, with what it is seeded with."""
     for call in scope.calls:
@@ -149,32 +123,6 @@ def _assigned_to(call: Call) -> str | None:
     return None
 
 
-def ingredients(expr: Expr, depth: int = 0) -> Iterator[Expr]:
-    """The names, attributes and other leaves that arithmetic on a seed is made of.
-
-    A local name that is assigned once stands for what it is assigned.
-    """
-    if isinstance(expr, Name) and isinstance(expr.scope, Function) and depth < DEEPEST_NAME:
-        bindings = expr.scope.bindings.get(expr.id, [])
-        if len(bindings) == 1 and bindings[0].how == "assign" and not bindings[0].path:
-            value = bindings[0].value
-            if value is not None:
-                yield from ingredients(value, depth + 1)
-                return
-    if isinstance(expr, Call) and NUMBER.is_call(expr) and expr.positional:
-        for arg in expr.positional:
-            yield from ingredients(arg, depth)
-        return
-    if isinstance(expr, (Name, Attr, Const, Call)):
-        yield expr
-        return
-    below = children(expr)
-    if not below:
-        yield expr
-    for child in below:
-        yield from ingredients(child, depth)
-
-
 def bare_generator(cls: Class, init: Function, parameter: str) -> bool:
     """Whether the class draws from a new ``torch.Generator()`` when ``parameter`` is None.
 
@@ -200,8 +148,7 @@ def _only_if_given(call: Call, parameter: str) -> bool:
         isinstance(stmt, If)
         and not stmt.orelse
         and any(
-            isinstance(node, (Name, Attr))
-            and (node.id if isinstance(node, Name) else node.name).lstrip("_") == parameter
+            isinstance(node, (Name, Attr)) and (last_name(node) or "").lstrip("_") == parameter
             for node in walk(stmt.test)
         )
         for stmt in call.stmt.ancestors()

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
 from sampler_lint.analysis.hierarchy import NEUTRAL_BASES
-from sampler_lint.analysis.points_to import Lit, Obj, Unknown, Value
+from sampler_lint.analysis.values import ExtObj, Lit, Obj, Unknown, Value, Why
 from sampler_lint.domain.concepts import BEFORE_PASS, EPOCH, SETS_EPOCH
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.epochs import EpochLoop
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import epoch_path, shuffles_by_epoch
+from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
+from sampler_lint.syntax.navigation import walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -30,7 +32,6 @@ from sampler_lint.syntax.nodes import (
     Stmt,
     While,
     last_name,
-    walk,
 )
 
 
@@ -307,6 +308,56 @@ def _computed_reads(model: Model, method: Function) -> Iterator[Call]:
             for value in values
         ):
             yield call
+
+
+def unknown_hook(model: Model, loop: Loop) -> Call | None:
+    """A call by string, in a turn of a loop, that hands a loader to an object that is not known.
+
+    Or hands it what keeps one: its own owner, for example.
+    """
+    known: dict[Loop, Call | None] = model.memo.setdefault(unknown_hook, {})
+    if loop not in known:
+        known[loop] = next(_unknown_hooks(model, loop), None)
+    return known[loop]
+
+
+def _unknown_hooks(model: Model, loop: Loop) -> Iterator[Call]:
+    values = model.flow.values
+    todo: list[tuple[Scope, Iterable[Call]]] = [(loop.scope, loop.scope.calls_in(loop))]
+    seen: set[Scope] = set()
+    for scope, calls in todo:
+        by_string = set(model.flow.calls_by_string(scope))
+        for call in calls:
+            if call in by_string and any(
+                _leads_to_loaders(model, value) for arg in call.args for value in values(arg.value)
+            ):
+                owner = model.flow.owner_asked(call)
+                if owner is None or any(map(_is_of_others, values(owner))):
+                    yield call
+            for callee in model.flow.callees(call):
+                if callee not in seen and len(seen) < MOST_SEARCHED_FOR_STEP:
+                    seen.add(callee)
+                    todo.append((callee, callee.calls))
+
+
+def _leads_to_loaders(model: Model, value: Value) -> bool:
+    """Whether it is a loader or a sampler, or an object that keeps one."""
+    if not isinstance(value, Obj) or not isinstance(value.cls, Class):
+        return isinstance(value, Obj) and model.role(value) is not None
+    known: dict[Class, bool] = model.memo.setdefault(_leads_to_loaders, {})
+    if value.cls not in known:
+        known[value.cls] = model.role(value) is not None or any(
+            isinstance(held, Obj) and model.role(held) is not None
+            for name in model.attributes(value.cls).names
+            for held in model.flow.ask_field(value, name)
+        )
+    return known[value.cls]
+
+
+def _is_of_others(value: Value) -> bool:
+    """Whether it is made elsewhere; a loop is to be right without what its user may hand in."""
+    is_lost = isinstance(value, Unknown) and value.why is not Why.CHOSEN
+    return is_lost or isinstance(value, ExtObj)
 
 
 def _is_offered(model: Model, function: Function) -> bool:

@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sampler_lint import catalog
-from sampler_lint.analysis.origins import origins
-from sampler_lint.analysis.points_to import Unknown
+from sampler_lint.analysis.origins import LOCAL, Hop, ends
+from sampler_lint.analysis.values import Unknown, Why
 from sampler_lint.domain.concepts import (
-    DATASET,
     DRAW,
     GENERATORS,
+    ITERATED,
     ITERATES,
     LOGS,
     LOOKS,
-    SAMPLER,
     SEEDS_ONE,
 )
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.syntax.navigation import expressions, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -36,11 +36,7 @@ from sampler_lint.syntax.nodes import (
     Simple,
     Stmt,
     Store,
-    expressions,
     last_name,
-    self_class,
-    statements,
-    walk,
 )
 
 ITERABLE_DATASET = catalog.TORCH_DATA + "IterableDataset"
@@ -134,7 +130,7 @@ def lookup(
         elif base not in _NO_EPOCH:
             entry = catalog.known(base)
             if entry is None:
-                return Unknown(f"{base} is outside the tree")
+                return Unknown(f"{base} is outside the tree", Why.FOREIGN)
             if name in entry.methods:
                 return base
     return None
@@ -334,6 +330,11 @@ def iterates(model: Model, cls: Class) -> bool:
     )
 
 
+def takes_order_of_torch(model: Model, cls: Class) -> bool:
+    """Whether a pass goes over what ``DistributedSampler`` itself draws, perhaps cut or grouped."""
+    return (DISTRIBUTED_SAMPLER, "__iter__") in reach(model, cls, "__iter__", "__next__").outside
+
+
 def uses_epoch(model: Model, cls: Class) -> bool:
     """Whether setting the epoch of an instance certainly changes what a pass gives."""
     state = epoch_state(model, cls)
@@ -341,14 +342,7 @@ def uses_epoch(model: Model, cls: Class) -> bool:
         return False
     if state.reads(state.iteration):
         return True
-    return (
-        state.setter.inherited == DISTRIBUTED_SAMPLER
-        and (
-            DISTRIBUTED_SAMPLER,
-            "__iter__",
-        )
-        in state.iteration.outside
-    )
+    return state.setter.inherited == DISTRIBUTED_SAMPLER and takes_order_of_torch(model, cls)
 
 
 def read_elsewhere(model: Model, state: EpochState, known: Iterable[Reach]) -> bool:
@@ -372,8 +366,7 @@ def read_elsewhere(model: Model, state: EpochState, known: Iterable[Reach]) -> b
             for read in scope.reads:
                 if read.name not in state.stored or self_class(read.value) in names:
                     continue
-                owner = (last_name(read.value) or "").lower()
-                if any(word in owner for word in ("sampler", "dataset", "loader", "pipe")):
+                if ITERATED.names(read.value):
                     return True
     return False
 
@@ -408,7 +401,12 @@ def seed_argument(call: Call) -> Expr | None:
 
 def is_fixed(model: Model, state: EpochState, expr: Expr) -> bool:
     """Whether a seed is the same in every pass: literals and what only ``__init__`` sets."""
-    return all(_stays(model, state, leaf) for leaf in origins(expr, state.iteration.functions))
+    return all(_stays(model, state, leaf) for leaf in seed_parts(model, expr))
+
+
+def seed_parts(model: Model, expr: Expr) -> Iterator[Expr]:
+    """What a seed of a pass is made of: literals, attributes, and what is not followed."""
+    return ends(model.flow, expr, LOCAL | Hop.TEST | Hop.CALLER | Hop.RETURN)
 
 
 def _stays(model: Model, state: EpochState, leaf: Expr) -> bool:
@@ -426,16 +424,41 @@ def _stays(model: Model, state: EpochState, leaf: Expr) -> bool:
 
 def _changes(model: Model, store: Store, cls: Class, read: Attr) -> bool:
     """Whether a store may change what ``read`` reads of an instance after it was built."""
-    owner = self_class(store.target.value) if isinstance(store.target, Attr) else None
-    if owner is not None:
-        if owner is not cls and owner not in model.flow.mro(cls):
-            return False
-        return not (isinstance(store.scope, Function) and store.scope.name == "__init__")
-    target = store.target
-    assert isinstance(target, Attr)
-    if self_class(read.value) is None:
-        return last_name(target.value) == last_name(read.value)
-    return SAMPLER.names(target.value) or DATASET.names(target.value)
+    assert isinstance(store.target, Attr)
+    owner = store.target.value
+    if self_class(owner) is None and self_class(read.value) is None:
+        return last_name(owner) == last_name(read.value)
+    return _may_be_of(model, store, cls) and not _is_in_init(store)
+
+
+def _may_be_of(model: Model, store: Store, cls: Class) -> bool:
+    """Whether a store may be to an instance of a class that is iterated."""
+    assert isinstance(store.target, Attr)
+    owner = self_class(store.target.value)
+    if owner is None:
+        return ITERATED.names(store.target.value)
+    return owner in model.flow.mro(cls) or cls in model.flow.mro(owner)
+
+
+def _is_in_init(store: Store) -> bool:
+    is_own = isinstance(store.target, Attr) and self_class(store.target.value) is not None
+    return is_own and isinstance(store.scope, Function) and store.scope.name == "__init__"
+
+
+def is_kept_literal(model: Model, cls: Class, name: str) -> bool:
+    """Whether an attribute is a literal of the class or its constructor that nothing changes."""
+    found = [
+        store for store in model.project.stores_near(name, cls) if _may_be_of(model, store, cls)
+    ]
+    in_class = (
+        isinstance(binding.value, Const)
+        for base in own_classes(model, cls)
+        for binding in base.bindings.get(name, ())
+    )
+    return (bool(found) or any(in_class)) and all(
+        _is_in_init(store) and store.how == "assign" and isinstance(store.value, Const)
+        for store in found
+    )
 
 
 def in_stop(stmt: Stmt) -> bool:

@@ -6,13 +6,16 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.analysis.points_to import Ext, ExtObj, Lit, Obj, Unknown, passed
-from sampler_lint.domain.concepts import COUNTS, EPOCH, EVALUATES, TRAINS
+from sampler_lint.analysis.origins import given_by
+from sampler_lint.analysis.reaching import definitions
+from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Unknown
+from sampler_lint.domain.concepts import ASKS_BY_NAME, COUNTS, EPOCH, EVALUATES, TRAINS
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.samplers import sharding_programs
 from sampler_lint.domain.wrapping import iterated_attributes
 from sampler_lint.limits import DEEPEST_LOOP_SEARCH, MOST_SEARCHED_FOR_STEP
+from sampler_lint.syntax.navigation import expressions, owner_of, same, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -30,11 +33,7 @@ from sampler_lint.syntax.nodes import (
     Try,
     While,
     With,
-    expressions,
     last_name,
-    same,
-    statements,
-    walk,
 )
 
 #: What hands on the batches of a loader one by one, and cannot be started again.
@@ -121,7 +120,9 @@ def _passes_over(
         outside = all(
             isinstance(value, (Ext, ExtObj, Unknown)) for value in model.flow.values(source.func)
         )
-        if outside and last_name(source.func) != "prepare":
+        # What `getattr` reads of an object is no wrapper of it.
+        wraps = last_name(source.func) != "prepare" and not ASKS_BY_NAME.is_call(source)
+        if outside and wraps:
             # enumerate, zip, tqdm, islice and the like hand on what they are given.
             for arg in source.positional:
                 yield from _passes_over(model, scope, stmt, arg, seen, iterated)
@@ -201,7 +202,7 @@ def _iterated_attributes(model: Model, cls: Class) -> list[str]:
     """What an object of the class keeps and iterates when it is iterated."""
     known: dict[Class, list[str]] = model.memo.setdefault(_iterated_attributes, {})
     if cls not in known:
-        known[cls] = sorted(iterated_attributes(reach(model, cls, "__iter__", "__next__")))
+        known[cls] = sorted(iterated_attributes(model, reach(model, cls, "__iter__", "__next__")))
     return known[cls]
 
 
@@ -275,12 +276,8 @@ def _brought(
     """
     if not isinstance(source, Name) or source.scope is not function:
         return None
-    bound = function.cls is not None and not function.is_static
-    param = next((param for param in function.params[bound:] if param.name == source.id), None)
-    if param is None:
-        return None
-    given = passed(function, param, model.flow.as_made(call), is_bound=bound)
-    if not isinstance(given, Expr):
+    given = given_by(model.flow, call, source)
+    if given is None:
         return None
     values = model.flow.values(given)
     known: dict[Expr, set[Obj]] = model.memo.setdefault(_brought, {})
@@ -322,7 +319,12 @@ def epoch_expression(loop: Loop) -> Expr | None:
 
 def _counts(source: Expr) -> bool:
     """Whether iterating gives numbers that grow: ``range(…)``, also inside a progress bar."""
-    return any(map(COUNTS.is_call, walk(source)))
+    return any(map(COUNTS.is_call, walk(source))) or any(
+        binding.how == "assign" and binding.value is not None and COUNTS.is_call(binding.value)
+        for name in walk(source)
+        if isinstance(name, Name) and (owner := owner_of(name)) is not None
+        for binding in definitions(owner, name)
+    )
 
 
 def _bound_by(loop: Loop, source: Expr) -> bool:
@@ -365,6 +367,16 @@ def trains(model: Model, found: EpochLoop) -> bool:
         not inner.loader.may_be(other.inner.loader) and _evidence(model, other)
         for other in _passes_of(model, loop)
     )
+
+
+def loops_over(model: Model, loader: Obj) -> list[EpochLoop]:
+    """The epoch loops that pass over a loader."""
+    known: dict[Call | None, list[EpochLoop]] | None = model.memo.get(loops_over)
+    if known is None:
+        known = model.memo[loops_over] = {}
+        for found in epoch_loops(model):
+            known.setdefault(found.inner.loader.site, []).append(found)
+    return [f for f in known.get(loader.site, ()) if loader.may_be(f.inner.loader)]
 
 
 def _passes_of(model: Model, loop: Loop) -> list[EpochLoop]:
@@ -488,17 +500,25 @@ def steps_in(model: Model, loop: Loop) -> bool:
     return _steps(model, loop.scope, loop, set())
 
 
-def _steps(model: Model, scope: Scope, within: Stmt | None, seen: set[Scope]) -> bool:
-    """Whether the code, or what it calls, steps an optimizer."""
+def _steps(
+    model: Model,
+    scope: Scope,
+    within: Stmt | None,
+    seen: set[tuple[Scope, Call | None]],
+    through: Call | None = None,
+) -> bool:
+    """Whether the code, or what it calls, steps an optimizer, where ``through`` calls it."""
     calls = scope.calls if within is None else scope.calls_in(within)
     if any(TRAINS.is_call(call) or _is_handed_optimizer(model, call) for call in calls):
         return True
-    seen.add(scope)
+    seen.add((scope, through))
     return len(seen) < MOST_SEARCHED_FOR_STEP and any(
-        _steps(model, callee, None, seen)
+        _steps(model, callee, None, seen, by)
         for call in calls
-        for callee in model.flow.callees(call)
-        if callee not in seen
+        for callee in model.flow.callees(call, through)
+        # What a function calls by name, its caller may say.
+        for by in [call if model.flow.calls_by_string(callee) else None]
+        if (callee, by) not in seen
     )
 
 

@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sampler_lint.analysis.arguments import passed
-from sampler_lint.analysis.points_to import ClassRef, FuncRef, Obj, Unknown
+from sampler_lint.analysis.values import ClassRef, FuncRef, Obj, Unknown
 from sampler_lint.domain.concepts import LOOKS, SETS_EPOCH
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_imported
 from sampler_lint.source import is_candidate
+from sampler_lint.syntax.navigation import children, expressions, self_class, statements
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -35,10 +36,6 @@ from sampler_lint.syntax.nodes import (
     Unary,
     While,
     With,
-    children,
-    expressions,
-    self_class,
-    statements,
 )
 
 
@@ -111,12 +108,7 @@ def _handed_on(model: Model, owner: Scope, name: str, returning: bool) -> frozen
 
 def _sees(scope: Scope, owner: Scope, name: str) -> bool:
     """Whether ``name`` in ``scope`` is the variable of ``owner``."""
-    current: Scope | None = scope
-    while current is not None and current is not owner:
-        if name in current.bindings:
-            return False
-        current = current.outer
-    return current is owner
+    return owner is next((s for s in scope.outward() if s is owner or name in s.bindings), None)
 
 
 def _attribute_is_handed_on(model: Model, target: Attr) -> bool:
@@ -212,7 +204,7 @@ def _is_looked_at(model: Model, read: Name, call: Call | None) -> bool:
 
 
 def _keeps_to_itself(model: Model, function: Function, read: Name, call: Call) -> bool:
-    is_bound = function.cls is not None and not function.is_static
+    is_bound = function.is_bound
     given = (
         param
         for param in function.params

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from functools import cache
 
 from sampler_lint import catalog
-from sampler_lint.analysis.points_to import Ext
+from sampler_lint.analysis.values import Ext
 from sampler_lint.domain.concepts import RANK, WORLD_SIZE
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import program_files
+from sampler_lint.syntax.navigation import walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -26,7 +27,6 @@ from sampler_lint.syntax.nodes import (
     Node,
     Scope,
     last_name,
-    walk,
 )
 from sampler_lint.workspace.project import Module
 
@@ -73,14 +73,14 @@ class Injection:
     def _used_in(self, module: Module) -> set[str]:
         found = set()
         whole: dict[str, str] = {}
-        for name, binding in module.facts.imports:
-            if binding.payload[2]:
+        for name, imported in module.facts.imports:
+            if imported.level:
                 continue
-            package = binding.payload[0].split(".")[0]
+            package = imported.name.split(".")[0]
             framework = catalog.FRAMEWORK_PACKAGES.get(package)
-            if framework is None or self._is_own(binding.payload[0], module):
+            if framework is None or self._is_own(imported.name, module):
                 continue
-            if binding.payload[1] in catalog.framework(framework).trainers:
+            if imported.attribute in catalog.framework(framework).trainers:
                 found.add(framework)
             else:
                 whole[name] = framework
@@ -96,7 +96,7 @@ class Injection:
 
     def _is_own(self, name: str, module: Module) -> bool:
         """Whether an import leads to a file of the tree."""
-        found = self.model.project.find(name, module)
+        found = self.model.project.imports.find(name, module)
         return found is not None and found.endswith(".py")
 
     def _switch(self, program: str) -> str:
@@ -178,11 +178,9 @@ class Injection:
     def in_hook(self, cls: Class) -> bool:
         """Whether a ``train_dataloader`` (or another such hook) hands ``cls`` to Lightning."""
         loader = self.model.used_as_batch_sampler.get(cls)
-        scope: Scope | None = loader.site.scope if loader is not None and loader.site else None
-        while scope is not None:
+        for scope in loader.site.scope.outward() if loader is not None and loader.site else ():
             if isinstance(scope, Function) and scope.name.endswith("_dataloader"):
                 return scope.cls is not None
-            scope = scope.outer
         return False
 
     def _lightning(self, module: Module, cls: Class, certain: set[str]) -> bool:

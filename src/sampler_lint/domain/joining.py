@@ -18,26 +18,35 @@ from sampler_lint.syntax.nodes import Attr, Call, Expr, Function, Name, Scope
 
 def files_to_join(model: Model) -> set[str]:
     """The files that should be looked at as if they said a sampler word."""
-    if not sharding_programs(model):
-        return set()
+    programs = _programs_that_shard(model)
     known = {module.path for module in model.modules}
-    taking = set(_taking(model, known)) - known
+    taking = set(_taking(model, known, programs)) - known
     wanted: set[Function] = set()
-    for inner in passes(model):
+    for inner in passes(model) if programs else ():
         if any(is_sharded_by(model, each) for each in model.samplers_of(inner.loader)):
             wanted.update(_not_called(model, inner))
     return taking | set(_calling(model, wanted, known))
 
 
-def _taking(model: Model, known: set[str]) -> Iterator[str]:
+def _programs_that_shard(model: Model) -> set[str]:
+    """The programs with a loader whose sampler shards: only its passes hang on an epoch."""
+    return {
+        model.project.program_of(model.module_of(loader.site.scope))
+        for loader in (model.loaders if sharding_programs(model) else ())
+        if loader.site is not None
+        and any(is_sharded_by(model, each) for each in model.samplers_of(loader))
+    }
+
+
+def _taking(model: Model, known: set[str], programs: set[str]) -> Iterator[str]:
     """The files of the functions that a loader is handed to, where they are no candidates."""
     for module in model.modules:
-        if model.project.program_of(module) not in sharding_programs(model):
+        if model.project.program_of(module) not in programs:
             continue
         outside = {
             name
-            for name, binding in module.facts.imports
-            if not known.issuperset(model.project.files_meant(module, binding))
+            for name, imported in module.facts.imports
+            if not known.issuperset(model.project.files_meant(imported, module))
         }
         known_names: dict[tuple[Scope, str], bool] = {}
         for call in module.facts.all_calls:

@@ -15,10 +15,10 @@ from typing import NamedTuple, TypeAlias
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import ProgramFiles, program_files
 from sampler_lint.source import SourceError
+from sampler_lint.syntax.navigation import blocks, children, expressions, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
-    Binding,
     Call,
     Class,
     Const,
@@ -28,15 +28,11 @@ from sampler_lint.syntax.nodes import (
     Function,
     If,
     Import,
+    Imported,
     Name,
     Scope,
     Stmt,
-    blocks,
-    children,
-    expressions,
     last_name,
-    statements,
-    walk,
 )
 from sampler_lint.workspace.project import Module, Project
 
@@ -224,13 +220,12 @@ class Launches:
         known = self._imports.get(module.path)
         if known is None:
             known = self._imports[module.path] = []
-            found = self._project.find
+            found = self._project.imports.find
             for name, level in module.facts.star_imports:
                 target = found(name or "", module, level)
                 if target is not None:
                     known.append((target, "*", "*"))
-            for local, binding in module.facts.imports:
-                name, attribute, level = binding.payload
+            for local, (name, attribute, level) in module.facts.imports:
                 target = found(name or "", module, level)
                 if target is not None and attribute is not None:
                     known.append((target, attribute, local))
@@ -265,12 +260,8 @@ def launches(model: Model) -> Launches:
 
 def _part_of(scope: Scope) -> str:
     """The name of the part that a scope is in."""
-    name = _LOADED
-    current: Scope | None = scope
-    while current is not None and current.outer is not None:
-        name = current.name
-        current = current.outer
-    return name
+    *_, part = (_LOADED, *(each.name for each in scope.outward() if each.outer is not None))
+    return part
 
 
 def _expressions(module: Module) -> Iterator[tuple[str, Expr]]:
@@ -354,19 +345,13 @@ def _looks_up_names(project: Project, module: Module) -> bool:
             return True
         owner = call.positional[0] if name in {"getattr", "vars"} and call.positional else None
         if isinstance(owner, Name) and any(
-            binding.how == "import" and _leads_into(project, module, binding)
+            isinstance(binding.payload, Imported)
+            and project.imports.find(binding.payload.whole, module, binding.payload.level)
             for scope in (call.scope, module.facts)
             for binding in scope.bindings.get(owner.id, ())
         ):
             return True
     return False
-
-
-def _leads_into(project: Project, module: Module, binding: Binding) -> bool:
-    """Whether an import names a module of the tree."""
-    name, attribute, level = binding.payload
-    whole = ".".join(part for part in (name, attribute) if part)
-    return project.find(whole, module, level) is not None
 
 
 def _is_installable(project: Project, module: Module) -> bool:

@@ -1,7 +1,7 @@
 """The linked model: the questions rules ask, answered for the whole tree.
 
-Answers are three-valued: yes, no, or not known (None, or :class:`~.flow.Unknown`). A rule
-speaks on a certain answer only, so what is not known is never guessed here.
+Answers are three-valued: yes, no, or not known (None, or :class:`~.analysis.values.Unknown`). A
+rule speaks on a certain answer only, so what is not known is never guessed here.
 """
 
 from __future__ import annotations
@@ -15,30 +15,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sampler_lint import catalog
 from sampler_lint.analysis.declared import Declared
-from sampler_lint.analysis.points_to import Flow, Obj, Unknown, Value
-from sampler_lint.analysis.values import ExtObj, Lit
+from sampler_lint.analysis.points_to import Flow
+from sampler_lint.analysis.values import ExtObj, Lit, Obj, Unknown, Value
 from sampler_lint.catalog import TORCH_DATA, Contract
-from sampler_lint.domain.concepts import (
-    ASKS_BY_NAME,
-    ITERATES,
-    LOOKS,
-    RANK,
-    SETS_EPOCH,
-    WORLD_SIZE,
-)
+from sampler_lint.domain.concepts import ASKS_BY_NAME, ITERATES, LOOKS, RANK, SETS_EPOCH, WORLD_SIZE
 from sampler_lint.findings import Place
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Call,
-    Class,
-    Const,
-    Expr,
-    Node,
-    Scope,
-    last_name,
-    self_class,
-)
-from sampler_lint.workspace.project import Module, Project, names_meant, without
+from sampler_lint.syntax.navigation import self_class
+from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Node, Scope, last_name
+from sampler_lint.workspace.aliases import names_meant
+from sampler_lint.workspace.project import Module, Project, without
 from sampler_lint.workspace.requirements import Range, Requirements
 
 if TYPE_CHECKING:
@@ -260,9 +245,10 @@ class Model:
 
     def _passed_for(self, cls: Class) -> dict[str, tuple[Passed, ...]]:
         """What the tree passes for the parameters of a class, wherever it builds one."""
-        from sampler_lint.execution.values import Passed, Role
+        from sampler_lint.execution.values import Passed
+        from sampler_lint.parameters import Role
 
-        roles = ((RANK, Role.RANK), (WORLD_SIZE, Role.RANKS))
+        roles = ((RANK, Role.RANK), (WORLD_SIZE, Role.WORLD_SIZE))
         out: dict[str, dict[Passed, None]] = {}
         for obj in self._built.get(cls, ()):
             for name in self.flow.params(cls) or ():
@@ -272,10 +258,10 @@ class Model:
                 found = out.setdefault(name, {})
                 for value in self.flow.values(given):
                     if isinstance(value, Lit) and value.value is not None:
-                        found[Passed(Role.CONSTANT, value.value)] = None
+                        found[Passed(value=value.value)] = None
                     elif isinstance(value, ExtObj):
                         if value.dotted.removeprefix("builtins.") == "len":
-                            found[Passed(Role.SAMPLES)] = None
+                            found[Passed(Role.SIZE)] = None
                         for concept, role in roles:
                             if value.dotted in concept.made_by:
                                 found[Passed(role)] = None
@@ -284,9 +270,9 @@ class Model:
                         found[Passed(role)] = None
                 spelled = last_name(given.func if isinstance(given, Call) else given)
                 if spelled == "len":
-                    found[Passed(Role.SAMPLES)] = None
+                    found[Passed(Role.SIZE)] = None
                 elif spelled is not None:
-                    found[Passed(Role.NAMED, spelled)] = None
+                    found[Passed(name=spelled)] = None
         return {name: tuple(found) for name, found in out.items()}
 
     @cached_property
@@ -361,9 +347,8 @@ class Model:
                 | partials[self.project.program_of(module)]
                 | {
                     name
-                    for name, binding in module.facts.imports
-                    if binding.payload[1] in known
-                    or _speaks_of_construction(binding.payload[1] or "")
+                    for name, (_, imported, _) in module.facts.imports
+                    if imported in known or _speaks_of_construction(imported or "")
                 }
             )
             for call in module.facts.all_calls:
@@ -409,13 +394,11 @@ class Model:
     def passed_to(self, obj: Obj, name: str) -> frozenset[Value]:
         """What was passed for a constructor parameter: empty if nothing was.
 
-        Contains :class:`~.flow.Unknown` when ``*args``/``**kwargs`` may carry it.
+        Contains :class:`~.analysis.values.Unknown` when ``*args``/``**kwargs`` may carry it.
         """
         given = self.flow.argument(obj, name)
         if given is None:
-            if self.flow.may_be_passed(obj, name):
-                return frozenset({Unknown("may be passed by * or **")})
-            return frozenset()
+            return self.flow.given(obj, name) if self.flow.may_be_passed(obj, name) else frozenset()
         return self.flow.values(given)
 
     def samplers_of(self, loader: Obj) -> Iterator[Obj]:

@@ -15,20 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from sampler_lint.analysis.points_to import (
-    MISSING,
-    Ext,
-    ExtObj,
-    Lit,
-    Pack,
-    Table,
-    Unknown,
-    Value,
-    View,
-    passed,
-)
+from sampler_lint.analysis.arguments import MISSING, passed
+from sampler_lint.analysis.values import Ext, ExtObj, Lit, Pack, Table, Unknown, Value, View
 from sampler_lint.domain.model import Model
 from sampler_lint.limits import MOST_CALLERS_OF_WAYS, MOST_STATES
+from sampler_lint.syntax.navigation import children, expressions, statements, walk
 from sampler_lint.syntax.nodes import (
     EQUAL,
     UNEQUAL,
@@ -58,12 +49,8 @@ from sampler_lint.syntax.nodes import (
     Unary,
     While,
     With,
-    children,
     dotted,
-    expressions,
     last_name,
-    statements,
-    walk,
 )
 
 
@@ -90,10 +77,12 @@ class State:
     values: dict[str, Sym] = field(default_factory=dict)
     nones: dict[str, bool] = field(default_factory=dict)
     truths: dict[str, bool] = field(default_factory=dict)
+    decided: dict[Expr, bool] = field(default_factory=dict)
+    """The tests that were passed, and their answers."""
 
     def fork(self) -> State:
         """A copy that can learn something else."""
-        return State(dict(self.values), dict(self.nones), dict(self.truths))
+        return State(dict(self.values), dict(self.nones), dict(self.truths), dict(self.decided))
 
     def refined(self, sym: Sym) -> Sym:
         """``sym`` with what this way has learnt about it."""
@@ -119,6 +108,12 @@ class Way:
     values: tuple[Sym, ...]
     through: Call | None = None
     """The call of the function that this way begins with."""
+    decided: frozenset[tuple[Expr, bool]] = frozenset()
+    """The tests on the way and their answers."""
+
+    def apart(self, other: Way) -> set[Expr]:
+        """The tests that both ways decide, and not alike."""
+        return {test for test, answer in self.decided if (test, not answer) in other.decided}
 
 
 def ways(
@@ -154,7 +149,6 @@ def ways_by_caller(
                 function,
                 param,
                 caller,
-                is_bound=function.cls is not None and not function.is_static,
             )
             for param in wanted
         }
@@ -214,7 +208,8 @@ class _Run:
             out = []
             for state in self.hits:
                 for after, values in self._all(self.exprs, state):
-                    out.append(Way(tuple(after.refined(value) for value in values), through))
+                    refined = tuple(after.refined(value) for value in values)
+                    out.append(Way(refined, through, frozenset(after.decided.items())))
             return out
         except (_TooManyError, RecursionError):
             return None
@@ -504,10 +499,17 @@ class _Run:
             yield from self._assume(test.operand, not truth, state)
         elif isinstance(test, Choice) and test.kind != "if":
             yield from self._assume_all(test.options, test.kind == "and", truth, state)
-        elif isinstance(test, Compare) and len(test.ops) == 1:
-            yield from self._assume_compared(test, truth, state)
         elif isinstance(test, Call) and last_name(test.func) == "bool" and test.positional:
             yield from self._assume(test.positional[0], truth, state)
+        else:
+            for after in self._assume_one(test, truth, state):
+                known = after.fork()
+                known.decided[test] = truth
+                yield known
+
+    def _assume_one(self, test: Expr, truth: bool, state: State) -> Iterator[State]:
+        if isinstance(test, Compare) and len(test.ops) == 1:
+            yield from self._assume_compared(test, truth, state)
         elif isinstance(test, Call) and last_name(test.func) == "isinstance" and test.positional:
             for after, value in self._value(test.positional[0], state):
                 if value.none and truth:

@@ -9,7 +9,8 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from sampler_lint.domain.model import Model
 from sampler_lint.limits import LONGEST_TEST
 from sampler_lint.source import NOTEBOOK, SourceError
-from sampler_lint.syntax.nodes import Class, Const, Function, Scope, children, last_name
+from sampler_lint.syntax.navigation import children
+from sampler_lint.syntax.nodes import Class, Const, Function, Imported, Scope, last_name
 from sampler_lint.workspace.places import Importer, Place
 from sampler_lint.workspace.project import Module, Project
 
@@ -19,6 +20,10 @@ _ASKS = re.compile(rb"^if\b(?:[^\n]{0,400}|[^:]{0,400})\Z", re.MULTILINE)
 #: What finds all modules of a package.
 _WALKS = frozenset({"walk_packages", "iter_modules"})
 _WRITTEN = re.compile(r"[\w.]+")
+#: An import by a name that begins as it is written, and goes on: ``f"tasks.{name}"``.
+_COMPUTES = re.compile(
+    rb"import_module\s*\((?:[\s(]|#[^\n]{0,200}\n)*(?:[rR]?[fF]|\w?(['\"])[^'\"\n]*\1\s*[^\s,)])"
+)
 _SEEDS = (b"seed", b"enable_full_determinism")
 _SEEDS_FROM = re.compile(
     rb"(?:seed\w{0,40}|enable_full_determinism)[ \t]*\((?![ \t]*(?:-?[0-9][0-9_]*[ \t]*)?\))"
@@ -30,7 +35,8 @@ class ProgramFiles:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self._importers: dict[str, set[str]] = {}
+        self._direct: dict[str, set[str]] = {}
+        """The files that import each by its name."""
         self._leading: dict[str, set[str]] = {}
         self._contents: dict[str, bytes] = {}
         self._holding: dict[Callable[[bytes], object], dict[str, list[Module]]] = {}
@@ -45,20 +51,26 @@ class ProgramFiles:
             paths = self._paths.setdefault(program, {})
             paths.setdefault(path, len(paths))
         self._may_store: dict[tuple[str, str], bool] = {}
-        self._add_computed_imports()
 
-    def _add_computed_imports(self) -> None:
-        """Let a file that imports by a computed name lead to the whole package it names.
+    @functools.cached_property
+    def _importers(self) -> dict[str, set[str]]:
+        """The files that lead to each by an import.
 
-        Where nothing of the name is written, its own if it looks for the modules of a package.
+        One that imports by a computed name leads to the whole package that it names; where
+        nothing of the name is written, to its own if it looks for the modules of a package.
         """
+        importers = {path: set(importing) for path, importing in self._direct.items()}
         project = self.model.project
         for path in self._programs:
-            module = project.module_at(path) if self.says(path, "import_module") else None
+            may = self.says(path, "import_module") and (
+                self.says(path, *_WALKS) or _COMPUTES.search(self.data(path))
+            )
+            module = project.module_at(path) if may else None
             for package in filter(None, _computed_packages(module) if module else ()):
                 for other in self._programs:
-                    if f"{project.dotted_name(other)}.".startswith(f"{package}."):
-                        self._importers.setdefault(other, set()).add(path)
+                    if f"{project.imports.dotted_name(other)}.".startswith(f"{package}."):
+                        importers.setdefault(other, set()).add(path)
+        return importers
 
     def _find(self) -> Iterator[tuple[str, str]]:
         project = self.model.project
@@ -81,7 +93,7 @@ class ProgramFiles:
     def _imports(self, path: str, among: Container[str] | None = None) -> list[str]:
         paths = [found for found in self._imported(path) if among is None or found in among]
         for found in paths:
-            self._importers.setdefault(found, set()).add(path)
+            self._direct.setdefault(found, set()).add(path)
         return paths
 
     def _imported(self, path: str) -> Iterator[str]:
@@ -294,12 +306,9 @@ def _is_test(shown: str) -> bool:
 
 def in_test_function(scope: Scope) -> bool:
     """Whether a scope is (part of) a test function."""
-    current: Scope | None = scope
-    while current is not None:
-        if isinstance(current, Function) and current.name.startswith("test_"):
-            return True
-        current = current.outer
-    return False
+    return any(
+        isinstance(each, Function) and each.name.startswith("test_") for each in scope.outward()
+    )
 
 
 def _computed_packages(module: Module) -> Iterator[str]:
@@ -331,15 +340,13 @@ def is_imported(model: Model, module: Module, name: str) -> bool:
 
 def _imports(model: Model, module: Module) -> Iterator[tuple[str, str | None]]:
     """The files of the tree that a file imports, and what from each; None for all of it."""
-    imports: list[tuple[str, str | None, int]] = [
-        (name, None, level) for name, level in module.facts.star_imports
-    ]
-    imports += [binding.payload for _, binding in module.facts.imports]
+    imports = [Imported(name, None, level) for name, level in module.facts.star_imports]
+    imports += [imported for _, imported in module.facts.imports]
     yield from _resolved(model.project, module, imports)
 
 
 def _resolved(
-    project: Project, importer: Importer, imports: Iterable[tuple[str, str | None, int]]
+    project: Project, importer: Importer, imports: Iterable[Imported]
 ) -> Iterator[tuple[str, str | None]]:
     wanted: list[tuple[str, int, str | None]] = []
     for name, attribute, level in imports:
@@ -353,7 +360,7 @@ def _resolved(
         for package in _packages_around(name or "")
     )
     for name, level, attribute in wanted:
-        path = project.find(name or "", importer, level)
+        path = project.imports.find(name or "", importer, level)
         if path is not None and path in project.files:
             yield path, attribute
 

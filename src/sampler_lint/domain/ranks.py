@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
-from sampler_lint.analysis.points_to import Ext, ExtObj, Lit, Obj, Value
+from sampler_lint.analysis.origins import LOCAL, depends_on
+from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Value
 from sampler_lint.domain.concepts import (
     DEVICES,
     ENVIRONMENT,
@@ -14,7 +16,9 @@ from sampler_lint.domain.concepts import (
     WORLD_SIZE,
 )
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.options import looked_up, options
 from sampler_lint.limits import DEEPEST_CHAIN, MOST_REACHED
+from sampler_lint.syntax.navigation import inherited, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -24,13 +28,9 @@ from sampler_lint.syntax.nodes import (
     Expr,
     Function,
     If,
-    Index,
-    Name,
     Scope,
     Stmt,
-    inherited,
     last_name,
-    walk,
 )
 from sampler_lint.workspace.project import Module
 
@@ -70,29 +70,18 @@ _KINDS = (("local rank", LOCAL_RANK), ("rank", RANK), ("world size", WORLD_SIZE)
 
 def _environment_kind(model: Model, expr: Expr) -> str:
     """The kind of ``os.environ["LOCAL_RANK"]`` and its other spellings."""
-    key: Expr | None = None
-    if isinstance(expr, Index) and _is_external(model, expr.value, {"os.environ"}):
-        key = expr.key
-    elif isinstance(expr, Call) and _is_external(model, expr.func, ENVIRONMENT.made_by):
-        key = next(iter(expr.positional), None)
-    if isinstance(key, Const) and isinstance(key.value, str):
-        return next((name for name, kind in _KINDS if key.value in kind.variables), "unknown")
+    owner, key = looked_up(expr) or (None, None)
+    reader = expr.func if isinstance(expr, Call) else owner
+    values = model.flow.values(reader) if reader is not None else ()
+    if values and all(isinstance(v, Ext) and v.dotted in ENVIRONMENT.made_by for v in values):
+        return next((name for name, kind in _KINDS if key in kind.variables), "unknown")
     return "unknown"
-
-
-def _is_external(model: Model, expr: Expr, names: Iterable[str]) -> bool:
-    values = model.flow.values(expr)
-    return bool(values) and all(isinstance(v, Ext) and v.dotted in names for v in values)
 
 
 def _is_launcher_option(model: Model, expr: Attr) -> bool:
     """Whether ``args.local_rank`` is the option that torch's launcher fills, and nothing else."""
     program = model.project.program_of(model.module_of(expr.scope))
-    declared = any(
-        isinstance(flag, Const) and flag.value in {"--local_rank", "--local-rank"}
-        for call in model.project.calls_in(program, "add_argument")
-        for flag in call.positional
-    )
+    declared = any(options(model, program, "local_rank"))
     return declared and all(
         store.value is not None and kinds(model, store.value) == {"local rank"}
         for store in model.project.stores_near("local_rank", expr.scope)
@@ -152,6 +141,31 @@ def data_parallel(model: Model, scopes: Iterable[Scope]) -> Call | None:
     return None
 
 
+def is_about_processes(model: Model, test: Expr) -> bool:
+    """Whether a test asks for processes or devices, or whether there is more than one of something.
+
+    Also by a name that is made of that, or a setting that is looked up by its key.
+    """
+    return depends_on(model.flow, test, partial(_asks_for_processes, model), LOCAL) is not None
+
+
+def _asks_for_processes(model: Model, expr: Expr) -> bool:
+    if isinstance(expr, Compare) and expr.ops == ["Gt"] and isinstance(expr.rights[0], Const):
+        return bool(expr.rights[0].value == 1)
+    return PROCESSES.is_mentioned(expr) or any(
+        (isinstance(node, Const) and PROCESSES.says(str(node.value)))
+        or (
+            isinstance(node, Call)
+            and any(
+                isinstance(value, Ext) and value.dotted.startswith("torch.distributed.")
+                for value in model.flow.values(node.func)
+            )
+        )
+        or _counts_devices(node)
+        for node in walk(expr)
+    )
+
+
 def is_guarded(call: Call) -> bool:
     """Whether the call stands below a condition about ranks or processes."""
     return call.stmt is not None and inherited(call.stmt, _is_below_guard, False)
@@ -188,42 +202,6 @@ def knows_ranks(model: Model, cls: Class) -> bool | None:
         elif not (isinstance(base, str) and base.startswith("torch.")):
             answer = None
     return answer
-
-
-def feeds(model: Model, expr: Expr, depth: int = 4) -> Iterator[Expr]:
-    """The expression and those its value is made from, through names, parameters and callees."""
-    seen: set[int] = set()
-    todo: list[tuple[Expr, int]] = [(expr, depth)]
-    while todo:
-        current, left = todo.pop()
-        if id(current) in seen:
-            continue
-        seen.add(id(current))
-        yield current
-        for node in walk(current):
-            if isinstance(node, Name):
-                todo += [(value, left) for value in _sources(model, node, left)]
-            elif isinstance(node, Call) and left > 0:
-                for callee in model.flow.callees(node):
-                    todo += [
-                        (stmt.value, left - 1) for stmt in callee.returns if stmt.value is not None
-                    ]
-
-
-def _sources(model: Model, name: Name, left: int) -> Iterator[Expr]:
-    scope: Scope | None = name.scope
-    while scope is not None and name.id not in scope.bindings:
-        scope = scope.outer
-    if scope is None:
-        return
-    for binding in scope.bindings[name.id]:
-        if binding.value is not None:
-            yield binding.value
-        elif binding.how == "param" and left > 0 and isinstance(scope, Function):
-            for call in model.flow.callers(scope):
-                for arg in call.args:
-                    if arg.keyword in {None, name.id}:
-                        yield arg.value
 
 
 def built_classes(model: Model, expr: Expr) -> set[Class | str] | None:

@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint.analysis.declared import shuffles as declared_shuffles
-from sampler_lint.analysis.points_to import Lit, Obj, Unknown, Value
+from sampler_lint.analysis.origins import LOCAL, ends
+from sampler_lint.analysis.values import Lit, Obj, Unknown, Value
 from sampler_lint.catalog.declared import SAMPLER as DECLARED_SAMPLER
-from sampler_lint.domain.concepts import BEFORE_PASS, EPOCH, SEED, SEEDS_ALL
-from sampler_lint.domain.draws import Seeded, draws, global_draw, ingredients, seeded
+from sampler_lint.domain.concepts import BEFORE_PASS, EPOCH, SAMPLER_ARGUMENTS, SEED, SEEDS_ALL
+from sampler_lint.domain.draws import Seeded, draws, global_draw, seeded
 from sampler_lint.domain.epoch_state import uses_epoch
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.paths import Way, ways, ways_by_caller
 from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.limits import DEEPEST_WRAPPING
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Call,
-    Class,
-    Const,
-    Expr,
-    Function,
-    Name,
-    expressions,
-    last_name,
-    self_class,
-    statements,
-    walk,
-)
+from sampler_lint.syntax.navigation import expressions, self_class, statements, walk
+from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Function, Name, last_name
 
 
 def ignores_seed(model: Model, cls: Class) -> Iterator[Seeded]:
@@ -39,7 +29,7 @@ def ignores_seed(model: Model, cls: Class) -> Iterator[Seeded]:
             continue
         within = [scope, *scope.module.inside(scope)]
         for found in seeded(model, scope):
-            if not is_epoch_alone(found.seed):
+            if not is_epoch_alone(model, found.seed):
                 continue
             # One that the method itself makes is drawn from there; one that is kept, anywhere.
             kept = found.generator is None or scope.name in BEFORE_PASS
@@ -48,10 +38,9 @@ def ignores_seed(model: Model, cls: Class) -> Iterator[Seeded]:
                 yield found
 
 
-def is_epoch_alone(seed: Expr) -> bool:
+def is_epoch_alone(model: Model, seed: Expr) -> bool:
     """Whether a seed is made of the epoch and numbers, and of no seed."""
-    parts = list(ingredients(seed))
-    named = [part for part in parts if not isinstance(part, Const)]
+    named = [part for part in ends(model.flow, seed, LOCAL) if not isinstance(part, Const)]
     return bool(named) and all(_is_epoch(part) for part in named)
 
 
@@ -65,8 +54,7 @@ def _is_epoch(part: Expr) -> bool:
 def _hands_on(scope: Function, found: Seeded) -> bool:
     """Whether the generator is given to another method."""
     return any(
-        isinstance(arg.value, (Name, Attr))
-        and (arg.value.id if isinstance(arg.value, Name) else arg.value.name) == found.generator
+        isinstance(arg.value, (Name, Attr)) and last_name(arg.value) == found.generator
         for call in scope.calls
         if isinstance(call, Call)
         for arg in call.args
@@ -368,3 +356,21 @@ def shuffles_by_epoch(model: Model, sampler: Obj, through: Call | None) -> bool:
     if not model.is_a(sampler, DISTRIBUTED_SAMPLER):
         return False
     return shuffles(model, sampler, through) is not False
+
+
+def order_giver(model: Model, loader: Obj) -> str | None:
+    """What certainly gives two walks of a loader in one epoch the same order, in words."""
+    open_ = any(map(partial(model.flow.may_be_passed, loader), (*SAMPLER_ARGUMENTS, "shuffle")))
+    persistent = model.flow.argument(loader, "persistent_workers")
+    if open_ or not (persistent is None or model.flow.constants(persistent) == {False}):
+        return None
+    given = [value for name in SAMPLER_ARGUMENTS for value in model.passed_to(loader, name)]
+    for value in given:
+        if isinstance(value, Obj) and (
+            is_distributed_sampler(model, value)
+            or (value.cls == BATCH_SAMPLER and is_sharded_by(model, value))
+        ):
+            return f"its `{value.name}`"
+    shuffle = model.flow.argument(loader, "shuffle")
+    is_off = shuffle is None or model.flow.constants(shuffle) == {False}
+    return "a loader that does not shuffle" if is_off and not given else None

@@ -6,14 +6,26 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from sampler_lint.analysis.points_to import ClassRef, Lit, Obj, Unknown, passed
+from sampler_lint.analysis.arguments import passed
+from sampler_lint.analysis.origins import Hop, is_one_value, origins
+from sampler_lint.analysis.reaching import may_be_set
+from sampler_lint.analysis.values import ClassRef, Lit, Obj, Unknown
 from sampler_lint.domain.concepts import DEVICES, PROCESSES, WORKERS
 from sampler_lint.domain.draws import is_drawn, is_module
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.options import destinations, options
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import parameter_differs
 from sampler_lint.domain.seeds import is_seed_name, spelled_seedings
 from sampler_lint.source import NOTEBOOK, says_between
+from sampler_lint.syntax.navigation import (
+    expressions,
+    method_around,
+    same,
+    self_class,
+    statements,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -31,12 +43,7 @@ from sampler_lint.syntax.nodes import (
     Scope,
     Stmt,
     dotted,
-    expressions,
     last_name,
-    same,
-    self_class,
-    statements,
-    walk,
 )
 from sampler_lint.workspace.project import Module
 
@@ -178,7 +185,7 @@ def _may_name(model: Model, module: Module, scope: Scope) -> Callable[[str, byte
     names = sorted(re.escape(name.lower().encode()) for name in _settings_in(scope))
     named = rb"(?<![\w.])(?:%b)" % b"|".join(names) if names else b"(?!)"
     own = {module.path}
-    owner = _method_around(scope)
+    owner = method_around(scope)
     if owner is not None and owner.cls is not None:
         classes = (cls for cls in model.flow.mro(owner.cls) if isinstance(cls, Class))
         own |= {model.module_of(cls).path for cls in classes}
@@ -200,14 +207,12 @@ def _settings_in(scope: Scope) -> set[str]:
     """The parameters and variables that mean the same in a scope, whichever file says them."""
     found: set[str] = set()
     hidden: set[str] = set()
-    owner: Scope | None = scope
-    while owner is not None:
+    for owner in scope.outward():
         for name, bindings in owner.bindings.items():
             is_own = owner is scope or owner.outer is not None
             if (is_own or any(_scope_of(b) is scope for b in bindings)) and name not in hidden:
                 found.add(name)
         hidden |= owner.bindings.keys()
-        owner = owner.outer
     return found
 
 
@@ -245,15 +250,14 @@ def _can_name(model: Model, scope: Scope, site: Call, node: Attr | Index) -> boo
     root = _root(node)
     assert root is not None
     if root.scope is scope and root.id in scope.bindings:
-        return _set_before(scope, root.id, site)
+        return may_be_set(scope, root.id, site.stmt)
     cls = self_class(root)
     if cls is not None:
-        method = _method_around(scope)
+        method = method_around(scope)
         if method is None or method.cls is None or method.self_name != root.id:
             return False
         return cls is method.cls or cls in model.flow.mro(method.cls)
-    owner: Scope | None = scope
-    while owner is not None:
+    for owner in scope.outward():
         bindings = owner.bindings.get(root.id)
         if bindings:
             # A parameter or variable of the same name: the same kind of thing by convention.
@@ -266,18 +270,9 @@ def _can_name(model: Model, scope: Scope, site: Call, node: Attr | Index) -> boo
                 and not _collects(owner, root.id)
                 and not _lacks(model, owner, root.id, node)
                 and not _has_other_options(model, owner, root, node)
-                and (not here or _set_before(owner, root.id, site))
+                and (not here or may_be_set(owner, root.id, site.stmt))
             )
-        owner = owner.outer
     return False
-
-
-def _method_around(scope: Scope) -> Function | None:
-    """The method that the scope is, or is in."""
-    owner: Scope | None = scope
-    while owner is not None and not (isinstance(owner, Function) and owner.cls is not None):
-        owner = owner.outer
-    return owner
 
 
 def _is_set_elsewhere(scope: Scope, owner: Scope, root: Name, bindings: list[Binding]) -> bool:
@@ -298,15 +293,10 @@ def _has_other_options(model: Model, scope: Scope, root: Name, node: Attr | Inde
         module = model.module_of(call.scope)
         if module.facts is root.scope.module or is_test(module):
             continue
-        options = [c for c in module.facts.all_calls if last_name(c.func) == "add_argument"]
-        flags = {
-            str(flag.value).lstrip("-").replace("-", "_")
-            for option in options
-            for flag in (*option.positional, option.keyword("dest"))
-            if isinstance(flag, Const)
-        }
+        declared = [c for c in module.facts.all_calls if last_name(c.func) == "add_argument"]
+        flags = set().union(*map(destinations, declared))
         reads = {read.name for inner in module.facts.scopes for read in inner.reads}
-        if options and node.name not in flags | reads:
+        if declared and node.name not in flags | reads:
             return True
     return False
 
@@ -330,18 +320,6 @@ def _collects(scope: Scope, name: str) -> bool:
     """Whether the name is a function's ``*args`` or ``**kwargs``, which have no settings."""
     return isinstance(scope, Function) and any(
         param.name == name and param.is_star for param in scope.params
-    )
-
-
-def _set_before(scope: Scope, name: str, site: Call) -> bool:
-    bindings = scope.bindings.get(name, [])
-    if any(b.how == "param" for b in bindings):
-        return True
-    if site.stmt is None:
-        return False
-    return any(
-        b.stmt is not None and b.stmt.scope is site.scope and b.stmt.order < site.stmt.order
-        for b in bindings
     )
 
 
@@ -446,16 +424,7 @@ def _field_is_int(cls: Class, name: str) -> bool | None:
 def _argparse_default(model: Model, module: Module, name: str) -> bool | None:
     """Whether ``add_argument("--seed", …)`` gives an int; False for a default of None."""
     program = model.project.program_of(module)
-    for call in model.project.calls_in(program, "add_argument"):
-        flags = [
-            a.value for a in call.positional if isinstance(a, Const) and isinstance(a.value, str)
-        ]
-        destination = call.keyword("dest")
-        names = {flag.lstrip("-").replace("-", "_") for flag in flags}
-        if isinstance(destination, Const):
-            names = {str(destination.value)}
-        if name not in names:
-            continue
+    for call in options(model, program, name):
         default, required = call.keyword("default"), call.keyword("required")
         if default is None:
             return isinstance(required, Const) and bool(required.value)
@@ -488,8 +457,8 @@ def _handed_over(model: Model, module: Module, scope: Scope) -> Iterator[Seed]:
         node
         for item in spelled_seedings(model, program)
         for arg in item.call.args
-        for origin in _origins(arg.value)
-        for node in walk(origin)
+        for step in origins(model.flow, arg.value, Hop.ASSIGNED)
+        for node in walk(step.expr)
         if isinstance(node, Attr) and is_seed_name(node.name) and dotted(node) is not None
     ]
     read = [node for node in read if not _is_tainted(model, module, node)]
@@ -504,15 +473,6 @@ def _handed_over(model: Model, module: Module, scope: Scope) -> Iterator[Seed]:
         for tail, numbers in found.items():
             number = False if False in numbers else None if None in numbers else True
             yield Seed(f"{held.code}.{tail}", number)
-
-
-def _origins(expr: Expr) -> Iterator[Expr]:
-    """The expression, and what a local name was assigned."""
-    yield expr
-    if isinstance(expr, Name):
-        for binding in expr.scope.bindings.get(expr.id, ()):
-            if binding.how == "assign" and binding.value is not None and not binding.path:
-                yield binding.value
 
 
 def _held(scope: Scope) -> Iterator[_Held]:
@@ -614,12 +574,11 @@ def _may_hold(model: Model, held: _Held) -> bool:
 
 def _given(model: Model, held: _Held) -> list[tuple[Call, Name | Attr]]:
     """What each caller hands over by a name; nothing if one of them does not."""
-    bound = held.function.cls is not None and not held.function.is_static
     found = []
     for call in model.flow.callers(held.function):
         if is_test(model.module_of(call.scope)):
             continue
-        given = passed(held.function, held.param, call, is_bound=bound)
+        given = passed(held.function, held.param, call)
         if not isinstance(given, (Name, Attr)) or dotted(given) is None:
             return []
         found.append((call, given))
@@ -629,23 +588,4 @@ def _given(model: Model, held: _Held) -> list[tuple[Call, Name | Attr]]:
 def _is_given(model: Model, held: _Held, node: Attr) -> bool:
     """Whether every caller hands over the very thing that ``node`` reads the seed of."""
     found = _given(model, held)
-    return bool(found) and all(_is_owner(model, one, call.scope, node) for call, one in found)
-
-
-def _is_owner(model: Model, given: Expr, scope: Scope, node: Attr) -> bool:
-    """Whether ``node`` reads an attribute of ``given``, itself or as a parameter of that name."""
-    if same(given, node.value):
-        given_root, own_root = _root(given), _root(node)
-        if given_root is not None and own_root is not None and given_root.scope is own_root.scope:
-            return True
-    reader = node.value.scope if isinstance(node.value, Name) else None
-    param = reader.param(node.value.id) if isinstance(reader, Function) else None  # type: ignore[attr-defined]
-    if param is None or not isinstance(reader, Function):
-        return False
-    bound = reader.cls is not None and not reader.is_static
-    return any(
-        call.scope is scope
-        and isinstance(other := passed(reader, param, call, is_bound=bound), Expr)
-        and same(other, given)
-        for call in model.flow.callers(reader)
-    )
+    return bool(found) and all(is_one_value(model.flow, one, node.value) for _, one in found)

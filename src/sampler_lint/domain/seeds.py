@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
-from sampler_lint.analysis.points_to import Ext, FuncRef, Obj, passed
+from sampler_lint.analysis.arguments import passed
+from sampler_lint.analysis.origins import EVERYWHERE, Hop, Step, origins, parameter_of
+from sampler_lint.analysis.values import Ext, FuncRef, Obj
 from sampler_lint.domain.concepts import (
     ENVIRONMENT,
     SEED,
@@ -20,8 +23,9 @@ from sampler_lint.domain.draws import is_drawn, is_module
 from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_test, program_files
-from sampler_lint.limits import DEEPEST_SETTING, MOST_SETTINGS
+from sampler_lint.limits import MOST_SETTINGS
 from sampler_lint.source import says_between
+from sampler_lint.syntax.navigation import same, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -33,12 +37,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Param,
     Scope,
-    children,
     last_name,
-    same,
-    self_class,
-    unparse,
-    walk,
 )
 from sampler_lint.workspace.project import Module
 
@@ -148,7 +147,7 @@ def _find_seedings(model: Model, module: Module) -> Iterator[Seeding]:
     for call in module.facts.all_calls:
         given = seed_given(model, call)
         if given is not None:
-            for setting in islice(_settings(model, given, 0), MOST_SETTINGS):
+            for setting in islice(_settings(model, given), MOST_SETTINGS):
                 if not (setting.by_caller and _is_alias(call)):
                     yield Seeding(module, call, setting)
 
@@ -198,13 +197,12 @@ def seed_given(model: Model, call: Call) -> Expr | None:
     name = called_name(call)
     if name is None or not SEEDS_ALL.says(name) or not _is_global(model, call, name):
         return None
-    scope: Scope | None = call.scope
-    while scope is not None:
-        if _LOADER_WORKER.search(scope.name) or (
-            isinstance(scope, Class) and model.is_sampler_class(scope)
-        ):
-            return None
-        scope = scope.outer
+    if any(
+        _LOADER_WORKER.search(scope.name)
+        or (isinstance(scope, Class) and model.is_sampler_class(scope))
+        for scope in call.scope.outward()
+    ):
+        return None
     given = call.positional[:1] or [arg.value for arg in call.args if arg.keyword == "seed"]
     return given[0] if given else None
 
@@ -248,34 +246,59 @@ def setting_of(model: Model, expr: Expr) -> Setting | None:
     A setting is an attribute or an entry called ``seed`` of a configuration, the parameter of a
     public function that nothing in the tree calls, or of a command.
     """
-    return next(_settings(model, expr, 0), None)
+    return next(_settings(model, expr), None)
 
 
-def _settings(model: Model, expr: Expr, depth: int) -> Iterator[Setting]:
+_THROUGH = EVERYWHERE & ~(Hop.RETURN | Hop.ITEM)
+
+
+def _settings(model: Model, expr: Expr) -> Iterator[Setting]:
     """The settings that a seed may come from: each caller of a function may have its own."""
-    if depth > DEEPEST_SETTING:
-        return
-    if isinstance(expr, Attr):
-        yield from _attribute_settings(model, expr, depth)
-    elif isinstance(expr, Index):
-        if _is_seed_key(expr.key):
-            yield Setting(unparse(expr), next(_placed(expr), None), entry=expr)
-    elif isinstance(expr, Name):
-        yield from _name_settings(model, expr, depth)
-    elif isinstance(expr, Call) and (
-        ENVIRONMENT.is_call(expr) or last_name(expr.func) == "getattr"
-    ):
+    stop, drop = partial(_is_read, model), partial(_is_aside, model)
+    for step in origins(model.flow, expr, _THROUGH, stop=stop, drop=drop):
+        yield from _setting_at(model, step)
+
+
+def _setting_at(model: Model, step: Step) -> Iterator[Setting]:
+    expr = step.expr
+    if isinstance(expr, Attr) and not _is_func(step) and self_class(expr.value) is None:
+        whole = unparse(expr)
+        is_seed = is_seed_name(expr.name) and not is_module(model, expr.value)
+        is_other = isinstance(expr.value, Call) or WORKERS.says(whole) or _is_redrawn(model, expr)
+        if is_seed and not is_other:
+            yield Setting(whole, expr)
+    elif isinstance(expr, Index) and _is_seed_key(expr.key):
+        yield Setting(unparse(expr), next(_placed(expr), None), entry=expr)
+    elif isinstance(expr, Call) and _looks_up(expr):
         key = next((arg for arg in expr.positional if _is_seed_key(arg)), None)
         if isinstance(key, Const):
             yield Setting(str(key.value), expr)
-    else:
-        for child in children(expr):
-            part: Expr | None = child
-            if isinstance(expr, Call) and child is expr.func:
-                # What a generator draws comes from what it was made with.
-                part = child.value if isinstance(child, Attr) else None
-            if part is not None:
-                yield from _settings(model, part, depth + 1)
+    elif (parameter := parameter_of(expr)) is not None:
+        yield from _parameter_settings(model, *parameter)
+
+
+def _looks_up(call: Call) -> bool:
+    return ENVIRONMENT.is_call(call) or last_name(call.func) == "getattr"
+
+
+def _is_func(step: Step) -> bool:
+    """Whether it is what a call calls: what a generator draws comes from what made it."""
+    made = step.towards.expr if step.towards is not None else None
+    return isinstance(made, Call) and made.func is step.expr
+
+
+def _is_read(model: Model, step: Step) -> bool:
+    """Whether a setting is read there, and nothing lies behind it."""
+    expr = step.expr
+    if isinstance(expr, Attr) and not _is_func(step):
+        return self_class(expr.value) is None or not is_seed_name(expr.name)
+    return isinstance(expr, Index) or (isinstance(expr, Call) and _looks_up(expr))
+
+
+def _is_aside(model: Model, step: Step) -> bool:
+    """Whether a test passes it, or it only names what is called."""
+    is_called = _is_func(step) and isinstance(step.expr, Name)
+    return is_called or (step.hop is Hop.CALLER and is_test(model.module_of(step.scope)))
 
 
 def _placed(expr: Expr) -> Iterator[Name | Attr | Call]:
@@ -291,22 +314,6 @@ def _is_seed_key(expr: Expr) -> bool:
     )
 
 
-def _attribute_settings(model: Model, expr: Attr, depth: int) -> Iterator[Setting]:
-    if not _SEED_NAME.match(expr.name) or is_module(model, expr.value):
-        return
-    cls = self_class(expr.value)
-    if cls is None:
-        whole = unparse(expr)
-        if not (isinstance(expr.value, Call) or WORKERS.says(whole) or _is_redrawn(model, expr)):
-            yield Setting(whole, expr)
-        return
-    bases = model.flow.mro(cls)
-    for store in model.project.stores_near(expr.name, expr.scope):
-        assert isinstance(store.target, Attr)
-        if store.value is not None and self_class(store.target.value) in bases:
-            yield from _settings(model, store.value, depth + 1)
-
-
 def _is_redrawn(model: Model, expr: Attr) -> bool:
     """Whether each run overwrites what was set by a draw (``args.seed = randint(…)``)."""
     owner = expr.value
@@ -320,33 +327,17 @@ def _is_redrawn(model: Model, expr: Attr) -> bool:
     )
 
 
-def _name_settings(model: Model, name: Name, depth: int) -> Iterator[Setting]:
-    owner: Scope | None = name.scope
-    while owner is not None and name.id not in owner.bindings:
-        owner = owner.outer
-    for binding in owner.bindings[name.id] if owner is not None else ():
-        if binding.how == "param" and isinstance(owner, Function):
-            yield from _parameter_settings(model, owner, binding.payload, depth + 1)
-        elif binding.how in {"assign", "aug", "element"} and binding.value is not None:
-            yield from _settings(model, binding.value, depth + 1)
-
-
-def _parameter_settings(
-    model: Model, function: Function, param: Param, depth: int
-) -> Iterator[Setting]:
-    if depth > DEEPEST_SETTING:
+def _parameter_settings(model: Model, function: Function, param: Param) -> Iterator[Setting]:
+    """The parameter itself, where what is passed for it is not seen."""
+    if not is_seed_name(param.name):
         return
     calls = [
         call for call in model.flow.callers(function) if not is_test(model.module_of(call.scope))
     ]
-    bound = function.cls is not None and not function.is_static
     for call in calls:
-        given = passed(function, param, call, is_bound=bound)
-        if given is None and _SEED_NAME.match(param.name):
+        if passed(function, param, call) is None:
             yield Setting(param.name, call)
-        if isinstance(given, Expr):
-            yield from _settings(model, given, depth + 1)
-    if calls or not _SEED_NAME.match(param.name):
+    if calls:
         return
     public = "." in model.module_of(function).name and not function.name.startswith("_")
     is_command = bool(function.decorators) or function.name == "main"

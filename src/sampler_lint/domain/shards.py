@@ -6,14 +6,16 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.analysis.points_to import Ext, FuncRef
+from sampler_lint.analysis.origins import LOCAL, depends_on
+from sampler_lint.analysis.values import Ext, FuncRef
 from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.concepts import ORDERS
-from sampler_lint.domain.draws import Seeded, ingredients, seeded
+from sampler_lint.domain.draws import Seeded, seeded
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import program_files
-from sampler_lint.domain.rank_terms import RankTerm, differs, rank_in
+from sampler_lint.domain.rank_terms import RankTerm, differs, is_rank
 from sampler_lint.domain.seeds import seed_given
+from sampler_lint.syntax.navigation import expressions, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -24,11 +26,7 @@ from sampler_lint.syntax.nodes import (
     Index,
     Name,
     Stmt,
-    expressions,
     last_name,
-    self_class,
-    statements,
-    walk,
 )
 from sampler_lint.workspace.project import Module
 
@@ -77,7 +75,7 @@ def _share_of(model: Model, scope: Function, found: Seeded) -> Index | None:
             for node in walk(expr):
                 if (
                     isinstance(node, Index)
-                    and is_share(node)
+                    and is_share(model, node)
                     and _is_ordered(model, node.value, ordered, found)
                 ):
                     return node
@@ -85,9 +83,9 @@ def _share_of(model: Model, scope: Function, found: Seeded) -> Index | None:
     return None
 
 
-def is_share(node: Index) -> bool:
+def is_share(model: Model, node: Index) -> bool:
     """Whether an index takes the part of a rank (``indices[self.rank : total : replicas]``)."""
-    return any(rank_in(part) is not None for part in ingredients(node.key))
+    return depends_on(model.flow, node.key, is_rank, LOCAL) is not None
 
 
 def _is_ordered(model: Model, expr: Expr, ordered: set[str], found: Seeded) -> bool:
@@ -231,7 +229,7 @@ def _may_draw(data: bytes) -> bool:
 def _splits(model: Model, module: Module) -> Iterator[tuple[Call, str]]:
     """The calls of a file that divide data by a global generator, and whose it is."""
     names = _SPLIT_NAMES | {
-        name for name, binding in module.facts.imports if binding.payload[1] in _SPLIT_NAMES
+        name for name, (_, imported, _) in module.facts.imports if imported in _SPLIT_NAMES
     }
     for call in module.facts.all_calls:
         library = _split(model, call, names)
@@ -262,7 +260,7 @@ def _dataset_draws(model: Model, module: Module, cls: Class) -> Iterator[GlobalD
         return
     if not any(base in _DATASETS for base in model.flow.mro(cls)):
         return
-    if any(rank_in(node) is not None for node in _all(init)):
+    if any(map(is_rank, _all(init))):
         return
     used = {read.name for read in getter.reads if self_class(read.value) is cls}
     for call in ORDERS.calls_in(init.calls):

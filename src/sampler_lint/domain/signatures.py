@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sampler_lint import catalog
-from sampler_lint.analysis.points_to import ClassRef, Ext
+from sampler_lint.analysis.values import ClassRef, Ext
 from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.model import Model
 from sampler_lint.syntax.nodes import Arg, Attr, Call, Class, Expr, Function, last_name

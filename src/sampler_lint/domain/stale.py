@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.analysis.points_to import Obj
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import SAMPLER
 from sampler_lint.domain.epoch_state import EpochState, epoch_state, in_stop, reach
 from sampler_lint.domain.model import DATA_LOADER, Model
+from sampler_lint.syntax.navigation import expressions, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -20,11 +21,7 @@ from sampler_lint.syntax.nodes import (
     Store,
     While,
     Yield,
-    expressions,
     last_name,
-    self_class,
-    statements,
-    walk,
 )
 
 
@@ -88,6 +85,8 @@ def made_ahead(model: Model, cls: Class) -> EpochState | None:
     read_in = {read.scope for read in state.reads(state.iteration)}
     if stepping in read_in or passing in read_in:
         return None
+    if any(read.scope in read_in for read in state.reads(reach(model, cls, "set_epoch"))):
+        return None  # the order is made anew when the epoch is set
     ends = {stepping: in_stop, passing: _after_yields}
     for method, ends_pass in ends.items():
         for call in method.calls if method is not None else ():

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint import catalog
-from sampler_lint.analysis.points_to import Lit, Obj, Pack, Value, Values
+from sampler_lint.analysis.origins import Hop, ends, parameter_of, part_of
+from sampler_lint.analysis.values import Lit, Obj, Pack, Value, Values
 from sampler_lint.domain.concepts import ITERATES, SAMPLER
 from sampler_lint.domain.epoch_state import EpochState, Reach, lookup, own_classes, reach
 from sampler_lint.domain.model import BATCH_SAMPLER, Model
+from sampler_lint.syntax.navigation import expressions, self_class, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -20,15 +21,8 @@ from sampler_lint.syntax.nodes import (
     Function,
     Name,
     Param,
-    Seq,
-    Store,
     Yield,
-    expressions,
     last_name,
-    self_class,
-    statements,
-    unparse,
-    walk,
 )
 
 
@@ -60,63 +54,41 @@ class Inner(NamedTuple):
 def inners(model: Model, state: EpochState) -> Iterator[Inner]:
     """What a pass over the class iterates, besides itself."""
     cls = state.cls
-    for name in sorted(iterated_attributes(state.iteration)):
-        values = _held(model, cls, name)
+    for name in sorted(iterated_attributes(model, state.iteration)):
+        values = model.flow.ask_field(Obj(cls), name)
         many = any(isinstance(value, Pack) for value in values)
         yield Inner(
             _owner(model, cls, name), (name,), _flat(model, values), many, _param(model, cls, name)
         )
     for name in sorted({read.name for read in state.iteration.self_reads()}):
-        for helper in _held(model, cls, name):
+        for helper in model.flow.ask_field(Obj(cls), name):
             if not _is_helper(model, helper):
                 continue
             assert isinstance(helper, Obj)
             assert isinstance(helper.cls, Class)
             methods = {method.name for method in helper.cls.methods}
-            for inner in sorted(iterated_attributes(reach(model, helper.cls, *methods))):
+            for inner in sorted(iterated_attributes(model, reach(model, helper.cls, *methods))):
                 values = _flat(model, model.flow.ask_field(helper, inner))
                 kept = _kept_too(helper)
                 if kept is not None:
-                    values = _flat(model, _held(model, cls, kept))
+                    values = _flat(model, model.flow.ask_field(Obj(cls), kept))
                     param = _param(model, cls, kept)
                     yield Inner(_owner(model, cls, kept), (kept,), values, many=False, param=param)
                     continue
-                param = _passed_on(helper)
+                param = _passed_on(model, helper)
                 yield Inner(
                     _owner(model, cls, name), (name, inner), values, many=False, param=param
                 )
 
 
-def _held(model: Model, cls: Class, name: str) -> frozenset[Value]:
-    """What ``self.name`` may be: what is assigned, or what a torch base was built with."""
-    if any(model.project.own_stores(name, owner) for owner in own_classes(model, cls)):
-        return model.flow.ask_field(Obj(cls), name)
-    for base in model.flow.mro(cls):
-        entry = catalog.known(base) if isinstance(base, str) else None
-        if entry is None or name not in entry.params:
-            continue
-        for owner in own_classes(model, cls):
-            for call in model.flow.base_init_calls(owner):
-                given = call.keyword(name)
-                positional = call.positional
-                if isinstance(call.func, Attr) and not isinstance(call.func.value, Call):
-                    positional = positional[1:]  # Base.__init__(self, …)
-                index = entry.params.index(name)
-                if given is None and index < len(positional):
-                    given = positional[index]
-                if given is not None:
-                    return model.flow.values(given)
-    return model.flow.ask_field(Obj(cls), name)
-
-
-def iterated_attributes(found: Reach) -> set[str]:
+def iterated_attributes(model: Model, found: Reach) -> set[str]:
     """The ``self`` attributes that the code iterates."""
     names: set[str] = set()
     if (BATCH_SAMPLER, "__iter__") in found.outside:
         names.add("sampler")
     for function in found.functions:
         for source in _sources(function):
-            for node in _followed(source, function):
+            for node in ends(model.flow, source, Hop.ASSIGNED):
                 if isinstance(node, Attr) and self_class(node.value) is not None:
                     names.add(node.name)
     return names
@@ -134,15 +106,6 @@ def _sources(function: Function) -> Iterator[Expr]:
                     yield node.value
                 elif isinstance(node, Call) and ITERATES.is_call(node):
                     yield from node.positional
-
-
-def _followed(source: Expr, function: Function) -> Iterator[Expr]:
-    """The expression, and what a local name in it was assigned."""
-    yield source
-    if isinstance(source, Name):
-        for binding in function.bindings.get(source.id, ()):
-            if binding.how == "assign" and binding.value is not None and not binding.path:
-                yield binding.value
 
 
 def _flat(model: Model, values: frozenset[Value]) -> frozenset[Value]:
@@ -169,29 +132,17 @@ def _owner(model: Model, cls: Class, name: str) -> Class:
 def _param(model: Model, cls: Class, name: str) -> Param | None:
     for base in own_classes(model, cls):
         for store in model.project.own_stores(name, base):
-            return _from_parameter(_part(store))
+            return _from_parameter(model, part_of(store.value, store.path))
     return None
 
 
-def _part(store: Store) -> Expr | None:
-    """What of ``a, self.x = 1, y`` goes to the attribute."""
-    value = store.value
-    for index in store.path:
-        if not isinstance(value, Seq) or not -1 < index < len(value.items):
-            return None
-        value = value.items[index]
-    return value
-
-
-def _from_parameter(value: Expr | None) -> Param | None:
-    if isinstance(value, Call) and last_name(value.func) in {"list", "tuple"} and value.positional:
-        value = value.positional[0]
-    if not isinstance(value, Name) or not isinstance(value.scope, Function):
-        return None
-    bindings = value.scope.bindings.get(value.id, [])
-    if value.scope.name != "__init__" or not any(b.how == "param" for b in bindings):
-        return None
-    return value.scope.param(value.id)
+def _from_parameter(model: Model, value: Expr | None) -> Param | None:
+    """The constructor's parameter that a value is, or is a list of."""
+    for end in ends(model.flow, value, Hop.ASSIGNED | Hop.ARGUMENT) if value is not None else ():
+        function, param = parameter_of(end) or (None, None)
+        if function is not None and function.name == "__init__":
+            return param
+    return None
 
 
 def _is_helper(model: Model, value: Value) -> bool:
@@ -213,12 +164,12 @@ def _kept_too(helper: Obj) -> str | None:
     return None
 
 
-def _passed_on(helper: Obj) -> Param | None:
+def _passed_on(model: Model, helper: Obj) -> Param | None:
     """The parameter of the wrapper's own constructor that it hands to its helper."""
     if helper.site is None:
         return None
     for arg in helper.site.positional:
-        param = _from_parameter(arg)
+        param = _from_parameter(model, arg)
         if param is not None:
             return param
     return None
@@ -229,7 +180,7 @@ def says_sampler(param: Param) -> bool:
     annotation = "" if param.annotation is None else unparse(param.annotation)
     if param.annotation is not None:
         annotation += " ".join(
-            node.id if isinstance(node, Name) else node.name
+            last_name(node) or ""
             for node in walk(param.annotation)
             if isinstance(node, (Name, Attr))
         )

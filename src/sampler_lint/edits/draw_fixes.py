@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.analysis.points_to import Ext
+from sampler_lint.analysis.values import Ext
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.seed_names import in_scope
 from sampler_lint.domain.shards import GlobalDraw

@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from sampler_lint.edits.names import first_definition, name_of
 from sampler_lint.edits.region import EditError, Region, offsets
 from sampler_lint.findings import Applicability, Edit, Fix
-from sampler_lint.source import SourceFile
+from sampler_lint.source import LINE_END, SourceFile
+from sampler_lint.syntax.navigation import blocks
 from sampler_lint.syntax.nodes import (
     Call,
     Class,
@@ -34,7 +35,6 @@ from sampler_lint.syntax.nodes import (
     Scope,
     Simple,
     Stmt,
-    blocks,
     dotted,
 )
 from sampler_lint.workspace.project import Module
@@ -320,7 +320,7 @@ class Editor:
         start, end = self._span(node)
         ended = (text[first:start] + code + text[end:last]).removesuffix("\n").removesuffix("\r")
         # Not by `splitlines`: a form feed ends no line of Python, and may stand in a comment.
-        return [line.removeprefix(indent) for line in _LINE_END.split(ended)]
+        return [line.removeprefix(indent) for line in LINE_END.split(ended)]
 
     def nest(self, stmt: Stmt, *head: str) -> Editor:
         """Make a statement the body of what the ``head`` lines begin."""
@@ -629,7 +629,6 @@ def _behind(region: Region, comma: object) -> int | None:
 #: A ``#`` in a string is taken for a comment, too: that errs on the safe side.
 _COMMENT = re.compile(r"#[^\r\n]*")
 _F_STRING = re.compile(r"""\b[rR]?[fF][rR]?["']""")
-_LINE_END = re.compile(r"\r\n|\r|\n")
 _ENTRY = r"^([ \t]+){name}( ?\([^)\n]*\))?:"
 #: A line of the first length is never too long, one above the second always.
 _SHORT, _LONG = 88, 120

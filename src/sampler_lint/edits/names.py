@@ -6,18 +6,18 @@ import re
 
 from sampler_lint.edits.region import offsets
 from sampler_lint.source import SourceFile
+from sampler_lint.syntax.navigation import binder_of, same, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Class,
     Define,
     Expr,
     Function,
+    Imported,
     Name,
     Node,
     Scope,
     Stmt,
-    same,
-    walk,
 )
 from sampler_lint.workspace.project import Module
 
@@ -45,31 +45,16 @@ def name_of(module: Module, scope: Class | Function) -> Node:
 
 def visible(scope: Scope, name: str) -> bool:
     """Whether ``name`` is bound in the scope or one around it."""
-    current: Scope | None = scope
-    while current is not None:
-        if name in current.bindings:
-            return True
-        current = current.outer
-    return False
+    return any(name in each.bindings for each in scope.outward())
 
 
 def means_the_same(expr: Expr, scope: Scope) -> bool:
     """Whether every name in ``expr`` has its own meaning when written in ``scope``, too."""
     return all(
-        _binder(name.scope, name.id) is _binder(scope, name.id)
+        binder_of(name.scope, name.id) is binder_of(scope, name.id)
         for name in walk(expr)
         if isinstance(name, Name)
     )
-
-
-def _binder(scope: Scope, name: str) -> Scope | None:
-    """The scope that binds ``name`` as ``scope`` reads it; None for a builtin."""
-    current: Scope | None = scope
-    while current is not None:
-        if name in current.bindings and (current is scope or not isinstance(current, Class)):
-            return current
-        current = current.outer
-    return None
 
 
 def fresh_name(scope: Scope, *wanted: str) -> str:
@@ -87,7 +72,7 @@ def imported_as(module: Module, attribute: str) -> str | None:
     """The module-level name of what was imported as ``from … import attribute``."""
     for name, bindings in module.facts.bindings.items():
         for binding in bindings:
-            if binding.how == "import" and binding.payload[1] == attribute:
+            if isinstance(binding.payload, Imported) and binding.payload.attribute == attribute:
                 return name
     return None
 
@@ -100,8 +85,13 @@ def imported_module(module: Module, dotted: str) -> str | None:
     head, _, tail = dotted.rpartition(".")
     for name, bindings in module.facts.bindings.items():
         for binding in bindings:
-            is_only = binding.how == "import" and len(bindings) == 1 and name != head
-            if is_only and binding.payload[:2] in {(dotted, None), (head, tail)}:
+            is_only = len(bindings) == 1 and name != head
+            imported = binding.payload
+            if (
+                is_only
+                and isinstance(imported, Imported)
+                and imported[:2] in {(dotted, None), (head, tail)}
+            ):
                 return name
     if head:
         owner = imported_module(module, head)
@@ -120,7 +110,7 @@ def first_definition(module: Module) -> Stmt | None:
 def future_annotations(module: Module) -> bool:
     """Whether annotations of the file are never evaluated."""
     return any(
-        binding.how == "import" and binding.payload[0] == "__future__"
+        isinstance(binding.payload, Imported) and binding.payload.name == "__future__"
         for binding in module.facts.bindings.get("annotations", ())
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from sampler_lint.execution.budget import BUDGET, Cost, Op
+from sampler_lint.execution.budget import BUDGET, Cost, Table
 from sampler_lint.execution.errors import CannotTellError, RaisedError
 from sampler_lint.execution.operators import (
     binary,
@@ -24,6 +24,7 @@ from sampler_lint.execution.operators import (
 from sampler_lint.execution.values import (
     UNKNOWN,
     Array,
+    Data,
     External,
     Places,
     Run,
@@ -31,23 +32,51 @@ from sampler_lint.execution.values import (
     plain,
 )
 
-RANDOM_STATE = frozenset({"Random", "SystemRandom", "RandomState", "default_rng", "Generator"})
+RANDOM = Table()
+ARRAYS = Table()
+#: What torch does otherwise than numpy under the same name.
+TORCH = Table()
+#: What random numbers depend on.
+SEEDS = Table()
 
 
 # -- random
 
 
+@SEEDS(Cost.FLAT, "seed", "manual_seed")
+def _seed(run: Run, *values: Any, **keywords: Any) -> Any:
+    """Note what all later random numbers depend on."""
+    values += tuple(keywords.values())
+    known = values and all(isinstance(value, (int, float, str, Data)) for value in values)
+    run.outside += 1
+    if not known:
+        run.seeds = None
+    elif run.seeds is not None:
+        run.seeds += [value.key if isinstance(value, Data) else value for value in values]
+    return UNKNOWN
+
+
+@SEEDS(Cost.FLAT, "Random", "SystemRandom", "RandomState", "default_rng", "Generator")
+def _generator(run: Run, *values: Any, **keywords: Any) -> External:
+    if values or keywords:
+        _seed(run, *values, **keywords)
+    return External("numpy.random")
+
+
+@RANDOM(Cost.BY_ITEM, "randperm", "permutation")
 def _randperm(run: Run, n: Any, **keywords: Any) -> Array:
     if isinstance(plain(n), int):
         return Array(range(plain(n)))
     return Array(run.listed(n))
 
 
+@RANDOM(Cost.FLAT)
 def _shuffle(run: Run, values: Any, *more: Any) -> None:
     if not isinstance(values, (list, Array)):
         raise CannotTellError("shuffle()")
 
 
+@RANDOM(Cost.BY_ITEM)
 def _sample(run: Run, values: Any, k: Any, **keywords: Any) -> list[Any]:
     listed = run.listed(values)
     if plain(k) > len(listed):
@@ -55,6 +84,7 @@ def _sample(run: Run, values: Any, k: Any, **keywords: Any) -> list[Any]:
     return listed[: plain(k)]
 
 
+@RANDOM(Cost.BY_ITEM)
 def _choice(run: Run, values: Any, size: Any = None, replace: Any = True, **keywords: Any) -> Any:
     listed = run.listed(range(values) if isinstance(values, int) else values)
     if not listed:
@@ -72,6 +102,7 @@ def _repeated(listed: list[Any], count: int) -> list[Any]:
     return [listed[index % len(listed)] for index in BUDGET.collect(range(count))]
 
 
+@RANDOM(Cost.BY_ITEM)
 def _choices(run: Run, values: Any, weights: Any = None, *, k: Any = 1, **kw: Any) -> Any:
     return _repeated(run.listed(values), plain(k))
 
@@ -87,6 +118,7 @@ def _count(size: Any) -> int:
     return size
 
 
+@RANDOM(Cost.BY_ITEM, "randint", "integers")
 def _randint(run: Run, *args: Any, **keywords: Any) -> Any:
     size = keywords.get("size")
     if size is None and args and isinstance(args[-1], (tuple, list)):
@@ -103,6 +135,7 @@ def _randint(run: Run, *args: Any, **keywords: Any) -> Any:
     return Array([low + index % (high - low) for index in BUDGET.collect(range(_count(size)))])
 
 
+@RANDOM(Cost.BY_ITEM)
 def _multinomial(
     run: Run, weights: Any, num_samples: Any, replacement: Any = False, **keywords: Any
 ) -> Array:
@@ -112,29 +145,18 @@ def _multinomial(
     return Array([index % n for index in BUDGET.collect(range(plain(num_samples)))])
 
 
+@RANDOM(Cost.BY_ITEM, "random_sample", "uniform", "normal")
+@ARRAYS(Cost.BY_ITEM, "rand", "randn")
 def _random_array(run: Run, *size: Any, **keywords: Any) -> Any:
     """Numbers by chance."""
     size = size or tuple(keywords[name] for name in ("size",) if name in keywords)
     return _filled(UNKNOWN)(run, *size) if size else UNKNOWN
 
 
-RANDOM: dict[str, Op] = {
-    "randperm": Op(Cost.BY_ITEM, _randperm),
-    "permutation": Op(Cost.BY_ITEM, _randperm),
-    "shuffle": Op(Cost.FLAT, _shuffle),
-    "sample": Op(Cost.BY_ITEM, _sample),
-    "choice": Op(Cost.BY_ITEM, _choice),
-    "choices": Op(Cost.BY_ITEM, _choices),
-    **dict.fromkeys(("random_sample", "uniform", "normal"), Op(Cost.BY_ITEM, _random_array)),
-    "randint": Op(Cost.BY_ITEM, _randint),
-    "integers": Op(Cost.BY_ITEM, _randint),
-    "multinomial": Op(Cost.BY_ITEM, _multinomial),
-}
-
-
 # -- arrays
 
 
+@ARRAYS(Cost.BY_ITEM, "array", "asarray", "tensor", "as_tensor", "from_numpy")
 def _array(run: Run, values: Any = (), *more: Any, **keywords: Any) -> Any:
     if isinstance(values, (int, float)):
         return values
@@ -153,6 +175,7 @@ def nested(listed: list[Any]) -> Array:
     return Array([nested(BUDGET.collect(row)) for row in rows])
 
 
+@ARRAYS(Cost.BY_ITEM, "Tensor", "LongTensor", "IntTensor", "DoubleTensor", "FloatTensor")
 def _tensor(run: Run, *sizes: Any, **keywords: Any) -> Any:
     """``torch.Tensor(values)``, or one of that size with anything in it."""
     if sizes and all(isinstance(size, int) for size in sizes):
@@ -198,6 +221,7 @@ def transposed(array: Array) -> Array:
     )
 
 
+@ARRAYS(Cost.BY_ITEM)
 def _arange(run: Run, *bounds: Any, **keywords: Any) -> Array:
     numbers = [plain(bound) for bound in bounds]
     if not all(isinstance(number, int) for number in numbers):
@@ -224,58 +248,67 @@ def _filled_like(value: Any) -> Callable[..., Any]:
     return function
 
 
+@ARRAYS(Cost.BY_ITEM)
 def _full(run: Run, size: Any, fill_value: Any, **keywords: Any) -> Any:
     return made(size, fill_value)
 
 
+def axes_of(more: tuple[Any, ...], keywords: dict[str, Any]) -> list[Any]:
+    """What is given as the axis, however it is given."""
+    return [plain(a) for a in (*more, *(keywords[k] for k in ("axis", "dim") if k in keywords))]
+
+
+@ARRAYS(Cost.BY_ITEM, "concatenate", "hstack", "cat")
 def _concatenate(run: Run, arrays: Any, *more: Any, **keywords: Any) -> Array:
-    axes = [plain(a) for a in (*more, *(keywords[k] for k in ("axis", "dim") if k in keywords))]
-    if axes not in ([], [0], [-1]):
+    if axes_of(more, keywords) not in ([], [0], [-1]):
         raise CannotTellError("how arrays are put together")
     return Array(item for array in run.listed(arrays) for item in run.listed(array))
 
 
+@ARRAYS(Cost.BY_ITEM, "stack", "vstack")
 def _stack(run: Run, arrays: Any, *more: Any, **keywords: Any) -> Array:
-    axes = [plain(a) for a in (*more, *(keywords[k] for k in ("axis", "dim") if k in keywords))]
+    axes = axes_of(more, keywords)
     rows = nested([run.listed(array) for array in run.listed(arrays)])
-    if axes == [1] or axes == [-1]:
+    if axes in ([1], [-1]):
         return transposed(rows)
     if axes not in ([], [0]):
         raise CannotTellError("how arrays are put together")
     return rows
 
 
+@TORCH(Cost.BY_ITEM)
 def _split(run: Run, values: Any, size: Any, *more: Any, **keywords: Any) -> list[Array]:
     """``torch.split``: parts of that size, or of those sizes."""
     listed = run.listed(values)
-    sizes = size if isinstance(size, (list, tuple)) else None
-    if sizes is None:
-        step = _count(size)
-        if step < 1:
-            raise CannotTellError("the size of a part")
-        starts = BUDGET.collect(range(0, len(listed), step))
-        return [Array(listed[start : start + step]) for start in starts]
-    ends = list(itertools.accumulate(_count(each) for each in sizes))
+    if isinstance(size, (list, tuple)):
+        return _cut(listed, list(itertools.accumulate(map(_count, size))))
+    step = _count(size)
+    if step < 1:
+        raise CannotTellError("the size of a part")
+    return _cut(listed, BUDGET.collect(range(step, len(listed) + step, step)))
+
+
+def _cut(listed: list[Any], ends: list[int]) -> list[Array]:
+    """The parts that end there."""
     return [Array(listed[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
 
 
+@ARRAYS(Cost.BY_ITEM, "split", "tensor_split")
 def _split_at(run: Run, values: Any, sections: Any, *axis: Any, **keywords: Any) -> list[Array]:
     """``numpy.split``: so many parts, or parts that begin at those places."""
     if isinstance(plain(sections), int):
         return _array_split(run, values, sections)
     listed = run.listed(values)
-    cuts = [plain(cut) for cut in run.listed(sections)]
-    return [
-        Array(listed[start:end])
-        for start, end in zip([0, *cuts], [*cuts, len(listed)], strict=True)
-    ]
+    return _cut(listed, [*map(plain, run.listed(sections)), len(listed)])
 
 
+@TORCH(Cost.BY_ITEM)
 def _chunk(run: Run, values: Any, chunks: Any, *more: Any, **keywords: Any) -> list[Array]:
     listed = run.listed(values)
     return _split(run, listed, max(1, -(-len(listed) // max(1, _count(chunks)))))
 
 
+@ARRAYS(Cost.BY_ITEM, "isin", "in1d")
 def _isin(run: Run, values: Any, wanted: Any, **keywords: Any) -> Array:
     found = {key(value) for value in run.listed(wanted)}
     inverted = run.true(keywords.get("invert", False))
@@ -290,6 +323,7 @@ def _of_sets(name: str) -> Callable[..., Array]:
     return function
 
 
+@ARRAYS(Cost.BY_ITEM, "where", "nonzero")
 def _where(run: Run, condition: Any, *more: Any, **keywords: Any) -> Any:
     if not isinstance(condition, Array) or len(condition.shape) != 1:
         raise CannotTellError("where()")
@@ -301,10 +335,12 @@ def _where(run: Run, condition: Any, *more: Any, **keywords: Any) -> Any:
     return (Array(found.items),) if keywords.get("as_tuple") else found
 
 
+@ARRAYS(Cost.BY_ITEM, "argwhere", "flatnonzero")
 def _flatnonzero(run: Run, values: Any) -> Array:
     return Array(_where(run, Array(run.listed(values))).items)
 
 
+@ARRAYS(Cost.BY_ITEM)
 def _unique(run: Run, values: Any, **keywords: Any) -> Any:
     listed = [key(value) for value in run.listed(values)]
     counts: dict[Any, int] = {}
@@ -328,11 +364,13 @@ def _unique(run: Run, values: Any, **keywords: Any) -> Any:
     return (found, *more) if more else found
 
 
+@ARRAYS(Cost.BY_ITEM)
 def _sort(run: Run, values: Any, *axis: Any, **keywords: Any) -> Array:
     listed = run.listed(values)
     return Array([listed[place] for place in _order(run, listed, keywords)])
 
 
+@ARRAYS(Cost.BY_ITEM)
 def _argsort(run: Run, values: Any, *axis: Any, **keywords: Any) -> Array:
     return Array(_order(run, run.listed(values), keywords))
 
@@ -344,6 +382,7 @@ def _order(run: Run, listed: list[Any], keywords: dict[str, Any]) -> list[int]:
     return order([plain(value) for value in listed], reverse=backwards)
 
 
+@TORCH(Cost.BY_ITEM, "sort")
 def _sorted_with_places(run: Run, values: Any, *axis: Any, **keywords: Any) -> tuple[Array, Array]:
     """``torch.sort``."""
     return _sort(run, values, **keywords), _argsort(run, values, **keywords)
@@ -356,6 +395,7 @@ def _index_of(choose: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+@ARRAYS(Cost.BY_ITEM)
 def _searchsorted(
     run: Run, values: Any, wanted: Any, side: Any = "left", right: Any = False, **keywords: Any
 ) -> Any:
@@ -366,10 +406,12 @@ def _searchsorted(
     return bisected(listed, plain(wanted), right=behind)
 
 
+@ARRAYS(Cost.BY_ITEM)
 def _digitize(run: Run, values: Any, bins: Any, right: Any = False) -> Any:
     return _searchsorted(run, bins, values, right=not run.true(right))
 
 
+@ARRAYS(Cost.BY_ITEM)
 def _bincount(run: Run, values: Any) -> Array:
     listed = [plain(value) for value in run.listed(values)]
     if not all(type(value) is int and value >= 0 for value in listed):
@@ -380,19 +422,17 @@ def _bincount(run: Run, values: Any) -> Array:
     return Array(counts)
 
 
+@ARRAYS(Cost.BY_ITEM)
 def _array_split(run: Run, values: Any, sections: Any) -> list[Array]:
     listed, parts = run.listed(values), plain(sections)
     if not isinstance(parts, int) or parts < 1:
         raise CannotTellError("array_split()")
     short, longer = divmod(len(listed), parts)
-    out, start = [], 0
-    for index in BUDGET.each(range(parts)):
-        stop = start + short + (index < longer)
-        out.append(Array(listed[start:stop]))
-        start = stop
-    return out
+    sizes = (short + (index < longer) for index in BUDGET.each(range(parts)))
+    return _cut(listed, list(itertools.accumulate(sizes)))
 
 
+@ARRAYS(Cost.BY_ITEM)
 def _linspace(run: Run, start: Any, stop: Any = None, num: Any = 50, **keywords: Any) -> Array:
     stop = keywords.get("end", stop)
     first, last, count = plain(start), plain(stop), _count(keywords.get("steps", num))
@@ -425,9 +465,6 @@ def _elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-_round = _elementwise(round)
-
-
 def _of_two(choose: Callable[..., Any]) -> Callable[..., Any]:
     def call(run: Run, left: Any, right: Any, **keywords: Any) -> Any:
         left, right = (Array(s) if isinstance(s, (list, tuple)) else s for s in (left, right))
@@ -444,6 +481,7 @@ def _of_two(choose: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+@ARRAYS(Cost.BY_ITEM, "clip", "clamp")
 def _clip(run: Run, value: Any, *bounds: Any, **keywords: Any) -> Any:
     low, high = [*bounds, None, None][:2]
     low = keywords.get("min", keywords.get("a_min", low))
@@ -452,6 +490,7 @@ def _clip(run: Run, value: Any, *bounds: Any, **keywords: Any) -> Any:
     return value if high is None else _of_two(min)(run, value, high)
 
 
+@ARRAYS(Cost.BY_ITEM)
 def _mean(run: Run, values: Any, *axis: Any, **keywords: Any) -> Any:
     listed = run.listed(values)
     total = run.call(External("builtins.sum"), [listed], {})
@@ -460,6 +499,7 @@ def _mean(run: Run, values: Any, *axis: Any, **keywords: Any) -> Any:
     return binary(ast.Div, plain(total), len(listed))
 
 
+@ARRAYS(Cost.BY_ITEM)
 def _prod(run: Run, values: Any, **keywords: Any) -> Any:
     total: Any = 1
     for value in run.iterate(values):
@@ -467,6 +507,7 @@ def _prod(run: Run, values: Any, **keywords: Any) -> Any:
     return total
 
 
+@ARRAYS(Cost.BY_ITEM)
 def _cumsum(run: Run, values: Any, *axis: Any, **keywords: Any) -> Array:
     numbers = (plain(value) for value in run.iterate(values))
     return Array(itertools.accumulate(numbers, partial(binary, ast.Add)))
@@ -482,23 +523,12 @@ def _reduced(name: str) -> Callable[..., Any]:
     return function
 
 
-def _rounded(function: Callable[[float], int]) -> Callable[..., Any]:
-    def call(run: Run, value: Any, **keywords: Any) -> Any:
-        if isinstance(value, Array):
-            return value.map(lambda item: call(run, item))
-        value = plain(value)
-        if not isinstance(value, (int, float)):
-            raise CannotTellError("a number")
-        check_number(value)
-        return float(function(value))
-
-    return call
-
-
+@ARRAYS(Cost.BY_ITEM)
 def _tile(run: Run, values: Any, times: Any) -> Array:
     return Array(binary(ast.Mult, run.listed(values), _count(times)))
 
 
+@ARRAYS(Cost.BY_ITEM, "repeat", "repeat_interleave")
 def _repeat(run: Run, values: Any, repeats: Any, *axis: Any, **keywords: Any) -> Array:
     if isinstance(repeats, (Array, list, tuple)):
         pairs = zip(run.listed(values), run.listed(repeats), strict=True)
@@ -507,98 +537,39 @@ def _repeat(run: Run, values: Any, repeats: Any, *axis: Any, **keywords: Any) ->
     return Array(value for value in run.listed(values) for _ in BUDGET.collect(range(count)))
 
 
-ARRAYS: dict[str, Op] = {
-    **dict.fromkeys(
-        (
-            "array",
-            "asarray",
-            "tensor",
-            "as_tensor",
-            "from_numpy",
-        ),
-        Op(Cost.BY_ITEM, _array),
-    ),
-    **dict.fromkeys(
-        ("Tensor", "LongTensor", "IntTensor", "DoubleTensor", "FloatTensor"),
-        Op(Cost.BY_ITEM, _tensor),
-    ),
-    "arange": Op(Cost.BY_ITEM, _arange),
-    **dict.fromkeys(("zeros", "empty"), Op(Cost.BY_ITEM, _filled(0))),
-    **dict.fromkeys(("zeros_like", "empty_like"), Op(Cost.BY_ITEM, _filled_like(0))),
-    "ones": Op(Cost.BY_ITEM, _filled(1)),
-    **dict.fromkeys(("ones_like", "full_like"), Op(Cost.BY_ITEM, _filled_like(1))),
-    "full": Op(Cost.BY_ITEM, _full),
-    **dict.fromkeys(("stack", "vstack"), Op(Cost.BY_ITEM, _stack)),
-    **dict.fromkeys(("split", "tensor_split"), Op(Cost.BY_ITEM, _split_at)),
-    "isin": Op(Cost.BY_ITEM, _isin),
-    "in1d": Op(Cost.BY_ITEM, _isin),
-    "setdiff1d": Op(Cost.BY_ITEM, _of_sets("difference")),
-    "intersect1d": Op(Cost.BY_ITEM, _of_sets("intersection")),
-    "union1d": Op(Cost.BY_ITEM, _of_sets("union")),
-    "reshape": Op(
-        Cost.BY_ITEM,
-        lambda run, array, shape: reshaped(
-            nested(run.listed(array)), shape if isinstance(shape, (tuple, list)) else [shape]
-        ),
-    ),
-    "transpose": Op(Cost.BY_ITEM, lambda run, array: transposed(nested(run.listed(array)))),
-    **dict.fromkeys(
-        ("flatten", "ravel"),
-        Op(Cost.BY_ITEM, lambda run, array: Array(nested(run.listed(array)).flat())),
-    ),
-    **dict.fromkeys(("argwhere", "flatnonzero"), Op(Cost.BY_ITEM, _flatnonzero)),
-    **dict.fromkeys(("rand", "randn"), Op(Cost.BY_ITEM, _random_array)),
-    "minimum": Op(Cost.BY_ITEM, _of_two(min)),
-    "maximum": Op(Cost.BY_ITEM, _of_two(max)),
-    **dict.fromkeys(("clip", "clamp"), Op(Cost.BY_ITEM, _clip)),
-    "mean": Op(Cost.BY_ITEM, _mean),
-    "prod": Op(Cost.BY_ITEM, _prod),
-    "digitize": Op(Cost.BY_ITEM, _digitize),
-    "bucketize": Op(
-        Cost.BY_ITEM, lambda run, values, bins, **kw: _searchsorted(run, bins, values, **kw)
-    ),
-    "abs": Op(Cost.BY_ITEM, _elementwise(abs)),
-    **dict.fromkeys(
-        ("round", "rint"), Op(Cost.BY_ITEM, lambda run, value, *digits: _round(run, value))
-    ),
-    "isnan": Op(Cost.BY_ITEM, _elementwise(math.isnan)),
-    "sign": Op(Cost.BY_ITEM, _elementwise(lambda number: (number > 0) - (number < 0))),
-    "logical_not": Op(Cost.BY_ITEM, _elementwise(lambda number: not number)),
-    "logical_and": Op(Cost.BY_ITEM, _of_two(lambda left, right: bool(left and right))),
-    "logical_or": Op(Cost.BY_ITEM, _of_two(lambda left, right: bool(left or right))),
-    "is_tensor": Op(Cost.FLAT, lambda run, value: isinstance(value, Array)),
-    "concatenate": Op(Cost.BY_ITEM, _concatenate),
-    "hstack": Op(Cost.BY_ITEM, _concatenate),
-    "cat": Op(Cost.BY_ITEM, _concatenate),
-    "where": Op(Cost.BY_ITEM, _where),
-    "nonzero": Op(Cost.BY_ITEM, _where),
-    "unique": Op(Cost.BY_ITEM, _unique),
-    "bincount": Op(Cost.BY_ITEM, _bincount),
-    "argsort": Op(Cost.BY_ITEM, _argsort),
-    "sort": Op(Cost.BY_ITEM, _sort),
-    "argmax": Op(Cost.BY_ITEM, _index_of(max)),
-    "argmin": Op(Cost.BY_ITEM, _index_of(min)),
-    "searchsorted": Op(Cost.BY_ITEM, _searchsorted),
-    "array_split": Op(Cost.BY_ITEM, _array_split),
-    "linspace": Op(Cost.BY_ITEM, _linspace),
-    "cumsum": Op(Cost.BY_ITEM, _cumsum),
-    "sum": Op(Cost.BY_ITEM, _reduced("sum")),
-    "max": Op(Cost.BY_ITEM, _reduced("max")),
-    "min": Op(Cost.BY_ITEM, _reduced("min")),
-    "any": Op(Cost.BY_ITEM, _reduced("any")),
-    "all": Op(Cost.BY_ITEM, _reduced("all")),
-    "ceil": Op(Cost.BY_ITEM, _rounded(math.ceil)),
-    "floor": Op(Cost.BY_ITEM, _rounded(math.floor)),
-    "tile": Op(Cost.BY_ITEM, _tile),
-    **dict.fromkeys(("repeat", "repeat_interleave"), Op(Cost.BY_ITEM, _repeat)),
-    "flip": Op(Cost.BY_ITEM, lambda run, values, *axis, **kw: Array(run.listed(values)[::-1])),
-    **dict.fromkeys(("int64", "int32"), Op(Cost.BY_ITEM, _reduced("int"))),
-    **dict.fromkeys(("float64", "float32"), Op(Cost.BY_ITEM, _reduced("float"))),
-}
-
-#: What torch does otherwise than numpy under the same name.
-TORCH: dict[str, Op] = {
-    "sort": Op(Cost.BY_ITEM, _sorted_with_places),
-    "split": Op(Cost.BY_ITEM, _split),
-    "chunk": Op(Cost.BY_ITEM, _chunk),
-}
+ARRAYS(Cost.BY_ITEM, "zeros", "empty")(_filled(0))
+ARRAYS(Cost.BY_ITEM, "zeros_like", "empty_like")(_filled_like(0))
+ARRAYS(Cost.BY_ITEM, "ones")(_filled(1))
+ARRAYS(Cost.BY_ITEM, "ones_like", "full_like")(_filled_like(1))
+ARRAYS(Cost.BY_ITEM, "setdiff1d")(_of_sets("difference"))
+ARRAYS(Cost.BY_ITEM, "intersect1d")(_of_sets("intersection"))
+ARRAYS(Cost.BY_ITEM, "union1d")(_of_sets("union"))
+ARRAYS(Cost.BY_ITEM, "reshape")(
+    lambda run, array, shape: reshaped(
+        nested(run.listed(array)), shape if isinstance(shape, (tuple, list)) else [shape]
+    )
+)
+ARRAYS(Cost.BY_ITEM, "transpose")(lambda run, array: transposed(nested(run.listed(array))))
+ARRAYS(Cost.BY_ITEM, "flatten", "ravel")(lambda run, array: Array(nested(run.listed(array)).flat()))
+ARRAYS(Cost.BY_ITEM, "minimum")(_of_two(min))
+ARRAYS(Cost.BY_ITEM, "maximum")(_of_two(max))
+ARRAYS(Cost.BY_ITEM, "bucketize")(
+    lambda run, values, bins, **kw: _searchsorted(run, bins, values, **kw)
+)
+ARRAYS(Cost.BY_ITEM, "abs")(_elementwise(abs))
+ARRAYS(Cost.BY_ITEM, "round", "rint")(lambda run, value, *digits: _elementwise(round)(run, value))
+ARRAYS(Cost.BY_ITEM, "isnan")(_elementwise(math.isnan))
+ARRAYS(Cost.BY_ITEM, "sign")(_elementwise(lambda number: (number > 0) - (number < 0)))
+ARRAYS(Cost.BY_ITEM, "logical_not")(_elementwise(lambda number: not number))
+ARRAYS(Cost.BY_ITEM, "logical_and")(_of_two(lambda left, right: bool(left and right)))
+ARRAYS(Cost.BY_ITEM, "logical_or")(_of_two(lambda left, right: bool(left or right)))
+ARRAYS(Cost.FLAT, "is_tensor")(lambda run, value: isinstance(value, Array))
+ARRAYS(Cost.BY_ITEM, "argmax")(_index_of(max))
+ARRAYS(Cost.BY_ITEM, "argmin")(_index_of(min))
+for _name in ("sum", "max", "min", "any", "all"):
+    ARRAYS(Cost.BY_ITEM, _name)(_reduced(_name))
+ARRAYS(Cost.BY_ITEM, "ceil")(_elementwise(lambda number: float(math.ceil(number))))
+ARRAYS(Cost.BY_ITEM, "floor")(_elementwise(lambda number: float(math.floor(number))))
+ARRAYS(Cost.BY_ITEM, "flip")(lambda run, values, *axis, **kw: Array(run.listed(values)[::-1]))
+ARRAYS(Cost.BY_ITEM, "int64", "int32")(_reduced("int"))
+ARRAYS(Cost.BY_ITEM, "float64", "float32")(_reduced("float"))

@@ -14,7 +14,8 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Iterator, Sized
 from enum import Enum, auto
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from sampler_lint.execution.errors import CannotTellError, OverBudgetError
 
@@ -53,6 +54,17 @@ MOST_OPTIONS = 8
 MOST_GUESSES = 100
 #: Trees of so many files are kept from one class to the next.
 MOST_FILES = 32
+
+#: Larger numbers are for real data, of which a small world has too little.
+LARGE_NUMBER = 64
+#: What is tried in the place of such a number: one that many divide.
+SMALL_NUMBER = 24
+#: For what data holds, which is 1 to 5 (see :class:`~.values.Data`): some of it is left out.
+SMALL_LIMIT = 3
+#: What padding and dropping add up to, in batches a rank: at the end of each of a few groups.
+MOST_ROUNDED_BATCHES = 3
+#: Steps before a checkpoint: in each of the worlds tried, more than an epoch has.
+MORE_THAN_AN_EPOCH = 20
 
 
 class Budget:
@@ -157,6 +169,9 @@ def size(value: Sized) -> int:
 BUDGET = Budget()
 
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
 class Cost(Enum):
     """What a function of the library costs besides being called."""
 
@@ -176,3 +191,26 @@ class Op(NamedTuple):
 
     cost: Cost
     call: Callable[..., Any]
+
+
+class Table(dict[str, Op]):
+    """Functions of the library by their names, entered by themselves."""
+
+    def __call__(self, cost: Cost, *names: str) -> Callable[[Function], Function]:
+        """Enter a function, under its own name if no other is given."""
+
+        def enter(function: Function) -> Function:
+            for name in names or (function.__name__.strip("_"),):
+                self[name] = Op(cost, function)
+            return function
+
+        return enter
+
+    def own(self, cost: Cost, *names: str) -> None:
+        """Enter methods that do what Python's own do."""
+        for name in names:
+            self[name] = Op(cost, partial(_own, name))
+
+
+def _own(name: str, _run: Any, owner: Any, *args: Any) -> Any:
+    return getattr(owner, name)(*args)

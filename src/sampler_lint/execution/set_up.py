@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from sampler_lint.execution.budget import BUDGET, MOST_HANDED_OUT
+from sampler_lint.execution.budget import (
+    BUDGET,
+    LARGE_NUMBER,
+    MOST_HANDED_OUT,
+    SMALL_LIMIT,
+    SMALL_NUMBER,
+)
 from sampler_lint.execution.errors import CannotTellError, Kind, WantedError
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.values import (
@@ -25,10 +31,11 @@ from sampler_lint.execution.values import (
     Instance,
     Klass,
     Passed,
-    Role,
     Source,
     given,
+    last_name,
 )
+from sampler_lint.parameters import Role, role_of, several
 
 
 class World(NamedTuple):
@@ -48,32 +55,8 @@ class World(NamedTuple):
         return out
 
 
-_WORLD_NAMES = re.compile(
-    r"^(num|n|total)?_?(replicas?|world_?size|world|ranks|shards|gpus|processes|procs|nodes)$"
-    r"|^world_?size$|^size_of_world$",
-    re.IGNORECASE,
-)
-_RANK_NAMES = re.compile(
-    r"(^|_)rank(_id)?$|^process_index$|^(shard|process|replica)_(id|idx|index)$",
-    re.IGNORECASE,
-)
-_BATCH_NAMES = re.compile(
-    r"^(batch_?size|bs|bsz|batch|samples_per_gpu|per_(device|gpu)_batch_size|mini_?batch_?size)$",
-    re.IGNORECASE,
-)
-_DATA_NAMES = re.compile(
-    r"^(dataset|data_?source|ds|data|iterable|train_?(set|dataset)|data_set|source)$"
-)
-_SIZE_NAMES = re.compile(
-    r"^(size|length|n_samples|num_samples|n_data_samples|dataset_(size|len|length)"
-    r"|data_(size|len|length)|total_samples|num_data)$"
-)
-_LABEL_NAMES = re.compile(r"^(labels|targets|classes|group_ids|ids)$")
-_PART_NAMES = re.compile(r"^(dataset|data|set|subset)_(sizes|lens|lengths)$|_sizes?_per_epoch$")
-_LENGTH_NAMES = re.compile(r"^(lengths|sizes|lens|durations|seq_lens|num_tokens_vec)$")
-_NUMBER_NAMES = re.compile(r"^(n|num|number_of|max|min)_|_(size|per_\w{1,60}|num|count|threshold)$")
-
-
+#: What is given whether the constructor could do without it or not.
+_ALWAYS = frozenset({Role.DATASET, Role.WORLD_SIZE, Role.RANK, Role.BATCH_SIZE, Role.DROP_LAST})
 #: Options that say themselves that ranks may differ, or that do not matter here.
 _SAYS_UNEVEN = re.compile(
     r"even|pad|round|extend|fill|dup|repeat|replace|trunc|inf|endless|eval|test|val|verbose|debug"
@@ -82,9 +65,6 @@ _SAYS_UNEVEN = re.compile(
 )
 _LIMIT_NAMES = re.compile(r"^(max|min)_|_(length|len|limit|threshold|tokens|frames|max|min)$")
 _PROGRESS_NAMES = re.compile(r"(^|_)(steps?|iter(ation)?s?|batch(es)?|batch_idx)$", re.IGNORECASE)
-
-
-_INNER_NAMES = frozenset({"sampler", "base_sampler"})
 
 
 class SetUp:
@@ -98,7 +78,7 @@ class SetUp:
         self.around_shard = around_shard
         self.given: tuple[str, SetUp] | None = None
         """A parameter, and the class of the tree that is to be built for it."""
-        self.guesses: dict[str, str] | None = None
+        self.guesses: dict[str, Any] | None = None
         """What stands for arguments of which only the use tells something, by their names; None
         while they are left unknown."""
         self.fills_none = False
@@ -114,9 +94,10 @@ class SetUp:
         self.params, self.spread = _parameters(interpreter, klass, init)
         self.names = {param.arg for param, _ in [*self.params, *self.spread]}
         self.worlds = set(_sizes_beside_ranks(klass))
-        self.takes_rank = any(_RANK_NAMES.search(name) for name in self.names)
-        self.takes_drop_last = "drop_last" in self.names
-        self.takes_batch_size = any(_BATCH_NAMES.match(name) for name in self.names)
+        self.roles = set(map(role_of, self.names))
+        self.takes_rank = Role.RANK in self.roles
+        self.takes_drop_last = Role.DROP_LAST in self.roles
+        self.takes_batch_size = Role.BATCH_SIZE in self.roles
 
     def options(self) -> Iterator[tuple[str, Any]]:
         """Optional arguments with another value than their default: flags, and limits."""
@@ -126,12 +107,12 @@ class SetUp:
             if isinstance(default.value, bool):
                 yield param.arg, not default.value
             elif default.value is None and _LIMIT_NAMES.search(param.arg):
-                yield param.arg, _LIMIT
+                yield param.arg, SMALL_LIMIT
         init = self.interpreter.member(self.klass, "__init__")
         if isinstance(init, Fn) and init.node.args.kwarg is not None:
             for name in _read_keywords(init.node, init.node.args.kwarg.arg):
                 if _LIMIT_NAMES.search(name) and not _SAYS_UNEVEN.search(name):
-                    yield name, _LIMIT
+                    yield name, SMALL_LIMIT
 
     def flags(self) -> Iterator[tuple[str, bool]]:
         """Every optional flag, with the other value than its default."""
@@ -167,8 +148,8 @@ class SetUp:
         """Optional numbers too large for small worlds, with some that are not."""
         for param, default in self.params:
             value = default.value if isinstance(default, ast.Constant) else None
-            if type(value) is int and value > _LARGE:
-                yield param.arg, _SMALL
+            if type(value) is int and value > LARGE_NUMBER:
+                yield param.arg, SMALL_NUMBER
 
     def progress(self, state_dict: Fn, world: World, steps: int) -> dict[str, Any]:
         """Arguments for a ``state_dict()`` that is told how far training has come."""
@@ -176,10 +157,10 @@ class SetUp:
         params = [*spec.posonlyargs, *spec.args][1:]
         out: dict[str, Any] = {}
         for param in params[: len(params) - len(spec.defaults)]:
-            if "batch_size" in param.arg:
-                out[param.arg] = world.batch_size
-            elif _PROGRESS_NAMES.search(param.arg):
+            if _PROGRESS_NAMES.search(param.arg):
                 out[param.arg] = steps
+            elif role_of(param.arg) in {Role.BATCH_SIZE, Role.TOTAL_BATCH}:
+                out[param.arg] = world.batch_size
             else:
                 raise CannotTellError("how far it has come")
         return out
@@ -213,18 +194,15 @@ class SetUp:
         note = ast.unparse(param.annotation) if param.annotation is not None else ""
         if self.given is not None and name == self.given[0]:
             return self._built(name, note, world, rank)
-        value = self._usual(name, note, world, rank)
-        if value is not UNKNOWN:
-            return value
-        if isinstance(default, ast.Constant) and default.value is None and "column" in name:
+        role = self._role(name, note)
+        may_be_none = isinstance(default, ast.Constant) and default.value is None
+        if may_be_none and role is Role.COLUMN:
             return [COLUMN]
-        if self.around_shard and name in _INNER_NAMES:
-            return self._sampler(note, world)
-        if default is not None and not (
-            self.fills_none and isinstance(default, ast.Constant) and default.value is None
-        ):
+        is_left = default is not None and not (self.fills_none and may_be_none)
+        inner = self.around_shard and role is Role.SAMPLER
+        if is_left and role not in _ALWAYS and not inner:
             return _KEEP
-        value = self._required(name, note, world)
+        value = self._wanted(role, name, note, world, rank)
         for passed in self.klass.passed.get(name, ()) if value is UNKNOWN else ():
             value = self._passed(passed, note, world, rank)
             if value is not UNKNOWN:
@@ -232,38 +210,70 @@ class SetUp:
         made = self._made(world)
         return given(name, made, name) if value is UNKNOWN and made is not None else value
 
-    def _usual(self, name: str, note: str, world: World, rank: int) -> Any:
-        """The place of the process, the data and what else nearly every sampler takes."""
-        if _DATA_NAMES.match(name):
-            return self._data(note, world)
-        return self.placed(name, world, rank)
+    def _role(self, name: str, note: str = "") -> Role | None:
+        return Role.WORLD_SIZE if name in self.worlds else role_of(name, note)
 
     def placed(self, name: str, world: World, rank: int) -> Any:
         """What the world says of a name."""
-        if _WORLD_NAMES.match(name) or name in self.worlds:
-            return world.ranks
-        if _RANK_NAMES.search(name):
-            self.interpreter.asked_place = True
-            return rank
-        if _BATCH_NAMES.match(name):
-            return world.batch_size
-        if name == "drop_last":
-            return world.drop_last
-        return UNKNOWN
+        role = self._role(name)
+        is_said = role in _ALWAYS and role is not Role.DATASET
+        return self._wanted(role, name, "", world, rank) if is_said else UNKNOWN
+
+    def _wanted(self, role: Role | None, name: str, note: str, world: World, rank: int) -> Any:
+        """What a parameter of that role is given; :data:`UNKNOWN` where nobody knows."""
+        samples = world.samples
+        match role:
+            case Role.WORLD_SIZE:
+                return world.ranks
+            case Role.RANK:
+                self.interpreter.asked_place = True
+                return rank
+            case Role.BATCH_SIZE:
+                return world.batch_size
+            case Role.TOTAL_BATCH:
+                return world.batch_size * world.ranks
+            case Role.DROP_LAST:
+                return world.drop_last
+            case Role.DATASET if several(note) and role_of("", note.partition("[")[2]) is role:
+                raise CannotTellError("a list of data sets")
+            case Role.DATASET:
+                return Source(samples, self._made(world))
+            case Role.SAMPLER | Role.BATCH_SAMPLER if several(note) or name.endswith("s"):
+                parts = [Source(part.size) for part in Source(samples).parts()]
+                return [self._sampler(role, world, part) for part in parts]
+            case Role.SAMPLER | Role.BATCH_SAMPLER:
+                return self._sampler(role, world, Source(samples))
+            case Role.SIZE | Role.NUMBER if Role.CLASSES in self.roles and name.startswith("n"):
+                return 2
+            case Role.PART_SIZES:
+                return [part.size for part in Source(samples).parts()]
+            case Role.BOUNDARIES:
+                return [0, 2, 4, 6]
+            case Role.SIZE:
+                return samples
+            case Role.SEED | Role.START:
+                return 0
+            case Role.SHUFFLE | Role.DISTRIBUTED:
+                return True
+            case Role.LABELS:
+                return _numbers([index % 2 for index in range(samples)], note)
+            case Role.LENGTHS:
+                return _numbers([Data(f"{name}[{i}]").number for i in range(samples)], note)
+            case Role.MOST | Role.MAX_BATCH:
+                return 6
+            case Role.CLASSES | Role.NUMBER:
+                return 2
+            case Role.FUNCTION:
+                return Data(name)
+        return False if note == "bool" else UNKNOWN
 
     def _passed(self, passed: Passed, note: str, world: World, rank: int) -> Any:
         """What the tree passes for a parameter, as this world has it."""
-        if passed.role is Role.CONSTANT:
-            is_large = isinstance(passed.value, (int, float)) and passed.value > _LARGE
-            return UNKNOWN if is_large else passed.value
-        if passed.role is Role.NAMED:
-            value = self._usual(passed.value, note, world, rank)
-            return self._required(passed.value, note, world) if value is UNKNOWN else value
-        return {
-            Role.RANK: rank,
-            Role.RANKS: world.ranks,
-            Role.SAMPLES: world.samples,
-        }[passed.role]
+        if passed.role is not None or passed.name:
+            role = passed.role or self._role(passed.name, note)
+            return self._wanted(role, passed.name, note, world, rank)
+        is_large = isinstance(passed.value, (int, float)) and passed.value > LARGE_NUMBER
+        return UNKNOWN if is_large else passed.value
 
     def _made(self, world: World) -> Made | None:
         """What stands for arguments, and for parts of them, in a world."""
@@ -278,12 +288,12 @@ class SetUp:
         return [
             f"{name}={guesses[name]}"
             for name in guesses
-            if guesses[name] in _SINGLE and name in self.names
+            if isinstance(guesses[name], int) and name in self.names
         ]
 
-    def otherwise(self) -> dict[str, str]:
+    def otherwise(self) -> dict[str, Any]:
         """Other numbers for the same arguments: what hangs on them is no fault of the class."""
-        return {key: _OTHERWISE.get(guess, guess) for key, guess in (self.guesses or {}).items()}
+        return {key: _other(guess) for key, guess in (self.guesses or {}).items()}
 
     def large_worlds(self) -> tuple[World, ...]:
         """Worlds of more samples than any number that the class itself works with."""
@@ -299,7 +309,7 @@ class SetUp:
             ),
             default=0,
         )
-        base = max(64, most)
+        base = max(LARGE_NUMBER, most)
         return (
             World(base, 2, 4),
             World(3 * base // 2, 3, 2),
@@ -312,82 +322,25 @@ class SetUp:
         """What :attr:`given` asks for: one object, or one for each part of the data."""
         assert self.given is not None
         inner = self.given[1]
-        if re.search(r"\b([Ll]ist|Sequence|[Tt]uple)\[", note) or name.endswith("s"):
+        if several(note) or name.endswith("s"):
             sizes = [part.size for part in Source(world.samples).parts()]
             return [inner.build(world._replace(samples=size), rank) for size in sizes]
         return inner.build(world, rank)
 
-    def _data(self, note: str, world: World) -> Any:
-        if re.search(r"\b(List|list|Sequence)\[", note):
-            raise CannotTellError("a list of data sets")
-        if "Sampler" in note:
-            return self._sampler(note, world)
-        return Source(world.samples, self._made(world))
-
-    def _required(self, name: str, note: str, world: World) -> Any:
-        if name in {"batch_samplers", "samplers"} or re.search(r"[Ll]ist\[\w*Sampler", note):
-            inner = [Source(part.size) for part in Source(world.samples).parts()]
-            if "batch" in name or "BatchSampler" in note:
-                return [self._batches(world, part) for part in inner]
-            return [self._sampler("", world, part) for part in inner]
-        if self.names & {"n_classes", "num_classes", "n_labels"} and name.startswith(
-            ("n_", "num_")
-        ):
-            return 2
-        if _PART_NAMES.search(name):
-            return [part.size for part in Source(world.samples).parts()]
-        if name in {"boundaries", "bucket_boundaries"}:
-            return [0, 2, 4, 6]
-        if name in {"batch_sampler", "base_batch_sampler"}:
-            return self._batches(world)
-        if name in _INNER_NAMES:
-            return self._sampler(note, world)
-        if _SIZE_NAMES.match(name) and note in {"", "int"}:
-            return world.samples
-        if name in {"seed", "epoch", "start_iter", "start_epoch", "random_seed"}:
-            return 0
-        if name in {"shuffle", "distributed"}:
-            return True
-        if _LABEL_NAMES.match(name):
-            return _numbers([index % 2 for index in range(world.samples)], note)
-        if _LENGTH_NAMES.match(name):
-            values = [Data(f"{name}[{index}]").number for index in range(world.samples)]
-            return _numbers(values, note)
-        if note == "int" or (note == "" and _NUMBER_NAMES.search(name)):
-            return 6 if name.startswith("max") else 2
-        if note == "bool":
-            return False
-        if "Callable" in note or name.endswith("_fn"):
-            return Data(name)
-        return UNKNOWN
-
-    def _sampler(self, note: str, world: World, data: Source | None = None) -> Instance:
-        if re.search(r"\[\s*(List|list)\s*\[", note) or "BatchSampler" in note:
-            return self._batches(world)
-        source = data or Source(world.samples)
+    def _sampler(self, role: Role, world: World, data: Source) -> Instance:
+        """One of torch's own, around the data."""
+        arguments: dict[str, Any] = {}
+        known = "DistributedSampler" if self.around_shard else "SequentialSampler"
         if self.around_shard:
-            known = self.interpreter.known_class("DistributedSampler")
-            place = {"num_replicas": world.ranks, "rank": self.place}
-            return self.interpreter.build(known, [source], place)
-        return self.interpreter.build(
-            self.interpreter.known_class("SequentialSampler"), [source], {}
-        )
-
-    def _batches(self, world: World, data: Source | None = None) -> Instance:
-        known = self.interpreter.known_class("BatchSampler")
-        arguments: Sequence[Any] = [
-            self._sampler("", world, data),
-            world.batch_size,
-            world.drop_last,
-        ]
-        return self.interpreter.build(known, list(arguments), {})
+            arguments = {"num_replicas": world.ranks, "rank": self.place}
+        build, class_of = self.interpreter.build, self.interpreter.known_class
+        sampler = build(class_of(known), [data], arguments)
+        if role is Role.SAMPLER:
+            return sampler
+        return build(class_of("BatchSampler"), [sampler, world.batch_size, world.drop_last], {})
 
 
 _KEEP = object()
-#: Numbers for real data, of which a small world has too little.
-_LARGE = 64
-#: A number that many divide.
-_SMALL = 24
 
 #: Ways to stand for a sequence, of which all but the last two are of numbers.
 _SEQUENCES: dict[str, Callable[[World], list[Any]]] = {
@@ -396,35 +349,32 @@ _SEQUENCES: dict[str, Callable[[World], list[Any]]] = {
     "groups": lambda world: _groups(world),
     "parts": lambda world: list(Source(world.samples).parts()),
 }
-_SINGLE: dict[str, Any] = {"0": 0, "2": 2, "3": 3, "False": False, "True": True}
-_OTHERWISE = {
-    "0": "3",
-    "2": "3",
-    "False": "True",
-    "True": "False",
-    "its group": "its place",
-    "its place": "its group",
-}
 #: What may stand for an argument, by what the program first does with it: what changes nothing
-#: (an offset of 0, a flag that is not set) before what does.
-STAND_INS: dict[Kind, tuple[str, ...]] = {
-    Kind.NUMBER: ("0", "2"),
-    Kind.FLAG: ("False", "True", "something", *_SEQUENCES),
+#: (an offset of 0, a flag that is not set) before what does. A text is a way to make it.
+STAND_INS: dict[Kind, tuple[Any, ...]] = {
+    Kind.NUMBER: (0, 2),
+    Kind.FLAG: (False, True, "something", *_SEQUENCES),
     Kind.SEQUENCE: (*_SEQUENCES, "each", "both", "mapped groups"),
     Kind.MAPPING: ("mapped groups", "each mapped", "both mapped"),
 }
 #: The same for an item of a sequence, or a part of one: items differ.
-ITEM_STAND_INS: dict[Kind, tuple[str, ...]] = {
+ITEM_STAND_INS: dict[Kind, tuple[Any, ...]] = {
     **STAND_INS,
     Kind.NUMBER: ("its group", "its place"),
     Kind.SEQUENCE: ("its share", "both"),
 }
 
 
-def stand_ins(error: WantedError) -> list[str]:
+class _Text(str):
+    """A text that the program compares an argument with."""
+
+    __slots__ = ()
+
+
+def stand_ins(error: WantedError) -> list[Any]:
     """What may stand for what the program asked for."""
     if error.choices:
-        return [*(f"{_TEXT}{choice}" for choice in error.choices), _TEXT]
+        return [_Text(choice) for choice in (*error.choices, "")]
     table = ITEM_STAND_INS if _ITEM in error.key else STAND_INS
     return list(table[error.kind])
 
@@ -432,8 +382,14 @@ def stand_ins(error: WantedError) -> list[str]:
 _LAST_PART = re.compile(r"(?:\.|\[')(\w+)(?:'\])?$")
 #: In patterns, the place of an item.
 _ITEM = "[]"
-#: Before a text that the program compares an argument with.
-_TEXT = "text:"
+
+
+def _other(guess: Any) -> Any:
+    """Another value for the same argument."""
+    if isinstance(guess, int):
+        return not guess if isinstance(guess, bool) else 3
+    item_numbers = ITEM_STAND_INS[Kind.NUMBER]
+    return item_numbers[item_numbers.index(guess) - 1] if guess in item_numbers else guess
 
 
 class Made:
@@ -455,13 +411,13 @@ class Made:
             part = _LAST_PART.search(pattern)
             value = UNKNOWN if part is None else self.spec.placed(part[1], self.world, self.place)
             return NOT_MADE if value is UNKNOWN else value
-        if guess.startswith(_TEXT):
-            return guess.removeprefix(_TEXT)
+        if isinstance(guess, _Text):
+            return str(guess)
+        if isinstance(guess, int):
+            is_rank = self.rank is not None and not isinstance(guess, bool)
+            return self.rank if is_rank else guess
         if guess == "something":
             return Given(key, self, pattern, is_true=True)
-        if guess in _SINGLE:
-            is_number = guess.isdigit()
-            return self.rank if is_number and self.rank is not None else _SINGLE[guess]
         if guess in _SEQUENCES:
             return _SEQUENCES[guess](self.world)
         if guess.startswith("its "):
@@ -518,10 +474,10 @@ def _handed_on(interpreter: Interpreter, init: Fn, call: ast.Call) -> _Parameter
     starred = [
         place
         for place, arg in enumerate(call.args)
-        if isinstance(arg, ast.Starred) and spec.vararg and _last_name(arg.value) == spec.vararg.arg
+        if isinstance(arg, ast.Starred) and spec.vararg and last_name(arg.value) == spec.vararg.arg
     ]
     doubly = any(
-        keyword.arg is None and spec.kwarg and _last_name(keyword.value) == spec.kwarg.arg
+        keyword.arg is None and spec.kwarg and last_name(keyword.value) == spec.kwarg.arg
         for keyword in call.keywords
     )
     if not starred and not doubly:
@@ -529,7 +485,7 @@ def _handed_on(interpreter: Interpreter, init: Fn, call: ast.Call) -> _Parameter
     skipped = starred[0] if starred else len(call.args)
     func = call.func
     if isinstance(func, ast.Attribute) and func.attr == "__init__":
-        if isinstance(func.value, ast.Call) and _last_name(func.value.func) == "super":
+        if isinstance(func.value, ast.Call) and last_name(func.value) == "super":
             target = interpreter.member(init.klass, "__init__", init.klass) if init.klass else None
             owner = init.klass
         else:
@@ -566,17 +522,9 @@ def _sizes_beside_ranks(klass: Klass) -> Iterator[str]:
         else:
             continue
         for rank, size in (sides, sides[::-1]):
-            name = _last_name(size)
-            if _RANK_NAMES.search(_last_name(rank)) and not _RANK_NAMES.search(name):
+            name = last_name(size)
+            if role_of(last_name(rank)) is Role.RANK and role_of(name) is not Role.RANK:
                 yield name
-
-
-def _last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-
-
-#: For what data holds, which is 1 to 5 (see :class:`~.values.Data`): some of it is left out.
-_LIMIT = 3
 
 
 def _read_keywords(node: ast.AST, kwarg: str) -> Iterator[str]:
@@ -598,4 +546,4 @@ def _read_keywords(node: ast.AST, kwarg: str) -> Iterator[str]:
 
 
 def _numbers(values: list[int], note: str) -> Any:
-    return list(values) if "ist" in note or "Sequence" in note else Array(values)
+    return list(values) if several(note) else Array(values)

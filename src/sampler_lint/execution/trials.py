@@ -13,7 +13,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sampler_lint.execution.budget import BUDGET, MOST_GUESSES, MOST_HANDED_OUT, MOST_OPTIONS
+from sampler_lint.execution.budget import (
+    BUDGET,
+    MORE_THAN_AN_EPOCH,
+    MOST_GUESSES,
+    MOST_HANDED_OUT,
+    MOST_OPTIONS,
+    MOST_ROUNDED_BATCHES,
+)
 from sampler_lint.execution.errors import (
     CannotTellError,
     EndlessError,
@@ -252,7 +259,7 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
             varied=tuple(_varied(interpreter, spec)),
             resumed=tuple(_resumed(interpreter, spec, 0)),
             resized=tuple(_resumed(interpreter, spec, 1)),
-            overrun=tuple(_resumed(interpreter, spec, 0, steps=_MORE_THAN_AN_EPOCH)),
+            overrun=tuple(_resumed(interpreter, spec, 0, steps=MORE_THAN_AN_EPOCH)),
         )
     if usual and spec.has_while_loop:
         trials = trials._replace(stuck=tuple(_stuck(interpreter, spec)))
@@ -333,9 +340,9 @@ def _guess(
         RaisedError: the class does not let itself be built or iterated in this world.
         OverBudgetError: it does too much.
     """
-    guesses: dict[str, str] = {}
+    guesses: dict[str, Any] = {}
     spec.guesses = guesses
-    left: list[tuple[str, list[str]]] = []
+    left: list[tuple[str, list[Any]]] = []
     refused = None
     for _ in range(MOST_GUESSES):
         try:
@@ -395,10 +402,6 @@ def _is_apart(trial: Trial) -> bool:
     return all(2 * len(first & other) <= len(first) for other in others)
 
 
-#: What padding and dropping add up to, in batches a rank: at the end of each of a few groups.
-_ROUNDED = 3
-
-
 def _is_same_share(trial: Trial, alone: Trial) -> bool:
     """Whether each rank reads the same part of what one process alone reads."""
     if trial.raised is not None or alone.raised is not None:
@@ -410,7 +413,7 @@ def _is_same_share(trial: Trial, alone: Trial) -> bool:
         first.seeds is not None
         and all(t.indices == first.indices and t.seeds == first.seeds for t in trial.turns)
         and len(share) < len(together)
-        and abs(len(share) * ranks - len(together)) <= _ROUNDED * ranks * batch
+        and abs(len(share) * ranks - len(together)) <= MOST_ROUNDED_BATCHES * ranks * batch
     )
 
 
@@ -531,10 +534,6 @@ def _resumed(
         after = before._replace(ranks=before.ranks + more_ranks)
         with contextlib.suppress(RaisedError, *_SILENT):
             yield from _from_checkpoint(interpreter, spec, before, after, steps)
-
-
-#: In each of :data:`_SOME`; all together are none of an epoch again.
-_MORE_THAN_AN_EPOCH = 20
 
 
 def _wraps(node: ast.AST) -> bool:

@@ -8,7 +8,6 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -20,6 +19,8 @@ from sampler_lint.execution.budget import (
     Op,
 )
 from sampler_lint.execution.errors import CannotTellError, Globals, Kind, WantedError
+from sampler_lint.parameters import Role
+from sampler_lint.workspace.project import Module
 
 
 class _Unknown:
@@ -279,24 +280,14 @@ class Size(int):
     """The size of an array: numpy reads it, torch calls it."""
 
 
-class Role(Enum):
-    """What a program passes for a parameter."""
-
-    RANK = auto()
-    RANKS = auto()
-    SAMPLES = auto()
-    """How many samples there are."""
-    CONSTANT = auto()
-    NAMED = auto()
-    """Something of which the name alone is known."""
-
-
 class Passed(NamedTuple):
-    """What one construction passes for a parameter."""
+    """What one construction passes for a parameter: the first of these that is known."""
 
-    role: Role
+    role: Role | None = None
+    name: str = ""
+    """What its name ends in."""
     value: Any = None
-    """The constant, or the name."""
+    """The constant."""
 
 
 @dataclass(eq=False)
@@ -366,13 +357,12 @@ class Fn:
     defaults: dict[str, Any] = field(default_factory=dict)
     """The local names that the defaults of its parameters are made from."""
 
-    @property
+    @cached_property
     def decorators(self) -> set[str]:
         """The last names of its decorators."""
         if isinstance(self.node, ast.Lambda):
             return set()
-        called = (d.func if isinstance(d, ast.Call) else d for d in self.node.decorator_list)
-        return {d.attr if isinstance(d, ast.Attribute) else getattr(d, "id", "?") for d in called}
+        return set(map(last_name, self.node.decorator_list))
 
 
 @dataclass(eq=False)
@@ -405,6 +395,26 @@ class Native:
     call: Callable[..., Any]
 
 
+class Frame:
+    """The names of one running function."""
+
+    def __init__(
+        self,
+        names: Globals,
+        variables: dict[str, Any],
+        klass: Klass | None = None,
+        receiver: Any = None,
+    ) -> None:
+        self.names = names
+        self.variables = variables
+        self.klass = klass
+        self.receiver = receiver
+
+    def inner(self, variables: dict[str, Any]) -> Frame:
+        """A frame inside this one (a comprehension)."""
+        return Frame(self.names, variables, self.klass, self.receiver)
+
+
 class Run(Protocol):
     """What the library asks of the interpreter."""
 
@@ -414,15 +424,28 @@ class Run(Protocol):
     asked_place: bool
     stands_in: bool
     seeds: list[Any] | None
+    touched: set[Any]
+
+    def value(self, node: ast.expr, frame: Frame) -> Any:
+        """The value of an expression."""
 
     def call(self, callee: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
         """``callee(*args, **keywords)``."""
 
-    def attribute(self, owner: Any, name: str) -> Any:
+    def run(self, fn: Fn, args: list[Any], keywords: dict[str, Any], receiver: Any) -> Any:
+        """A call of a function of the tree, as a method of ``receiver`` if there is one."""
+
+    def names_of(self, module: Module) -> Any:
+        """The globals of a module of the tree."""
+
+    def method(self, instance: Instance, name: str) -> Bound | None:
+        """A method of an object."""
+
+    def attribute(self, owner: Any, name: str, node: ast.AST | None = None) -> Any:
         """``owner.name``."""
 
-    def member(self, klass: Klass, name: str) -> Any:
-        """What the hierarchy of a class defines as ``name``."""
+    def member(self, klass: Klass, name: str, above: Klass | None = None) -> Any:
+        """What the hierarchy of ``klass`` (above one of its classes) defines as ``name``."""
 
     def external_class(self, value: Any) -> Any:
         """torch's classes as the prelude has them."""
@@ -438,6 +461,13 @@ class Run(Protocol):
 
     def true(self, value: Any) -> bool:
         """Whether the value is true."""
+
+
+def last_name(node: ast.AST | None) -> str:
+    """``c`` of ``a.b.c`` and ``a.b.c(…)``; empty for what has no name."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def perform(op: Op, run: Run, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:

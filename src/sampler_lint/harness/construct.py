@@ -4,58 +4,34 @@ from __future__ import annotations
 
 import functools
 import inspect
-import re
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from sampler_lint.harness.ranks import Case
+from sampler_lint.parameters import Role, role_of, several
 
-#: Names of parameters, without underscores, and what they want.
-_NAMES: dict[str, tuple[str, ...]] = {
-    "dataset": ("dataset", "datasource", "data", "ds", "source", "samples", "traindataset"),
-    "world_size": (
-        *("numreplicas", "worldsize", "replicas", "nreplicas", "numshards", "numranks", "nranks"),
-        *("numprocesses", "nprocesses", "dpsize", "dpworldsize", "dataparallelsize", "numgpus"),
-        *("dataparallelworldsize", "numdevices", "worldsz", "shardcount", "ngpus", "nshards"),
-    ),
-    "rank": (
-        *("rank", "processindex", "shardid", "shardindex", "shardrank", "dprank", "replicaid"),
-        *("dataparallelrank", "globalrank", "processid", "replicarank", "rankid", "localrank"),
-        *("deviceid", "worldrank"),
-    ),
-    "seed": ("seed", "randomseed", "dataseed", "shuffleseed", "baseseed", "randomstate", "rngseed"),
-    "batch_size": (
-        *("batchsize", "bs", "microbatchsize", "minibatchsize", "perdevicebatchsize", "bsz"),
-        *("samplespergpu", "imgspergpu", "imagesperbatch", "maxbatchsize", "batchsizepergpu"),
-        *("localbatchsize", "nsamplesperbatch"),
-    ),
-    "total_batch": ("totalbatchsize", "globalbatchsize", "effectivebatchsize", "allbatchsize"),
-    "lengths": ("lengths", "samplelengths", "seqlengths", "sequencelengths", "lens", "seqlens"),
-    "labels": (
-        *("labels", "targets", "classes", "classids", "labellist", "y", "groups", "groupids"),
-        *("clusters", "clusterids", "domains", "domainids"),
-    ),
-    "weights": ("weights", "sampleweights", "probabilities"),
-    "indices": ("indices", "indexes", "idxs", "ids"),
-    "size": (
-        *("numsamples", "size", "length", "n", "totalsamples", "totalsize", "epochsize"),
-        *("datasetsize", "lengthbeforenewiter", "numexamples", "datalen", "datasetlen", "datasize"),
-    ),
-    "zero": (
-        *("epoch", "startepoch", "startindex", "startiter", "consumedsamples", "offset"),
-        *("lastepoch", "initialepoch", "startstep"),
-    ),
-    "generator": ("generator", "rng", "g"),
-    "sampler": ("sampler", "basesampler", "innersampler", "subsampler", "indexsampler"),
-    "batch_sampler": ("batchsampler", "basebatchsampler"),
+_MADE: dict[Role, Callable[[Case], Any]] = {
+    Role.SHUFFLE: lambda case: case.shuffle,
+    Role.DATASET: lambda case: case.dataset,
+    Role.WORLD_SIZE: lambda case: case.world_size,
+    Role.RANK: lambda case: case.rank,
+    Role.SEED: lambda case: case.seed,
+    Role.BATCH_SIZE: lambda case: case.batch_size,
+    Role.MAX_BATCH: lambda case: case.batch_size,
+    Role.LENGTHS: lambda case: case.lengths,
+    Role.LABELS: lambda case: case.labels,
+    Role.GROUPS: lambda case: case.labels,
+    Role.INDICES: lambda case: case.indices,
 }
-_MEANING = {name: meaning for meaning, names in _NAMES.items() for name in names}
-
-#: Meanings that an optional parameter gets too; others keep their default.
-_ALWAYS = {"dataset", "world_size", "rank", "seed", "batch_size", "lengths", "labels", "indices"}
-
-_PLAIN = re.compile("[^a-z]")
+#: What an optional parameter is not given.
+_REQUIRED: dict[Role, Callable[[Case], Any]] = {
+    Role.TOTAL_BATCH: lambda case: case.batch_size * case.world_size,
+    Role.WEIGHTS: lambda case: case.weights,
+    Role.SIZE: lambda case: case.size,
+    Role.START: lambda _: 0,
+    Role.DROP_LAST: lambda _: False,
+}
 
 
 class CannotGuessError(ValueError):
@@ -98,11 +74,11 @@ def builder(
     if unknown and not takes_any:
         raise TypeError(f"{name_of(factory)} takes no `{unknown[0]}`; it takes {', '.join(named)}")
     plan: dict[str, Callable[[Case], Any]] = {}
-    meanings = {name: _meaning(one) for name, one in named.items()}
-    knows_rank = "rank" in meanings.values() or "world_size" in meanings.values()
+    roles = {name: role_of(name, _annotation(one)) for name, one in named.items()}
+    knows_rank = not {Role.RANK, Role.WORLD_SIZE}.isdisjoint(roles.values())
     for name, one in named.items():
         if name not in given:
-            value = _wanted(one, meanings[name], knows_rank=knows_rank)
+            value = _wanted(one, roles[name], knows_rank=knows_rank)
             if value is not None:
                 plan[name] = value
             elif one.default is one.empty:
@@ -162,59 +138,24 @@ def _annotation(parameter: inspect.Parameter) -> str:
     return annotation if isinstance(annotation, str) else str(annotation)
 
 
-def _meaning(parameter: inspect.Parameter) -> str:
-    """What a parameter wants; its own name when that tells nothing."""
-    plain = _PLAIN.sub("", parameter.name.lower())
-    annotation = _annotation(parameter)
-    if plain in {"case", "shuffle", "droplast"}:
-        return plain
-    if plain in _MEANING:
-        meaning = _MEANING[plain]
-        if meaning == "sampler" and "BatchSampler" in annotation:
-            return "batch_sampler"
-        return meaning
-    if "BatchSampler" in annotation:
-        return "batch_sampler"
-    if "Sampler" in annotation:
-        return "sampler"
-    if re.search(r"\bDataset\b", annotation) and "list" not in annotation.lower():
-        return "dataset"
-    if "Generator" in annotation:
-        return "generator"
-    return plain
-
-
 def _wanted(
-    parameter: inspect.Parameter, meaning: str, *, knows_rank: bool
+    parameter: inspect.Parameter, role: Role | None, *, knows_rank: bool
 ) -> Callable[[Case], Any] | None:
     """How the value is made; None to leave the default."""
-    required = parameter.default is parameter.empty
-    simple: dict[str, Callable[[Case], Any]] = {
-        "case": lambda case: case,
-        "shuffle": lambda case: case.shuffle,
-        "dataset": lambda case: case.dataset,
-        "world_size": lambda case: case.world_size,
-        "rank": lambda case: case.rank,
-        "seed": lambda case: case.seed,
-        "batch_size": lambda case: case.batch_size,
-        "total_batch": lambda case: case.batch_size * case.world_size,
-        "lengths": lambda case: case.lengths,
-        "labels": lambda case: case.labels,
-        "weights": lambda case: case.weights,
-        "indices": lambda case: case.indices,
-        "size": lambda case: case.size,
-        "zero": lambda _: 0,
-        "generator": functools.partial(_generator, _annotation(parameter)),
-        "sampler": functools.partial(_sampler, knows_rank),
-        "batch_sampler": functools.partial(_batch_sampler, knows_rank),
-    }
-    if meaning in simple:
-        if required or meaning in _ALWAYS or meaning in {"case", "shuffle"}:
-            return simple[meaning]
+    if parameter.name == "case":
+        return lambda case: case
+    annotation = _annotation(parameter)
+    if role in _MADE:
+        return _MADE[role]
+    if parameter.default is not parameter.empty:
         return None
-    if required and (meaning == "droplast" or _annotation(parameter) in {"bool", str(bool)}):
+    if role is Role.GENERATOR:
+        return functools.partial(_generator, annotation)
+    if role in {Role.SAMPLER, Role.BATCH_SAMPLER} and not several(annotation):
+        return functools.partial(_sampler if role is Role.SAMPLER else _batch_sampler, knows_rank)
+    if annotation in {"bool", str(bool)}:
         return lambda _: False
-    return None
+    return None if role is None else _REQUIRED.get(role)
 
 
 def _generator(annotation: str, case: Case) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import dataclasses
 import importlib
 import importlib.util
 import json
@@ -21,11 +22,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sampler_lint.harness import HarnessError, ranks
+from sampler_lint.harness.command import supervised
 from sampler_lint.harness.construct import CannotGuessError, takes
+from sampler_lint.harness.contract import CannotBuildError, Judgement, Report, examine
+from sampler_lint.harness.inside.supervise import TAIL
 from sampler_lint.harness.ranks import Setting
-from sampler_lint.harness.supervise import TAIL
-from sampler_lint.harness.world import supervised
-from sampler_lint.harness.zygote import HarnessError
 
 #: Seconds that the process may take beyond its own time limit, for imports and the last input.
 MARGIN = 60.0
@@ -56,16 +58,6 @@ class Request:
     sampler_only: bool = False
     """Refuse a class that cannot be iterated."""
 
-    def as_json(self) -> dict[str, Any]:
-        """The request as plain data."""
-        return {
-            "target": self.target,
-            "kw": repr(dict(self.kw)),
-            "paths": list(self.paths),
-            "sampler_only": self.sampler_only,
-            **self.options,
-        }
-
 
 def examine_class(
     request: Request,
@@ -73,8 +65,8 @@ def examine_class(
     timeout: float,
     cwd: str | os.PathLike[str] | None = None,
     python: str | None = None,
-) -> dict[str, Any]:
-    """The report on a class, as plain data; see ``Report.to_dict``.
+) -> Report:
+    """The report on a class.
 
     A process that did not live to report counts as a broken promise called ``ends``.
 
@@ -84,7 +76,8 @@ def examine_class(
     """
     with tempfile.TemporaryDirectory(prefix="sampler-lint-") as folder:
         asked, answers = Path(folder, "request.json"), Path(folder, "answers.jsonl")
-        asked.write_text(json.dumps({**request.as_json(), "asleep": WAKE}))
+        plain = {**dataclasses.asdict(request), "kw": repr(dict(request.kw))}
+        asked.write_text(json.dumps(plain))
         answers.touch()
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
         command = [
@@ -94,42 +87,33 @@ def examine_class(
         root = os.path.abspath(cwd or os.curdir)
         child = supervised(command, root, environment, timeout + MARGIN)
         said = [json.loads(line) for line in answers.read_text("utf-8").splitlines()]
-    for one in said:
-        if "setting" not in one:
-            return report_in(one)
+    settings = [Setting(*one["setting"]) for one in said if "setting" in one]
+    if len(settings) < len(said):
+        return report_in(said[-1])
     if child.hung:
         what = f"was still busy after {timeout + MARGIN:.0f} s"
     elif child.status is not None and child.status < 0:
         what = f"was killed by signal {signal.Signals(-child.status).name}"
     else:
         what = f"ended with status {child.status}"
-    settings = [one["setting"] for one in said if "setting" in one]
     last = child.err.text[-TAIL:].strip().splitlines()
+    because = f": {last[-1]}" if last else ""
     if not settings:
         raise TargetError(
-            f"{request.target}: the process {what} while it imported the class"
-            + (f": {last[-1]}" if last else "")
+            f"{request.target}: the process {what} while it imported the class{because}"
         )
-    size, world_size, seed, batch_size = settings[-1]
-    smallest = {"size": size, "world_size": world_size, "seed": seed, "epochs": 1}
-    reason = f"n={size}, world size {world_size}: the process {what}"
-    ends = {
-        "verdict": "broken",
-        "reason": reason + (f": {last[-1]}" if last else ""),
-        "smallest": {**smallest, "batch_size": batch_size},
-        "call": None,
-    }
-    return {
-        "sampler": request.target.rpartition(":")[2],
-        "promises": {"ends": ends},
-        "refusals": [],
-        "notes": ["nothing else could be judged"],
-        "experiments": len(settings),
-        "seconds": timeout,
-    }
+    where = f"n={settings[-1].size}, world size {settings[-1].world_size}"
+    reason = f"{where}: the process {what}{because}"
+    return Report(
+        request.target.rpartition(":")[2],
+        {"ends": Judgement("ends", "broken", reason, settings[-1])},
+        notes=["nothing else could be judged"],
+        experiments=len(settings),
+        seconds=timeout,
+    )
 
 
-def report_in(answer: Mapping[str, Any]) -> dict[str, Any]:
+def report_in(answer: Mapping[str, Any]) -> Report:
     """The report in what :func:`examined` said.
 
     Raises:
@@ -137,7 +121,7 @@ def report_in(answer: Mapping[str, Any]) -> dict[str, Any]:
     """
     if "error" in answer:
         raise (UnbuildableError if answer["unbuildable"] else TargetError)(answer["error"])
-    return dict(answer["report"])
+    return Report.from_dict(answer["report"])
 
 
 #: The child's program: its own folder must not come before the user's modules.
@@ -150,50 +134,46 @@ _BOOT = (
 def child(asked: str, answers: str, timeout: str) -> None:
     """Examine what the request names and append to the answers; in the child process."""
     _limit_memory()
-    request = json.loads(Path(asked).read_text("utf-8"))
+    plain = json.loads(Path(asked).read_text("utf-8"))
     descriptor = os.open(answers, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
 
     def say(**answer: Any) -> None:
         os.write(descriptor, json.dumps(answer).encode("ascii") + b"\n")
 
     def progress(setting: Setting) -> None:
-        say(setting=[setting.size, setting.world_size, setting.seed, setting.batch_size])
+        say(setting=dataclasses.astuple(setting))
 
-    from sampler_lint.harness import ranks
-
-    ranks.ASLEEP = request.pop("asleep")
+    ranks.ASLEEP = WAKE
+    request = Request(**{**plain, "kw": ast.literal_eval(plain["kw"])})
     say(**examined(request, float(timeout), progress))
     os._exit(0)  # threads and exit handlers of what was imported are of no more use
 
 
 def examined(
-    request: dict[str, Any],
+    request: Request,
     time_limit: float,
     progress: Callable[[Setting], None] = lambda setting: None,
 ) -> dict[str, Any]:
     """Examine in this process what a request names: a ``report``, or an ``error``."""
-    from sampler_lint.harness import contract
-
-    target, kw = request.pop("target"), ast.literal_eval(request.pop("kw"))
-    sys.path[:0] = request.pop("paths")
-    sampler_only = request.pop("sampler_only")
+    target, kw = request.target, request.kw
+    sys.path[:0] = request.paths
     try:
         factory = find(target)
-        if sampler_only and not hasattr(factory, "__iter__"):
+        if request.sampler_only and not hasattr(factory, "__iter__"):
             raise TargetError(f"{target.rpartition(':')[2]} is no sampler")
-        if sampler_only:  # the values are for all samplers of a project
+        if request.sampler_only:  # the values are for all samplers of a project
             kw = {name: value for name, value in kw.items() if takes(factory, name)}
-        report = contract.examine(
-            factory, kw=kw, progress=progress, time_limit=time_limit, **request
+        report = examine(
+            factory, kw=kw, progress=progress, time_limit=time_limit, **request.options
         )
     except (HarnessError, CannotGuessError, TypeError, ValueError) as error:
         text = str(error) if isinstance(error, TargetError) else f"{target}: {error}"
-        return {"error": text, "unbuildable": isinstance(error, contract.CannotBuildError)}
+        return {"error": text, "unbuildable": isinstance(error, CannotBuildError)}
     return {"report": report.to_dict()}
 
 
 def _limit_memory() -> None:
-    from sampler_lint.harness._zygote import MEMORY
+    from sampler_lint.harness.inside.fork_server import MEMORY
 
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource

@@ -15,20 +15,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sampler_lint import properties
+from sampler_lint.harness import HarnessError, TorchMissingError
 from sampler_lint.harness.construct import builder, name_of
 from sampler_lint.harness.frameworks import FRAMEWORKS, Prepare, installed, user_loader
 from sampler_lint.harness.promises import PROMISES, Experiment, Promise, world_order
 from sampler_lint.harness.ranks import (
     Case,
-    Journey,
     Pass,
+    RankTrace,
     Setting,
     Simulator,
     Tell,
     plain,
     tell_epoch,
 )
-from sampler_lint.harness.zygote import HarnessError, TorchMissingError
 from sampler_lint.properties import ENOUGH, Observation, Share, Violation, shares
 
 #: None, one, fewer than ranks, primes, multiples of every world size, and large enough to shuffle.
@@ -95,7 +95,7 @@ class Report:
     name: str
     judgements: dict[str, Judgement]
     refusals: list[str] = field(default_factory=list)
-    """Inputs for which every rank's constructor raised alike: a no, not a flaw."""
+    """Inputs for which every rank's constructor raised alike: a no, not a violation."""
     notes: list[str] = field(default_factory=list)
     """What breaks no promise and may still surprise."""
     experiments: int = 0
@@ -125,35 +125,37 @@ class Report:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Report:
         """The report that :meth:`to_dict` made plain."""
-        judgements = {
-            name: Judgement(name, one["verdict"], one["reason"], call=one["call"] or "")
-            for name, one in data["promises"].items()
-        }
-        return cls(
-            *(data["sampler"], judgements, data["refusals"], data["notes"]),
-            *(data["experiments"], data["seconds"]),
-        )
+        judgements = {}
+        for name, told in data["promises"].items():
+            smallest, call = dict(told["smallest"] or {}), told["call"] or ""
+            epochs = smallest.pop("epochs", 1)
+            setting = Setting(**smallest) if smallest else None
+            judgements[name] = Judgement(
+                name, told["verdict"], told["reason"], setting, epochs, call
+            )
+        rest = {name: data[name] for name in ("refusals", "notes", "experiments", "seconds")}
+        return cls(data["sampler"], judgements, **rest)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data."""
+        promises = {}
+        for one in self.judgements.values():
+            smallest = one.setting and {
+                "size": one.setting.size,
+                "world_size": one.setting.world_size,
+                "seed": one.setting.seed,
+                "epochs": one.epochs,
+                "batch_size": one.setting.batch_size,
+            }
+            promises[one.promise] = {
+                "verdict": one.verdict,
+                "reason": one.reason,
+                "smallest": smallest,
+                "call": one.call or None,
+            }
         return {
             "sampler": self.name,
-            "promises": {
-                one.promise: {
-                    "verdict": one.verdict,
-                    "reason": one.reason,
-                    "smallest": one.setting
-                    and {
-                        "size": one.setting.size,
-                        "world_size": one.setting.world_size,
-                        "seed": one.setting.seed,
-                        "epochs": one.epochs,
-                        "batch_size": one.setting.batch_size,
-                    },
-                    "call": one.call or None,
-                }
-                for one in self.judgements.values()
-            },
+            "promises": promises,
             "refusals": self.refusals,
             "notes": self.notes,
             "experiments": self.experiments,
@@ -280,12 +282,8 @@ def _call(
     return f"check_sampler({', '.join(parts)})"
 
 
-@dataclass(slots=True)
-class _Seen:
-    """The first flaw of a promise, in the order of size."""
-
-    setting: Setting
-    flaw: Violation
+#: The first violation of a promise, in the order of size.
+_Seen = tuple[Setting, Violation]
 
 
 class _Examination:
@@ -320,7 +318,7 @@ class _Examination:
     # -- making experiments
 
     def run(self, settings: Sequence[Setting]) -> None:
-        """Make the experiments and note the first flaw of each promise."""
+        """Make the experiments and note the first violation of each promise."""
         self._sharded = self._knows_rank(settings)
         done: set[Setting] = set()
         stuck: set[int] = set()
@@ -343,8 +341,7 @@ class _Examination:
             if experiment.stuck:
                 stuck.add(setting.size)
             if experiment.refused:
-                where = f"n={setting.size}, world size {setting.world_size}"
-                self._refusals.setdefault(experiment.refused, []).append(where)
+                self._refusals.setdefault(experiment.refused, []).append(_where(setting))
             else:
                 self._kept.append(experiment)
         if not self._kept:
@@ -417,7 +414,7 @@ class _Examination:
     # -- judging
 
     def _judge(self) -> None:
-        """Note the first flaw of each promise."""
+        """Note the first violation of each promise."""
         self._batch = max((one.largest for one in self._passes()), default=1)
         large = min(LARGE, max((one.setting.size for one in self._kept), default=0))
         for experiment in self._kept:
@@ -425,9 +422,9 @@ class _Examination:
             for promise in self._promises:
                 if promise.by_order and experiment.setting.size < large:
                     continue
-                flaw = None if promise.name in self._seen else promise.judge(experiment)
-                if flaw:
-                    self._seen[promise.name] = _Seen(experiment.setting, flaw)
+                violation = None if promise.name in self._seen else promise.judge(experiment)
+                if violation:
+                    self._seen[promise.name] = experiment.setting, violation
 
     def report(self, name: str, call: Callable[[Setting, int], str]) -> Report:
         """The judgements, each broken promise with its smallest counterexample."""
@@ -443,15 +440,16 @@ class _Examination:
             elif seen is None:
                 judgements[promise.name] = Judgement(promise.name, "kept")
             else:
-                seen = self._shrunk(promise, seen)
-                epochs = seen.flaw.epoch + 1
+                setting, violation = self._shrunk(promise, *seen)
+                epochs = violation.epoch + 1
+                where = f", epoch {violation.epoch}" if violation.epoch else ""
                 judgements[promise.name] = Judgement(
                     promise.name,
                     "broken",
-                    f"{_where(seen)}: {seen.flaw.text}",
-                    seen.setting,
+                    f"{_where(setting)}{where}: {violation.text}",
+                    setting,
                     epochs,
-                    call(seen.setting, epochs),
+                    call(setting, epochs),
                 )
         refusals = [
             f"{places[0]}{f' and {len(places) - 1} more' if places[1:] else ''}: {reason}"
@@ -471,8 +469,8 @@ class _Examination:
             return Judgement(name, "unknown", "is not installed")
         if name == "accelerate" and self._endless():
             return Judgement(name, "n/a", "never ends")
-        batches = any(rank.batches for rank in self._journeys())
-        objects = any(one.objects for rank in self._journeys() for one in rank.passes)
+        batches = any(rank.batches for rank in self._traces())
+        objects = any(one.objects for rank in self._traces() for one in rank.passes)
         read = False
         for size in (8, 100):
             setting = Setting(size, 2, 0, batch_size)
@@ -482,14 +480,14 @@ class _Examination:
                     _prepared, prepare=prepare, batches=batches, objects=objects
                 )
                 ranks = self._simulator.loaded(setting, make, batches=batches, objects=objects)
-                declared = next((one.attributes for one in self._journeys()), {})
+                declared = next((one.attributes for one in self._traces()), {})
                 for rank in ranks:
                     rank.attributes = {k: v for k, v in declared.items() if k == "drop_last"}
                 experiment = Experiment.of(setting, ranks, max(self._batch, batch_size))
-                flaw = self._spoiled(experiment)
-                if flaw:
-                    where = f"n={size}, world size 2: {what}: "
-                    return Judgement(name, "broken", where + flaw.text, setting)
+                violation = self._spoiled(experiment)
+                if violation:
+                    reason = f"{_where(setting)}: {what}: {violation.text}"
+                    return Judgement(name, "broken", reason, setting)
                 read = True
         return Judgement(name, "kept" if read else "unknown")
 
@@ -501,7 +499,7 @@ class _Examination:
         steps = properties.equal_steps(experiment)
         if steps or self._chooses():
             return steps
-        if flaw := properties.coverage(experiment):
+        if violation := properties.coverage(experiment):
             setting = experiment.setting
             alone = Experiment.of(setting, self._simulator.world(setting, 1), self._batch)
             unread, without = _unread(experiment), _unread(alone)
@@ -509,14 +507,14 @@ class _Examination:
             # says how many samples are padding, either.
             own = not any(rank.knows_rank for rank in alone.ranks)
             same = unread is not None and without is not None and unread <= without
-            return None if own and same else flaw
+            return None if own and same else violation
         return properties.disjoint(experiment)
 
-    def _shrunk(self, promise: Promise, seen: _Seen) -> _Seen:
-        """The same flaw on the smallest input that has it."""
+    def _shrunk(self, promise: Promise, found: Setting, violation: Violation) -> _Seen:
+        """The same violation on the smallest input that has it."""
         tried = {one.setting for one in self._kept}
         smallest = ENOUGH if promise.by_order else 0
-        found, count = seen.setting, 0
+        count = 0
         for size in range(smallest, found.size):
             for world_size in range(1, min(found.world_size, LARGE_WORLD) + 1):
                 setting = Setting(size, world_size, found.seed, found.batch_size)
@@ -526,13 +524,13 @@ class _Examination:
                     continue
                 count += 1
                 if count > SHRINKS or time.monotonic() > self._deadline:
-                    return seen
+                    return found, violation
                 experiment = self._experiment(setting)
                 experiment.batch = max(experiment.batch, self._batch)
-                flaw = None if experiment.refused else promise.judge(experiment)
-                if flaw:
-                    return _Seen(setting, flaw)
-        return seen
+                smaller = None if experiment.refused else promise.judge(experiment)
+                if smaller:
+                    return setting, smaller
+        return found, violation
 
     def _not_applicable(self, promise: Promise) -> str | None:
         """Why the promise says nothing about this sampler; None when it does."""
@@ -561,11 +559,11 @@ class _Examination:
             return "has no state_dict()"
         return None
 
-    def _journeys(self) -> list[Journey]:
+    def _traces(self) -> list[RankTrace]:
         return [rank for one in self._kept for rank in one.ranks if not rank.refusal]
 
     def _passes(self) -> list[Pass]:
-        return [one for rank in self._journeys() for one in rank.passes]
+        return [one for rank in self._traces() for one in rank.passes]
 
     def _has_length(self) -> bool:
         return any(one.claimed is not None or one.length_error for one in self._passes())
@@ -577,7 +575,7 @@ class _Examination:
         or leaves out samples of every dataset, in every epoch and by a whole batch or more, does
         it by design; what reads nothing at all does not.
         """
-        if any(rank.attributes.get("replacement") is True for rank in self._journeys()):
+        if any(rank.attributes.get("replacement") is True for rank in self._traces()):
             return "draws with replacement"
         seen = self._shares_of_one()
         largest = max((size for size, _ in seen), default=0)
@@ -619,7 +617,7 @@ class _Examination:
 
     def _shuffles(self) -> bool:
         """Whether the order is meant to be random: it says so, or its order changes."""
-        journeys = self._journeys()
+        traces = self._traces()
         large = [one for one in self._kept if one.setting.size >= ENOUGH]
         orders = [world_order(one) for one in large]
         changes = (
@@ -631,9 +629,9 @@ class _Examination:
             )
             or self._follows()
         )
-        if changes or any("shuffle" in rank.asked for rank in journeys):
+        if changes or any("shuffle" in rank.asked for rank in traces):
             return True
-        declared = {rank.attributes["shuffle"] for rank in journeys if "shuffle" in rank.attributes}
+        declared = {rank.attributes["shuffle"] for rank in traces if "shuffle" in rank.attributes}
         if declared:
             return True in declared
         alone = [
@@ -643,7 +641,7 @@ class _Examination:
             for _, passes in experiment.epochs()
             for one in passes
         ]
-        with_epoch = any(rank.route != "none" for rank in journeys)
+        with_epoch = any(rank.route != "none" for rank in traces)
         return with_epoch and any(order != sorted(order) for order in alone)
 
     def _notes(self) -> list[str]:
@@ -671,11 +669,10 @@ class _Examination:
                 and (self._shuffles() and len(set(map(frozenset, epochs[0]))) > 1)
             ):
                 notes.append(
-                    f"n={one.setting.size}, world size {one.setting.world_size}: each rank reads "
-                    "the same samples in every epoch"
+                    f"{_where(one.setting)}: each rank reads the same samples in every epoch"
                 )
                 break
-        unheard = {name for rank in self._journeys() for name in rank.collectives}
+        unheard = {name for rank in self._traces() for name in rank.collectives}
         if unheard:
             notes.append(
                 f"it calls {', '.join(sorted(unheard))}, which simulated ranks cannot answer; "
@@ -716,6 +713,5 @@ def _prepared(
     return prepare(make, case.rank, case.setting.world_size)
 
 
-def _where(seen: _Seen) -> str:
-    text = f"n={seen.setting.size}, world size {seen.setting.world_size}"
-    return f"{text}, epoch {seen.flaw.epoch}" if seen.flaw.epoch else text
+def _where(setting: Setting) -> str:
+    return f"n={setting.size}, world size {setting.world_size}"

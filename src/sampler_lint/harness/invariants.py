@@ -129,9 +129,14 @@ def _graded(one: Pass) -> bool:
 
 def shuffling_jobs(run: Run) -> list[list[Stream]]:
     """The training jobs whose order is meant to be random, or may be when nothing says so."""
-    jobs = [job for job in training_jobs(run) if not job[0].loader.iterable]
+    jobs = _indexed_jobs(run)
     certain = [job for job in jobs if job[0].loader.shuffling]
     return certain or [job for job in jobs if job[0].loader.shuffling is None]
+
+
+def _indexed_jobs(run: Run) -> list[list[Stream]]:
+    """The training jobs over map-style datasets."""
+    return [job for job in training_jobs(run) if not job[0].loader.iterable]
 
 
 def epochs_of(stream: Stream) -> list[tuple[int, Pass]]:
@@ -317,8 +322,8 @@ def expected_samples(job: Sequence[Stream]) -> set[Index] | None:
 def _partitions(job: list[Stream]) -> Iterator[Told]:
     seen = observed(job)
     judged = [found for _, _, found in shares(seen)]
-    if flaw := properties.partitions(seen):
-        yield False, f"epoch {flaw.epoch}: {flaw.text}"
+    if violation := properties.partitions(seen):
+        yield False, f"epoch {violation.epoch}: {violation.text}"
     elif judged:
         ranks, size = len(job), judged[0].expected
         yield True, f"in {len(judged)} epochs the {ranks} ranks shared out {size} samples"
@@ -372,8 +377,10 @@ def _equal_steps(runs: Sequence[Run]) -> Verdict:
         place = run.place(job[0].loader)
         seen = steps_taken(job, finished=run.finished)
         steps = [[one.steps for one in rank.passes] for rank in seen.ranks]
-        if flaw := properties.equal_steps(seen):
-            told.append((False, f"{place}: epoch {flaw.epoch}: {took(flaw.numbers)} steps"))
+        if violation := properties.equal_steps(seen):
+            told.append(
+                (False, f"{place}: epoch {violation.epoch}: {took(violation.numbers)} steps")
+            )
         elif len(set(map(len, steps))) > 1 and run.finished:
             counts = ", ".join(f"rank {rank} {len(one)}" for rank, one in enumerate(steps))
             told.append((False, f"{place}: passes made: {counts}"))
@@ -397,15 +404,15 @@ def _length_is_true(job: list[Stream]) -> Iterator[Told]:
     judged = 0
     for rank, stream in enumerate(job):
         for number, one in enumerate(stream.passes):
-            if flaw := length_flaw(stream, one):
-                yield False, f"pass {number} on rank {rank}: {flaw}"
+            if violation := wrong_length(stream, one):
+                yield False, f"pass {number} on rank {rank}: {violation}"
                 return
             judged += one.length is not None and one.exhausted
     if judged:
         yield True, f"len() was true in all of {judged} passes"
 
 
-def length_flaw(stream: Stream, one: Pass) -> str | None:
+def wrong_length(stream: Stream, one: Pass) -> str | None:
     """What is wrong with the length that the loader, or its sampler, claimed for a pass."""
     loader = stream.loader
     if one.length_error is not None:
@@ -455,6 +462,11 @@ INVARIANTS: dict[str, Invariant] = {
                 _reshuffles,
                 "no shuffling training loader was read for two epochs",
             ),
+        ),
+        Invariant(
+            "shuffles",
+            "epochs of a training loader differ in order",
+            _each(_indexed_jobs, _reshuffles, "no training loader was read for two epochs"),
         ),
         Invariant(
             "seed-matters",

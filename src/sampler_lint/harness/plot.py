@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sampler_lint.harness import HarnessError
 from sampler_lint.harness.invariants import epochs_of, observed
 from sampler_lint.harness.runs import Run, Stream
-from sampler_lint.harness.zygote import HarnessError
 
 #: Cells of a row, and rows of a panel, that are drawn at most.
 WIDTH = 800
@@ -29,24 +29,37 @@ ROWS = 64
 #: Loaders that are drawn at most.
 LOADERS = 8
 
-Color = tuple[int, int, int]
+#: ``#rrggbb``.
+Color = str
 
-_WHITE: Color = (255, 255, 255)
-_BLACK: Color = (0, 0, 0)
-_SHARED: Color = (214, 39, 40)
-_RANKS: tuple[Color, ...] = ((31, 119, 180), (44, 160, 44), (148, 103, 189), (255, 127, 14))
+_WHITE, _BLACK, _SHARED = "#ffffff", "#000000", "#d62728"
+_RANKS = ("#1f77b4", "#2ca02c", "#9467bd", "#ff7f0e")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A strip of the picture."""
+    """A strip of cells."""
 
     label: str
     cells: tuple[Color, ...]
-    length: float = 1.0
-    """How much of the panel's width the cells take."""
     note: str = ""
     """What stands behind them."""
+    length: float | None = None
+    """How much of the panel's width they take; by their number if that is not said."""
+    steps: tuple[int, ...] = ()
+    """After how many cells a step ends."""
+
+    def width(self, longest: int) -> float:
+        """The width of a cell in a panel that is as wide as its ``longest`` row has cells."""
+        return self.length * longest / (len(self.cells) or 1) if self.length else 1
+
+    def stretches(self, longest: int) -> Iterator[tuple[float, float, Color]]:
+        """Left edge, right edge and colour of each stretch of one colour."""
+        cell, begin = self.width(longest), 0
+        for end in range(1, len(self.cells) + 1):
+            if end == len(self.cells) or self.cells[end] != self.cells[begin]:
+                yield begin * cell, end * cell, self.cells[begin]
+                begin = end
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +100,7 @@ def draw(run: Run) -> Iterator[Panel]:
     jobs = [job for job in run.streams() if any(one.batches for one in job[0].passes)]
     for job in jobs[:LOADERS]:
         yield _order(run, job)
-        yield _shares(run, job)
+        yield _shares(job)
 
 
 def _order(run: Run, job: Sequence[Stream]) -> Panel:
@@ -103,7 +116,7 @@ def _order(run: Run, job: Sequence[Stream]) -> Panel:
         indices = _spread(_numbers(one.indices), max(1, round(WIDTH * length)))
         cells = tuple(hue(index / highest) for index in indices)
         note = f"{len(one.batches)} steps" if len(steps) > 1 else ""
-        rows.append(Row(f"rank {rank} epoch {number}", cells, length, note))
+        rows.append(Row(f"rank {rank} epoch {number}", cells, note, length))
     loader = job[0].loader
     chain = " over ".join(sampler["cls"] for sampler in loader.samplers)
     title = f"{run.place(loader)}: {loader.cls} of {loader.dataset_cls}, indices from {chain}"
@@ -115,26 +128,27 @@ def _order(run: Run, job: Sequence[Stream]) -> Panel:
     return Panel(title, note, tuple(rows[:ROWS]), max(0, len(rows) - ROWS))
 
 
-def _shares(run: Run, job: Sequence[Stream]) -> Panel:
-    rows = []
-    for number, passes in observed(job).epochs():
-        reads = [_numbers(one.indices) for one in passes]
-        samples = sorted(set(range(0, _length(job), passes[0].stride)).union(*reads))
-        sets = [set(read) for read in reads]
-        kinds = [
-            tuple(rank for rank, one in enumerate(sets) if sample in one) for sample in samples
-        ]
-        rows.append(Row(f"epoch {number}", tuple(map(owner, _spread(kinds, WIDTH)))))
+def _shares(job: Sequence[Stream]) -> Panel:
+    loader = job[0].loader
+    length = 0 if loader.subset is not None else loader.dataset_length or 0
+    rows = tuple(share_rows(job, "epoch", length))
     note = (
         "Shares: the samples by number, coloured by the rank that read them; red is read by "
         "several ranks, white by none."
     )
-    return Panel("", note, tuple(rows[:ROWS]), max(0, len(rows) - ROWS))
+    return Panel("", note, rows[:ROWS], max(0, len(rows) - ROWS))
 
 
-def _length(job: Sequence[Stream]) -> int:
-    loader = job[0].loader
-    return 0 if loader.subset is not None else loader.dataset_length or 0
+def share_rows(job: Sequence[Stream], label: str, length: int) -> Iterator[Row]:
+    """A row for every epoch: the samples by number, coloured by the rank that read them.
+
+    The first ``length`` samples are in it even if nobody read them.
+    """
+    for number, passes in observed(job).epochs():
+        reads = [set(_numbers(one.indices)) for one in passes]
+        samples = sorted(set(range(0, length, passes[0].stride)).union(*reads))
+        owners = [_owner([rank for rank, one in enumerate(reads) if i in one]) for i in samples]
+        yield Row(f"{label} {number}", tuple(_spread(owners, WIDTH)))
 
 
 def _highest(stream: Stream) -> int:
@@ -152,7 +166,7 @@ def _spread(values: Sequence[Any], width: int) -> list[Any]:
     return [values[index * len(values) // width] for index in range(width)]
 
 
-def owner(ranks: tuple[int, ...]) -> Color:
+def _owner(ranks: Sequence[int]) -> Color:
     """The colour of a sample that these ranks read."""
     if not ranks:
         return _WHITE
@@ -161,23 +175,13 @@ def owner(ranks: tuple[int, ...]) -> Color:
 
 def hue(position: float) -> Color:
     """Blue over green and yellow to red, light enough for neighbours to be told apart."""
-    stops: tuple[Color, ...] = (
-        (48, 18, 130),
-        (40, 110, 220),
-        (40, 190, 170),
-        (120, 220, 70),
-        (245, 200, 50),
-        (230, 90, 30),
-        (130, 10, 10),
-    )
-    place = min(max(position, 0.0), 1.0) * (len(stops) - 1)
-    low = min(int(place), len(stops) - 2)
-    part = place - low
-    first, second = stops[low], stops[low + 1]
-    red, green, blue = (
-        round(one + (other - one) * part) for one, other in zip(first, second, strict=True)
-    )
-    return red, green, blue
+    place = min(max(position, 0.0), 1.0) * (len(_STOPS) - 1)
+    low = min(int(place), len(_STOPS) - 2)
+    pairs = zip(bytes.fromhex(_STOPS[low]), bytes.fromhex(_STOPS[low + 1]), strict=True)
+    return "#" + bytes(round(a + (b - a) * (place - low)) for a, b in pairs).hex()
+
+
+_STOPS = ["301282", "286edc", "28beaa", "78dc46", "f5c832", "e65a1e", "820a0a"]
 
 
 # -- HTML
@@ -191,7 +195,6 @@ body {{ color: #222; background: #eee; }}
 svg {{ background: #fff; }}
 h2 {{ font: bold 14px/1.4 ui-monospace, monospace; margin: 2em 0 0; }}
 p {{ margin: .3em 0; }} li {{ margin: .3em 0; }}
-text {{ font: 11px ui-monospace, monospace; fill: #222; }}
 </style></head><body>
 <h1>What each rank read</h1>
 <p><code>{command}</code></p>
@@ -200,9 +203,9 @@ text {{ font: 11px ui-monospace, monospace; fill: #222; }}
 </body></html>
 """
 
-_LABEL, _ROW, _BAR = 120, 16, 12
-_NOTE = 80
-_GAP = 6
+#: The labels left of the cells and the notes behind them; rows, the strips in them, the gap.
+_LABEL, _NOTE = 120, 80
+ROW, BAR, _GAP = 15, 12, 8
 
 
 def to_html(panels: Sequence[Panel], messages: Sequence[str], run: Run) -> str:
@@ -216,41 +219,50 @@ def to_html(panels: Sequence[Panel], messages: Sequence[str], run: Run) -> str:
 
 
 def _svg(panel: Panel) -> str:
-    height = _ROW * len(panel.rows)
-    parts = [f"<h2>{html.escape(panel.title)}</h2>"] if panel.title else []
-    parts.append(f"<p>{html.escape(panel.note)}</p>")
-    parts.append(
-        f'<svg width="{_LABEL + WIDTH + _NOTE}" height="{height}" role="img" '
-        'shape-rendering="crispEdges">'
+    size = f'width="{_LABEL + WIDTH + _NOTE}" height="{ROW * len(panel.rows)}"'
+    return "".join(
+        [
+            f"<h2>{html.escape(panel.title)}</h2>\n" if panel.title else "",
+            f"<p>{html.escape(panel.note)}</p>\n",
+            f'<svg {size} role="img" font-family="monospace" font-size="11">\n',
+            *strips(panel.rows, 0, _LABEL, WIDTH),
+            "</svg>\n",
+            f"<p>{panel.left_out} more rows are left out.</p>\n" if panel.left_out else "",
+        ]
     )
-    for number, row in enumerate(panel.rows):
-        top = number * _ROW
-        parts.append(f'<text x="0" y="{top + _BAR - 2}">{html.escape(row.label)}</text>')
-        for left, width, (red, green, blue) in _runs(row):
-            parts.append(
-                f'<rect x="{_LABEL + left:g}" y="{top}" width="{width:g}" height="{_BAR}" '
-                f'fill="#{red:02x}{green:02x}{blue:02x}"/>'
-            )
+
+
+def strips(rows: Sequence[Row], top: int, label: int, width: int) -> Iterator[str]:
+    """The rows of a panel to one scale; cells of a colour are one path, to keep the file small."""
+    longest = max((len(row.cells) for row in rows), default=0) or 1
+    scale = width / longest
+    paths: dict[Color, list[str]] = {}
+    gaps: list[str] = []
+    for number, row in enumerate(rows):
+        base = top + number * ROW + BAR - 2
+        yield svg_text(0, base, row.label)
         if row.note:
-            left = _LABEL + WIDTH * row.length + _GAP
-            parts.append(f'<text x="{left:g}" y="{top + _BAR - 2}">{html.escape(row.note)}</text>')
-    parts.append("</svg>")
-    if panel.left_out:
-        parts.append(f"<p>{panel.left_out} more rows are left out.</p>")
-    return "\n".join(parts)
+            end = scale * len(row.cells) * row.width(longest)
+            yield svg_text(round(label + end) + _GAP, base, row.note)
+        for left, right, color in row.stretches(longest):
+            cells = paths.setdefault(color, [])
+            cells.append(f"M{left:g} {number}h{right - left:g}")
+        gaps += [f"M{at} {number - 0.5:g}v1" for at in row.steps[:-1]]
+    yield (
+        f'<g transform="translate({label} {top + BAR // 2}) scale({scale:.6g} {ROW})" '
+        f'fill="none" stroke-width="{BAR / ROW:g}" shape-rendering="crispEdges">\n'
+    )
+    for color, cells in sorted(paths.items()):
+        yield f'<path stroke="{color}" d="{"".join(cells)}"/>\n'
+    if gaps:
+        yield f'<path stroke="#fff" stroke-width="{1.5 / scale:.3g}" d="{"".join(gaps)}"/>\n'
+    yield "</g>\n"
 
 
-def _runs(row: Row) -> Iterator[tuple[float, float, Color]]:
-    """Left edge, width and colour of each stretch of one colour."""
-    if not row.cells:
-        return
-    cell = WIDTH * row.length / len(row.cells)
-    begin = 0
-    for index in range(1, len(row.cells) + 1):
-        if index == len(row.cells) or row.cells[index] != row.cells[begin]:
-            left = round(begin * cell, 2)
-            yield left, round(index * cell - left, 2), row.cells[begin]
-            begin = index
+def svg_text(left: int, base: int, text: str, bold: bool = False) -> str:
+    """A line of text in a picture."""
+    weight = ' font-weight="bold"' if bold else ""
+    return f'<text x="{left}" y="{base}"{weight}>{html.escape(text, quote=False)}</text>\n'
 
 
 # -- PNG
@@ -261,30 +273,32 @@ def _save_png(panels: Sequence[Panel], messages: Sequence[str], path: str) -> No
     draw_module: Any = importlib.import_module("PIL.ImageDraw")
     texts = [_wrapped(messages or ["Nothing wrong was seen."])]
     texts += [_wrapped(filter(None, (panel.title, panel.note))) for panel in panels]
-    rows = sum(len(lines) + 1 for lines in texts)
-    rows += sum(len(panel.rows) + bool(panel.left_out) for panel in panels)
-    image = image_module.new("RGB", (10 + _LABEL + WIDTH + _NOTE, _ROW * rows + 10), _WHITE)
+    count = sum(len(lines) + 1 for lines in texts)
+    count += sum(len(panel.rows) + bool(panel.left_out) for panel in panels)
+    image = image_module.new("RGB", (10 + _LABEL + WIDTH + _NOTE, ROW * count + 10), _WHITE)
     pen = draw_module.Draw(image)
     top = 10
 
     def write(line: str) -> None:
         nonlocal top
         pen.text((10, top), line, fill=_BLACK)
-        top += _ROW
+        top += ROW
 
     for lines, panel in zip(texts, [None, *panels], strict=True):
         for line in lines:
             write(line)
-        for row in panel.rows if panel else ():
-            for left, width, color in _runs(row):
-                box = (10 + _LABEL + left, top, 10 + _LABEL + left + width - 1, top + _BAR)
-                pen.rectangle(box, fill=color)
-            end = 10 + _LABEL + WIDTH * row.length + _GAP
-            pen.text((end, top), row.note, fill=_BLACK)
+        rows = panel.rows if panel else ()
+        longest = max((len(row.cells) for row in rows), default=0) or 1
+        for row in rows:
+            end = 0.0
+            for left, right, color in row.stretches(longest):
+                begin, end = (10 + _LABEL + WIDTH * at / longest for at in (left, right))
+                pen.rectangle((begin, top, end - 1, top + BAR), fill=color)
+            pen.text((end + _GAP, top), row.note, fill=_BLACK)
             write(row.label)
         if panel and panel.left_out:
             write(f"{panel.left_out} more rows are left out.")
-        top += _ROW
+        top += ROW
     image.save(path)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from sampler_lint import properties
-from sampler_lint.harness.ranks import KINDS, Journey, Setting
+from sampler_lint.harness.ranks import KINDS, RankTrace, Setting
 from sampler_lint.properties import Observation, Violation, begin
 
 
@@ -18,15 +18,15 @@ from sampler_lint.properties import Observation, Violation, begin
 class Experiment(Observation):
     """One setting, and what the ranks of that world did in it."""
 
-    ranks: list[Journey]
-    apart: list[Journey] = field(default_factory=list)
-    again: list[Journey] = field(default_factory=list)
-    jumped: list[Journey] = field(default_factory=list)
-    other_seed: list[Journey] = field(default_factory=list)
+    ranks: list[RankTrace]
+    apart: list[RankTrace] = field(default_factory=list)
+    again: list[RankTrace] = field(default_factory=list)
+    jumped: list[RankTrace] = field(default_factory=list)
+    other_seed: list[RankTrace] = field(default_factory=list)
     setting: Setting = field(kw_only=True)
 
     @classmethod
-    def of(cls, setting: Setting, ranks: list[Journey], batch: int = 1) -> Experiment:
+    def of(cls, setting: Setting, ranks: list[RankTrace], batch: int = 1) -> Experiment:
         """The experiment, with what the samplers declared of themselves.
 
         ``batch`` is the size of the largest batch that the sampler was ever seen to yield.

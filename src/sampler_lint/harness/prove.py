@@ -18,17 +18,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sampler_lint.findings import Finding
-from sampler_lint.harness import invariants
+from sampler_lint.harness import HarnessError, invariants
+from sampler_lint.harness.command import run_command
 from sampler_lint.harness.contained import Request, UnbuildableError, examine_class
-from sampler_lint.harness.world import run_command
-from sampler_lint.harness.zygote import HarnessError
+from sampler_lint.harness.contract import TIME_LIMIT
 from sampler_lint.source import SourceError, SourceFile
 
 PROVED, REFUTED, OPEN = "proved", "refuted", "not provable here"
 
 #: What a class is tried on: small inputs, and one large enough to shuffle.
 OPTIONS: Mapping[str, Any] = {"sizes": (0, 1, 2, 3, 7, 8, 40), "world_sizes": (1, 2, 3, 4)}
-TIME_LIMIT = 30.0
 
 #: Seconds that a run of the user's command may take.
 COMMAND_TIMEOUT = 600.0
@@ -44,7 +43,7 @@ LEFT_OUT = shutil.ignore_patterns(
     *(".git", ".hg", "__pycache__", ".venv", "venv", "node_modules", ".tox", ".nox", "*.pyc"),
     *(".mypy_cache", ".ruff_cache", ".pytest_cache"),
 )
-LARGE = 10 << 20
+LINKED_ABOVE = 10 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +184,10 @@ class Prover:
                 return _Trial({BUILDS: str(error)}, frozenset({BUILDS}), crashes=True)
             except HarnessError as error:
                 return _Trial(unknown=str(error).replace(root + os.sep, ""))
-        verdicts = report["promises"]
-        broken = {one: v["reason"] for one, v in verdicts.items() if v["verdict"] == "broken"}
-        judged = {one for one, v in verdicts.items() if v["verdict"] in {"kept", "broken"}}
-        nothing_read = verdicts.get("reshuffles", {}).get("verdict") == "unknown"
-        crashes = nothing_read and "coverage" in broken
+        verdicts = {name: one.verdict for name, one in report.judgements.items()}
+        broken = {one.promise: one.reason for one in report.broken}
+        judged = {name for name, verdict in verdicts.items() if verdict == "kept"} | {*broken}
+        crashes = verdicts.get("reshuffles") == "unknown" and "coverage" in broken
         return _Trial(broken, frozenset(judged | {BUILDS}), crashes)
 
     # -- the user's command
@@ -280,7 +278,7 @@ def _copied(source: str, target: str) -> str:
     """Copy a file; link a large one, which a program only reads, and pass over FIFOs and such."""
     if not os.path.isfile(source):
         return target
-    if os.path.getsize(source) > LARGE:
+    if os.path.getsize(source) > LINKED_ABOVE:
         os.symlink(source, target)
         return target
     return str(shutil.copy2(source, target))

@@ -6,7 +6,7 @@ process, ``torch.distributed`` and the environment answer with its rank, and the
 and iterated epoch after epoch. Any world size is possible, thousands of ranks included.
 
 Not exact for constructors that run collectives other than a broadcast from rank 0;
-:attr:`Journey.collectives` names them.
+:attr:`RankTrace.collectives` names them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
+from unittest import mock
 
 from sampler_lint.properties import Item, Rank, Reading
 
@@ -111,48 +112,42 @@ class Case:
         self._rank = rank
         self.asked: set[str] = set()
 
-    def _note(self, name: str) -> None:
-        self.asked.add(name)
-
     @property
     def rank(self) -> int:
         """This rank's number."""
-        self._note("rank")
+        self.asked.add("rank")
         return self._rank
 
     @property
     def world_size(self) -> int:
         """How many ranks there are."""
-        self._note("rank")
+        self.asked.add("rank")
         return self.setting.world_size
 
-    @property
-    def num_replicas(self) -> int:
-        """The world size, in torch's words."""
-        return self.world_size
+    num_replicas = world_size
 
     @property
     def seed(self) -> int:
         """The seed of the run, the same on every rank."""
-        self._note("seed")
+        self.asked.add("seed")
         return self.setting.seed
 
     @property
     def batch_size(self) -> int:
         """The batch size of the experiment."""
-        self._note("batch_size")
+        self.asked.add("batch_size")
         return self.setting.batch_size
 
     @property
     def shuffle(self) -> bool:
         """True: it is to shuffle."""
-        self._note("shuffle")
+        self.asked.add("shuffle")
         return True
 
     @property
     def size(self) -> int:
         """How many samples there are."""
-        self._note("size")
+        self.asked.add("size")
         return self.setting.size
 
     @property
@@ -207,7 +202,7 @@ class Pass(Reading):
 
 
 @dataclass(slots=True)
-class Journey(Rank):
+class RankTrace(Rank):
     """What one rank did: built its sampler and read it epoch after epoch."""
 
     passes: list[Pass] = field(default_factory=list)
@@ -300,8 +295,8 @@ class Simulator:
         *,
         ranks: Sequence[int] | None = None,
         apart: bool = False,
-    ) -> list[Journey]:
-        """The journeys of all ranks (or of ``ranks``) through ``epochs``; up to one that is stuck.
+    ) -> list[RankTrace]:
+        """The traces of all ranks (or of ``ranks``) through ``epochs``; up to one that is stuck.
 
         ``apart``: the global generators of the ranks are in different states, as in a program
         that seeds each rank for itself, or not at all.
@@ -309,13 +304,13 @@ class Simulator:
         numbers = range(epochs) if isinstance(epochs, int) else epochs
         which = range(setting.world_size) if ranks is None else ranks
         self._group = _Group()
-        journeys: list[Journey] = []
+        traces: list[RankTrace] = []
         with _kept_state(), self._group.patched():
             for rank in which:
-                journeys.append(self._journey(setting, rank, numbers, apart))
-                if journeys[-1].stuck:
+                traces.append(self._trace(setting, rank, numbers, apart))
+                if traces[-1].stuck:
                     break  # the others would only take as long
-        return journeys
+        return traces
 
     def loaded(
         self,
@@ -324,20 +319,20 @@ class Simulator:
         *,
         batches: bool,
         objects: bool,
-    ) -> list[Journey]:
-        """The journeys of all ranks through a loader: ``make`` gets a function that builds the
+    ) -> list[RankTrace]:
+        """The traces of all ranks through a loader: ``make`` gets a function that builds the
         user's sampler, the case, and builds the loader. ``objects``: it hands out what the
         sampler yields.
         """
         read = self._index if objects else plain
         self._group = _Group()
-        journeys = []
+        traces = []
         with _kept_state(), self._group.patched():
             for rank in range(setting.world_size):
                 case = Case(setting, rank)
                 with self._as_rank(setting, rank):
                     _seed_all(setting.seed)
-                    journey = Journey(rank, asked=frozenset({"batch_size"}), batches=batches)
+                    trace = RankTrace(rank, asked=frozenset({"batch_size"}), batches=batches)
                     current = Pass([])
                     limit = ENDLESS + ENDLESS_FACTOR * setting.size
                     try:
@@ -351,12 +346,12 @@ class Simulator:
                         current.error = f"raises {_one_line(error)}"
                     if len(current.items) >= limit:
                         current.error = "does not end"
-                    journey.passes.append(current)
-                    journey.asked |= case.asked
-                    journeys.append(journey)
+                    trace.passes.append(current)
+                    trace.asked |= case.asked
+                    traces.append(trace)
                 if current.stuck:
                     break
-        return journeys
+        return traces
 
     def resumed(self, setting: Setting, rank: int, after: int) -> tuple[list[Item], list[Item]]:
         """What is left after ``after`` items of epoch 1, and what a fresh sampler with the state
@@ -385,8 +380,8 @@ class Simulator:
 
     # -- one rank
 
-    def _journey(self, setting: Setting, rank: int, epochs: Sequence[int], apart: bool) -> Journey:
-        journey = Journey(rank)
+    def _trace(self, setting: Setting, rank: int, epochs: Sequence[int], apart: bool) -> RankTrace:
+        trace = RankTrace(rank)
         case = Case(setting, rank)
         with self._as_rank(setting, rank) as notes:
             _seed_all(setting.seed if not apart else 7919 * (rank + 1) + setting.seed)
@@ -394,47 +389,47 @@ class Simulator:
                 with _limited():
                     sampler = self._factory(case)
             except MemoryError:
-                journey.passes.append(Pass([], error="takes all memory", stuck=True))
+                trace.passes.append(Pass([], error="takes all memory", stuck=True))
             except _StuckError:
                 problem = f"is not built within {STUCK:g} s of computing"
-                journey.passes.append(Pass([], error=problem, stuck=True))
+                trace.passes.append(Pass([], error=problem, stuck=True))
             except Exception as error:
-                journey.refusal = _one_line(error)
+                trace.refusal = _one_line(error)
             else:
-                self._read(sampler, setting, epochs, journey)
+                self._read(sampler, setting, epochs, trace)
             if apart:
-                journey.random_state = _random_states()
-        journey.asked = frozenset(case.asked)
-        journey.knows_rank = "rank" in case.asked or "rank" in notes
-        journey.collectives = frozenset(notes & {*_COLLECTIVES})
-        return journey
+                trace.random_state = _random_states()
+        trace.asked = frozenset(case.asked)
+        trace.knows_rank = "rank" in case.asked or "rank" in notes
+        trace.collectives = frozenset(notes & {*_COLLECTIVES})
+        return trace
 
     def _read(
-        self, sampler: Any, setting: Setting, epochs: Sequence[int], journey: Journey
+        self, sampler: Any, setting: Setting, epochs: Sequence[int], trace: RankTrace
     ) -> None:
         for epoch in epochs:
             try:
                 told = self._tell(sampler, epoch)
                 current = self._pass(sampler, setting)
             except Exception as error:
-                journey.passes.append(Pass([], error=f"raises {_one_line(error)}"))
+                trace.passes.append(Pass([], error=f"raises {_one_line(error)}"))
                 break
             if isinstance(told, str):
-                journey.route = told
-            current.number = len(journey.passes)
-            journey.passes.append(current)
+                trace.route = told
+            current.number = len(trace.passes)
+            trace.passes.append(current)
             if current.error or current.stuck:
                 break
             if current.endless:
-                self._unroll(sampler, current, setting, len(epochs), journey)
+                self._unroll(sampler, current, setting, len(epochs), trace)
                 break
-        journey.batches = any(isinstance(i, list) for one in journey.passes for i in one.items[:1])
+        trace.batches = any(isinstance(i, list) for one in trace.passes for i in one.items[:1])
         for _, one in inner_samplers(sampler):
             for name in DECLARED:
                 value = _quiet(one, name)
                 if isinstance(value, (bool, int)):
-                    journey.attributes.setdefault(name, value)
-        journey.own = {name: _quiet(sampler, name) for name in ("batch_size", "drop_last")}
+                    trace.attributes.setdefault(name, value)
+        trace.own = {name: _quiet(sampler, name) for name in ("batch_size", "drop_last")}
 
     def _pass(self, sampler: Any, setting: Setting) -> Pass:
         current = Pass([])
@@ -465,13 +460,13 @@ class Simulator:
         return current
 
     def _unroll(
-        self, sampler: Any, current: Pass, setting: Setting, epochs: int, journey: Journey
+        self, sampler: Any, current: Pass, setting: Setting, epochs: int, trace: RankTrace
     ) -> None:
         """Cut an endless stream into passes of one rank's share each."""
         share = max(1, -(-setting.size // setting.world_size))
         if isinstance(current.items[0], list):
             share = max(1, share // max(1, current.largest))
-        journey.passes = [
+        trace.passes = [
             Pass(
                 current.items[number * share : (number + 1) * share],
                 number,
@@ -481,7 +476,7 @@ class Simulator:
             for number in range(epochs)
         ]
         with contextlib.suppress(Exception):
-            journey.reopened_empty = next(iter(sampler), None) is None
+            trace.reopened_empty = next(iter(sampler), None) is None
 
     @contextlib.contextmanager
     def _as_rank(self, setting: Setting, rank: int) -> Iterator[set[str]]:
@@ -554,24 +549,18 @@ def _kept_state() -> Iterator[None]:
     torch: Any = sys.modules["torch"]
     numpy: Any = sys.modules.get("numpy.random")
     states = random.getstate(), torch.get_rng_state(), numpy.get_state() if numpy else None
-    environment = {name: os.environ.get(name) for name in _ENVIRONMENT}
-    hook = sys.excepthook  # a process group puts its rank before every line of a traceback
     c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
     if c10d is not None and c10d.GroupMember.WORLD is not None:
         raise RuntimeError("check_sampler simulates the ranks; destroy the process group first")
-    try:
-        yield
-    finally:
-        sys.excepthook = hook
-        for name, value in environment.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
-        random.setstate(states[0])
-        torch.set_rng_state(states[1])
-        if numpy:
-            numpy.set_state(states[2])
+    # A process group puts its rank before every line of a traceback.
+    with mock.patch.dict(os.environ), mock.patch.object(sys, "excepthook", sys.excepthook):
+        try:
+            yield
+        finally:
+            random.setstate(states[0])
+            torch.set_rng_state(states[1])
+            if numpy:
+                numpy.set_state(states[2])
 
 
 class _Group:
@@ -596,20 +585,14 @@ class _Group:
             self.notes.add("rank")
             return ask()
 
-        originals: dict[tuple[Any, str], Any] = {(c10d, "_get_default_group"): ask}
-        c10d._get_default_group = asked
-        for module in (c10d, dist):
-            for name in (*_REPLAYED, *_COLLECTIVES):
-                original = getattr(module, name, None)
-                if original is not None:
-                    originals[module, name] = original
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(mock.patch.object(c10d, "_get_default_group", asked))
+            for module in (c10d, dist):
+                for name in {*_REPLAYED, *_COLLECTIVES} & {*vars(module)}:
+                    original = getattr(module, name)
                     new = self._replayed if name in _REPLAYED else self._noting(name, original)
-                    setattr(module, name, new)
-        try:
+                    stack.enter_context(mock.patch.object(module, name, new))
             yield
-        finally:
-            for (module, name), original in originals.items():
-                setattr(module, name, original)
 
     @contextlib.contextmanager
     def of(self, rank: int, size: int) -> Iterator[set[str]]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import array
 import glob
 import json
 import os
 import re
-import struct
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sampler_lint.harness import record
-from sampler_lint.harness.record import FIRST
+from sampler_lint.harness.inside import tape
+from sampler_lint.harness.inside.objects import is_users
+from sampler_lint.harness.inside.passes import FIRST
 from sampler_lint.properties import Index
 
 _FRAME = re.compile(r'^  File "(?P<path>.*)", line (?P<line>\d+) in ', re.MULTILINE)
@@ -36,13 +34,11 @@ class Pass:
     """Whether gradients were enabled when it began: a validation pass has them off."""
     stride: int = 1
     """Only indices that it divides were kept."""
-    time: float = 0.0
     path: str = ""
     line: int = 0
     """Where the user's code began it: the ``for`` loop, ``trainer.fit`` …"""
-    function: str = ""
     batches: list[list[Index]] = field(default_factory=list)
-    """What the index sampler gave, batch by batch; see :attr:`whole` and :attr:`complete`."""
+    """What the index sampler gave, batch by batch; see :attr:`complete`."""
     first: list[Index] = field(default_factory=list)
     """The first few indices, whatever the stride."""
     drawn: int = 0
@@ -52,17 +48,13 @@ class Pass:
     yielded: int = 0
     """Batches the program took; fewer than :attr:`drawn` when workers read ahead."""
     checksum: int = 0
+    """Equal for passes that handed out the same indices in the same order."""
     learned: int = 0
     """Batches after which gradients were computed."""
     exhausted: bool = False
     """The index sampler (of an iterable dataset: the loader) came to its end."""
     ended: bool = False
     """The loader came to its end: the program took all that there was."""
-
-    @property
-    def whole(self) -> bool:
-        """Whether every index that was handed out is in :attr:`batches`."""
-        return self.stride == 1 and self.complete
 
     @property
     def complete(self) -> bool:
@@ -79,11 +71,6 @@ class Pass:
         """The first few indices that were handed out."""
         return self.first or self.indices[:FIRST]
 
-    @property
-    def order(self) -> tuple[int, int]:
-        """Equal for passes that handed out the same indices in the same order."""
-        return (self.count, self.checksum)
-
 
 @dataclass(slots=True)
 class Loader:
@@ -92,7 +79,6 @@ class Loader:
     number: int
     path: str
     line: int
-    function: str
     """Where the user's code built it."""
     cls: str
     makers: list[int]
@@ -109,7 +95,6 @@ class Loader:
     iterable: bool
     batch_size: Any
     drop_last: bool | None
-    num_workers: Any
     own_batch_sampler: bool
     """It was built with ``batch_sampler=``."""
     samplers: list[dict[str, Any]]
@@ -332,13 +317,9 @@ def read_log(path: str) -> Log:
             log.set_epochs.append(SetEpoch(**event))
         elif kind == "failed":
             log.failures.append(event["reason"])
-    tape = os.path.splitext(path)[0] + ".tape"
-    if os.path.exists(tape):
-        _read_tape(tape, passes)
-    for current in passes.values():
-        if current.whole and not current.checksum:
-            numbers = [one for one in current.indices if isinstance(one, int)]
-            current.checksum = zlib.crc32(array.array("q", numbers))
+    of_passes = os.path.splitext(path)[0] + ".tape"
+    if os.path.exists(of_passes):
+        _read_tape(of_passes, passes)
     for loader in log.loaders:
         if loader.iterable:  # the index sampler of torch is endless: the loader's end counts
             for current in loader.passes:
@@ -348,32 +329,18 @@ def read_log(path: str) -> Log:
 
 def _read_tape(path: str, passes: Mapping[int, Pass]) -> None:
     """Add what the tape tells about the passes."""
-    for head, numbers in _records(path):
+    for head, numbers in tape.records(path):
         if head > 0 and head - 1 in passes:
-            passes[head - 1].batches += map(list, record.batches_in(numbers))
+            passes[head - 1].batches += map(list, tape.batches_in(numbers))
         elif head < 0 and -1 - head in passes:
             current = passes[-1 - head]
-            current.drawn, current.count = numbers[record.BATCHES], numbers[record.COUNT]
-            current.checksum, current.yielded = numbers[record.ORDER], numbers[record.YIELDED]
+            current.drawn, current.count = numbers[tape.BATCHES], numbers[tape.COUNT]
+            current.checksum, current.yielded = numbers[tape.ORDER], numbers[tape.YIELDED]
             if current.yielded < 0:
                 current.yielded += current.drawn + 1
-            current.learned = numbers[record.LEARNED]
-            current.exhausted = bool(numbers[record.ENDS] & record.SAMPLER_ENDED)
-            current.ended = bool(numbers[record.ENDS] & record.LOADER_ENDED)
-
-
-def _records(path: str) -> Iterator[tuple[int, array.array[int]]]:
-    """The records of a tape after the first, which are its totals."""
-    first = True
-    with open(path, "rb") as file:
-        while data := file.read(record.SEGMENT):
-            segment = array.array("q", data[: len(data) // 8 * 8])
-            at = 0
-            while at + 2 <= len(segment) and segment[at]:
-                end = at + 2 + segment[at + 1]
-                if not first:
-                    yield segment[at], segment[at + 2 : end]
-                first, at = False, end
+            current.learned = numbers[tape.LEARNED]
+            current.exhausted = bool(numbers[tape.ENDS] & tape.SAMPLER_ENDED)
+            current.ended = bool(numbers[tape.ENDS] & tape.LOADER_ENDED)
 
 
 def _events(path: str) -> Iterator[dict[str, Any]]:
@@ -381,13 +348,6 @@ def _events(path: str) -> Iterator[dict[str, Any]]:
         for line in file:
             if line.endswith("\n"):
                 yield json.loads(line)
-
-
-def read_totals(path: str) -> tuple[int, ...]:
-    """Passes begun, batches taken and passes ended so far, from a tape being written."""
-    with open(path, "rb") as file:
-        data = file.read(8 * (2 + record.TOTALS))
-    return struct.unpack(f"{len(data) // 8}q", data)[2:]
 
 
 def waiting_place(stack: str, root: str) -> str | None:
@@ -406,12 +366,6 @@ def waiting_place(stack: str, root: str) -> str | None:
     return place
 
 
-def is_users(path: str) -> bool:
-    """Whether a file is no library's, as far as its path tells."""
-    inside = re.search(r"[/\\]((site|dist)-packages|lib[/\\]python3\.\d+)[/\\]", path)
-    return not inside and not path.startswith("<")
-
-
 def logs_in(directory: str) -> list[str]:
     """The paths of the logs that recorded processes left in ``directory``."""
     return sorted(glob.glob(os.path.join(glob.escape(directory), "*.jsonl")))
@@ -420,6 +374,13 @@ def logs_in(directory: str) -> list[str]:
 def log_of(directory: str, pid: int) -> str | None:
     """The path of one process's log, if it left one."""
     return next((path for path in logs_in(directory) if f".{pid}." in path), None)
+
+
+def recorded_run(paths: Iterable[str], root: str, args: Sequence[str] = ()) -> Run:
+    """The run whose ranks left these logs; all count as finished."""
+    logs = main_logs(map(read_log, paths))
+    ranks = [RankRun(rank, "finished", log=logs[rank]) for rank in sorted(logs)]
+    return Run(root, ranks, tuple(args))
 
 
 def main_logs(logs: Iterable[Log]) -> dict[int, Log]:

@@ -19,31 +19,28 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from sampler_lint.harness import record, supervise
-from sampler_lint.harness.judge import judge
-from sampler_lint.harness.runs import (
-    RankRun,
-    Run,
-    logs_in,
-    main_logs,
-    read_log,
-    read_totals,
-)
-from sampler_lint.harness.world import (
+from sampler_lint.harness import HarnessError
+from sampler_lint.harness.command import (
     came_to_end,
     dump_stacks,
     hung_rank,
     recorded_environment,
     startable,
 )
-from sampler_lint.harness.zygote import HarnessError
+from sampler_lint.harness.diagnosis import diagnose
+from sampler_lint.harness.inside import supervise, tape
+from sampler_lint.harness.inside.log import KEEP_ALL, host_name
+from sampler_lint.harness.runs import (
+    Run,
+    logs_in,
+    recorded_run,
+)
 
 #: Seconds without a batch after which the record is looked at for ranks that wait for ever.
 STALL = 60.0
 
-#: Seconds that the command gets to end by itself: when interrupted, when asked to terminate.
+#: Seconds that the command gets to end by itself when interrupted.
 INTERRUPT_GRACE = 10.0
-TERMINATE_GRACE = 5.0
 
 #: Seconds that processes left behind get to finish what they do.
 LEFT_BEHIND_GRACE = 2.0
@@ -59,17 +56,23 @@ ABOUT = "trace.{host}.json"
 class Trace:
     """A recorded run of a command."""
 
-    command: tuple[str, ...]
     run: Run
-    world_size: int = 1
     status: int | None = None
     """The command's exit status, minus the signal that ended it; None when it is not known."""
     ended_by: str = ""
     """Why it was ended, if it did not end by itself: ``it was interrupted`` …"""
     left_behind: int = 0
     """Processes that it left behind, which were killed."""
-    failures: list[str] = field(default_factory=list)
-    """Where the recorder had to fall silent."""
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks there are, as far as one of them knows."""
+        return max((rank.log.world_size for rank in self.run.ranks), default=0)
+
+    @property
+    def failures(self) -> list[str]:
+        """Where the recorder had to fall silent."""
+        return [f"rank {one.rank}: {why}" for one in self.run.ranks for why in one.log.failures[:1]]
 
     @property
     def missing(self) -> list[int]:
@@ -106,10 +109,10 @@ def trace(
     folder = os.path.abspath(directory)
     environment = recorded_environment(folder, {**os.environ, **(env or {})})
     if keep_all:
-        environment[record.KEEP_ALL] = "1"
+        environment[KEEP_ALL] = "1"
     about = {"command": list(argv), "root": root, "time": time.time()}
     try:
-        with open(os.path.join(folder, ABOUT.format(host=record.host_name())), "x") as file:
+        with open(os.path.join(folder, ABOUT.format(host=host_name())), "x") as file:
             json.dump(about, file)
     except FileExistsError:
         raise HarnessError(
@@ -126,15 +129,7 @@ def trace(
             left_behind = _end(child, others)
     run = _collected(folder, root, watch, child.returncode)
     run.args, run.duration = tuple(argv), time.monotonic() - started
-    return Trace(
-        tuple(argv),
-        run,
-        _world_size(run),
-        child.returncode,
-        ended_by,
-        0 if ended_by else left_behind,
-        _failures(run),
-    )
+    return Trace(run, child.returncode, ended_by, 0 if ended_by else left_behind)
 
 
 def read(directories: Sequence[str | os.PathLike[str]]) -> Trace:
@@ -152,10 +147,7 @@ def read(directories: Sequence[str | os.PathLike[str]]) -> Trace:
             with contextlib.suppress(OSError, ValueError):
                 about = about or json.loads(path.read_text("utf-8"))
     root = about.get("root") or os.path.abspath(os.curdir)
-    command = tuple(about.get("command") or ())
-    run = _run_of(paths, root)
-    run.args = command
-    return Trace(command, run, _world_size(run), failures=_failures(run))
+    return Trace(recorded_run(paths, root, about.get("command") or ()))
 
 
 # -- the command
@@ -242,7 +234,7 @@ class _Watch:
         seen = {}
         for path in glob.glob(os.path.join(glob.escape(self.directory), "*.tape")):
             with contextlib.suppress(OSError):
-                seen[path] = read_totals(path)
+                seen[path] = tape.totals(path)
         if seen != self._seen:
             self._seen, self._moved = seen, now
         if not any(totals and totals[0] for totals in seen.values()):
@@ -252,7 +244,7 @@ class _Watch:
             raise _EndedError(f"no rank read anything for {self.stall:g} seconds")
         if self.stall is None and now - self._moved >= STALL:
             self._moved = now
-            found = judge(_run_of(logs_in(self.directory), self.root))
+            found = diagnose(recorded_run(logs_in(self.directory), self.root))
             if any(one.code == "SMP306" for one in found):
                 self.outcome = "hung"
                 raise _EndedError("a rank waits for ever for one that took fewer steps")
@@ -277,7 +269,7 @@ def _end(child: subprocess.Popen[bytes], others: set[int]) -> int:
     if child.poll() is None:
         child.terminate()  # a launcher ends its ranks itself, and says so
         with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(TERMINATE_GRACE)
+            child.wait(supervise.GRACE)
     until = time.monotonic() + LEFT_BEHIND_GRACE
     left = _left(child, others)
     while left and child.poll() is not None and time.monotonic() < until:
@@ -308,7 +300,7 @@ def _left(child: subprocess.Popen[bytes], others: set[int]) -> list[int]:
 
 def _collected(directory: str, root: str, watch: _Watch, status: int) -> Run:
     """The run, with what became of each rank as far as its record tells."""
-    run = _run_of(logs_in(directory), root)
+    run = recorded_run(logs_in(directory), root)
     for rank in run.ranks:
         log = rank.log
         if came_to_end(rank, root):
@@ -320,16 +312,3 @@ def _collected(directory: str, root: str, watch: _Watch, status: int) -> Run:
         elif status != 0:
             rank.outcome, rank.reason = "died", "it did not come to its end"
     return run
-
-
-def _run_of(paths: Sequence[str], root: str) -> Run:
-    logs = main_logs(map(read_log, paths))
-    return Run(root, [RankRun(rank, "finished", log=logs[rank]) for rank in sorted(logs)])
-
-
-def _world_size(run: Run) -> int:
-    return max((rank.log.world_size for rank in run.ranks), default=0)
-
-
-def _failures(run: Run) -> list[str]:
-    return [f"rank {rank.rank}: {reason}" for rank in run.ranks for reason in rank.log.failures[:1]]

@@ -8,8 +8,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import queue
-import re
 import shutil
 import sys
 import tempfile
@@ -19,11 +17,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sampler_lint.harness import invariants
+from sampler_lint.harness import HarnessError, invariants
 from sampler_lint.harness.invariants import Invariant, Verdict
 from sampler_lint.harness.runs import Run
 from sampler_lint.harness.world import TIMEOUT, World
-from sampler_lint.harness.zygote import HarnessError, Zygote
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -36,7 +33,6 @@ SCRIPT = "train.py"
 #: Optional settings of a fixture's proof.
 SETTINGS = "proof.toml"
 
-_CODE = re.compile(r"[A-Z]{1,3}[0-9]{3}\Z")
 _TYPES: dict[str, tuple[type, ...]] = {
     "invariant": (str,),
     "world_size": (int,),
@@ -158,12 +154,12 @@ def _settings(path: Path) -> dict[str, Any]:
 def _rule_invariant(code: str, folder: Path) -> str:
     from sampler_lint.rules import all_rules
 
-    if not _CODE.match(code):
-        raise FixtureError(f"{folder}: belongs in a folder named after a code, such as SMP101")
     for rule in all_rules():
         if rule.code == code:
             return rule.invariant
-    raise FixtureError(f"{folder}: there is no rule {code}")
+    raise FixtureError(
+        f"{folder}: there is no rule {code}; it belongs in a folder named after a code, as SMP101"
+    )
 
 
 def verify_fixtures(
@@ -171,13 +167,13 @@ def verify_fixtures(
     *,
     jobs: int = 1,
     world_size: int | None = None,
-    zygote: Zygote | None = None,
+    world: World | None = None,
     progress: Callable[[str, int], None] = lambda name, total: None,
 ) -> list[Proof]:
     """Prove the fix of every fixture at and below ``paths``; the proofs by fixture name.
 
-    ``jobs`` programs run at a time; ``world_size`` overrides the fixtures' own; ``zygote`` has
-    imported torch already. Unsafe fixes are applied, too. ``progress`` hears of each fixture
+    ``jobs`` programs run at a time; ``world_size`` overrides the fixtures' own; ``world`` may
+    be at work already. Unsafe fixes are applied, too. ``progress`` hears of each fixture
     whose runs are waited for, and how many there are.
 
     Raises:
@@ -186,22 +182,15 @@ def verify_fixtures(
         HarnessError: torch cannot be imported.
     """
     fixtures = find_fixtures(paths)
-    worlds: queue.SimpleQueue[World] = queue.SimpleQueue()
     with contextlib.ExitStack() as stack:
         pool = ThreadPoolExecutor(max(1, jobs))
         stack.callback(pool.shutdown)
-        zygote = zygote or stack.enter_context(Zygote())
-        for _ in range(max(1, jobs)):
-            worlds.put(stack.enter_context(World(zygote=zygote)))
-        # Before the worlds are closed, or what still waits would open them again.
+        ranks = world or stack.enter_context(World())
+        # Before the world is closed, or what still waits would open it again.
         stack.callback(pool.shutdown, wait=False, cancel_futures=True)
 
         def judge(program: Path, fixture: Fixture) -> Verdict:
-            world = worlds.get()
-            try:
-                return fixture.invariant.judge(_run(world, program, fixture, world_size))
-            finally:
-                worlds.put(world)
+            return fixture.invariant.judge(_run(ranks, program, fixture, world_size))
 
         pending: list[tuple[Fixture, list[Future[Verdict]]]] = []
         for fixture in fixtures:

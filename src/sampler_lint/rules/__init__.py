@@ -1,4 +1,4 @@
-"""The rules: one file each, found by walking this package."""
+"""The rules: a file each, or a package with a file per finding; found by walking this one."""
 
 from __future__ import annotations
 

@@ -13,7 +13,6 @@ from sampler_lint.suppressions import Suppressions
 
 if TYPE_CHECKING:
     from sampler_lint.domain.model import Model
-    from sampler_lint.edits.editor import Fixer
     from sampler_lint.syntax.nodes import Node
     from sampler_lint.workspace.project import Module
 

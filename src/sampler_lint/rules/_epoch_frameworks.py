@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint import catalog
-from sampler_lint.analysis.points_to import ExtObj, Obj
+from sampler_lint.analysis.values import ExtObj, Obj
 from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.epoch_calls import carriers
 from sampler_lint.domain.epoch_state import epoch_state
@@ -15,6 +15,7 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import fresh_name, imported_as, text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Suspect
+from sampler_lint.syntax.navigation import same, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -31,10 +32,6 @@ from sampler_lint.syntax.nodes import (
     While,
     dotted,
     last_name,
-    same,
-    self_class,
-    unparse,
-    walk,
 )
 
 

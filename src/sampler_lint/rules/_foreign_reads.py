@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint import catalog
-from sampler_lint.analysis.points_to import Obj, Value
+from sampler_lint.analysis.values import Obj, Value
 from sampler_lint.domain.concepts import ASKS_KIND, SAMPLER, SAMPLER_ARGUMENTS
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
@@ -15,6 +15,7 @@ from sampler_lint.findings import Applicability, Related
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
+from sampler_lint.syntax.navigation import expressions, inherited, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -25,12 +26,7 @@ from sampler_lint.syntax.nodes import (
     Scope,
     Stmt,
     While,
-    expressions,
-    inherited,
     last_name,
-    self_class,
-    statements,
-    walk,
 )
 from sampler_lint.workspace.project import Module
 

@@ -13,6 +13,7 @@ from sampler_lint.edits.region import Region
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules._alike import likeness
 from sampler_lint.rules._quotient import quotients, remainders
+from sampler_lint.syntax.navigation import same, self_class, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -23,9 +24,6 @@ from sampler_lint.syntax.nodes import (
     Stmt,
     Store,
     last_name,
-    same,
-    self_class,
-    walk,
 )
 
 #: Calls inside of them that only make what is told.

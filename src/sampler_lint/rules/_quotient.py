@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sampler_lint.domain.model import scopes_inside
+from sampler_lint.syntax.navigation import expressions, same, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -27,11 +28,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Scope,
     Stmt,
-    expressions,
     last_name,
-    same,
-    statements,
-    walk,
 )
 
 _ORDER = frozenset({"Lt", "LtE", "Gt", "GtE"})

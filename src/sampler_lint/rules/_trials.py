@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from sampler_lint.domain.concepts import RANK
 from sampler_lint.domain.model import Model
 from sampler_lint.properties import equal_steps
+from sampler_lint.syntax.navigation import expressions, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -18,10 +20,7 @@ from sampler_lint.syntax.nodes import (
     Index,
     Name,
     Node,
-    expressions,
     last_name,
-    statements,
-    walk,
 )
 from sampler_lint.workspace.project import Module
 
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from sampler_lint.execution.trials import Trial
 
 
-_RANK = re.compile(r"(^|_)rank(_|$)|^process_index$|^shard_(id|idx|index)$")
 #: Evaluation gathers results of any number, and its samplers say so in their names.
 MAY_BE_UNEVEN = re.compile(
     r"[Ee]val|[Ii]nfer|[Tt]est|[Vv]al(id|[A-Z]|$)|[Pp]redict|[Uu]nrepeat|[Uu]neven|[Nn]o(n)?Pad"
@@ -90,10 +88,7 @@ def splitting_place(model: Model, cls: Class) -> tuple[Module, Node] | None:
 
 
 def _says_rank(node: Expr) -> bool:
-    if isinstance(node, Call):
-        return last_name(node.func) == "get_rank"
-    name = node.id if isinstance(node, Name) else node.name if isinstance(node, Attr) else ""
-    return _RANK.search(name) is not None
+    return RANK.is_call(node) or (isinstance(node, (Name, Attr)) and RANK.names(node))
 
 
 def _weight(node: Expr) -> int:

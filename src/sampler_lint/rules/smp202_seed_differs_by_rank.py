@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from sampler_lint.analysis.points_to import Obj
-from sampler_lint.domain.draws import assigned, drawn_before_seeding, ingredients, own_entropy
+from sampler_lint.analysis.origins import LOCAL, Hop, Step, origins
+from sampler_lint.analysis.values import Obj
+from sampler_lint.domain.draws import drawn_before_seeding, own_entropy
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
-from sampler_lint.domain.rank_terms import RankTerm, agrees, differs
+from sampler_lint.domain.rank_terms import RankTerm, agrees, differs, is_agreed
 from sampler_lint.domain.samplers import is_distributed_sampler, may_shuffle, sharding_programs
 from sampler_lint.domain.seeds import constructions, is_seed_name
 from sampler_lint.domain.shards import (
@@ -25,19 +26,8 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Bin,
-    Call,
-    Choice,
-    Class,
-    Expr,
-    Function,
-    Store,
-    self_class,
-    unparse,
-    walk,
-)
+from sampler_lint.syntax.navigation import self_class, unparse, walk
+from sampler_lint.syntax.nodes import Attr, Bin, Call, Choice, Class, Expr, Function, Store
 from sampler_lint.workspace.project import Module
 
 
@@ -142,18 +132,32 @@ def _drawn_seed(
     model: Model, module: Module, sampler: Obj, site: Call, given: Expr
 ) -> Suspect | None:
     """The seed comes from the clock or the system, and nothing makes the ranks agree on it."""
-    parts = [part for value in assigned(given) for part in ingredients(value)]
-    sources = (own_entropy(model, p) or drawn_before_seeding(model, p) for p in parts)
-    source = next(filter(None, sources), None)
-    keeps = _keeps_seed(model, sampler)
-    if source is None or agrees(site.scope) or (keeps is not None and agrees(keeps.scope)):
+    through = LOCAL | Hop.CALLER | Hop.RETURN | Hop.ATTRIBUTE
+    steps = origins(model.flow, given, through, drop=partial(_is_aside, model))
+    found = ((step, _drawn_by(model, step.expr)) for step in steps if step.is_end)
+    step, source = next((each for each in found if each[1] is not None), (None, None))
+    keeps = _keeps_seed(model, sampler) if step is not None else None
+    if step is None or agrees(site.scope) or (keeps is not None and agrees(keeps.scope)):
         return None
+    why: tuple[Related, ...] = ()
+    if step.scope is not site.scope:
+        why = (Related(model.place(step.scope, step.expr), "the seed is drawn here"),)
     message = (
         f"`{sampler.name}` gets a seed from `{source}`, which gives every process another one: "
         f"every rank shuffles differently before it takes its share, so some samples are read by "
         f"several ranks and others by none; pass a seed that is set, or broadcast that of rank 0"
     )
-    return Suspect(module, given, message)
+    return Suspect(module, given, message, why=why)
+
+
+def _drawn_by(model: Model, expr: Expr) -> str | None:
+    return own_entropy(model, expr) or drawn_before_seeding(model, expr)
+
+
+def _is_aside(model: Model, step: Step) -> bool:
+    """Whether the ranks agree on it, or only a test passes it."""
+    is_of_test = step.hop is Hop.CALLER and is_test(model.module_of(step.scope))
+    return is_of_test or is_agreed(step)
 
 
 def _keeps_seed(model: Model, sampler: Obj) -> Store | None:

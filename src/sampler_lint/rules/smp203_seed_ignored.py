@@ -16,6 +16,7 @@ from sampler_lint.edits.names import text_of
 from sampler_lint.edits.seed_fixes import pass_in, take_seed
 from sampler_lint.findings import Applicability, Fix, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.navigation import unparse
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -28,7 +29,6 @@ from sampler_lint.syntax.nodes import (
     Scope,
     Stmt,
     last_name,
-    unparse,
 )
 from sampler_lint.workspace.project import Module
 

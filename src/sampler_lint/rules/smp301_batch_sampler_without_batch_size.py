@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint.domain.batches import is_abstract, is_batch_sampler
-from sampler_lint.domain.concepts import DEVICES, PROCESSES, WORKERS
+from sampler_lint.domain.concepts import BATCH_SIZE, DEVICES, PROCESSES, WORKERS
 from sampler_lint.domain.injection import Injection
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.nodes import (
-    SUMS,
-    Assign,
-    Attr,
-    Bin,
-    Class,
-    Expr,
-    Function,
-    Name,
-    expressions,
-    self_class,
-    statements,
-    walk,
-)
+from sampler_lint.syntax.navigation import expressions, self_class, statements, walk
+from sampler_lint.syntax.nodes import SUMS, Assign, Attr, Bin, Class, Expr, Function, Name
 from sampler_lint.workspace.project import Module
-
-_BATCH_SIZE = re.compile(r"batch_?size(?!s)|(^|_)bs$|^bsz$", re.IGNORECASE)
 
 
 class BatchSamplerWithoutBatchSize(Rule):
@@ -172,7 +157,7 @@ def _batch_size(cls: Class) -> tuple[str, Applicability] | None:
     if wrapped is not None:
         return f"{wrapped}.batch_size", Applicability.SAFE
     stored = _stored(cls, init)
-    used = _read_in(cls, "__iter__") & {name for name in stored if _BATCH_SIZE.search(name)}
+    used = _read_in(cls, "__iter__") & {name for name in stored if BATCH_SIZE.says(name)}
     total: Counter[str] = Counter()
     for name in sorted(used, key=list(stored).index):
         linear = _linear(stored[name], params)
@@ -181,9 +166,7 @@ def _batch_size(cls: Class) -> tuple[str, Applicability] | None:
         else:
             total.update(linear)
     if not used:
-        for name in [
-            p.name for p in init.params if p.name in params and _BATCH_SIZE.search(p.name)
-        ]:
+        for name in [p.name for p in init.params if p.name in params and BATCH_SIZE.says(p.name)]:
             total[name] += 1
     # Counter.update adds signed counts: (batch - secondary) + secondary is batch.
     terms = [(name, count) for name, count in total.items() if count]

@@ -12,18 +12,8 @@ from sampler_lint.domain.model import BATCH_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.signatures import Signature, of_class
 from sampler_lint.edits.names import name_of
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Call,
-    Class,
-    Expr,
-    Function,
-    Name,
-    Node,
-    Try,
-    last_name,
-    self_class,
-)
+from sampler_lint.syntax.navigation import self_class
+from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Name, Node, Try, last_name
 from sampler_lint.workspace.project import Module
 
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from sampler_lint.analysis.points_to import Ext, Obj
+from sampler_lint.analysis.values import Ext, Obj
 from sampler_lint.domain.injection import Injection
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import imported_as, name_of, text_of, visible
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.navigation import statements
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Class,
     Expr,
     If,
+    Imported,
     Index,
     Name,
     Raise,
@@ -25,7 +27,6 @@ from sampler_lint.syntax.nodes import (
     Stmt,
     Unary,
     last_name,
-    statements,
 )
 from sampler_lint.workspace.project import Module
 
@@ -177,7 +178,9 @@ def _derive(model: Model, cls: Class, editor: Editor) -> Fix | None:
 def _import(editor: Editor, name: str) -> bool:
     """Let what imports ``name`` (torch's ``Sampler``) also import ``BatchSampler``."""
     for binding in editor.module.facts.bindings.get(name, ()):
-        if binding.how == "import" and binding.payload[1] == "Sampler" and binding.stmt is not None:
+        imported = binding.payload
+        is_it = isinstance(imported, Imported) and imported.attribute == "Sampler"
+        if is_it and binding.stmt is not None:
             editor.import_beside(binding.stmt, "Sampler", "BatchSampler")
             return True
     return False

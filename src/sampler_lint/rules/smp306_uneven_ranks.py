@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from sampler_lint.analysis.points_to import Obj
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.injection import Injection, shards_itself
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.edits.names import name_of
@@ -22,7 +22,8 @@ from sampler_lint.rules._trials import (
     judged,
     splitting_place,
 )
-from sampler_lint.syntax.nodes import Attr, Class, Function, Name, With, last_name, self_class
+from sampler_lint.syntax.navigation import self_class
+from sampler_lint.syntax.nodes import Attr, Class, Function, Name, With, last_name
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ import functools
 from collections.abc import Iterator
 
 from sampler_lint import catalog
-from sampler_lint.analysis.points_to import Obj
+from sampler_lint.analysis.origins import Hop, ends
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import ASKS_BY_NAME, LOOKS, PROCESSES, SAMPLER, SAMPLER_CLASS
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.edits.editor import Fixer, replacing
@@ -26,6 +27,7 @@ from sampler_lint.rules._meant import (
     only_tells,
     tell_both,
 )
+from sampler_lint.syntax.navigation import self_class, statements, unbound_names, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     AugAssign,
@@ -34,7 +36,6 @@ from sampler_lint.syntax.nodes import (
     Class,
     Const,
     Declare,
-    Expr,
     For,
     Function,
     If,
@@ -46,9 +47,6 @@ from sampler_lint.syntax.nodes import (
     Stmt,
     Try,
     While,
-    self_class,
-    statements,
-    walk,
 )
 from sampler_lint.workspace.project import Module
 
@@ -63,7 +61,8 @@ class UndefinedAttribute(Rule):
         sampler that has no `x`. Silent when a base is not known, and when the class can get
         attributes by name (`setattr`, `__getattr__`, `__dict__`). Reports as well
         `loader.sampler.set_epoch(...)` that nothing guards, where the loader is built with
-        `DistributedSampler` or with none: torch's own samplers have no such method.
+        `DistributedSampler` or with none: torch's own samplers have no such method. A bare `x`
+        that is bound nowhere, where the sampler has `self.x`, is one that lost its `self.`.
 
     Why is this bad?
         The read raises `AttributeError`, often late: in a branch that one GPU never takes, on
@@ -116,6 +115,7 @@ class UndefinedAttribute(Rule):
                         arg.value for arg in call.positional[1:2] if isinstance(arg, Const)
                     )
         yield from _too_early(model, module, cls, asked)
+        yield from _without_self(model, module, cls, defined)
         subclasses: set[str] | None = None
         for scope in scopes_inside(cls):
             for read in _reads(scope):
@@ -197,6 +197,25 @@ class UndefinedAttribute(Rule):
         return Suspect(module, read, message, fix=fix, candidates=candidates)
 
 
+def _without_self(model: Model, module: Module, cls: Class, defined: set[str]) -> Iterator[Suspect]:
+    """Names that are bound nowhere, and are attributes of the sampler whose method reads them."""
+    if module.facts.star_imports:
+        return
+    for scope in scopes_inside(cls):
+        method = scope if isinstance(scope, Function) else None
+        if method is None or method.self_name is None or method.name == "__init__":
+            continue
+        for name in unbound_names(method):
+            if name.id in defined and not is_expected(model, name, NameError):
+                meant = f"{method.self_name}.{name.id}"
+                message = (
+                    f"`{cls.name}.{method.name}` reads `{name.id}`, which is bound nowhere: "
+                    f"NameError when it runs; did you mean `{meant}`?"
+                )
+                fix = replacing(name, meant, f"Read `{meant}`", Applicability.UNSAFE)
+                yield Suspect(module, name, message, fix=fix)
+
+
 def _reads(scope: Scope) -> Iterator[Attr]:
     """The attribute reads of a scope, those of ``self.x += 1`` too."""
     yield from scope.reads
@@ -224,7 +243,7 @@ def _no_epoch_to_set(model: Model) -> Iterator[Suspect]:
             given = model.passed_to(loader, "sampler")
             if (
                 isinstance(loader.cls, str)  # a subclass may do anything
-                and _may_be_none(model.flow.argument(loader, "sampler"))
+                and _may_be_none(model, loader)
                 and any(model.is_a(value, DISTRIBUTED_SAMPLER) is True for value in given)
                 and not model.passed_to(loader, "batch_sampler")
                 and not _is_checked(model, call, 3)
@@ -241,19 +260,13 @@ def _no_epoch_to_set(model: Model) -> Iterator[Suspect]:
                 break
 
 
-def _may_be_none(expr: Expr | None) -> bool:
-    """Whether the code that passes a sampler chooses between one and None itself."""
-    if isinstance(expr, Choice):
-        return any(isinstance(option, Const) and option.value is None for option in expr.options)
-    if not isinstance(expr, Name):
-        return False
-    bindings = expr.scope.bindings.get(expr.id, [])
-    values = [binding.value for binding in bindings if binding.how == "assign"]
-    if len(values) != len(bindings):
-        return False
-    if len(values) == 1:
-        return isinstance(values[0], Choice) and _may_be_none(values[0])
-    return any(isinstance(value, Const) and value.value is None for value in values)
+def _may_be_none(model: Model, loader: Obj) -> bool:
+    """Whether the code that passes a loader its sampler chooses between one and None itself."""
+    through = Hop.ASSIGNED | Hop.OPERAND
+    stop = lambda step: not isinstance(step.expr, (Choice, Name))  # noqa: E731
+    expr = model.flow.argument(loader, "sampler")
+    found = [*ends(model.flow, expr, through, stop=stop)] if expr is not None else []
+    return len(found) > 1 and any(isinstance(e, Const) and e.value is None for e in found)
 
 
 def _is_checked(model: Model, call: Call, depth: int) -> bool:

@@ -20,18 +20,8 @@ from sampler_lint.rules._quotient import (
     remainders,
     unchanged_between,
 )
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Call,
-    Class,
-    Const,
-    Expr,
-    Function,
-    Index,
-    Name,
-    Scope,
-    same,
-)
+from sampler_lint.syntax.navigation import same
+from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Function, Index, Name, Scope
 from sampler_lint.workspace.project import Module
 
 _PARTS = Concept(spelled=re.compile(r"sample|epoch|batch|part|chunk", re.IGNORECASE))
@@ -127,10 +117,7 @@ def _splitting(model: Model) -> dict[Function, bool]:
 
 
 def _class_of(function: Function) -> Class | None:
-    scope: Scope | None = function
-    while scope is not None and not isinstance(scope, Class):
-        scope = scope.outer
-    return scope
+    return next((scope for scope in function.outward() if isinstance(scope, Class)), None)
 
 
 def _splits_data(quotient: Quotient) -> bool:

@@ -7,8 +7,9 @@ from functools import partial
 from typing import NamedTuple
 
 from sampler_lint import catalog
-from sampler_lint.analysis.points_to import ClassRef, Ext, Obj, Table
-from sampler_lint.catalog import TORCH_DATA
+from sampler_lint.analysis.arguments import given_as
+from sampler_lint.analysis.values import ClassRef, Ext, Table
+from sampler_lint.domain.datasets import is_iterable
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.paths import Sym, Way, ways, ways_by_caller
 from sampler_lint.edits.editor import Editor
@@ -17,22 +18,18 @@ from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import LONGEST_QUOTED
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
+from sampler_lint.syntax.navigation import same, unparse, walk
 from sampler_lint.syntax.nodes import (
     UNEQUAL,
     Attr,
     Call,
     Choice,
-    Class,
     Compare,
     Const,
     Expr,
     Name,
-    Scope,
     dotted,
     last_name,
-    same,
-    unparse,
-    walk,
 )
 from sampler_lint.workspace.project import Module
 
@@ -127,7 +124,6 @@ _PAIRS = (
     _Pair("batch_size", _is_absent, "drop_last", _is_true, "is true"),
 )
 _NAMES = ("dataset", "sampler", "batch_sampler", "shuffle", "batch_size", "drop_last")
-_ITERABLE = "IterableDataset"
 
 
 # --------------------------------------------------------------------------- calls
@@ -169,16 +165,11 @@ def _arguments(model: Model, call: Call) -> dict[str, Expr]:
     """What the call passes for the parameters that can exclude each other."""
     entry = catalog.known(DATA_LOADER)
     assert entry is not None
-    positional = call.positional
-    if isinstance(call.func, Attr) and call.func.name == "__init__":
-        is_super = isinstance(call.func.value, Call)
-        positional = positional if is_super else positional[1:]
-    out = dict(zip(entry.params, positional, strict=False))
-    out.update({arg.keyword: arg.value for arg in call.args if arg.keyword is not None})
+    out = {name: given_as(call, entry.params, name) for name in _NAMES}
     for arg in call.args:
         if arg.stars == 2:
             out.update(_unpacked(model, arg.value))
-    return {name: value for name, value in out.items() if name in _NAMES}
+    return {name: value for name, value in out.items() if value is not None and name in _NAMES}
 
 
 def _unpacked(model: Model, value: Expr) -> dict[str, Expr]:
@@ -192,13 +183,7 @@ def _unpacked(model: Model, value: Expr) -> dict[str, Expr]:
     bindings = value.scope.bindings.get(value.id, [])
     if len(bindings) != 1 or bindings[0].value is not table.node or _is_changed(value):
         return {}
-    if isinstance(table.node, Call):
-        return {arg.keyword: arg.value for arg in table.node.args if arg.keyword is not None}
-    return {
-        key.value: item
-        for key, item in table.node.items
-        if isinstance(key, Const) and isinstance(key.value, str)
-    }
+    return {key: item for key, item in table.entries if isinstance(key, str)}
 
 
 def _is_changed(table: Name) -> bool:
@@ -207,19 +192,13 @@ def _is_changed(table: Name) -> bool:
     def is_it(expr: Expr) -> bool:
         return isinstance(expr, Name) and expr.id == table.id
 
-    scopes = [scope for scope in table.scope.module.scopes if _is_inside(scope, table.scope)]
+    scopes = [scope for scope in table.scope.module.scopes if table.scope in scope.outward()]
     return any(is_it(store.target.value) for scope in scopes for store in scope.stores) or any(
         (isinstance(call.func, Attr) and is_it(call.func.value))
         or any(not arg.stars and is_it(arg.value) for arg in call.args)
         for scope in scopes
         for call in scope.calls
     )
-
-
-def _is_inside(scope: Scope | None, outer: Scope) -> bool:
-    while scope is not None and scope is not outer:
-        scope = scope.outer
-    return scope is outer
 
 
 # --------------------------------------------------------------------------- deciding
@@ -309,7 +288,7 @@ def _check_iterable(
 ) -> Suspect | None:
     """Whether an iterable dataset is given with what chooses samples by index."""
     dataset = given.get("dataset")
-    if dataset is None or not _is_iterable(model, dataset):
+    if dataset is None or not is_iterable(model, dataset):
         return None
     for name, is_given in (
         ("shuffle", _is_true),
@@ -326,22 +305,6 @@ def _check_iterable(
             )
             return Suspect(module, value, message)
     return None
-
-
-def _is_iterable(model: Model, dataset: Expr) -> bool:
-    """Whether the dataset certainly is of a class derived from torch's ``IterableDataset``."""
-    values = model.flow.values(dataset)
-    return bool(values) and all(
-        isinstance(value, Obj)
-        and isinstance(value.cls, Class)
-        and any(
-            isinstance(base, str)
-            and base.startswith(TORCH_DATA)
-            and base.rpartition(".")[2] == _ITERABLE
-            for base in model.flow.mro(value.cls)
-        )
-        for value in values
-    )
 
 
 # --------------------------------------------------------------------------- finding and fix

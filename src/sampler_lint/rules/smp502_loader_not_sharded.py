@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from sampler_lint.analysis.points_to import Obj
+from sampler_lint.analysis.origins import depends_on
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import DRAW, PROCESSES, SEEDS_ALL, TRAINS
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.ranks import (
     built_classes,
     chains,
     data_parallel,
-    feeds,
     is_guarded,
     kinds,
     knows_ranks,
@@ -22,20 +22,8 @@ from sampler_lint.domain.ranks import (
 )
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.nodes import (
-    Call,
-    Class,
-    Expr,
-    If,
-    Return,
-    Scope,
-    Stmt,
-    expressions,
-    last_name,
-    statements,
-    unparse,
-    walk,
-)
+from sampler_lint.syntax.navigation import expressions, statements, unparse, walk
+from sampler_lint.syntax.nodes import Call, Class, Expr, If, Return, Scope, Stmt, last_name
 from sampler_lint.workspace.project import Module
 
 
@@ -204,7 +192,7 @@ def _is_unsharded(model: Model, loader: Obj) -> bool:
             return False
     elif not _may_shuffle(model, loader):
         return False
-    return not any(PROCESSES.is_mentioned(expr) for expr in feeds(model, dataset))
+    return depends_on(model.flow, dataset, PROCESSES.names) is None
 
 
 def _is_whole(model: Model, cls: Class | str) -> bool:
@@ -219,14 +207,17 @@ def _is_blind(model: Model, sampler: Expr) -> bool:
     classes = built_classes(model, sampler)
     if classes is None:
         return False
-    return all(
-        isinstance(cls, Class)
-        and knows_ranks(model, cls) is False
-        and bool(DRAW.says(text_of_scope(model, cls)))
-        if isinstance(cls, Class)
-        else cls.rpartition(".")[2] in {"RandomSampler", "WeightedRandomSampler"}
-        for cls in classes
-    ) and not any(PROCESSES.is_mentioned(expr) for expr in feeds(model, sampler))
+    return (
+        all(
+            isinstance(cls, Class)
+            and knows_ranks(model, cls) is False
+            and bool(DRAW.says(text_of_scope(model, cls)))
+            if isinstance(cls, Class)
+            else cls.rpartition(".")[2] in {"RandomSampler", "WeightedRandomSampler"}
+            for cls in classes
+        )
+        and depends_on(model.flow, sampler, PROCESSES.names) is None
+    )
 
 
 def _may_shuffle(model: Model, loader: Obj) -> bool:

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.analysis.points_to import Obj, Unknown
+from sampler_lint.analysis.values import Obj, Unknown, Why
 from sampler_lint.domain.escape import is_handed_on, target_of, uses_names_by_string
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
-from sampler_lint.syntax.nodes import (
-    Attr,
-    Expr,
-    Function,
-    Name,
-    Scope,
-    same,
-    unparse,
-)
+from sampler_lint.syntax.navigation import same, unparse
+from sampler_lint.syntax.nodes import Attr, Expr, Function, Name, Scope
 
 
 class SamplerNotUsed(Rule):
@@ -114,7 +107,7 @@ def _reaches_a_loader(model: Model, obj: Obj) -> bool:
     is_called = isinstance(scope, Function) and bool(model.flow.callers(scope))
     program = model.project.program_of(model.module_of(obj.site.scope))
     return any(
-        (isinstance(value, Unknown) and not (is_called and value.awaits is not None))
+        (isinstance(value, Unknown) and not (is_called and value.why is Why.CHOSEN))
         or (isinstance(value, Obj) and value.site is obj.site)
         for loader in model.loaders
         if loader.site is not None

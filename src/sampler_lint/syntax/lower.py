@@ -1,14 +1,14 @@
-"""From source text to facts: one parse with the standard library's ``ast``, one walk over it."""
+"""From Python's own syntax tree to the facts of a file, in one walk."""
 
 from __future__ import annotations
 
 import ast
-import re
-import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from itertools import islice
+from typing import Any, TypeVar
 
-from sampler_lint.limits import DEEPEST_EXPRESSION, LONGEST_STRING, MOST_LINES
+from sampler_lint.limits import DEEPEST_EXPRESSION, LONGEST_STRING
+from sampler_lint.syntax.navigation import children, walk
 from sampler_lint.syntax.nodes import (
     Arg,
     Assign,
@@ -28,8 +28,10 @@ from sampler_lint.syntax.nodes import (
     ExprStmt,
     For,
     Function,
+    How,
     If,
     Import,
+    Imported,
     Index,
     Lambda,
     Map,
@@ -50,135 +52,12 @@ from sampler_lint.syntax.nodes import (
     While,
     With,
     Yield,
-    children,
     dotted,
-    walk,
 )
-
-if TYPE_CHECKING:
-    from libcst.metadata import CodePosition
+from sampler_lint.syntax.parse import FactsError
 
 _LISTS = ("stores", "calls", "reads", "returns", "yields", "loops", "iterated")
 NodeT = TypeVar("NodeT", bound=Node)
-
-
-class FactsError(Exception):
-    """The file is no Python this interpreter can read; ``row`` says where."""
-
-    def __init__(self, reason: str, row: int | None) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.row = row
-
-
-def parse(text: str) -> ast.Module:
-    """Parse ``text``, also where it uses syntax that is newer than the running Python.
-
-    Raises:
-        FactsError: it is no valid Python, or nested too deeply to be read.
-    """
-    try:
-        return _parse(text)
-    except SyntaxError as error:
-        older = _in_older_syntax(text)
-        if older is not None:
-            try:
-                return _parse(older)
-            except (SyntaxError, ValueError):
-                pass
-        raise FactsError(f"is no valid Python: {error.msg}", error.lineno) from None
-    except (RecursionError, MemoryError):
-        raise FactsError("is nested too deeply to be parsed", None) from None
-    except ValueError as error:
-        raise FactsError(f"is no valid Python: {error}", None) from None
-
-
-def check_syntax(text: str) -> None:
-    """Raise what :func:`parse` would, in two thirds of its time: no tree is built.
-
-    Raises:
-        FactsError: it is no valid Python, or nested too deeply to be read.
-    """
-    import symtable
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            symtable.symtable(text, "<file>", "exec")
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        parse(text)  # the symbol table has errors of its own, which are none here
-
-
-def _parse(text: str) -> ast.Module:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(text)
-
-
-def _in_older_syntax(text: str) -> str | None:
-    """``text`` with newer syntax blanked out in place, so that every position stays.
-
-    Type parameters (``def f[T](x)``, 3.12) become spaces, ``type X = …`` loses its keyword, and
-    f-strings that only 3.12 can split (PEP 701) become plain strings: none of them says
-    anything about samplers. None if libcst cannot read the text either.
-    """
-    if text.count("\n") > MOST_LINES or not _NEWER.search(text):
-        return None
-    import libcst as cst
-    from libcst.metadata import MetadataWrapper, PositionProvider
-
-    try:
-        wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
-        positions = wrapper.resolve(PositionProvider)
-    except (cst.ParserSyntaxError, RecursionError):
-        return None
-    lines = text.splitlines(keepends=True)
-    stack: list[cst.CSTNode] = [wrapper.module]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, (cst.TypeParameters, cst.FormattedString)):
-            place = positions[node]
-            fill = " " if isinstance(node, cst.TypeParameters) else "'"
-            _blank(lines, place.start, place.end, fill)
-            continue
-        if isinstance(node, cst.TypeAlias):
-            start = positions[node].start
-            _blank(lines, start, positions[node.name].start, " ")
-            row = start.line - 1
-            name = node.name.value
-            at = positions[node.name].start.column
-            line = lines[row]
-            lines[row] = (
-                line[: start.column] + name + " " * (at - start.column) + line[at + len(name) :]
-            )
-        stack.extend(node.children)
-    return "".join(lines)
-
-
-_NEWER = re.compile(r"\b(?:def|class)\s+\w+\s*\[|^[ \t]*type[ \t]+\w+|[fF][rR]?[\"']", re.MULTILINE)
-
-
-def _blank(lines: list[str], start: CodePosition, end: CodePosition, fill: str) -> None:
-    """Overwrite a stretch; with a quote as ``fill``, by an empty string literal of its width."""
-    for row in range(start.line - 1, end.line):
-        line = lines[row]
-        body = line.rstrip("\r\n")
-        first = start.column if row == start.line - 1 else 0
-        last = end.column if row == end.line - 1 else len(body)
-        lines[row] = line[:first] + " " * (last - first) + line[last:]
-    if fill == " ":
-        return
-    row = start.line - 1
-    line = lines[row]
-    if start.line == end.line:
-        inside = " " * (end.column - start.column - 2)
-        lines[row] = f"{line[: start.column]}{fill}{inside}{fill}{line[end.column :]}"
-    else:
-        # A triple-quoted string keeps its rows.
-        lines[row] = line[: start.column] + fill * 3 + line[start.column + 3 :]
-        row = end.line - 1
-        line = lines[row]
-        lines[row] = line[: end.column - 3] + fill * 3 + line[end.column :]
 
 
 def extract(tree: ast.Module) -> ModuleFacts:
@@ -384,7 +263,7 @@ class _Extractor:
         return stmt
 
     def target(
-        self, node: ast.expr, value: Expr | None, how: str, path: tuple[int, ...] = ()
+        self, node: ast.expr, value: Expr | None, how: How, path: tuple[int, ...] = ()
     ) -> Expr:
         assert self.stmt is not None
         if isinstance(node, ast.Name):
@@ -434,20 +313,14 @@ class _Extractor:
         if isinstance(node, (ast.Global, ast.Nonlocal)):
             owner: Scope = self.facts
             if isinstance(node, ast.Nonlocal):
-                owner = self._around(self.scope)
+                outer = islice(self.scope.outward(), 1, None)
+                owner = next((s for s in outer if isinstance(s, Function)), self.facts)
             self.scope.declared.update(dict.fromkeys(node.names, owner))
         elif isinstance(node, ast.Delete):
             stmt.parts = [self.expr(target, store=True) for target in node.targets]
         elif isinstance(node, ast.Assert):
             stmt.parts = [self.expr(node.test)]
         return stmt
-
-    def _around(self, scope: Scope) -> Scope:
-        """The function around a function."""
-        outer = scope.outer
-        while outer is not None and not isinstance(outer, Function):
-            outer = outer.outer
-        return outer or self.facts
 
     def for_(self, node: ast.For | ast.AsyncFor, block: list[Stmt], parent: Stmt | None) -> Stmt:
         stmt: For = self._new(For, node, block, parent)
@@ -539,20 +412,18 @@ class _Extractor:
         stmt.stars = []
         if isinstance(node, ast.Import):
             for alias in node.names:
-                if alias.asname:
-                    payload = (alias.name, None, 0)
-                    self.bind(Binding(alias.asname, "import", stmt, payload=payload))
-                else:
-                    top = alias.name.split(".")[0]
-                    self.bind(Binding(top, "import", stmt, payload=(top, None, 0)))
+                # Without "as", "import a.b" binds "a".
+                whole = alias.name if alias.asname else alias.name.split(".")[0]
+                payload = Imported(whole, None, 0)
+                self.bind(Binding(alias.asname or whole, "import", stmt, payload=payload))
             return stmt
         for alias in node.names:
             if alias.name == "*":
                 stmt.stars.append((node.module or "", node.level))
                 self.facts.star_imports.append((node.module or "", node.level))
             else:
-                payload3 = (node.module or "", alias.name, node.level)
-                self.bind(Binding(alias.asname or alias.name, "import", stmt, payload=payload3))
+                payload = Imported(node.module or "", alias.name, node.level)
+                self.bind(Binding(alias.asname or alias.name, "import", stmt, payload=payload))
         return stmt
 
     def def_(
@@ -565,10 +436,9 @@ class _Extractor:
         stmt.decorators = [self.expr(decorator) for decorator in node.decorator_list]
         if isinstance(node, ast.ClassDef):
             stmt.what = self.class_(node)
-            how = "class"
         else:
             stmt.what = self.function(node)
-            how = "def"
+        how: How = "class" if isinstance(node, ast.ClassDef) else "def"
         stmt.what.decorators = stmt.decorators
         stmt.what.define = stmt
         self.stmt = stmt

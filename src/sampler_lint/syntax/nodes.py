@@ -11,11 +11,9 @@ No rule is known here, and no other file is read.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
-from typing import Any, TypeAlias, TypeVar
-
-T = TypeVar("T")
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 
 class Node:
@@ -297,11 +295,6 @@ class Simple(Stmt):
         return self.kind in {"break", "continue"}
 
 
-def leaves(stmt: Stmt) -> bool:
-    """Whether what follows a statement in its block is never reached."""
-    return isinstance(stmt, (Return, Raise)) or (isinstance(stmt, Simple) and stmt.is_jump)
-
-
 class For(Stmt):
     """A ``for`` loop."""
 
@@ -368,13 +361,35 @@ Loop: TypeAlias = "For | While"
 # --------------------------------------------------------------------------- scopes
 
 
+class Imported(NamedTuple):
+    """What an import names: ``from name import attribute``, or ``import name``."""
+
+    name: str
+    attribute: str | None
+    """None for a whole module, and for ``*``."""
+    level: int
+    """The dots before the name."""
+
+    @property
+    def whole(self) -> str:
+        """The dotted name, if what is imported is a module."""
+        return ".".join(part for part in (self.name, self.attribute) if part)
+
+
+How: TypeAlias = Literal[
+    "assign", "element", "enter", "param", "def", "class", "import", "aug", "opaque"
+]
+Payload: TypeAlias = "Param | Function | Class | Imported | None"
+
+
 class Binding:
     """One way a name gets a value in a scope.
 
     ``how``: ``assign`` (from ``value``), ``element`` (an item of iterating ``value``),
     ``enter`` (``with value as name``), ``param``, ``def``, ``class``, ``import``, ``aug``,
     ``opaque`` (``del``, ``except … as``, a pattern).
-    ``path`` says which part of the value: ``(0, 1)`` is ``(_, name), … = value``.
+    ``path`` says which part of the value: ``(0, 1)`` is ``(_, name), … = value``. ``payload`` is
+    the parameter, the function, the class, or what is imported.
     """
 
     __slots__ = ("how", "name", "path", "payload", "stmt", "value")
@@ -382,11 +397,11 @@ class Binding:
     def __init__(
         self,
         name: str,
-        how: str,
+        how: How,
         stmt: Stmt | None,
         value: Expr | None = None,
         path: tuple[int, ...] = (),
-        payload: Any = None,
+        payload: Payload = None,
     ) -> None:
         self.name = name
         self.how = how
@@ -411,7 +426,7 @@ class Store:
         target: Attr | Index,
         stmt: Stmt,
         scope: Scope,
-        how: str,
+        how: How,
         value: Expr | None,
         path: tuple[int, ...],
     ) -> None:
@@ -506,15 +521,17 @@ class Scope(Node):
         last = bisect_left(by_order, (stmt.last_order + 1, -1))
         return sorted(index for _, index in by_order[first:last])
 
+    def outward(self) -> Iterator[Scope]:
+        """The scope and those around it, innermost first, the module last."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
     @property
     def qualname(self) -> str:
         """Dotted name within the module."""
-        parts: list[str] = []
-        scope: Scope | None = self
-        while scope is not None and scope.outer is not None:
-            parts.append(scope.name)
-            scope = scope.outer
-        return ".".join(reversed(parts))
+        return ".".join(reversed([scope.name for scope in self.outward() if scope.outer]))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.qualname or '<module>'}>"
@@ -574,6 +591,11 @@ class Function(Scope):
         return any(isinstance(d, Name) and d.id == "staticmethod" for d in self.decorators)
 
     @property
+    def is_bound(self) -> bool:
+        """Whether calling it passes its first parameter (the instance or the class) by itself."""
+        return self.cls is not None and not self.is_static
+
+    @property
     def is_classmethod(self) -> bool:
         """Whether it is a class method."""
         return any(isinstance(d, Name) and d.id == "classmethod" for d in self.decorators)
@@ -613,9 +635,8 @@ class Class(Scope):
     def method(self, name: str) -> Function | None:
         """The method ``name`` defined in this class body (the last one, as Python has it)."""
         for binding in reversed(self.bindings.get(name, ())):
-            if binding.how == "def":
-                function: Function = binding.payload
-                return function
+            if isinstance(binding.payload, Function):
+                return binding.payload
         return None
 
     @property
@@ -625,7 +646,7 @@ class Class(Scope):
             binding.payload
             for bindings in self.bindings.values()
             for binding in bindings
-            if binding.how == "def"
+            if isinstance(binding.payload, Function)
         ]
 
 
@@ -648,7 +669,7 @@ class ModuleFacts(Scope):
     classes: list[Class]
     all_calls: list[Call]
     _inside: dict[Scope, list[Function]]
-    _imports: list[tuple[str, Binding]]
+    _imports: list[tuple[str, Imported]]
     _stores_by_name: dict[str, list[Store]]
     star_imports: list[tuple[str, int]]
     """``from X import *``: dotted name and level."""
@@ -663,17 +684,17 @@ class ModuleFacts(Scope):
         yield from self.classes
 
     @property
-    def imports(self) -> list[tuple[str, Binding]]:
+    def imports(self) -> list[tuple[str, Imported]]:
         """What is imported by name in any scope, and the name that it has there."""
-        known: list[tuple[str, Binding]] | None = getattr(self, "_imports", None)
+        known: list[tuple[str, Imported]] | None = getattr(self, "_imports", None)
         if known is None:
             # Several questions are asked of them, and few of a file's names are imported.
             known = self._imports = [
-                (name, binding)
+                (name, binding.payload)
                 for scope in self.scopes
                 for name, bindings in scope.bindings.items()
                 for binding in bindings
-                if binding.how == "import"
+                if isinstance(binding.payload, Imported)
             ]
         return known
 
@@ -684,10 +705,8 @@ class ModuleFacts(Scope):
             # One pass for all scopes: a pass for each would be quadratic in a long file.
             by_scope = self._inside = {}
             for function in self.functions:
-                outer = function.outer
-                while outer is not None:
+                for outer in islice(function.outward(), 1, None):
                     by_scope.setdefault(outer, []).append(function)
-                    outer = outer.outer
         return by_scope.get(scope, [])
 
     @property
@@ -731,135 +750,7 @@ class PartOfFacts(ModuleFacts):
         yield from self.classes
 
 
-# --------------------------------------------------------------------------- walking
-
-
-def children(node: Expr) -> list[Expr]:
-    """The direct sub-expressions."""
-    if isinstance(node, Attr):
-        return [node.value]
-    if isinstance(node, Call):
-        return [node.func, *[arg.value for arg in node.args]]
-    if isinstance(node, Bin):
-        return [node.left, node.right]
-    found: list[Expr] = []
-    for slot in _CHILD_SLOTS.get(type(node), ()):
-        value = getattr(node, slot, None)
-        if isinstance(value, Expr):
-            found.append(value)
-        elif value and isinstance(value, list):
-            for item in value:
-                if isinstance(item, Expr):
-                    found.append(item)
-                elif isinstance(item, tuple):
-                    found += [part for part in item if isinstance(part, Expr)]
-    return found
-
-
-#: Of the kinds that are not as frequent as those above.
-_CHILD_SLOTS: dict[type[Expr], tuple[str, ...]] = {
-    Seq: ("items",),
-    Map: ("items",),
-    Index: ("value", "key"),
-    Choice: ("test", "options"),
-    Unary: ("operand",),
-    Compare: ("left", "rights"),
-    Comp: ("elements", "iters", "tests"),
-    Yield: ("value",),
-    Other: ("parts",),
-}
-
-
-def walk(node: Expr) -> Iterator[Expr]:
-    """The expression and everything inside it, parents first."""
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        yield current
-        if not isinstance(current, (Name, Const)):
-            stack += reversed(children(current))
-
-
-def expressions(stmt: Stmt) -> Iterator[Expr]:
-    """The expressions of the statement itself, not of the statements inside it."""
-    if isinstance(stmt, Assign):
-        yield from stmt.targets
-        yield stmt.value
-    elif isinstance(stmt, AugAssign):
-        yield stmt.target
-        yield stmt.value
-    elif isinstance(stmt, ExprStmt):
-        yield stmt.value
-    elif isinstance(stmt, (Return, Raise)):
-        if stmt.value is not None:
-            yield stmt.value
-    elif isinstance(stmt, Simple):
-        yield from stmt.parts
-    elif isinstance(stmt, For):
-        yield stmt.target
-        yield stmt.iter
-    elif isinstance(stmt, (While, If)):
-        yield stmt.test
-    elif isinstance(stmt, With):
-        for expr, target in stmt.items:
-            yield expr
-            if target is not None:
-                yield target
-    elif isinstance(stmt, Try):
-        for kind, _ in stmt.handlers:
-            if kind is not None:
-                yield kind
-    elif isinstance(stmt, Define):
-        yield from stmt.decorators
-
-
-def blocks(stmt: Stmt) -> Iterator[list[Stmt]]:
-    """The statement lists inside a compound statement, not those of a new scope."""
-    if isinstance(stmt, (For, While, If)):
-        yield stmt.body
-        yield stmt.orelse
-    elif isinstance(stmt, With):
-        yield stmt.body
-    elif isinstance(stmt, Try):
-        yield stmt.body
-        for _, body in stmt.handlers:
-            yield body
-        yield stmt.orelse
-        yield stmt.final
-
-
-_COMPOUND = (For, While, If, With, Try)
-
-
-def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """Every statement of a body in reading order, inside compounds too, not in new scopes."""
-    # No recursion: each `elif` is inside the one before.
-    todo = [iter(body)]
-    while todo:
-        for stmt in todo[-1]:
-            yield stmt
-            if isinstance(stmt, _COMPOUND):
-                todo.append(chain.from_iterable(blocks(stmt)))
-                break
-        else:
-            todo.pop()
-
-
-def inherited(stmt: Stmt, question: Callable[[T, Stmt], T], start: T) -> T:
-    """What a statement gets from the statements around it, in its scope.
-
-    ``question`` says what a statement gets from the one directly around it (its ``parent``) and
-    from what that one got. It is asked once of each: the last ``elif`` is inside all others.
-    """
-    known: dict[Stmt, T] = stmt.scope.module.memo.setdefault(question, {})
-    way = []
-    while stmt.parent is not None and stmt not in known:
-        way.append(stmt)
-        stmt = stmt.parent
-    value = known.get(stmt, start)
-    for inner in reversed(way):
-        value = known[inner] = question(value, inner)
-    return value
+# --------------------------------------------------------------------------- spelling
 
 
 def dotted(expr: Expr | None) -> str | None:
@@ -883,70 +774,7 @@ def last_name(expr: Expr) -> str | None:
     return expr.id if isinstance(expr, Name) else None
 
 
-def same(a: Expr, b: Expr) -> bool:
-    """Whether two expressions are spelled alike (names, attributes, literals, calls, …)."""
-    if type(a) is not type(b) or isinstance(a, (Lambda, Comp, Other)):
-        return False
-    if _label(a) != _label(b):
-        return False
-    left, right = children(a), children(b)
-    return len(left) == len(right) and all(same(x, y) for x, y in zip(left, right, strict=True))
-
-
-def _label(expr: Expr) -> object:
-    """What an expression says besides its parts."""
-    if isinstance(expr, Name):
-        return expr.id
-    if isinstance(expr, Attr):
-        return expr.name
-    if isinstance(expr, Const):
-        return type(expr.value), expr.value
-    if isinstance(expr, (Bin, Unary)):
-        return expr.op
-    if isinstance(expr, Compare):
-        return expr.ops
-    if isinstance(expr, (Seq, Choice)):
-        return expr.kind
-    if isinstance(expr, Call):
-        return [(arg.keyword, arg.stars) for arg in expr.args]
-    return None
-
-
-def unparse(expr: Expr) -> str:
-    """The expression as code, for messages; ``…`` where it is not kept."""
-    if isinstance(expr, Name):
-        return expr.id
-    if isinstance(expr, Attr):
-        return f"{unparse(expr.value)}.{expr.name}"
-    if isinstance(expr, Const):
-        return "…" if expr.value is ... else repr(expr.value)
-    if isinstance(expr, Call):
-        return f"{unparse(expr.func)}({'…' if expr.args else ''})"
-    if isinstance(expr, Index):
-        return f"{unparse(expr.value)}[{unparse(expr.key)}]"
-    if isinstance(expr, Bin) and expr.op in _OPERATORS:
-        return f"{unparse(expr.left)} {_OPERATORS[expr.op]} {unparse(expr.right)}"
-    return "…"
-
-
 #: Operators that add up their operands, and comparisons that hold where both are one value, or not.
 SUMS = frozenset({"Add", "Sub"})
 EQUAL = frozenset({"Eq", "Is"})
 UNEQUAL = frozenset({"NotEq", "IsNot"})
-_OPERATORS = {
-    "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**",
-}  # fmt: skip
-
-
-def self_class(expr: Expr) -> Class | None:
-    """The class C when ``expr`` is the ``self`` of one of C's methods."""
-    if not isinstance(expr, Name):
-        return None
-    owner: Scope | None = expr.scope
-    while owner is not None:
-        if isinstance(owner, Function) and owner.self_name == expr.id:
-            return owner.cls
-        if expr.id in owner.bindings:
-            return None
-        owner = owner.outer
-    return None

@@ -6,6 +6,8 @@ import codecs
 import re
 from collections.abc import Iterator
 
+from sampler_lint.syntax.nodes import Imported
+
 #: Comments and strings; what is between them is code. In an f-string quotes may be nested, which
 #: disturbs no more than its line. A text may be cut within a string of several lines.
 _NO_CODE = re.compile(
@@ -32,8 +34,8 @@ def without_prose(data: bytes) -> bytes:
     return _NO_CODE.sub(lambda match: b"" if match[0].startswith(_PROSE) else match[0], data)
 
 
-def imports_in(data: bytes) -> list[tuple[str, str | None, int]] | None:
-    """The imports of a file of Python, as :class:`~.facts.Binding` has them, in its order.
+def imports_in(data: bytes) -> list[Imported] | None:
+    """The imports of a file of Python, in its order.
 
     ``from x import *`` has no attribute. None if the text alone does not tell.
     """
@@ -89,16 +91,17 @@ def _end_of_imports(data: bytes) -> int:
         start = end + 1
 
 
-def _imported(match: re.Match[str]) -> list[tuple[str, str | None, int]]:
-    found: list[tuple[str, str | None, int]] = []
+def _imported(match: re.Match[str]) -> list[Imported]:
+    found: list[Imported] = []
     for part in (match["modules"] or match["listed"] or match["names"] or "").split(","):
         name, *alias = part.split()[:2] or [""]
         if not name:
             continue
         if match["modules"]:
             # Without an alias the topmost package is bound.
-            found.append((name if alias else name.partition(".")[0], None, 0))
+            found.append(Imported(name if alias else name.partition(".")[0], None, 0))
         else:
             level = match["dots"].count(".")
-            found.append((match["module"] or "", None if name == "*" else name, level))
+            attribute = None if name == "*" else name
+            found.append(Imported(match["module"] or "", attribute, level))
     return found

@@ -9,16 +9,15 @@ from __future__ import annotations
 import copy
 import functools
 import os
-import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from typing import TypeAlias, TypeVar
 
 from sampler_lint import findings
 from sampler_lint.findings import FileError
 from sampler_lint.limits import MOST_ALIASES, NARROWED_ABOVE
-from sampler_lint.roots import leads_outside, upwards
+from sampler_lint.roots import leads_outside
 from sampler_lint.source import (
     SourceError,
     SourceFile,
@@ -26,18 +25,15 @@ from sampler_lint.source import (
     says_rank_or_data,
     setting_names,
 )
-from sampler_lint.syntax.lower import FactsError, check_syntax, extract, parse
+from sampler_lint.syntax.lower import extract
+from sampler_lint.syntax.navigation import self_class, walk
 from sampler_lint.syntax.nodes import (
     Attr,
-    Binding,
     Call,
-    Choice,
     Class,
-    Expr,
     Function,
     If,
-    Index,
-    Map,
+    Imported,
     ModuleFacts,
     Name,
     Node,
@@ -45,19 +41,15 @@ from sampler_lint.syntax.nodes import (
     Scope,
     Store,
     last_name,
-    self_class,
-    walk,
 )
+from sampler_lint.syntax.parse import FactsError, check_syntax, parse
 from sampler_lint.timings import Watch, counted
+from sampler_lint.workspace.aliases import aliases_in, names_meant
 from sampler_lint.workspace.first_look import first_looks, kinds
+from sampler_lint.workspace.import_paths import ImportPaths
 from sampler_lint.workspace.import_scan import imports_in
 from sampler_lint.workspace.places import Importer, Place
 from sampler_lint.workspace.relevance import that_matter
-
-#: Packages that are never taken from the tree: their facts are in the catalog, and a folder of
-#: the same name somewhere in a repository is not them.
-_ALWAYS_EXTERNAL = frozenset({"torch"})
-
 
 PlacedT = TypeVar("PlacedT", Call, Store)
 
@@ -76,7 +68,7 @@ class Module:
         self.facts = facts
         self.folder, file = os.path.split(path)
         self.is_package = file == "__init__.py"
-        self.name = project.dotted_name(path)
+        self.name = project.imports.dotted_name(path)
 
     def is_library(self, scope: Scope) -> bool:
         """Whether code outside the tree may call a scope of this file.
@@ -84,16 +76,11 @@ class Module:
         So it is with the functions of a package, unless they are in another function or in a
         private class.
         """
-        if "." not in self.name:
-            return False
-        current: Scope | None = scope
-        while current is not None and current.outer is not None:
-            if isinstance(current, Function) and isinstance(current.outer, Function):
-                return False
-            if isinstance(current, Class) and current.name.startswith("_"):
-                return False
-            current = current.outer
-        return True
+        return "." in self.name and not any(
+            (isinstance(each, Function) and isinstance(each.outer, Function))
+            or (isinstance(each, Class) and each.name.startswith("_"))
+            for each in scope.outward()
+        )
 
     @cached_property
     def is_script(self) -> bool:
@@ -130,10 +117,8 @@ class Module:
 def without(modules: Iterable[Module], hidden: Collection[Node]) -> list[Module]:
     """The files with those calls, functions and classes that are not hidden, nor in what is."""
 
-    def is_hidden(scope: Scope | None) -> bool:
-        while scope is not None and scope not in hidden:
-            scope = scope.outer
-        return scope is not None
+    def is_hidden(scope: Scope) -> bool:
+        return any(each in hidden for each in scope.outward())
 
     parts = []
     for module in modules:
@@ -169,6 +154,7 @@ class Project:
         self.root = root
         self._parsed_before = parsed or {}
         self.files = dict(files)
+        self.imports = ImportPaths(root, self.files)
         self.overlay = overlay or {}
         self.errors: dict[str, FileError] = {}
         self._modules: dict[str, Module | None] = {}
@@ -185,10 +171,7 @@ class Project:
         """Files read and folders listed besides the Python files, and what they held."""
         self.digests: dict[str, str] = {}
         """What each file held when it was first read, if ``digest`` was given."""
-        self._told_imports: dict[str, list[tuple[str, str | None, int]] | None] = {}
-        self._found: dict[tuple[str, int, str], str | None] = {}
-        self._everywhere: dict[str, list[tuple[str, str]]] = {}
-        self._roots: dict[tuple[str, str], list[str]] = {}
+        self._told_imports: dict[str, list[Imported] | None] = {}
         self._program_by_path: dict[str, str] = {}
         self._calls_by_program: dict[str, dict[str, list[Call]]] = {}
         self._stores_by_program: dict[str, dict[str, list[Store]]] = {}
@@ -213,9 +196,7 @@ class Project:
         data = self.consulted[path] = self._read(path)
         return data
 
-    def imports_told(
-        self, path: str, data: bytes | None = None
-    ) -> list[tuple[str, str | None, int]] | None:
+    def imports_told(self, path: str, data: bytes | None = None) -> list[Imported] | None:
         """What a file imports, told from its text, or from ``data`` that was read from it.
 
         As :func:`.import_scan.imports_in` says it; nothing of a file that cannot be read.
@@ -259,7 +240,7 @@ class Project:
                 self._set_aside(path, look.is_seeding, look.speaks_to_us)
         self.is_narrowed = size > NARROWED_ABOVE
         if self.is_narrowed:
-            for path in spoken.keys() - that_matter(self, spoken):
+            for path in spoken.keys() - that_matter(self.imports, self.imports_told, spoken):
                 self._set_aside(path, *kinds(spoken.pop(path), is_candidate=True))
         for path in counted("parsing", sorted(spoken), len(spoken), watch):
             module = self._load(path, spoken[path])
@@ -319,7 +300,7 @@ class Project:
         self.candidates += new
         if new:
             for name, value in vars(type(self)).items():
-                if isinstance(value, cached_property) and name not in {"_parents", "_folders"}:
+                if isinstance(value, cached_property):
                     self.__dict__.pop(name, None)
             for kept in (self._calls_by_program, self._outer_by_program, self._stores_by_owner):
                 kept.clear()
@@ -378,140 +359,6 @@ class Project:
 
     # -- names
 
-    def dotted_name(self, path: str) -> str:
-        """The import name of a file: its packages (folders with ``__init__.py``) and its stem."""
-        folder, file = os.path.split(path)
-        parts = [] if file == "__init__.py" else [os.path.splitext(file)[0]]
-        while os.path.join(folder, "__init__.py") in self.files:
-            folder, name = os.path.split(folder)
-            parts.append(name)
-        return ".".join(reversed(parts))
-
-    @cached_property
-    def _parents(self) -> dict[str, dict[str, None]]:
-        """Top-level import name → folders that hold it as a module or package."""
-        places: dict[str, dict[str, None]] = {}
-        for path in self.files:
-            folder, file = os.path.split(path)
-            if file.endswith(".py") and file != "__init__.py":
-                places.setdefault(file.removesuffix(".py"), {})[folder] = None
-            while len(folder) >= len(self.root) and folder != os.path.dirname(folder):
-                folder, name = os.path.split(folder)
-                known = places.setdefault(name, {})
-                if folder in known:
-                    break
-                known[folder] = None
-        return places
-
-    @cached_property
-    def _folders(self) -> frozenset[str]:
-        folders: set[str] = set()
-        for path in self.files:
-            folder = os.path.dirname(path)
-            while folder not in folders and len(folder) >= len(self.root):
-                folders.add(folder)
-                folder = os.path.dirname(folder)
-        return frozenset(folders)
-
-    def _file_below(self, folder: str, parts: list[str]) -> str | None:
-        """The file of dotted ``parts`` below ``folder``; a folder path for a namespace package."""
-        base = os.path.join(folder, os.sep.join(parts))
-        package = f"{base}{os.sep}__init__.py"
-        if package in self.files:
-            return package
-        if base + ".py" in self.files:
-            return base + ".py"
-        return base if base in self._folders else None
-
-    def find(self, name: str, importer: Importer, level: int = 0) -> str | None:
-        """The file (or namespace folder) that ``import name`` means in ``importer``.
-
-        As Python does: relative imports by folder; absolute ones from the import roots, which
-        are guessed: the nearest folder around the importer that holds the name, else the only
-        one in the tree.
-        """
-        key = name, level, importer.path
-        if key not in self._found:
-            self._found[key] = self._find(name, importer, level)
-        return self._found[key]
-
-    def _find(self, name: str, importer: Importer, level: int) -> str | None:
-        parts = name.split(".") if name else []
-        if level:
-            folder = importer.folder
-            for _ in range(level - 1):
-                folder = os.path.dirname(folder)
-            if not parts:
-                package = os.path.join(folder, "__init__.py")
-                return package if package in self.files else folder
-            return self._file_below(folder, parts)
-        if not parts or parts[0] in _ALWAYS_EXTERNAL:
-            return None
-        for parent in self._roots_around(parts[0], importer):
-            found = self._file_below(parent, parts)
-            if found is not None and found != importer.path:
-                return found
-        hits = self._elsewhere(name, importer)
-        if len(hits) > 1:
-            shared = [len(os.path.commonpath([hit, importer.path])) for hit in hits]
-            best = max(shared)
-            hits = [hit for hit, length in zip(hits, shared, strict=True) if length == best]
-        return hits[0] if len(hits) == 1 else None
-
-    def _roots_around(self, name: str, importer: Importer) -> list[str]:
-        """The folders around the importer from which ``import name`` may start, nearest first.
-
-        A package's own folder is none, except for a script that lies in it.
-        """
-        # All files of a folder ask the same of it.
-        known = self._roots.get((name, importer.folder))
-        if known is None:
-            known = self._roots[name, importer.folder] = self._new_roots_around(name, importer)
-        return known
-
-    def _new_roots_around(self, name: str, importer: Importer) -> list[str]:
-        places = self._parents.get(name)
-        if not places:
-            return []
-        own = importer.folder
-        around = [own] if own in places else []
-        around += [
-            folder
-            for folder in upwards(os.path.dirname(own))
-            if folder in places and not self._is_package(folder)
-        ]
-        if self._is_package(own) and around and around[0] == own:
-            # Inside a package, "import x" means the top-level x unless only a sibling has it.
-            around.append(around.pop(0))
-        if name in sys.stdlib_module_names:
-            around = [own] if own in places and not self._is_package(own) else []
-        return around
-
-    def _elsewhere(self, name: str, importer: Importer) -> list[str]:
-        """What a dotted name means below the tree's other folders; nothing for Python's own."""
-        top, *_ = parts = name.split(".")
-        if top in sys.stdlib_module_names:
-            return []
-        known = self._everywhere.get(name)
-        if known is None:
-            known = self._everywhere[name] = [
-                (folder, hit)
-                for folder in self._parents.get(top, ())
-                if not self._is_package(folder) and (hit := self._file_below(folder, parts))
-            ]
-        own = os.path.join(importer.folder, "")
-        return [hit for folder, hit in known if not own.startswith(os.path.join(folder, ""))]
-
-    def _is_package(self, folder: str) -> bool:
-        return os.path.join(folder, "__init__.py") in self.files
-
-    def _is_certain(self, name: str, importer: Module, level: int) -> bool:
-        """Whether an import's target lies around the importer, or is the only one of its name."""
-        if level:
-            return True
-        top = name.partition(".")[0]
-        return bool(self._roots_around(top, importer)) or len(self._elsewhere(top, importer)) == 1
-
     def module_at(self, path: str) -> Module | None:
         """The module of a file of the tree, parsed now if need be; None for a folder."""
         if path not in self.files:
@@ -522,16 +369,12 @@ class Project:
         """The files of the tree that a file imports, told from its text where that tells."""
         place = Place.of(path)
         told = self.imports_told(path) or ()
-        return {found for imported in told for found in self._meant(imported, place)}
+        return {found for imported in told for found in self.files_meant(imported, place)}
 
-    def files_meant(self, module: Module, binding: Binding) -> set[str]:
+    def files_meant(self, imported: Imported, importer: Importer) -> set[str]:
         """The files of the tree that an import may bind a name from."""
-        return self._meant(binding.payload, module)
-
-    def _meant(self, imported: tuple[str, str | None, int], importer: Importer) -> set[str]:
-        name, attribute, level = imported
-        whole = ".".join(part for part in (name, attribute) if part)
-        found = {self.find(each, importer, level) for each in {name or whole, whole}}
+        names = {imported.name or imported.whole, imported.whole}
+        found = {self.imports.find(each, importer, imported.level) for each in names}
         return {path for path in found if path in self.files}
 
     def module_telling(self, path: str) -> Module | None:
@@ -592,7 +435,8 @@ class Project:
     def _aliases(self) -> dict[str, dict[str, set[str]]]:
         """By program, name of a function or class → names that it is given to."""
         return {
-            program: _aliases_in(modules) for program, modules in self._modules_by_program.items()
+            program: aliases_in([module.facts for module in modules])
+            for program, modules in self._modules_by_program.items()
         }
 
     def aliased(self, program: str) -> Iterable[tuple[str, set[str]]]:
@@ -690,16 +534,15 @@ class Project:
 
         for module in self.candidates:
             own = find(self._unit(module.path))
-            for _, binding in module.facts.imports:
-                name, _, level = binding.payload
-                target = self.find(name, module, level)
-                if target is not None and self._is_certain(name, module, level):
+            for _, (name, _, level) in module.facts.imports:
+                target = self.imports.find(name, module, level)
+                if target is not None and self.imports.is_certain(name, module, level):
                     parent[find(self._unit(target))] = own = find(own)
         return {unit: find(unit) for unit in list(parent)}
 
     def _unit(self, path: str) -> str:
         """The topmost package around a file; its folder for a plain script."""
-        folder = path if path in self._folders else os.path.dirname(path)
+        folder = path if path in self.imports.folders else os.path.dirname(path)
         unit = folder
         while os.path.join(folder, "__init__.py") in self.files:
             unit = folder
@@ -709,7 +552,7 @@ class Project:
     def home_of(self, module: Module) -> str:
         """The folder that a file's package lies in, or that of a plain script."""
         unit = self._unit(module.path)
-        return os.path.dirname(unit) if self._is_package(unit) else unit
+        return os.path.dirname(unit) if self.imports.is_package(unit) else unit
 
     def program_of(self, module: Module) -> str:
         """Which of the tree's programs a file belongs to.
@@ -749,55 +592,14 @@ class Project:
         names: dict[str, set[str]] = {}
         for module in self.candidates:
             found = names.setdefault(self.program_of(module), set())
-            for _, binding in module.facts.imports:
-                if not binding.payload[2]:
-                    found.add(binding.payload[0].split(".")[0])
+            for _, imported in module.facts.imports:
+                if not imported.level:
+                    found.add(imported.name.split(".")[0])
         return names
 
     def imports_of(self, module: Module) -> frozenset[str]:
         """Top-level names that the program of ``module`` imports."""
         return frozenset(self._imports.get(self.program_of(module), ()))
-
-
-def _aliases_in(modules: list[Module]) -> dict[str, set[str]]:
-    """Name of a function or class → names that it is given to in the files.
-
-    Given as it is, as a ``partial``, or as one of several in a display or choice.
-    """
-    # By a function's name and an argument's position: what the parameter may be called.
-    functions: dict[str, dict[int, set[str]]] = {}
-    for module in modules:
-        for function in module.facts.functions:
-            taken = functions.setdefault(function.name, {})
-            bound = function.cls is not None and not function.is_static
-            for position, param in enumerate(function.params[bound:]):
-                taken.setdefault(position, set()).add(param.name)
-    aliases: dict[str, set[str]] = {}
-
-    def note(value: Expr | None, name: str) -> None:
-        # Mostly a plain name, or none at all.
-        for meant in (value.id,) if isinstance(value, Name) else names_meant(value):
-            if meant != name and (meant in functions or meant.lstrip("_")[:1].isupper()):
-                aliases.setdefault(meant, set()).add(name)
-
-    for module in modules:
-        for scope in module.facts.scopes:
-            for name, bindings in scope.bindings.items():
-                for binding in bindings:
-                    if binding.how == "assign" and not binding.path:
-                        note(binding.value, name)
-            for store in scope.stores:
-                if isinstance(store.target, Attr) and not store.path:
-                    note(store.value, store.target.name)
-        for call in module.facts.all_calls:
-            takers = functions.get(last_name(call.func) or "") if call.args else None
-            for index, arg in enumerate(call.args):
-                if arg.keyword is not None:
-                    note(arg.value, arg.keyword)
-                elif takers is not None and isinstance(arg.value, (Name, Attr, Call)):
-                    for taker in takers.get(index, ()):
-                        note(arg.value, taker)
-    return aliases
 
 
 def syntax_error(display: str, read: Callable[[], bytes]) -> FileError | None:
@@ -810,22 +612,3 @@ def syntax_error(display: str, read: Callable[[], bytes]) -> FileError | None:
     except FactsError as error:
         return source.error(error.reason, error.row)
     return None
-
-
-def names_meant(value: Expr | None) -> Iterator[str]:
-    """The names of the functions or classes that an expression may be, or be a ``partial`` of."""
-    if isinstance(value, (Name, Attr)):
-        yield last_name(value) or ""
-    elif isinstance(value, Index):
-        yield from names_meant(value.value)
-    elif isinstance(value, Choice):
-        for option in value.options:
-            yield from names_meant(option)
-    elif isinstance(value, Map):
-        for _, item in value.items:
-            yield from names_meant(item)
-    elif isinstance(value, Call) and last_name(value.func) == "partial" and value.positional:
-        yield from names_meant(value.positional[0])
-    elif isinstance(value, Call) and last_name(value.func) == "dict":
-        for arg in value.args:
-            yield from names_meant(arg.value)

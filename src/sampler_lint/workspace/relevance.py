@@ -8,31 +8,20 @@ without such a word in its code matters only beside one that has some.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
 from sampler_lint.source import is_about_sampling, says_loader, seeds_or_draws
+from sampler_lint.syntax.nodes import Imported
+from sampler_lint.workspace.import_paths import ImportPaths
 from sampler_lint.workspace.import_scan import without_prose
-from sampler_lint.workspace.places import Importer, Place
+from sampler_lint.workspace.places import Place
+
+Told: TypeAlias = "Callable[[str, bytes | None], list[Imported] | None]"
+"""Says what a file imports, by its path and its content where that was read."""
 
 
-class Imports(Protocol):
-    """What the files of a tree import."""
-
-    @property
-    def files(self) -> Mapping[str, str]:
-        """Absolute paths, and how they are shown."""
-
-    def find(self, name: str, importer: Importer, level: int = 0) -> str | None:
-        """The file that a dotted name means."""
-
-    def imports_told(
-        self, path: str, data: bytes | None = None
-    ) -> list[tuple[str, str | None, int]] | None:
-        """What the text of a file imports."""
-
-
-def that_matter(project: Imports, contents: Mapping[str, bytes]) -> set[str]:
+def that_matter(paths: ImportPaths, told: Told, contents: Mapping[str, bytes]) -> set[str]:
     """Which of the files (path to content, all with a sampler word) have to be parsed.
 
     Those whose code speaks of samplers, of ``set_epoch`` or of a data loader, and those that seed
@@ -47,7 +36,7 @@ def that_matter(project: Imports, contents: Mapping[str, bytes]) -> set[str]:
         # Most of those that speak of it do so in their prose; most others do not at all.
         if seeds_or_draws(data) or (is_about_sampling(data) and is_about_sampling(code(path)))
     }
-    links = _Links(project, contents)
+    links = _Links(paths, told, contents)
     leading_to = {path: links.of(path) for path in contents}
     beside: dict[str, set[str]] = {}
     for path, others in leading_to.items():
@@ -67,8 +56,9 @@ def that_matter(project: Imports, contents: Mapping[str, bytes]) -> set[str]:
 class _Links:
     """What files import, where a package stands for the files that it has the names from."""
 
-    def __init__(self, project: Imports, contents: Mapping[str, bytes]) -> None:
-        self._project = project
+    def __init__(self, paths: ImportPaths, told: Told, contents: Mapping[str, bytes]) -> None:
+        self._paths = paths
+        self._told = told
         self._contents = contents
         self._place = functools.cache(Place.of)
 
@@ -97,22 +87,20 @@ class _Links:
         named = [each for each in imports if each[1] == name]
         for module, attribute, level in named or imports:
             if attribute in {name, None}:
-                yield from self._targets(package, (module, name, level))
+                yield from self._targets(package, Imported(module, name, level))
 
-    def _targets(
-        self, path: str, imported: tuple[str, str | None, int]
-    ) -> Iterator[tuple[str, str | None]]:
+    def _targets(self, path: str, imported: Imported) -> Iterator[tuple[str, str | None]]:
         """The files that an import leads to, and the name that is asked of each."""
         name, attribute, level = imported
-        project, place = self._project, self._place(path)
+        paths, place = self._paths, self._place(path)
         if attribute is not None:
-            whole = project.find(f"{name}.{attribute}".lstrip("."), place, level)
-            if whole is not None and whole in project.files:
+            whole = paths.find(f"{name}.{attribute}".lstrip("."), place, level)
+            if whole is not None and whole in paths.files:
                 yield whole, None
                 return
-        target = project.find(name, place, level)
-        if target is not None and target in project.files:
+        target = paths.find(name, place, level)
+        if target is not None and target in paths.files:
             yield target, attribute
 
-    def _imports_of(self, path: str) -> list[tuple[str, str | None, int]]:
-        return self._project.imports_told(path, self._contents.get(path)) or []
+    def _imports_of(self, path: str) -> list[Imported]:
+        return self._told(path, self._contents.get(path)) or []

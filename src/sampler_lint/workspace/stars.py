@@ -67,7 +67,7 @@ class StarImports:
         stars = _Stars([], {}, [])
         module = self._project.module_of(facts)
         for target, level in reversed(facts.star_imports):
-            path = self._project.find(target, module, level)
+            path = self._project.imports.find(target, module, level)
             other = self._project.module_telling(path) if path is not None else None
             if other is None or other.facts is facts:
                 continue

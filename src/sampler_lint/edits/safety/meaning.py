@@ -15,6 +15,7 @@ from sampler_lint.edits.safety.texts import (
     window,
 )
 from sampler_lint.findings import Edit
+from sampler_lint.limits import MOST_LOOKS
 
 
 def scopes_of(tree: Tree) -> Scopes:
@@ -25,12 +26,8 @@ def scopes_of(tree: Tree) -> Scopes:
     return tree.scopes
 
 
-#: How often all fixes of one file may together look at as much as is in it.
-MOST_LOOKS = 30
-
-
 class TooLongError(Exception):
-    """More would have to be looked at than :data:`MOST_LOOKS` allows."""
+    """More would have to be looked at than :data:`.limits.MOST_LOOKS` allows."""
 
 
 class Original:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
 from sampler_lint.findings import Edit
+from sampler_lint.source import LINE_END
 
-_LINE_END = re.compile(r"\r\n|\r|\n")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -43,13 +42,13 @@ class Tree:
             self.root = root if root is not None else ast.parse(text)
         else:
             self._base, end = part
-            self._rows = len(_LINE_END.findall(text, 0, self._base))
+            self._rows = len(LINE_END.findall(text, 0, self._base))
             text = text[self._base : end]
             self.root = ast.parse(text)
             ast.increment_lineno(self.root, self._rows)
         self.scopes: object = None
         """What is known of its scopes, where it holds a part of a module."""
-        ends = (match.end() + self._base for match in _LINE_END.finditer(text))
+        ends = (match.end() + self._base for match in LINE_END.finditer(text))
         self._starts = [self._base, *ends]
         self._places = places
         self.parents: dict[ast.AST, ast.AST] = {}

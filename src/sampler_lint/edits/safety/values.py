@@ -11,11 +11,11 @@ from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.edits.safety.meaning import scopes_of
 from sampler_lint.edits.safety.names import COMPREHENSIONS, Assigned, path
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed
+from sampler_lint.limits import DEEPEST_OPERAND
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.nodes import Class, Function, Scope, Stmt, last_name, statements
+from sampler_lint.syntax.navigation import statements
+from sampler_lint.syntax.nodes import Class, Function, Scope, Stmt, last_name
 from sampler_lint.workspace.project import Module
-
-_DEEPEST = 8
 
 
 class Values:
@@ -127,7 +127,7 @@ class Values:
 
     def _kind(self, node: ast.AST | None, depth: int) -> bool | None:
         """Whether a value is an int; None if that is not known."""
-        if node is None or depth > _DEEPEST:
+        if node is None or depth > DEEPEST_OPERAND:
             return None
         if isinstance(node, ast.Constant):
             return type(node.value) is int
@@ -202,9 +202,8 @@ class Values:
             return True  # new, or nobody's that is known
         from sampler_lint.analysis.arguments import passed
 
-        bound = scope.cls is not None and not scope.is_static
         for call in self._model.flow.callers(scope):
-            given = passed(scope, param, call, is_bound=bound)
+            given = passed(scope, param, call)
             if self._model.module_of(call.scope) is not self._module or not hasattr(given, "row"):
                 continue
             for node in self._tree.spans:
@@ -240,7 +239,7 @@ class Values:
 
     def _element(self, items: ast.expr, part: tuple[int, ...], depth: int) -> bool | None:
         """Whether each item of ``items``, or that part of it, is an int."""
-        if depth > _DEEPEST:
+        if depth > DEEPEST_OPERAND:
             return None
         if isinstance(items, (ast.List, ast.Tuple)) and not part:
             return _all(self._kind(one, depth + 1) for one in items.elts)

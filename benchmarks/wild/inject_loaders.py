@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Put one loader bug at a time into public programs, in memory, and count how many are seen.
+
+    python benchmarks/wild/inject_loaders.py TREES [--part read|blind] [--per 2] [--kinds K …]
+
+TREES holds one folder per repository. Nothing of them is executed or written. For each kind at most
+``--per`` places a repository are taken, by a digest of their text. One is seen if a finding of the
+kind's code is there that was not there before. ``--part`` halves the repositories by a digest of
+their names: the misses of ``read`` may be looked at (``--json``), those of ``blind`` never.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import collections
+import hashlib
+import json
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from sampler_lint.options import DEFAULTS
+from sampler_lint.rules import all_rules
+from sampler_lint.trees import Tree
+
+CODES = {
+    "shuffle-dropped": "SMP507",
+    "loader-zipped-with-itself": "SMP505",
+    "sampler-of-another-dataset": "SMP506",
+}
+_EVALUATION = re.compile(r"val|test|eval|valid|dev", re.IGNORECASE)
+_APART = re.compile(r"(^|/)(tests?|docs?|third_party)/|test_")
+
+
+class Edit(NamedTuple):
+    """One bug, and the file with it."""
+
+    kind: str
+    path: Path
+    line: int
+    old: str
+    new: str
+    text: str
+
+
+class File:
+    """A file and the bugs that fit into it."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path, self.raw, self.tree = path, text.encode(), ast.parse(text)
+        self.starts = [0]
+        for line in self.raw.splitlines(keepends=True):
+            self.starts.append(self.starts[-1] + len(line))
+        self.parents = {
+            child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)
+        }
+
+    def source(self, node: ast.AST) -> str:
+        """The text of a node."""
+        first, last = self.span(node)
+        return self.raw[first:last].decode()
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """Where a node begins and ends, in bytes."""
+        first = self.starts[getattr(node, "lineno", 1) - 1] + getattr(node, "col_offset", 0)
+        last = self.starts[getattr(node, "end_lineno", 1) - 1] + getattr(node, "end_col_offset", 0)
+        return first, last
+
+    def edit(self, kind: str, node: ast.expr, new: str) -> Edit:
+        """The file with ``new`` for a node."""
+        first, last = self.span(node)
+        text = (self.raw[:first] + new.encode() + self.raw[last:]).decode()
+        return Edit(kind, self.path, node.lineno, self.source(node), new, text)
+
+    def function(self, node: ast.AST) -> ast.AST:
+        """The function around a node, or the file."""
+        while node in self.parents and not isinstance(node, ast.FunctionDef):
+            node = self.parents[node]
+        return node
+
+    def bugs(self) -> Iterator[Edit]:
+        """Every bug that fits."""
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call) and _last(node.func) == "DataLoader":
+                yield from self._shuffle(node)
+                yield from self._other_sampler(node)
+            if isinstance(node, ast.For):
+                yield from self._twice(node)
+
+    def _shuffle(self, call: ast.Call) -> Iterator[Edit]:
+        given = {word.arg: word.value for word in call.keywords}
+        sampler, shuffle = given.get("sampler"), given.get("shuffle")
+        statement = self.source(self.parents[call])
+        if isinstance(sampler, ast.Name) and shuffle and not _EVALUATION.search(statement):
+            text = self.source(shuffle).strip("() ")
+            if text in {f"{sampler.id} is None", f"not {sampler.id}"}:
+                yield self.edit("shuffle-dropped", shuffle, "False")
+
+    def _twice(self, loop: ast.For) -> Iterator[Edit]:
+        found = loop.iter
+        while isinstance(found, ast.Call) and found.args and _last(found.func) != "range":
+            found = found.args[0]
+        text = self.source(found)
+        is_loader = isinstance(found, (ast.Name, ast.Attribute)) and "loader" in text
+        is_loader &= b"DistributedSampler(" in self.raw
+        if is_loader and not _EVALUATION.search(text) and "backward" in self.source(loop):
+            yield self.edit("loader-zipped-with-itself", found, f"zip({text}, {text})")
+
+    def _other_sampler(self, call: ast.Call) -> Iterator[Edit]:
+        given = next((word.value for word in call.keywords if word.arg == "sampler"), None)
+        others = {
+            target.id
+            for node in ast.walk(self.function(call))
+            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+            if _last(node.value.func) == "DistributedSampler"
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        if isinstance(given, ast.Name) and given.id in others and len(others) == 2:
+            (other,) = others - {given.id}
+            yield self.edit("sampler-of-another-dataset", given, other)
+
+
+def _last(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def places(tree: Path, per: int, kinds: set[str]) -> list[Edit]:
+    """Some places of each kind, by a digest of their text."""
+    found: dict[str, list[tuple[str, Edit]]] = collections.defaultdict(list)
+    for path in sorted(tree.rglob("*.py")):
+        name = path.relative_to(tree).as_posix()
+        try:
+            text = path.read_bytes().decode()
+            if "oader" not in text or "\r" in text or _APART.search(name):
+                continue
+            bugs = [*File(path, text).bugs()]
+        except (SyntaxError, UnicodeDecodeError, ValueError, RecursionError, OSError):
+            continue
+        for bug in bugs:
+            key = hashlib.sha256(f"{name}:{bug.line}:{bug.old}:{bug.new}".encode()).hexdigest()
+            if bug.kind in kinds:
+                found[bug.kind].append((key, bug))
+    return [bug for kind in sorted(found) for _, bug in sorted(found[kind])[:per]]
+
+
+def said(tree: Tree, code: str) -> collections.Counter[tuple[str, str]]:
+    """What a rule says, by file, without numbers."""
+    rules = [rule for rule in all_rules() if rule.code == code]
+    return collections.Counter(
+        (path, re.sub(r"\d+", "", finding.message))
+        for path, found in tree.findings(rules).items()
+        for finding in found
+    )
+
+
+def main() -> None:
+    """Print a table: seen and put in, for each kind."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("trees", type=Path)
+    parser.add_argument("--part", choices=["read", "blind", "all"], default="all")
+    parser.add_argument("--per", type=int, default=2)
+    parser.add_argument("--kinds", nargs="*", default=sorted(CODES))
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    rows = []
+    for folder in sorted(path for path in args.trees.iterdir() if path.is_dir()):
+        is_blind = hashlib.sha256(folder.name.encode()).digest()[0] % 2
+        if args.part != "all" and is_blind != (args.part == "blind"):
+            continue
+        todo = places(folder, args.per, set(args.kinds))
+        files = {str(path): str(path.relative_to(folder)) for path in folder.rglob("*.py")}
+        base = Tree(str(folder), DEFAULTS, files, {}, edits=False) if todo else None
+        before = {CODES[bug.kind]: said(base, CODES[bug.kind]) for bug in todo if base}
+        for bug in todo:
+            changed = {str(bug.path): bug.text.encode()}
+            parsed = base.project.parsed if base else None
+            tree = Tree(str(folder), DEFAULTS, files, changed, edits=False, parsed=parsed)
+            seen = bool(said(tree, CODES[bug.kind]) - before[CODES[bug.kind]])
+            path = bug.path.relative_to(folder).as_posix()
+            rows.append((bug.kind, seen, folder.name, f"{path}:{bug.line}", bug.new))
+        print(folder.name, len(todo), file=sys.stderr, flush=True)
+    for kind in sorted(CODES):
+        told = [seen for each, seen, *_ in rows if each == kind]
+        print(f"{kind:32} {sum(told):>4}/{len(told):<5} {sum(told) / max(1, len(told)):.0%}")
+    if args.json:
+        args.json.write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,364 @@
+"""Attributes of objects, classes and modules, and what objects were built with."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from functools import partial
+
+from sampler_lint import catalog
+from sampler_lint.analysis.arguments import given_as, is_closed, table_entry
+from sampler_lint.analysis.containers import TABLE_METHODS, Containers
+from sampler_lint.analysis.fillings import taken_from_dicts
+from sampler_lint.analysis.reaching import may_run_before, surely_runs_before
+from sampler_lint.analysis.solver import Var
+from sampler_lint.analysis.values import (
+    Base,
+    ClassRef,
+    Ext,
+    ExtObj,
+    FuncRef,
+    Lit,
+    ModRef,
+    Obj,
+    Pack,
+    Super,
+    Table,
+    Unknown,
+    Value,
+    Why,
+)
+from sampler_lint.catalog.declared import passes_on
+from sampler_lint.syntax.navigation import stmt_of
+from sampler_lint.syntax.nodes import (
+    Arg,
+    Attr,
+    Binding,
+    Call,
+    Class,
+    Comp,
+    Expr,
+    Function,
+    Map,
+    Name,
+    Scope,
+    Seq,
+    Store,
+)
+
+
+class Attributes(Containers):
+    """Follows what objects are built with and what is kept in their attributes."""
+
+    @abstractmethod
+    def _member(self, path: str, name: str, var: Var) -> None:
+        """Let flow into ``var`` the name ``name`` of the module at ``path``."""
+
+    @abstractmethod
+    def _binding(self, binding: Binding, scope: Scope) -> Var:
+        """What one way of binding a name in ``scope`` gives it."""
+
+    def _attribute(self, value: Value, name: str, var: Var) -> None:
+        if isinstance(value, ModRef):
+            self._member(value.path, name, var)
+        elif isinstance(value, Ext):
+            self._add(var, Ext(catalog.canonical(f"{value.dotted}.{name}")))
+        elif isinstance(value, ExtObj):
+            self._add(var, Ext(_attribute_of_made(value.dotted, name)))
+        elif isinstance(value, Obj):
+            self._flow(self.field(value, name), var)
+        elif isinstance(value, Super):
+            self._super_attribute(value, name, var)
+        elif isinstance(value, ClassRef):
+            self._flow(self._class_attribute(value.cls, name, value), var)
+        elif isinstance(value, Table):
+            if name in TABLE_METHODS:
+                self._add(var, FuncRef(TABLE_METHODS[name], value))
+            else:
+                self._table_values(value, name, var)  # attribute-style config dicts
+        elif isinstance(value, Pack) and name in value.names:
+            self._pick(value, value.names.index(name), var)
+        elif isinstance(value, Unknown):
+            self._add(var, value)
+        elif not isinstance(value, Lit):
+            self._add(var, Unknown(f"`.{name}` of something that is not followed"))
+
+    def field(self, obj: Obj, name: str) -> Var:
+        """The attribute ``name`` of an object."""
+        if isinstance(obj.cls, str):
+            return self._get(
+                ("known-field", obj, name), lambda var: self._start_known_field(obj, name, var)
+            )
+        cls = obj.cls
+        key: tuple[object, ...] = ("field", cls, obj.site is None, name)
+        if obj.site is not None and not self._finds_init(cls):
+            if name in self.fields(cls):
+                return self._get(
+                    ("data-field", obj, name), lambda var: self._start_data_field(obj, name, var)
+                )
+            key = ("field", obj, name)  # a known base sets what this very object was given
+        return self._get(key, lambda var: self._start_field(cls, obj, name, var))
+
+    def ask_field(self, obj: Obj, name: str) -> frozenset[Value]:
+        """What the attribute ``name`` of an object may hold."""
+        return self._solve(self.field(obj, name))
+
+    def _start_known_field(self, obj: Obj, name: str, var: Var) -> None:
+        """An attribute of a torch sampler or loader: the argument it was built with."""
+        assert isinstance(obj.cls, str)
+        entries = catalog.known_mro(obj.cls)
+        entry = next((entry for entry in entries if entry.params), None)
+        if entry is not None and name in entry.params and obj.site is not None:
+            given = self.argument(obj, name)
+            if given is not None:
+                self._flow(self._expr(given), var)
+                return
+        if any(name in entry.methods for entry in entries):
+            self._add(var, Ext(f"{obj.cls}().{name}"))
+        else:
+            self._add(var, Unknown(f"`.{name}` of {obj.name}", Why.FOREIGN))
+
+    def _start_data_field(self, obj: Obj, name: str, var: Var) -> None:
+        assert isinstance(obj.cls, Class)
+        assert obj.site is not None
+        given = given_as(obj.site, self.fields(obj.cls), name)
+        if given is not None:
+            self._flow(self._expr(given), var)
+        self._start_field(obj.cls, Obj(obj.cls), name, var)
+
+    def _start_field(self, cls: Class, obj: Obj, name: str, var: Var) -> None:
+        found = False
+        hierarchy: list[Base] = list(self.mro(cls))
+        if obj.site is None:
+            hierarchy += self.subclasses(cls)
+        overridden = False
+        for number, base in enumerate(hierarchy):
+            if isinstance(base, Class):
+                # A subclass may override what the hierarchy above it defines.
+                hidden = overridden and number < len(self.mro(cls))
+                found |= self._own_attribute(base, name, obj, var, hidden=hidden)
+                overridden |= name in base.bindings
+        relatives = {base for base in hierarchy if isinstance(base, Class)}
+        for store in self.project.outer_stores_near(name, cls):
+            if store.value is not None and store.how == "assign":
+                self._store_from_outside(store, store.value, relatives, var)
+        if not found:
+            for base in hierarchy:
+                if isinstance(base, str) and catalog.known(base) is not None:
+                    entries = catalog.known_mro(base)
+                    if any(name in e.methods or name in e.attributes for e in entries):
+                        self._inherited_known(cls, base, obj, name, var)
+                        return
+
+            def nobody() -> None:
+                # Nothing in the class sets it; somebody outside may.
+                if not var.values:
+                    unset = f"`.{name}` is set nowhere in {cls.name}"
+                    self._add(var, Unknown(unset, self.why_unset(cls)))
+
+            self._late.append(nobody)
+
+    def _store_from_outside(self, store: Store, value: Expr, classes: set[Class], var: Var) -> None:
+        """``obj.name = value`` outside a method: for objects of the given classes."""
+        assert isinstance(store.target, Attr)
+        source = self._part(self._expr(value), store.path)
+        self._on(
+            self._expr(store.target.value),
+            lambda owner: (
+                self._flow(source, var) if isinstance(owner, Obj) and owner.cls in classes else None
+            ),
+        )
+
+    def _inherited_known(self, cls: Class, base: str, obj: Obj, name: str, var: Var) -> None:
+        """An attribute that a torch base sets: what the subclass passed to ``super().__init__``."""
+        entry = next((e for e in catalog.known_mro(base) if e.params), None)
+        if entry is not None and name in entry.params:
+            for owner in self.mro(cls):
+                for call in self.base_init_calls(owner) if isinstance(owner, Class) else ():
+                    given = given_as(call, entry.params, name)
+                    if given is not None:
+                        self._flow(self._expr(given), var)
+                        return
+            if obj.site is not None and not self._finds_init(cls):
+                given = given_as(obj.site, entry.params, name)
+                if given is not None:
+                    self._flow(self._expr(given), var)
+                    return
+        self._add(var, Ext(f"{base}().{name}"))
+
+    def _own_attribute(self, cls: Class, name: str, obj: Value, var: Var, *, hidden: bool) -> bool:
+        """What the class body and its methods' ``self.name = …`` give; whether there was any.
+
+        ``hidden`` leaves out the class body: a class before it in the order defines the name.
+        """
+        found = False
+        for binding in () if hidden else cls.bindings.get(name, ()):
+            found = True
+            if isinstance(method := binding.payload, Function):
+                if method.is_property:
+                    self._flow(self._returned(method), var)
+                elif method.is_static:
+                    self._add(var, FuncRef(method))
+                else:
+                    self._add(var, FuncRef(method, obj))
+            elif binding.how != "opaque":
+                self._flow(self._binding(binding, cls), var)
+        for store in self.project.own_stores(name, cls):
+            if store.value is not None:
+                found = True
+                if store.how == "assign":
+                    self._flow(self._part(self._expr(store.value), store.path), var)
+                elif store.how == "enter":
+                    self._flow(self._entered(self._expr(store.value)), var)
+                elif store.how != "aug" or not isinstance(store.value, (Seq, Comp, Map)):
+                    # What a display is added to is the list or dict that is kept there.
+                    self._add(var, Unknown(f"`{name}` is changed in place"))
+        return found
+
+    def _class_attribute(self, cls: Class, name: str, receiver: Value) -> Var:
+        def start(var: Var) -> None:
+            for base in self.mro(cls):
+                if isinstance(base, Class) and base.bindings.get(name):
+                    for binding in base.bindings[name]:
+                        if isinstance(function := binding.payload, Function):
+                            bound = receiver if function.is_classmethod else None
+                            self._add(var, FuncRef(function, bound))
+                        else:
+                            self._flow(self._binding(binding, base), var)
+                    return
+                if isinstance(base, str):
+                    self._add(var, Ext(f"{base}.{name}"))
+                    return
+            self._add(var, Unknown(f"`.{name}` of class {cls.name}", self.why_unset(cls)))
+
+        return self._get(("class-attribute", cls, name), start)
+
+    def _super_attribute(self, value: Super, name: str, var: Var) -> None:
+        for base in self.mro(value.cls)[1:]:
+            if isinstance(base, Class):
+                method = base.method(name)
+                if method is not None:
+                    self._add(var, FuncRef(method, value.receiver))
+                    return
+            elif isinstance(base, str):
+                self._add(var, Ext(f"{base}.{name}"))
+                return
+        self._add(var, Unknown(f"`super().{name}`", self.why_unset(value.cls)))
+
+    def argument(self, obj: Obj, name: str) -> Expr | None:
+        """The expression passed for parameter ``name`` when ``obj`` was built, or None.
+
+        None also where ``*args`` or ``**kwargs`` may carry it: see :meth:`may_be_passed`.
+        """
+        if obj.site is None:
+            return None
+        if (passed_on := passes_on(obj.cls, name)) is not None:
+            return obj.site.keyword(name) if passed_on else None
+        site = obj.site
+        given = site.keyword(name)
+        if given is not None:
+            return given
+        params = self.params(obj.cls)
+        if params and name in params:
+            index = params.index(name)
+            if index < len(site.positional):
+                return site.positional[index]
+        for arg in site.args:
+            if arg.stars == 2:
+                tables = [value for value in self._starred(obj, arg) if isinstance(value, Table)]
+                found = {put for table in tables for _, put, _ in self.entries(table, name, site)}
+                found |= {own for t in tables if (own := table_entry(t, name)) is not None}
+                if len(found) == 1 and all(self._surely_has(t, name, site) for t in tables):
+                    return found.pop()
+        return None
+
+    def _starred(self, obj: Obj, arg: Arg) -> frozenset[Value]:
+        """What ``**arg`` of a construction may be, where ``obj.through`` leads to it."""
+        scope = obj.site.scope if obj.site is not None else None
+        if isinstance(scope, Function) and isinstance(arg.value, Name) and obj.through is not None:
+            param = scope.param(arg.value.id)
+            own = self._kwargs.get((scope, obj.through))
+            if own is not None and param is not None and param.kind == "kwarg":
+                return frozenset({own})
+        return self.ask(arg.value)
+
+    def _surely_has(self, table: Table, name: str, site: Call) -> bool:
+        """Whether a dict has a key at a call, by its display or a statement that runs before."""
+        if self._is_taken(table, name, site):
+            return False
+        return table_entry(table, name) is not None or any(
+            not path and surely_runs_before(stmt_of(owner), site.stmt)
+            for owner, _, path in self.entries(table, name, site)
+        )
+
+    def _is_taken(self, table: Table, key: str, site: Call) -> bool:
+        """Whether a key may have been taken out of a dict before a call."""
+        facts = table.node.scope.module
+        taken = ("taken", facts, key)
+
+        def start(var: Var) -> None:
+            self._fill_from(taken, lambda: taken_from_dicts(facts, key), table, var)
+
+        self._solve_within(lambda: self._get(("taken", table, key), start))
+        found = self._waiting[taken][table.node].found
+        return any(may_run_before(stmt_of(source), site.stmt) for source, _ in found)
+
+    def may_be_passed(self, obj: Obj, name: str) -> bool:
+        """Whether the argument could arrive by ``*args`` or ``**kwargs`` that are not followed."""
+        if obj.site is None:
+            return True
+        if passes_on(obj.cls, name) is not None:
+            # Of a sampler and a batch sampler, a loader has one.
+            pair = {"sampler", "batch_sampler"}
+            given = pair if name in pair else {name}
+            return not any(self.argument(obj, each) for each in given)
+        if self.argument(obj, name) is not None or not (
+            obj.site.has_star or obj.site.has_double_star
+        ):
+            return False
+        if obj.site.has_star:
+            params = self.params(obj.cls)
+            if params is None or name in params:
+                return True
+        for arg in obj.site.args:
+            if arg.stars == 2:
+                tables = self._starred(obj, arg)
+                if not tables or not all(isinstance(value, Table) for value in tables):
+                    return True
+                if any(
+                    not is_closed(value)
+                    or table_entry(value, name) is not None
+                    or self.entries(value, name, obj.site)
+                    for value in tables
+                    if isinstance(value, Table)
+                ):
+                    return True
+        return False
+
+    def given(self, obj: Obj, name: str) -> frozenset[Value]:
+        """What a construction may get for parameter ``name`` by ``**``; None where it may not."""
+        unknown = Unknown("may be passed by * or **")
+        found: set[Value] = set()
+        site = obj.site
+        for arg in site.args if site is not None else ():
+            for value in self._starred(obj, arg) if arg.stars == 2 else ():
+                assert site is not None
+                if not isinstance(value, Table):
+                    found.add(unknown)
+                    continue
+                found |= self._solve_within(partial(self._held, value, name))
+                if not is_closed(value):
+                    found.add(unknown)
+                elif not self._surely_has(value, name, site):
+                    found.add(Lit(None, "NoneType"))
+        return frozenset(found or {unknown})
+
+
+def _attribute_of_made(dotted: str, name: str) -> str:
+    """The dotted name of an attribute of what an outside call made.
+
+    What comes of asking such an attribute for its own like again (a loop over ``x.values()``)
+    is the same, or the names would grow for ever and crowd out the values of the tree.
+    """
+    whole = f"{dotted}()."
+    at = whole.find(f"().{name}().")
+    return f"{dotted}().{name}" if at < 0 else f"{dotted[:at]}().{name}"

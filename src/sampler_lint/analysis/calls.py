@@ -1,0 +1,570 @@
+"""Calls: what they build, pass to parameters, and give back."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, TypeGuard
+
+from sampler_lint import catalog
+from sampler_lint.analysis.arguments import (
+    MISSING,
+    as_tuple,
+    collected,
+    complete,
+    decorated,
+    field_names,
+    passed,
+)
+from sampler_lint.analysis.attributes import Attributes
+from sampler_lint.analysis.containers import TABLE_METHOD_NAMES
+from sampler_lint.analysis.declared import Declared
+from sampler_lint.analysis.solver import Var
+from sampler_lint.analysis.values import (
+    ClassRef,
+    Ext,
+    ExtObj,
+    Frame,
+    FuncRef,
+    Gen,
+    Lit,
+    Obj,
+    Pack,
+    Partial,
+    Super,
+    Table,
+    TupleType,
+    Unknown,
+    Value,
+    View,
+    Why,
+)
+from sampler_lint.limits import DEEPEST_CALLS, MOST_CALLERS, MOST_PARTIALS
+from sampler_lint.syntax.navigation import method_around
+from sampler_lint.syntax.nodes import (
+    Call,
+    Choice,
+    Class,
+    Comp,
+    Const,
+    Expr,
+    Function,
+    Index,
+    Name,
+    Param,
+    Scope,
+    last_name,
+)
+from sampler_lint.workspace.aliases import called_by
+from sampler_lint.workspace.project import Project
+
+#: What keeps its keyword arguments, as entries or as attributes.
+_KEEPS_KEYWORDS = {"dict", "types.SimpleNamespace", "argparse.Namespace"}
+_TRANSPARENT_CALLS = frozenset(
+    {
+        "cast",
+        "typing.cast",
+        "copy.copy",
+        "copy.deepcopy",
+        "typing.assert_type",
+        "reversed",
+        "sorted",
+    }
+)
+#: Calls that run a function elsewhere: how they name it, and how many arguments they add first.
+_SPAWNERS = {
+    "spawn": ("fn", 1),
+    "start_processes": ("fn", 1),
+    "Process": ("target", 0),
+    "launch": ("main_func", 0),
+}
+
+
+class Calls(Attributes):
+    """Follows arguments into parameters, and what is returned back to the call."""
+
+    def __init__(self, project: Project, declared: Declared) -> None:
+        super().__init__(project)
+        self.declared = declared
+        self._completions: dict[tuple[Partial, Call], Call] = {}
+        self._partials_within: dict[Call, int] = {}
+        self._callers: dict[Function, dict[tuple[Call, Value | None, Function], None]] = {}
+        self._resolved_unspelled: set[str] = set()
+        """The programs whose calls that spell nothing are resolved."""
+
+    @abstractmethod
+    def constants(self, expr: Expr | None, through: Call | None = None) -> set[Any] | None:
+        """The literal values of an expression; None when one of them is not known."""
+
+    def _start_call(self, call: Call, var: Var) -> None:
+        func = call.func
+        if isinstance(func, Name) and func.id == "super":
+            self._start_super(call, var)
+            return
+        self._on(self._expr(func), lambda value: self._apply(value, call, var))
+
+    def _start_super(self, call: Call, var: Var) -> None:
+        method = method_around(call.scope)
+        if method is not None and method.cls is not None:
+            self._add(var, Super(method.cls, Obj(method.cls)))
+        else:
+            self._add(var, Unknown("super() outside a method"))
+
+    def _apply(self, value: Value, call: Call, var: Var) -> None:
+        built = self.declared.built_by(value)
+        if built is not None:
+            self._add(var, Obj(built, call))
+            if isinstance(value, FuncRef):
+                self._register(value.function, call, value.bound, value.function)
+        elif isinstance(value, ClassRef):
+            self._instantiate(value.cls, call, var)
+        elif isinstance(value, Ext):
+            self._apply_external(value, call, var)
+        elif isinstance(value, FuncRef):
+            self._apply_function(value, call, var)
+        elif isinstance(value, TupleType):
+            node = as_tuple(value.names, call)
+            self._add(var, Pack(node, names=value.names) if node else Unknown("a named tuple"))
+        elif isinstance(value, Partial):
+            function = self._expr(value.site.positional[0])
+            self._on(function, lambda inner: self._apply_partial(inner, value, call, var))
+        elif isinstance(value, Obj) and isinstance(value.cls, Class):
+            method = self.method(value.cls, "__call__")
+            if isinstance(method, Function):
+                self._apply_function(FuncRef(method, value), call, var)
+            else:
+                self._add(var, Unknown(f"calling an instance of {value.name}"))
+        else:
+            self._add(var, value if isinstance(value, Unknown) else Unknown("a call"))
+
+    def _instantiate(self, cls: Class, call: Call, var: Var) -> None:
+        obj = Obj(cls, call)
+        self._add(var, obj)
+        for base in self.mro(cls):
+            if isinstance(base, Class):
+                init = base.method("__init__")
+                if init is not None:
+                    self._register(init, call, obj, init)
+                    return
+
+    def _apply_external(self, value: Ext, call: Call, var: Var) -> None:
+        dotted = value.dotted
+        if catalog.known(dotted) is not None:
+            self._add(var, Obj(dotted, call))
+        elif dotted in {"functools.partial", "partial"} and call.positional:
+            self._add(var, Partial(call))
+        elif dotted in {"collections.namedtuple", "namedtuple"}:
+            names = field_names(call)
+            self._add(var, TupleType(names) if names else ExtObj(dotted, call))
+        elif dotted in _KEEPS_KEYWORDS and not call.positional:
+            self._add(var, Table(call))
+        elif dotted in {"list", "tuple", "iter", "set"} and call.positional:
+            self._flow(self._expr(call.positional[0]), var)
+        elif dotted == "getattr" and len(call.positional) >= 2:
+            self._apply_getattr(call, var)
+        elif dotted in _TRANSPARENT_CALLS and call.positional:
+            self._flow(self._expr(call.positional[-1]), var)
+        elif dotted.endswith(".__init__"):
+            self._add(var, Lit(None, "NoneType"))
+        else:
+            self._add(var, ExtObj(dotted, call))
+
+    def _apply_getattr(self, call: Call, var: Var) -> None:
+        owner, name, *default = call.positional
+
+        def read(named: Value) -> None:
+            if not (isinstance(named, Lit) and isinstance(named.value, str)):
+                self._add(var, Unknown("getattr with a computed name"))
+                return
+            attribute = named.value
+            self._on(self._expr(owner), lambda value: self._attribute(value, attribute, var))
+
+        self._on(self._expr(name), read)
+        for other in default[:1]:
+            self._flow(self._expr(other), var)
+
+    def _apply_partial(self, inner: Value, partial: Partial, call: Call, var: Var) -> None:
+        if self._partials_within.get(call, 0) == MOST_PARTIALS:
+            self._add(var, Unknown("a partial of itself"))
+        elif isinstance(inner, (FuncRef, Partial)):
+            self._apply(inner, self._completed(partial, call), var)
+        elif not call.args:
+            self._apply(inner, self._completed(partial, partial.site), var)
+        elif call.scope.module is partial.site.scope.module:
+            self._apply(inner, self._completed(partial, call), var)
+        else:
+            # Rules speak of a construction as of one place with its arguments.
+            self._add(var, Unknown("a class given to `partial` in another file"))
+
+    def _completed(self, partial: Partial, call: Call) -> Call:
+        """A call of a ``partial`` as the call of its function that it makes."""
+        made = self._completions.get((partial, call))
+        if made is None:
+            made = self._completions[partial, call] = complete(partial.site, call)
+            self._partials_within[made] = self._partials_within.get(call, 0) + 1
+        return made
+
+    def completed(self, call: Call) -> list[Call]:
+        """What a call of a ``partial`` calls; empty for other calls."""
+        partials = [value for value in self.values(call.func) if isinstance(value, Partial)]
+        return [
+            self._completed(partial, site)
+            for partial in partials
+            for site in ([call] if call.args else [partial.site])
+        ]
+
+    def as_made(self, call: Call) -> Call:
+        """``call``, with the arguments that a ``partial`` adds where it is a call of one."""
+        partials = [value for value in self.values(call.func) if isinstance(value, Partial)]
+        if len(partials) != 1 or self._partials_within.get(call, 0) == MOST_PARTIALS:
+            return call
+        return self.as_made(self._completed(partials[0], call))
+
+    def _apply_function(self, value: FuncRef, call: Call, var: Var) -> None:
+        function = value.function
+        table_method = TABLE_METHOD_NAMES.get(id(function))
+        if table_method is not None:
+            assert isinstance(value.bound, Table)
+            self._apply_table_method(value.bound, table_method, call, var)
+            return
+        self._register(function, call, value.bound, function)
+        if function.is_generator:
+            self._add(var, Gen(function, call))
+            return
+        for stmt in function.returns:
+            if stmt.value is not None:
+                self._flow_in_call(stmt.value, function, call, var)
+        if not any(stmt.value is not None for stmt in function.returns):
+            self._add(var, Lit(None, "NoneType"))
+
+    def _apply_table_method(self, table: Table, name: str, call: Call, var: Var) -> None:
+        if name in {"items", "values"}:
+            self._add(var, View(table, name == "items"))
+            return
+        key = call.positional[0] if call.positional else None
+        known = key.value if isinstance(key, Const) and isinstance(key.value, str) else None
+        self._table_values(table, known, var)
+        for default in call.positional[1:2]:
+            self._flow(self._expr(default), var)
+
+    def _returned(self, function: Function) -> Var:
+        def start(var: Var) -> None:
+            for stmt in function.returns:
+                if stmt.value is not None:
+                    self._flow(self._expr(stmt.value), var)
+            if not any(stmt.value is not None for stmt in function.returns):
+                self._add(var, Lit(None, "NoneType"))
+
+        return self._get(("returned", function), start)
+
+    def _flow_in_call(
+        self, expr: Expr, function: Function, call: Call, var: Var, *outer: Frame
+    ) -> None:
+        """Let flow the values of an expression of ``function``, as one call of it sees them.
+
+        A parameter that is handed straight back is what this call passed (and what that
+        caller's own ``outer`` call passed to it), and what is built in the function remembers
+        the call it came through.
+        """
+        frames = ((function, call), *outer)
+        self._flow(
+            self._get(("in-call", expr, frames), lambda v: self._start_in_call(expr, frames, v)),
+            var,
+        )
+
+    def _start_in_call(self, expr: Expr, frames: tuple[Frame, ...], var: Var) -> None:
+        (function, call), *outer = frames
+        if isinstance(expr, Choice):
+            for option in expr.options:
+                self._flow_in_call(option, function, call, var, *outer)
+            return
+        if isinstance(expr, Name) and expr.scope is function:
+            given = self._handed_in(expr, function, call)
+            if given is not None:
+                if outer:
+                    self._flow_in_call(given, outer[0][0], outer[0][1], var, *outer[1:])
+                else:
+                    self._flow(self._expr(given), var)
+                return
+        by_name = isinstance(expr, Call) and not (
+            isinstance(expr.func, Name) and expr.func.id == "super"
+        )
+        if isinstance(expr, Call) and by_name and len(outer) < DEEPEST_CALLS:
+            self._on(self._expr(expr.func), lambda v: self._call_in_call(v, expr, frames, var))
+        else:
+            self._flow_out(self._expr(expr), frames, var)
+
+    def _flow_out(self, source: Var, frames: tuple[Frame, ...], var: Var) -> None:
+        """Let values leave a function: what was built in it remembers by which call."""
+        function, call = frames[0]
+
+        def sink(value: Value) -> None:
+            origin = _origin(value)
+            if isinstance(value, Obj) and origin is function and value.through is None:
+                value = replace(value, through=call)
+            elif isinstance(value, (Pack, Table)) and origin is function and not value.frames:
+                value = replace(value, frames=frames)
+            self._add(var, value)
+
+        self._on(source, sink)
+
+    def _call_in_call(self, value: Value, call: Call, frames: tuple[Frame, ...], var: Var) -> None:
+        if not self._is_plain_call(value) or self.declared.built_by(value):
+            applied = self._get(("applied", value, call), lambda v: self._apply(value, call, v))
+            self._flow_out(applied, frames, var)
+        elif all(function is not value.function for function, _ in frames):
+            # A recursive call adds nothing that the outer one does not.
+            self._register(value.function, call, value.bound, value.function)
+            for stmt in value.function.returns:
+                if stmt.value is not None:
+                    self._flow_in_call(stmt.value, value.function, call, var, *frames)
+
+    @staticmethod
+    def _is_plain_call(value: Value) -> TypeGuard[FuncRef]:
+        return (
+            isinstance(value, FuncRef)
+            and id(value.function) not in TABLE_METHOD_NAMES
+            and not value.function.is_generator
+            and any(stmt.value is not None for stmt in value.function.returns)
+        )
+
+    @staticmethod
+    def _handed_in(name: Name, function: Function, call: Call) -> Expr | None:
+        """What ``call`` passes for a parameter that ``function`` never binds again."""
+        bindings = function.bindings.get(name.id, [])
+        param = bindings[0].payload if len(bindings) == 1 else None
+        if not isinstance(param, Param):
+            return None
+        is_method = function.is_bound
+        if is_method and param is function.params[0]:
+            return None
+        given = passed(function, param, call)
+        if given is MISSING:
+            given = param.default
+        return given if isinstance(given, Expr) else None
+
+    def _register(
+        self, function: Function, call: Call, bound: Value | None, target: Function
+    ) -> None:
+        """Note that ``call`` calls ``function``; its arguments flow into the parameters."""
+        callers = self._callers.setdefault(function, {})
+        key = (call, bound, target)
+        if key in callers:
+            return
+        callers[key] = None
+        for param in function.params:
+            var = self._vars.get(("parameter", function, param.name))
+            if var is not None:
+                self._pass(function, param, call, bound, var)
+
+    def _parameter(self, function: Function, param: Param) -> Var:
+        return self._get(
+            ("parameter", function, param.name),
+            lambda var: self._start_parameter(function, param, var),
+        )
+
+    def _start_parameter(self, function: Function, param: Param, var: Var) -> None:
+        cls = function.cls
+        if cls is not None and function.params and param is function.params[0]:
+            if function.is_classmethod or function.name in {"__new__", "__init_subclass__"}:
+                self._add(var, ClassRef(cls))
+                return
+            if not function.is_static:
+                self._add(var, Obj(cls))
+                return
+        for call, bound, _ in list(self._callers.get(function, ())):
+            self._pass(function, param, call, bound, var)
+        self._start_spawned(function, param, var)
+        for call in self.call_candidates(function):
+            # Resolving the callee registers the call, if it is one of this function.
+            self._expr(call)
+        for call in self._unspelled(function):
+            self._expr(call)
+        if param.kind == "vararg":
+            self._add(var, Unknown(f"`{param.name}` collects any arguments"))
+
+        def nobody() -> None:
+            if not self._callers.get(function):
+                reason = f"nothing in this tree calls `{function.qualname}`"
+                self._add(var, Unknown(reason, Why.CHOSEN, function))
+                if param.default is not None:
+                    self._flow(self._expr(param.default), var)
+
+        self._late.append(nobody)
+
+    def _start_spawned(self, function: Function, param: Param, var: Var) -> None:
+        """What ``mp.spawn(function, args=(…))`` and ``Process(target=function, …)`` pass."""
+        for call, target, shift in self._spawned.get(function.name, ()):
+            given = call.keyword("args")
+            if given is None and shift and len(call.positional) > 1:
+                given = call.positional[1]
+            index = function.params.index(param) - shift
+            if function.is_bound:
+                index -= 1
+            if given is None or index < 0:
+                continue
+            source = self._component(self._expr(given), index)
+            self._on(
+                self._expr(target),
+                lambda value, source=source: (  # type: ignore[misc]
+                    self._flow(source, var)
+                    if isinstance(value, FuncRef) and value.function is function
+                    else None
+                ),
+            )
+
+    @cached_property
+    def _spawned(self) -> dict[str, list[tuple[Call, Expr, int]]]:
+        """The calls that run a function elsewhere, by the name of what they run.
+
+        Each with that, and with how many arguments it adds first.
+        """
+        by_name: dict[str, list[tuple[Call, Expr, int]]] = {}
+        for name, (keyword, shift) in _SPAWNERS.items():
+            for call in self.project.calls_named(name):
+                target = call.keyword(keyword) or next(iter(call.positional), None)
+                spelled = last_name(target) if target is not None else None
+                if target is not None and spelled is not None:
+                    by_name.setdefault(spelled, []).append((call, target, shift))
+        return by_name
+
+    def _pass(
+        self, function: Function, param: Param, call: Call, bound: Value | None, var: Var
+    ) -> None:
+        if param.kind == "kwarg":
+            self._add(var, self._collected(function, call))
+            return
+        given = passed(function, param, call, is_bound=bound is not None)
+        if given is MISSING and function.self_name == param.name:
+            return  # the object itself: see _start_parameter
+        if given is MISSING:
+            if param.default is not None:
+                self._flow(self._expr(param.default), var)
+            elif not param.is_star:
+                self._add(var, Unknown(f"a decorator of `{function.name}` passes `{param.name}`"))
+        elif isinstance(given, Expr):
+            self._flow(self._expr(given), var)
+        else:
+            for arg in call.args:
+                if arg.stars == 2:
+                    self._on(
+                        self._expr(arg.value),
+                        lambda value: (
+                            self._table_values(value, param.name, var)
+                            if isinstance(value, Table)
+                            else self._add(var, Unknown("passed by **"))
+                        ),
+                    )
+                elif arg.stars == 1:
+                    self._add(var, Unknown("passed by *"))
+
+    def _collected(self, function: Function, call: Call) -> Table:
+        """What a call fills the ``**kwargs`` of a function with."""
+        made = self._kwargs.get((function, call))
+        if made is None:
+            made = self._kwargs[function, call] = Table(collected(function, call))
+        return made
+
+    def call_candidates(self, function: Function) -> Iterator[Call]:
+        """The calls whose spelling could mean ``function``."""
+        names = [called_by(function)]
+        if function.name == "__call__":
+            return
+        if function.name == "__init__" and function.cls is not None:
+            derived = self.subclasses(function.cls)
+            names = [cls.name for cls in (function.cls, *derived)]
+            for cls in derived:
+                yield from self.base_init_calls(cls)
+        names += [alias for name in names for alias in self.project.aliases(name, function)]
+        for name in dict.fromkeys(names):
+            calls = self.project.calls_near(name, function)
+            if len(calls) <= MOST_CALLERS:
+                yield from calls
+
+    def callers(self, function: Function) -> list[Call]:
+        """Every call of ``function`` that could be resolved."""
+        for call in self.call_candidates(function):
+            self.values(call)
+        for call in self._unspelled(function):
+            self.values(call)
+        return [call for call, _, _ in self._callers.get(function, ())]
+
+    def _unspelled(self, function: Function) -> Iterable[Call]:
+        """The calls near a function that spell nothing it could be called by; none a second time.
+
+        They call what ``getattr`` gives, or a decorator. Resolving them once registers them all.
+        """
+        program = self.project.program_of(self.project.module_of(function))
+        if program in self._resolved_unspelled:
+            return []
+        self._resolved_unspelled.add(program)
+        found: list[Call] = []
+        for module in self.project.modules_near(function):
+            found += (call for call in module.facts.all_calls if self._spells_nothing(call))
+            found += (call for cls in module.facts.classes for call in decorated(cls))
+        return found
+
+    def _spells_nothing(self, call: Call) -> bool:
+        """Whether what is called is read from a container, or is what another call gives."""
+        if isinstance(call.func, Name):
+            return isinstance(_assigned(call.func), Index) or bool(self._asked(call))
+        return isinstance(call.func, (Call, Index))
+
+    def calls_by_string(self, scope: Scope) -> list[Call]:
+        """The calls in a scope of what ``getattr`` gives there."""
+        if "getattr" not in scope.called:
+            return []
+        return [call for call in scope.calls if self.name_asked_for(call) is not None]
+
+    def name_asked_for(self, call: Call) -> Expr | None:
+        """What gives the name of what is called, where that is read by ``getattr(owner, name)``."""
+        asked = self._asked(call)
+        return asked[1] if len(asked) > 1 else None
+
+    def owner_asked(self, call: Call) -> Expr | None:
+        """The ``owner`` of :meth:`name_asked_for`."""
+        return next(iter(self._asked(call)), None)
+
+    def _asked(self, call: Call) -> list[Expr]:
+        func = _assigned(call.func) if isinstance(call.func, Name) else call.func
+        is_read = isinstance(func, Call) and last_name(func.func) == "getattr"
+        return func.positional if isinstance(func, Call) and is_read else []
+
+    def callees(self, call: Call, through: Call | None = None) -> list[Function]:
+        """The functions of the tree that ``call`` may call (``__init__`` for a class).
+
+        With ``through``, those that the call of the function around it lets it call.
+        """
+        asked = self.name_asked_for(call) if through is not None else None
+        names = None if asked is None else self.constants(asked, through)
+        out: dict[Function, None] = {}
+        for value in self.values(self.as_made(call).func):
+            if isinstance(value, FuncRef) and id(value.function) not in TABLE_METHOD_NAMES:
+                if names is None or value.function.name in names:
+                    out[value.function] = None
+            elif isinstance(value, ClassRef):
+                init = self.method(value.cls, "__init__")
+                if isinstance(init, Function):
+                    out[init] = None
+            elif isinstance(value, Obj) and isinstance(value.cls, Class):
+                method = self.method(value.cls, "__call__")
+                if isinstance(method, Function):
+                    out[method] = None
+        return list(out)
+
+
+def _assigned(name: Name) -> Expr | None:
+    """What a local name is assigned, where that is one thing and the whole of it."""
+    bindings = name.scope.bindings.get(name.id, ())
+    return bindings[0].value if len(bindings) == 1 and not bindings[0].path else None
+
+
+def _origin(value: Value) -> Scope | None:
+    """The scope in which an object or a container is made."""
+    if isinstance(value, Obj):
+        return value.site.scope if value.site is not None else None
+    if isinstance(value, (Pack, Table)) and not isinstance(value.node, Comp):
+        return value.node.scope
+    return None

@@ -1,0 +1,310 @@
+"""What goes into tuples, lists and dicts, and comes out of them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from sampler_lint import catalog
+from sampler_lint.analysis.fillings import Entry, Filling, Part, put_by, put_in_dicts, put_in_lists
+from sampler_lint.analysis.hierarchy import Hierarchy
+from sampler_lint.analysis.reaching import may_run_before
+from sampler_lint.analysis.solver import Var
+from sampler_lint.analysis.values import (
+    ClassRef,
+    Ext,
+    ExtObj,
+    Frame,
+    Gen,
+    Lit,
+    Obj,
+    Pack,
+    Table,
+    Unknown,
+    Value,
+    View,
+)
+from sampler_lint.syntax.navigation import stmt_of
+from sampler_lint.syntax.nodes import (
+    Call,
+    Class,
+    Comp,
+    Const,
+    Expr,
+    Function,
+    Index,
+    Map,
+    Seq,
+)
+from sampler_lint.workspace.project import Project
+
+
+class _Waiting:
+    """Those who wait for what is put into one container, and what has been so far."""
+
+    __slots__ = ("found", "takers")
+
+    def __init__(self) -> None:
+        self.found: dict[tuple[Expr, tuple[Part, ...]], None] = {}
+        self.takers: list[Callable[[Expr, tuple[Part, ...]], None]] = []
+
+    def take(self, taker: Callable[[Expr, tuple[Part, ...]], None]) -> None:
+        self.takers.append(taker)
+        for source, path in tuple(self.found):
+            taker(source, path)
+
+    def tell(self, source: Expr, path: tuple[Part, ...]) -> None:
+        if (source, path) not in self.found:
+            self.found[source, path] = None
+            for taker in tuple(self.takers):
+                taker(source, path)
+
+
+def _pseudo(name: str) -> Function:
+    function = Function()
+    function.name, function.outer = name, None
+    return function
+
+
+_READS_TABLE = ("items", "values", "get", "pop", "setdefault")
+TABLE_METHODS = {name: _pseudo(name) for name in _READS_TABLE}
+TABLE_METHOD_NAMES = {id(function): name for name, function in TABLE_METHODS.items()}
+
+
+class Containers(Hierarchy):
+    """Follows what is put into tuples, lists and dicts, and taken out again."""
+
+    def __init__(self, project: Project) -> None:
+        super().__init__(project)
+        self._waiting: dict[object, dict[Expr, _Waiting]] = {}
+        self._kwargs: dict[tuple[Function, Call], Table] = {}
+        """What calls fill the ``**kwargs`` of functions with."""
+
+    @abstractmethod
+    def _attribute(self, value: Value, name: str, var: Var) -> None:
+        """Let flow into ``var`` the attribute ``name`` of a value."""
+
+    @abstractmethod
+    def _returned(self, function: Function) -> Var:
+        """What a function returns, whoever calls it."""
+
+    @abstractmethod
+    def _flow_in_call(
+        self, expr: Expr, function: Function, call: Call, var: Var, *outer: Frame
+    ) -> None:
+        """Let flow the values of an expression of ``function``, as one call of it sees them."""
+
+    def _part(self, source: Var, path: tuple[Part, ...]) -> Var:
+        """The part of a value that ``a, (b, c) = value`` gives by its path."""
+        for step in path:
+            if step is None:
+                source = self._elements(source)
+            elif isinstance(step, Entry):
+                source = self._entry(source, step.key)
+            else:
+                source = self._component(source, step)
+        return source
+
+    def _entry(self, source: Var, key: str | None) -> Var:
+        """What a dict holds under a key."""
+
+        def start(var: Var) -> None:
+            self._on(source, lambda value: self._merged(value, key, var))
+
+        return self._get(("entry", source, key), start)
+
+    def _component(self, source: Var, index: int) -> Var:
+        def start(var: Var) -> None:
+            self._on(source, lambda value: self._pick(value, index, var))
+
+        return self._get(("part", source, index), start)
+
+    def _pick(self, value: Value, index: int, var: Var) -> None:
+        if isinstance(value, Pack) and isinstance(value.node, Seq):
+            if -len(value.node.items) <= index < len(value.node.items):
+                self._flow_inside(value, value.node.items[index], var)
+            else:
+                self._appended(value, var)
+        elif isinstance(value, Pack):
+            for element in value.items:
+                self._flow_inside(value, element, var)
+        elif isinstance(value, ExtObj) and value.dotted == "enumerate" and index == 1:
+            for arg in value.site.positional[:1]:
+                self._flow(self._elements(self._expr(arg)), var)
+        elif isinstance(value, ExtObj) and value.dotted == "zip":
+            if 0 <= index < len(value.site.positional):
+                self._flow(self._elements(self._expr(value.site.positional[index])), var)
+        elif isinstance(value, ExtObj) and (params := catalog.handed_back(value.dotted)):
+            self._pick_handed_back(value.site, params, index, var)
+        elif isinstance(value, View) and value.items and index == 1:
+            self._table_values(value.table, None, var)
+        elif isinstance(value, Obj) and isinstance(value.cls, Class):
+            names = self.fields(value.cls)
+            if 0 <= index < len(names) and self._is_named_tuple(value.cls):
+                self._attribute(value, names[index], var)
+            else:
+                self._add(var, Unknown("unpacked from an object"))
+        elif not isinstance(value, Lit):
+            self._add(var, value if isinstance(value, Unknown) else Unknown("unpacked"))
+
+    def _pick_handed_back(self, call: Call, params: tuple[str, ...], index: int, var: Var) -> None:
+        given = call.keyword(params[index]) if -len(params) <= index < len(params) else None
+        if given is None and 0 <= index < len(call.positional) and not call.has_star:
+            given = call.positional[index]
+        if given is not None:
+            self._flow(self._expr(given), var)
+        else:
+            self._add(var, Unknown("unpacked"))
+
+    def _elements(self, source: Var) -> Var:
+        """What iterating over a value gives."""
+
+        def start(var: Var) -> None:
+            self._on(source, lambda value: self._iterate(value, var))
+
+        return self._get(("elements", source), start)
+
+    def _entered(self, source: Var) -> Var:
+        """What ``with value as name`` binds: what ``__enter__`` returns, or a generator yields."""
+
+        def sink(value: Value, var: Var) -> None:
+            if isinstance(value, Gen):
+                self._iterate(value, var)
+                return
+            enter = None
+            if isinstance(value, Obj) and isinstance(value.cls, Class):
+                enter = self.method(value.cls, "__enter__")
+            if isinstance(enter, Function):
+                self._flow(self._returned(enter), var)
+            else:
+                self._add(var, value)
+
+        return self._get(
+            ("entered", source), lambda var: self._on(source, lambda value: sink(value, var))
+        )
+
+    def _iterate(self, value: Value, var: Var) -> None:
+        if isinstance(value, Pack):
+            for item in value.items:
+                self._flow_inside(value, item, var)
+            self._appended(value, var)
+        elif isinstance(value, ExtObj) and value.dotted in {"enumerate", "zip"}:
+            self._add(var, value)
+        elif isinstance(value, View):
+            if value.items:
+                self._add(var, value)
+            else:
+                self._table_values(value.table, None, var)
+        elif isinstance(value, Gen):
+            for produced in value.function.yields:
+                if produced.value is None:
+                    continue
+                source = self._expr(produced.value)
+                self._flow(self._elements(source) if produced.delegates else source, var)
+        else:
+            self._add(var, value if isinstance(value, Unknown) else Unknown("an element"))
+
+    def _item(self, value: Value, expr: Index, var: Var) -> None:
+        key = expr.key.value if isinstance(expr.key, Const) else None
+        if isinstance(value, (Ext, ClassRef)):
+            self._add(var, value)  # Generic[int]
+        elif isinstance(value, Pack):
+            if isinstance(key, int) and isinstance(value.node, Seq):
+                self._pick(value, key, var)
+                self._appended(value, var)
+            else:
+                self._iterate(value, var)
+        elif isinstance(value, Table):
+            self._table_values(value, key if isinstance(key, str) else None, var)
+        elif isinstance(value, Unknown):
+            self._add(var, value)
+        else:
+            self._add(var, Unknown("an item of a container that is not followed"))
+
+    def _appended(self, pack: Pack, var: Var) -> None:
+        """What the same file adds to a list built there."""
+        node = pack.node
+        if isinstance(node, Comp) or node.kind != "list":
+            return
+        facts = node.scope.module
+        self._fill_from(("appended", facts), lambda: put_in_lists(facts), pack, var)
+
+    def _table_values(self, table: Table, key: str | None, var: Var) -> None:
+        """What a table holds for a key, or for any; it may be merged from itself."""
+        self._flow(self._held(table, key), var)
+
+    def _held(self, table: Table, key: str | None) -> Var:
+        return self._get(("held", table, key), partial(self._hold, table, key))
+
+    def _hold(self, table: Table, key: str | None, var: Var) -> None:
+        node = table.node
+        if isinstance(node, Map):
+            for item_key, item in node.items:
+                if item_key is None:
+                    self._on(self._expr(item), lambda value: self._merged(value, key, var))
+                    continue
+                known = item_key.value if isinstance(item_key, Const) else None
+                if key is None or known is None or known == key:
+                    self._flow_inside(table, item, var)
+        else:
+            for arg in node.args:
+                if arg.keyword is not None and key in {None, arg.keyword}:
+                    self._flow_inside(table, arg.value, var)
+                elif arg.stars == 2:
+                    self._on(self._expr(arg.value), lambda value: self._merged(value, key, var))
+        facts = node.scope.module
+        self._fill_from(("stored", facts, key), lambda: put_in_dicts(facts, key), table, var)
+
+    def _merged(self, value: Value, key: str | None, var: Var) -> None:
+        """What ``{**value}`` gives; a dict may be merged into itself, turn by turn of a loop."""
+        if isinstance(value, Table):
+            own = self._get(("merged", value, key), lambda v: self._table_values(value, key, v))
+            self._flow(own, var)
+        else:
+            self._add(var, Unknown("merged from another dict"))
+
+    def entries(self, table: Table, key: str, site: Call) -> list[Filling]:
+        """What is put into a dict under a key and may be there at a call."""
+        facts = table.node.scope.module
+        self._solve_within(partial(self._held, table, key))
+        found = self._waiting["stored", facts, key][table.node].found
+        owners = put_by(facts, key)
+        fillings = ((owners[source], source, path) for source, path in found)
+        return [put for put in fillings if may_run_before(stmt_of(put[0]), site.stmt)]
+
+    def _fill_from(
+        self, key: object, fillings: Callable[[], Iterable[Filling]], held: Pack | Table, var: Var
+    ) -> None:
+        """Let flow into ``var`` what is put into the container ``held``.
+
+        ``fillings`` are asked for once for each key: each is told what its receiver holds, and
+        finds by that who waits for what is put into it.
+        """
+        waiting = self._waiting.get(key)
+        if waiting is not None:
+            waiting.setdefault(held.node, _Waiting()).take(partial(self._fill, held, var))
+            return
+        waiting = self._waiting[key] = {held.node: _Waiting()}
+        waiting[held.node].take(partial(self._fill, held, var))
+
+        def sink(source: Expr, path: tuple[Part, ...], value: Value) -> None:
+            if isinstance(value, (Pack, Table)):
+                waiting.setdefault(value.node, _Waiting()).tell(source, path)
+
+        for receiver, source, path in fillings():
+            self._on(self._expr(receiver), partial(sink, source, path))
+
+    def _fill(self, held: Pack | Table, var: Var, source: Expr, path: tuple[Part, ...]) -> None:
+        if path:
+            self._flow(self._part(self._expr(source), path), var)
+        else:
+            self._flow_inside(held, source, var)
+
+    def _flow_inside(self, container: Pack | Table, item: Expr, var: Var) -> None:
+        """An item of a container, as seen by the call that returned the container."""
+        if container.frames:
+            (function, call), *outer = container.frames
+            self._flow_in_call(item, function, call, var, *outer)
+        else:
+            self._flow(self._expr(item), var)

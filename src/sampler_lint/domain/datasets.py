@@ -1,0 +1,92 @@
+"""What a dataset is: whether it is iterated, orders its samples itself, or is another one."""
+
+from __future__ import annotations
+
+from sampler_lint.analysis.origins import Hop, depends_on, only
+from sampler_lint.analysis.values import ExtObj, Obj
+from sampler_lint.catalog import TORCH_DATA
+from sampler_lint.domain.concepts import ORDERS, TRAINS
+from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.syntax.navigation import same
+from sampler_lint.syntax.nodes import Call, Class, Const, Expr
+
+
+def is_iterable(model: Model, dataset: Expr) -> bool:
+    """Whether the dataset certainly is of a class derived from torch's ``IterableDataset``."""
+    values = model.flow.values(dataset)
+    return bool(values) and all(
+        isinstance(value, Obj)
+        and isinstance(value.cls, Class)
+        and any(
+            isinstance(base, str)
+            and base.startswith(TORCH_DATA)
+            and base.rpartition(".")[2] == "IterableDataset"
+            for base in model.flow.mro(value.cls)
+        )
+        for value in values
+    )
+
+
+def orders_itself(model: Model, dataset: Expr) -> bool:
+    """Whether the dataset is iterated, or is of a class that shuffles or samples its own data."""
+    return is_iterable(model, dataset) or any(
+        any(ORDERS.calls_in(scope.calls))
+        for value in model.flow.values(dataset)
+        if isinstance(value, Obj) and isinstance(value.cls, Class)
+        for base in model.flow.mro(value.cls)
+        if isinstance(base, Class)
+        for scope in scopes_inside(base)
+    )
+
+
+def sampled(model: Model, sampler: Obj) -> Expr | None:
+    """The dataset that a sampler of torch, or one derived from it, is built over."""
+    names = ("dataset", "data_source")
+    return next(filter(None, (model.flow.argument(sampler, name) for name in names)), None)
+
+
+def are_apart(model: Model, one: Expr, other: Expr) -> bool:
+    """Whether two datasets certainly hold other samples: built from other sources, and neither
+    made of the other.
+    """
+    here, there = _built(model, one), _built(model, other)
+    return (
+        bool(here and there)
+        and all(_from_other_source(a, b) for a in here for b in there)
+        and depends_on(model.flow, one, there.__contains__) is None
+        and depends_on(model.flow, other, here.__contains__) is None
+    )
+
+
+def _built(model: Model, dataset: Expr) -> set[Expr]:
+    """The calls that build what a dataset may be; none if some of it is not known."""
+    call = only(model.flow, dataset, Hop.ASSIGNED)
+    if isinstance(call, Call):
+        return {call}
+    values = model.flow.values(dataset)
+    sites = {value.site for value in values if isinstance(value, (Obj, ExtObj))}
+    is_known = all(isinstance(value, (Obj, ExtObj)) and value.site for value in values)
+    return {site for site in sites if site is not None} if is_known else set()
+
+
+def _from_other_source(one: Expr, other: Expr) -> bool:
+    """Whether two constructions read different data, as far as their arguments tell.
+
+    By the first argument, by a text, or by what is said of training: not by a transform.
+    """
+    if not isinstance(one, Call) or not isinstance(other, Call) or one is other:
+        return False
+    given = [
+        {arg.keyword or str(place): arg.value for place, arg in enumerate(call.args)}
+        for call in (one, other)
+    ]
+    return any(
+        not same(value, given[1][name])
+        and (name == "0" or TRAINS.says(name) or _is_text(value, given[1][name]))
+        for name, value in given[0].items()
+        if name in given[1]
+    )
+
+
+def _is_text(*values: Expr) -> bool:
+    return all(isinstance(value, Const) and isinstance(value.value, str) for value in values)

@@ -1,0 +1,409 @@
+"""The values of expressions."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from sampler_lint.execution import items, library, operators
+from sampler_lint.execution.budget import (
+    BUDGET,
+)
+from sampler_lint.execution.errors import (
+    CannotTellError,
+    Kind,
+    RaisedError,
+    WantedError,
+)
+from sampler_lint.execution.values import (
+    UNKNOWN,
+    Array,
+    Data,
+    External,
+    Fn,
+    Frame,
+    Given,
+    Instance,
+    Parent,
+    Places,
+    Run,
+    Source,
+    key,
+    plain,
+    weigh,
+)
+
+
+class Expressions(Run):
+    """Evaluates expressions, and assigns to them."""
+
+    def value(self, node: ast.expr, frame: Frame) -> Any:
+        """The value of an expression."""
+        BUDGET.left -= 1  # a step; most are these
+        if BUDGET.left < 0:
+            BUDGET.over()
+        handler = _EXPRESSIONS.get(type(node))
+        if handler is None:
+            raise CannotTellError(type(node).__name__)
+        return handler(self, node, frame)
+
+    def _constant(self, node: ast.Constant, frame: Frame) -> Any:
+        return node.value
+
+    def _name(self, node: ast.Name, frame: Frame) -> Any:
+        if node.id in frame.variables:
+            return frame.variables[node.id]
+        return frame.names.get(node.id)
+
+    def _attribute(self, node: ast.Attribute, frame: Frame) -> Any:
+        return self.attribute(self.value(node.value, frame), node.attr, node)
+
+    def _subscript(self, node: ast.Subscript, frame: Frame) -> Any:
+        owner = self.value(node.value, frame)
+        key = self._key(node.slice, frame)
+        if isinstance(owner, Data):
+            return owner.part(f"[{spell(key)}]")
+        if owner is UNKNOWN:
+            return UNKNOWN
+        if isinstance(owner, Instance):
+            getter = self.method(owner, "__getitem__")
+            if getter is None:
+                raise CannotTellError("an item of an object")
+            return self.call(getter, [key], {})
+        try:
+            return items.item(owner, key)
+        except (IndexError, KeyError) as error:
+            raise RaisedError(type(error).__name__, node) from error
+
+    def _key(self, node: ast.expr, frame: Frame) -> Any:
+        if isinstance(node, ast.Tuple) and any(isinstance(e, ast.Slice) for e in node.elts):
+            return tuple(self._key(part, frame) for part in node.elts)
+        if isinstance(node, ast.Slice):
+            parts = [
+                None if part is None else plain(self.value(part, frame))
+                for part in (node.lower, node.upper, node.step)
+            ]
+            if any(part is not None and not isinstance(part, int) for part in parts):
+                raise CannotTellError("a slice")
+            return slice(*parts)
+        value = self.value(node, frame)
+        return (
+            value if value is UNKNOWN else plain(value) if not isinstance(value, Source) else value
+        )
+
+    def _call(self, node: ast.Call, frame: Frame) -> Any:
+        if (
+            isinstance(node.func, ast.Name)
+            and node.func.id == "super"
+            and "super" not in frame.variables
+        ):
+            return self._super(node, frame)
+        callee = self.value(node.func, frame)
+        if library.is_silent(callee):
+            return UNKNOWN
+        kinds = _kinds(node) if library.is_isinstance(callee) else None
+        args: list[Any] = []
+        for arg in node.args if kinds is None else node.args[:1]:
+            if isinstance(arg, ast.Starred):
+                args += self.listed(self.value(arg.value, frame))
+            else:
+                args.append(self.value(arg, frame))
+        keywords: dict[str, Any] = {}
+        for keyword in node.keywords:
+            value = self.value(keyword.value, frame)
+            if keyword.arg is not None:
+                keywords[keyword.arg] = value
+            elif isinstance(value, dict):
+                BUDGET.items(len(value))
+                keywords.update(value)
+            else:
+                raise CannotTellError("**")
+        try:
+            if kinds is not None:
+                return any(self.call(callee, [*args, self.value(k, frame)], {}) for k in kinds)
+            return self.call(callee, args, keywords)
+        except (
+            TypeError,
+            ValueError,
+            KeyError,
+            IndexError,
+            OverflowError,
+            AttributeError,
+        ) as error:
+            raise CannotTellError("a call") from error
+        except RaisedError as error:
+            if error.node is None:
+                error.node, error.names = node, frame.names
+            raise
+
+    def _super(self, node: ast.Call, frame: Frame) -> Parent:
+        if frame.klass is None or not isinstance(frame.receiver, Instance):
+            raise CannotTellError("super()")
+        if node.args and not (
+            isinstance(node.args[0], ast.Name) and node.args[0].id == frame.klass.name
+        ):
+            raise CannotTellError("super() of another class")
+        return Parent(frame.klass, frame.receiver)
+
+    def _binop(self, node: ast.BinOp, frame: Frame) -> Any:
+        left, right = self.value(node.left, frame), self.value(node.right, frame)
+        return self.binary(node.op, left, right, node)
+
+    def binary(self, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
+        """``left OP right``, where ``node`` says so."""
+        if left is UNKNOWN or right is UNKNOWN:
+            return UNKNOWN
+        if isinstance(left, Data) or isinstance(right, Data):
+            left, right = _operand(left), _operand(right)
+        if isinstance(left, str) and isinstance(op, ast.Mod):
+            return UNKNOWN
+        if isinstance(left, Instance) or isinstance(right, Instance):
+            raise CannotTellError("an operator of an object")
+        try:
+            return operators.binary(type(op), left, right)
+        except ZeroDivisionError as error:
+            raise RaisedError("ZeroDivisionError", node) from error
+
+    def _unary(self, node: ast.UnaryOp, frame: Frame) -> Any:
+        value = self.value(node.operand, frame)
+        if isinstance(node.op, ast.Not):
+            return not self.true(value)
+        if value is UNKNOWN:
+            return UNKNOWN
+        return operators.unary(type(node.op), plain(value))
+
+    def _bool_op(self, node: ast.BoolOp, frame: Frame) -> Any:
+        *parts, last = node.values
+        for part in parts:
+            value = self.value(part, frame)
+            if self.true(value) == isinstance(node.op, ast.Or):
+                return value
+        return self.value(last, frame)
+
+    def _compare(self, node: ast.Compare, frame: Frame) -> Any:
+        left = self.value(node.left, frame)
+        result: Any = True
+        for op, comparator in zip(node.ops, node.comparators, strict=True):
+            right = self.value(comparator, frame)
+            result = self._compared(op, left, right)
+            if len(node.ops) > 1 and not self.true(result):
+                return False
+            left = right
+        return result
+
+    def _compared(self, op: ast.cmpop, left: Any, right: Any) -> Any:
+        if isinstance(op, (ast.Is, ast.IsNot)):
+            if left is UNKNOWN or right is UNKNOWN:
+                raise CannotTellError("whether it is None")
+            return (left is right) is isinstance(op, ast.Is)
+        if isinstance(left, Given):
+            texts = right if isinstance(right, (list, tuple, set)) else [right]
+            if texts and all(isinstance(text, str) for text in texts):
+                raise WantedError(left.pattern, Kind.TEXT, sorted(texts))
+        if isinstance(op, (ast.In, ast.NotIn)):
+            if isinstance(right, Given):
+                raise right.wanted(Kind.SEQUENCE)
+            if isinstance(right, (External, Instance, Data)) or right is UNKNOWN:
+                raise CannotTellError("what is in it")
+            return items.contains(self, right, left) is isinstance(op, ast.In)
+        if left is None or right is None:
+            if left is UNKNOWN or right is UNKNOWN:
+                raise CannotTellError("whether it is None")
+            if isinstance(op, (ast.Eq, ast.NotEq)):
+                return (left is right) is isinstance(op, ast.Eq)
+        left, right = _operand(left), _operand(right)
+        if isinstance(left, Instance) or isinstance(right, Instance):
+            raise CannotTellError("a comparison of objects")
+        return operators.compare(type(op), left, right)
+
+    def _if_exp(self, node: ast.IfExp, frame: Frame) -> Any:
+        chosen = node.body if self.true(self.value(node.test, frame)) else node.orelse
+        return self.value(chosen, frame)
+
+    def _display(self, node: ast.List | ast.Tuple | ast.Set, frame: Frame) -> Any:
+        items: list[Any] = []
+        for item in node.elts:
+            if isinstance(item, ast.Starred):
+                items += self.listed(self.value(item.value, frame))
+            else:
+                items.append(self.value(item, frame))
+        if isinstance(node, ast.List):
+            return items
+        return tuple(items) if isinstance(node, ast.Tuple) else {key(item) for item in items}
+
+    def _dict(self, node: ast.Dict, frame: Frame) -> Any:
+        out: dict[Any, Any] = {}
+        for name, item in zip(node.keys, node.values, strict=True):
+            value = self.value(item, frame)
+            if name is not None:
+                out[key(self.value(name, frame))] = value
+            elif isinstance(value, dict):
+                BUDGET.items(len(value))
+                out.update(value)
+            else:
+                raise CannotTellError("**")
+        return out
+
+    def _comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, frame: Frame
+    ) -> Any:
+        # Python takes the outermost iterable at once, the rest when asked.
+        first = self.iterate(self.value(node.generators[0].iter, frame))
+        BUDGET.items(len(frame.variables))
+        inner = frame.inner(dict(frame.variables))
+        if isinstance(node, ast.DictComp):
+            return {
+                key(self.value(node.key, inner)): self.value(node.value, inner)
+                for _ in self._loops(node.generators, inner, first)
+            }
+        out = (self.value(node.elt, inner) for _ in self._loops(node.generators, inner, first))
+        if isinstance(node, ast.ListComp):
+            return BUDGET.collect(out)
+        return {key(item) for item in out} if isinstance(node, ast.SetComp) else out
+
+    def _loops(
+        self, generators: list[ast.comprehension], frame: Frame, first: Iterator[Any] | None
+    ) -> Iterator[None]:
+        if not generators:
+            yield
+            return
+        generator = generators[0]
+        for item in first or self.iterate(self.value(generator.iter, frame)):
+            self.assign(generator.target, item, frame)
+            if all(self.true(self.value(test, frame)) for test in generator.ifs):
+                yield from self._loops(generators[1:], frame, None)
+
+    def _lambda(self, node: ast.Lambda, frame: Frame) -> Fn:
+        return self.closure(node, frame)
+
+    def closure(self, node: ast.FunctionDef | ast.Lambda, frame: Frame) -> Fn:
+        """What a ``def`` or ``lambda`` inside a function makes."""
+        # The body sees the names as they are when it runs, the defaults as they are now.
+        BUDGET.items(len(frame.variables))
+        return Fn(node, frame.names, frame.klass, frame.variables, dict(frame.variables))
+
+    def _walrus(self, node: ast.NamedExpr, frame: Frame) -> Any:
+        value = self.value(node.value, frame)
+        self.assign(node.target, value, frame)
+        return value
+
+    def _text(self, node: ast.JoinedStr, frame: Frame) -> Any:
+        return UNKNOWN
+
+    # -- targets
+
+    def assign(self, target: ast.expr, value: Any, frame: Frame) -> None:
+        """``target = value``."""
+        if isinstance(target, ast.Name):
+            frame.variables[target.id] = value
+        elif isinstance(target, ast.Attribute):
+            self._set_attribute(self.value(target.value, frame), target.attr, value)
+        elif isinstance(target, ast.Subscript):
+            container = self.value(target.value, frame)
+            key = self._key(target.slice, frame)
+            items.store(container, key, value)
+        elif isinstance(target, (ast.Tuple, ast.List)):
+            if value is UNKNOWN:
+                values: list[Any] = [UNKNOWN] * len(target.elts)
+            elif isinstance(value, Places) and len(target.elts) == 1:
+                values = [Array(value.items)]
+            elif isinstance(value, Data) and value.length is None:
+                # As many as there are names for.
+                values = [value.part(f"[{place}]") for place in range(len(target.elts))]
+            else:
+                values = self.listed(value)
+            stars = [i for i, t in enumerate(target.elts) if isinstance(t, ast.Starred)]
+            if stars:
+                after = len(target.elts) - stars[0] - 1
+                BUDGET.items(2 * len(values))
+                middle = values[stars[0] : len(values) - after]
+                values = [*values[: stars[0]], middle, *values[len(values) - after :]]
+            if len(values) != len(target.elts):
+                raise CannotTellError("how many values there are")
+            for inner, item in zip(target.elts, values, strict=True):
+                self.assign(inner, item, frame)
+        else:
+            assert isinstance(target, ast.Starred)
+            self.assign(target.value, value, frame)
+
+    def _set_attribute(self, owner: Any, name: str, value: Any) -> None:
+        if isinstance(owner, Instance):
+            member = self.member(owner.klass, name)
+            if isinstance(member, Fn) and member.decorators:
+                setter = owner.klass.setter(name)
+                if setter is None:
+                    raise CannotTellError("a property that is set")
+                self.run(setter, [owner, value], {}, owner)
+                return
+            owner.attributes[name] = value
+        elif isinstance(owner, Source):
+            owner.changed[name] = value
+        elif owner is not UNKNOWN:
+            raise CannotTellError("an attribute that is set")
+
+    def delete(self, target: ast.expr, frame: Frame) -> None:
+        """``del target``."""
+        if isinstance(target, ast.Name):
+            frame.variables.pop(target.id, None)
+        elif isinstance(target, ast.Subscript):
+            container = self.value(target.value, frame)
+            key = self._key(target.slice, frame)
+            try:
+                items.delete(container, key)
+            except (IndexError, KeyError) as error:
+                raise RaisedError(type(error).__name__, target) from error
+        else:
+            raise CannotTellError("what is deleted")
+
+
+def _kinds(node: ast.Call) -> list[ast.expr] | None:
+    """The classes of ``isinstance(x, (A, B))``, to be asked about one after the other.
+
+    The first tells mostly, and the next may be in a big file.
+    """
+    if len(node.args) != 2 or node.keywords or not isinstance(node.args[1], ast.Tuple):
+        return None
+    kinds = node.args[1].elts
+    return None if any(isinstance(kind, ast.Starred) for kind in kinds) else kinds
+
+
+def _operand(value: Any) -> Any:
+    """The value as an operand: a column of the data goes element by element."""
+    if type(value) is Data and value.length is not None:
+        return Array(value.items())
+    return plain(value)
+
+
+def spell(value: Any) -> str:
+    """A value as part of a key of :class:`~.values.Data`."""
+    weigh(value)
+    if isinstance(value, Data):
+        return value.key
+    known = isinstance(value, (bool, int, float, str, list, tuple, slice, type(None)))
+    return repr(value) if known else type(value).__name__
+
+
+_EXPRESSIONS: dict[type[ast.expr], Callable[..., Any]] = {
+    ast.Constant: Expressions._constant,
+    ast.Name: Expressions._name,
+    ast.Attribute: Expressions._attribute,
+    ast.Subscript: Expressions._subscript,
+    ast.Call: Expressions._call,
+    ast.BinOp: Expressions._binop,
+    ast.UnaryOp: Expressions._unary,
+    ast.BoolOp: Expressions._bool_op,
+    ast.Compare: Expressions._compare,
+    ast.IfExp: Expressions._if_exp,
+    ast.List: Expressions._display,
+    ast.Tuple: Expressions._display,
+    ast.Set: Expressions._display,
+    ast.Dict: Expressions._dict,
+    ast.ListComp: Expressions._comprehension,
+    ast.SetComp: Expressions._comprehension,
+    ast.GeneratorExp: Expressions._comprehension,
+    ast.DictComp: Expressions._comprehension,
+    ast.Lambda: Expressions._lambda,
+    ast.NamedExpr: Expressions._walrus,
+    ast.JoinedStr: Expressions._text,
+}

@@ -1,0 +1,193 @@
+"""The global names of modules, and the classes among them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from sampler_lint.execution import builtin, standard
+from sampler_lint.execution.errors import (
+    CannotTellError,
+)
+from sampler_lint.execution.values import (
+    UNKNOWN,
+    External,
+    Fn,
+    Frame,
+    Inner,
+    Klass,
+    Run,
+    last_name,
+)
+from sampler_lint.workspace.project import Module
+
+_NEUTRAL_BASES = frozenset(
+    {"object", "ABC", "Generic", "Protocol", "Iterable", "Iterator", "Sized"}
+)
+
+
+class Names:
+    """The global names of one module, made when first asked for."""
+
+    def __init__(self, interpreter: Run, tree: ast.Module, module: Module | None) -> None:
+        self.interpreter = interpreter
+        self.module = module
+        self.tree = tree
+        self.nodes: dict[str, list[ast.stmt]] = {}
+        self.made: dict[str, Any] = {}
+        self.klasses: dict[ast.ClassDef, Klass] = {}
+        self.stars = False
+        self._collect(tree.body)
+
+    def _collect(self, body: list[ast.stmt]) -> None:
+        for stmt in body:
+            if isinstance(stmt, (ast.FunctionDef, ast.ClassDef)):
+                self.nodes.setdefault(stmt.name, []).append(stmt)
+            elif isinstance(stmt, (ast.Import, ast.ImportFrom)):
+                for alias in stmt.names:
+                    self.stars = self.stars or alias.name == "*"
+                    name = alias.asname or alias.name.split(".")[0]
+                    self.nodes.setdefault(name, []).append(stmt)
+            elif isinstance(stmt, (ast.Assign, ast.AnnAssign)):
+                targets = stmt.targets if isinstance(stmt, ast.Assign) else [stmt.target]
+                for target in targets:
+                    if isinstance(target, ast.Name) and stmt.value is not None:
+                        self.nodes.setdefault(target.id, []).append(stmt)
+            elif isinstance(stmt, ast.Try):
+                self._collect(stmt.body)
+            elif isinstance(stmt, ast.If):
+                self._collect(stmt.body)
+                self._collect(stmt.orelse)
+
+    def get(self, name: str) -> Any:
+        """The value of a global name or builtin."""
+        if name not in self.made:
+            self.interpreter.touched.add(self)
+            self.made[name] = UNKNOWN  # while it is made
+            self.made[name] = self._make(name)
+        return self.made[name]
+
+    def _make(self, name: str) -> Any:
+        nodes = self.nodes.get(name)
+        if not nodes:
+            if self.stars and not builtin.has_builtin(name):
+                raise CannotTellError(f"`{name}` may come from a star import")
+            return External(f"builtins.{name}")
+        if len(nodes) > 1 and not isinstance(nodes[0], (ast.Import, ast.ImportFrom)):
+            if not all(node in self.tree.body for node in nodes):
+                raise CannotTellError(f"`{name}` is defined several times")
+            nodes = nodes[-1:]  # one after the other
+        node = nodes[0]
+        if isinstance(node, ast.FunctionDef):
+            return Fn(node, self)
+        if isinstance(node, ast.ClassDef):
+            if "NamedTuple" in map(last_name, node.bases):
+                return standard.record([last_name(s.target) for s in _fields(node)])
+            return self.klass(node)
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            return self.imported(node, name)
+        assert isinstance(node, (ast.Assign, ast.AnnAssign))
+        assert node.value is not None
+        return self.interpreter.value(node.value, Frame(self, {}))
+
+    def imported(self, node: ast.Import | ast.ImportFrom, name: str) -> Any:
+        """What an import statement binds to ``name``."""
+        if isinstance(node, ast.Import):
+            alias = next(a for a in node.names if (a.asname or a.name.split(".")[0]) == name)
+            dotted = alias.name if alias.asname else name
+            return self._module(dotted, 0) or External(dotted)
+        return self._from(node, next(a.name for a in node.names if (a.asname or a.name) == name))
+
+    def _from(self, node: ast.ImportFrom, attribute: str) -> Any:
+        source = node.module or ""
+        if self.module is not None:
+            project = self.module.project
+            path = project.imports.find(source, self.module, node.level)
+            if path is not None:
+                target = project.module_at(path)
+                names = None if target is None else self.interpreter.names_of(target)
+                if names is not None and attribute in names.nodes:
+                    return names.get(attribute)
+                inner = self._module(f"{source}.{attribute}" if source else attribute, node.level)
+                if inner is not None:
+                    return inner
+                if attribute in standard.PLACES:
+                    return External(f"torch.distributed.{attribute}")
+                raise CannotTellError(f"`{attribute}` of {source}")
+        return External(f"{source}.{attribute}")
+
+    def _module(self, dotted: str, level: int) -> Names | None:
+        """A module of the tree."""
+        if self.module is None:
+            return None
+        path = self.module.project.imports.find(dotted, self.module, level)
+        target = None if path is None else self.module.project.module_at(path)
+        return None if target is None else self.interpreter.names_of(target)
+
+    def klass(self, node: ast.ClassDef) -> Klass:
+        """The class of a ``class`` statement."""
+        known = self.klasses.get(node)
+        if known is not None:
+            return known
+        klass = self.klasses[node] = Klass(node.name, node, self, [])
+        frame = Frame(self, {})
+        for base in node.bases:
+            expr = base.value if isinstance(base, ast.Subscript) else base
+            value = self.interpreter.external_class(self.interpreter.value(expr, frame))
+            if isinstance(value, External):
+                if value.dotted.rpartition(".")[2] in _NEUTRAL_BASES:
+                    continue
+            elif not isinstance(value, Klass):
+                raise CannotTellError(f"a base of {node.name}")
+            klass.bases.append(value)
+        for stmt in node.body:
+            if isinstance(stmt, ast.ClassDef):
+                self.nodes.setdefault(f"{node.name}.{stmt.name}", []).append(stmt)
+                klass.members[stmt.name] = Inner(f"{node.name}.{stmt.name}")
+            if isinstance(stmt, ast.FunctionDef):
+                function = Fn(stmt, self, klass)
+                if function.decorators & {"setter", "deleter"}:
+                    if "setter" in function.decorators:
+                        klass.setters[stmt.name] = function
+                    continue
+                klass.members[stmt.name] = function
+            elif isinstance(stmt, ast.Assign) and isinstance(stmt.targets[0], ast.Name):
+                klass.members[stmt.targets[0].id] = stmt.value
+            elif isinstance(stmt, ast.AnnAssign) and isinstance(stmt.target, ast.Name):
+                value = stmt.value
+                if value is not None:
+                    klass.members[stmt.target.id] = value
+        if "dataclass" in map(last_name, node.decorator_list):
+            klass.members.setdefault("__init__", Fn(_fields_init(klass), self, klass))
+        return klass
+
+
+def _fields(node: ast.ClassDef) -> Iterator[ast.AnnAssign]:
+    for stmt in node.body:
+        if isinstance(stmt, ast.AnnAssign) and isinstance(stmt.target, ast.Name):
+            yield stmt
+
+
+def _fields_init(klass: Klass) -> ast.FunctionDef:
+    """The constructor that ``@dataclass`` writes."""
+    fields = {
+        last_name(stmt.target): stmt
+        for base in reversed(klass.mro)
+        if isinstance(base, Klass)
+        for stmt in _fields(base.node)
+    }
+    lines = [f"self.{name} = {name}" for name in fields]
+    if "__post_init__" in klass.members:
+        lines.append("self.__post_init__()")
+    made = ast.parse("def __init__(self):\n    " + "\n    ".join(lines or ["pass"])).body[0]
+    assert isinstance(made, ast.FunctionDef)
+    for name, field in fields.items():
+        given = [k.value for k in getattr(field.value, "keywords", ()) if k.arg == "default"]
+        factory = [k for k in getattr(field.value, "keywords", ()) if k.arg == "default_factory"]
+        default = given[0] if given else field.value
+        if factory:
+            default = ast.copy_location(ast.Call(factory[0].value, [], []), factory[0].value)
+        made.args.args.append(ast.arg(name, field.annotation))
+        made.args.defaults += [] if default is None else [default]
+    return ast.fix_missing_locations(made)

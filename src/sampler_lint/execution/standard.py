@@ -1,0 +1,257 @@
+"""The rest of the standard library, and what a process asks of torch about itself."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from sampler_lint.execution.budget import BUDGET, Cost, Op, Table
+from sampler_lint.execution.builtin import BUILTINS, mapping, sort_keys
+from sampler_lint.execution.errors import CannotTellError, RaisedError
+from sampler_lint.execution.items import item
+from sampler_lint.execution.operators import (
+    binary,
+    bisected,
+    extreme,
+)
+from sampler_lint.execution.values import (
+    UNKNOWN,
+    Array,
+    Instance,
+    Native,
+    Queue,
+    Record,
+    Run,
+    key,
+    perform,
+    plain,
+)
+
+#: By their full names; also those of the builtins that are made by methods.
+DOTTED = Table()
+#: By last name, from wherever they are imported.
+ANYWHERE = Table()
+#: Functions that give the place of the process among the others, whoever wraps them.
+PLACES = Table()
+
+
+class Defaults(dict[Any, Any]):
+    """A ``defaultdict`` whose factory the interpreter runs."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        super().__init__()
+        self.make = make
+
+    def __missing__(self, key: Any) -> Any:
+        self[key] = self.make()
+        return self[key]
+
+
+@DOTTED(Cost.DEEP, "copy.deepcopy")
+def _deepcopy(run: Run, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_deepcopy(run, item) for item in value]
+    if isinstance(value, Defaults):
+        raise CannotTellError("a copy")
+    if isinstance(value, dict):
+        return {key: _deepcopy(run, item) for key, item in value.items()}
+    if isinstance(value, Array):
+        return Array(value.items)
+    if isinstance(value, Instance):
+        raise CannotTellError("a copy of an object")
+    return value
+
+
+@DOTTED(Cost.SHALLOW, "copy.copy")
+def _shallow(run: Run, value: Any) -> Any:
+    if isinstance(value, (list, dict, set)):
+        return value.copy()
+    return _deepcopy(run, value)
+
+
+@DOTTED(Cost.FLAT, "collections.defaultdict")
+def _defaultdict(run: Run, factory: Any = None, *more: Any) -> Any:
+    if more or factory is None:
+        raise CannotTellError("defaultdict()")
+    return Defaults(lambda: run.call(factory, [], {}))
+
+
+@DOTTED(Cost.BY_ITEM, "collections.Counter")
+def _counter(run: Run, values: Any = ()) -> dict[Any, int]:
+    out: dict[Any, int] = Defaults(lambda: 0)
+    for value in run.listed(values):
+        out[key(value)] += 1
+    return out
+
+
+@DOTTED(Cost.BY_ITEM, "collections.deque")
+def _deque(run: Run, values: Any = (), maxlen: Any = None) -> Queue:
+    queue = Queue(run.listed(values))
+    queue.maxlen = None if maxlen is None else plain(maxlen)
+    if queue.maxlen is not None:
+        del queue[: max(0, len(queue) - queue.maxlen)]
+    return queue
+
+
+@DOTTED(Cost.BY_ITEM, "collections.namedtuple")
+def _namedtuple(run: Run, name: Any, fields: Any, **keywords: Any) -> Native:
+    if isinstance(fields, str):
+        BUDGET.items(len(fields))
+        return record(fields.replace(",", " ").split())
+    names = run.listed(fields)
+    if not all(isinstance(one, str) for one in names):
+        raise CannotTellError("the names of a tuple")
+    return record(names)
+
+
+def record(names: list[str]) -> Native:
+    """The class of a named tuple."""
+
+    def make(*args: Any, **keywords: Any) -> Record:
+        made = Record([*args, *(keywords[name] for name in names[len(args) :])])
+        made.names = tuple(names)
+        return made
+
+    return Native(make)
+
+
+@DOTTED(Cost.BY_ITEM, "heapq.heappop")
+def _heappop(run: Run, heap: list[Any]) -> Any:
+    if not heap:
+        raise RaisedError("IndexError")
+    return heap.pop(extreme(min, sort_keys(run, run.listed(heap), None)))
+
+
+@DOTTED(Cost.BY_ITEM, "functools.reduce")
+def _reduce(run: Run, function: Any, values: Any, *start: Any) -> Any:
+    listed = [*start, *run.listed(values)]
+    if not listed:
+        raise RaisedError("TypeError")
+    total = listed[0]
+    for value in listed[1:]:
+        total = run.call(function, [total, value], {})
+    return total
+
+
+@DOTTED(Cost.BY_ITEM, "itertools.groupby")
+def _groupby(run: Run, values: Any, key: Any = None) -> Iterator[Any]:
+    listed = run.listed(values)
+    keys = sort_keys(run, listed, key)
+    start = 0
+    for end in range(1, len(listed) + 1):
+        if end == len(listed) or keys[end] != keys[start]:
+            yield keys[start], iter(BUDGET.collect(listed[start:end]))
+            start = end
+
+
+@DOTTED(Cost.BY_ITEM, "itertools.product")
+def _product(run: Run, *values: Any, repeat: Any = 1) -> Iterator[Any]:
+    pools = [run.listed(value) for value in values] * plain(repeat)
+    return BUDGET.each(itertools.product(*pools))
+
+
+@DOTTED(Cost.BY_ITEM, "itertools.zip_longest")
+def _zip_longest(run: Run, *values: Any, fillvalue: Any = None) -> Iterator[Any]:
+    return itertools.zip_longest(*map(run.iterate, values), fillvalue=fillvalue)
+
+
+@DOTTED(Cost.BY_ITEM, "itertools.chain")
+def _chain(run: Run, *values: Any) -> Iterator[Any]:
+    return (part for value in values for part in run.iterate(value))
+
+
+@DOTTED(Cost.BY_ITEM, "itertools.cycle")
+def _cycle(run: Run, values: Any) -> Iterator[Any]:
+    listed = run.listed(values)
+    while listed:
+        yield from listed
+
+
+@DOTTED(Cost.BY_ITEM, "itertools.islice")
+def _islice(run: Run, values: Any, *bounds: Any) -> Iterator[Any]:
+    return itertools.islice(run.iterate(values), *(None if b is None else plain(b) for b in bounds))
+
+
+@DOTTED(Cost.BY_ITEM, "itertools.accumulate")
+def _accumulate(run: Run, values: Any) -> Iterator[Any]:
+    return itertools.accumulate(map(plain, run.iterate(values)), partial(binary, ast.Add))
+
+
+@DOTTED(Cost.BY_ITEM, "itertools.repeat")
+def _repeat_value(run: Run, value: Any, *times: Any) -> Iterator[Any]:
+    return itertools.repeat(value, *(plain(count) for count in times))
+
+
+@DOTTED(Cost.SHALLOW, "operator.itemgetter")
+def _itemgetter(run: Run, *keys: Any) -> Native:
+    wanted = [plain(one) for one in keys]
+    if len(wanted) == 1:
+        return Native(lambda owner: item(owner, wanted[0]))
+    return Native(lambda owner: tuple(item(owner, one) for one in BUDGET.each(wanted)))
+
+
+@DOTTED(Cost.FLAT, "os.getenv", "os.environ.get")
+def _getenv(run: Run, name: Any, default: Any = None) -> Any:
+    if not isinstance(name, str):
+        raise CannotTellError("which variable is read")
+    places = {"WORLD_SIZE": run.world, "RANK": run.rank}
+    run.asked_place = run.asked_place or name == "RANK"
+    return str(places[name]) if name in places else UNKNOWN
+
+
+def _place(run: Run) -> tuple[int, int]:
+    """Its rank among so many."""
+    run.asked_place = True
+    return run.rank, run.world
+
+
+def _bisect(*, right: bool) -> Op:
+    return Op(Cost.BY_ITEM, lambda run, a, x: bisected(run.listed(a), plain(x), right=right))
+
+
+@DOTTED(Cost.BY_ITEM, "dict.fromkeys")
+def _fromkeys(run: Run, keys: Any, value: Any = None) -> dict[Any, Any]:
+    return dict.fromkeys(map(key, run.listed(keys)), value)
+
+
+DOTTED(Cost.FLAT, "heapq.heapify")(lambda run, heap: None)
+DOTTED(Cost.FLAT, "functools.partial")(
+    lambda run, function, *first, **kw: Native(
+        lambda *args, **more: run.call(function, [*first, *args], {**kw, **more})
+    )
+)
+DOTTED(Cost.SHALLOW, "operator.attrgetter")(
+    lambda run, name: Native(lambda owner: perform(BUILTINS["getattr"], run, (owner, name), {}))
+)
+DOTTED(Cost.FLAT, "itertools.count")(
+    lambda run, start=0, step=1: itertools.count(plain(start), plain(step))
+)
+DOTTED(Cost.BY_ITEM, "itertools.chain.from_iterable")(
+    lambda run, values: (part for value in run.iterate(values) for part in run.iterate(value))
+)
+DOTTED(Cost.FLAT, "operator.floordiv")(
+    lambda run, left, right: binary(ast.FloorDiv, plain(left), plain(right))
+)
+DOTTED(Cost.BY_ITEM, "collections.OrderedDict")(mapping)
+DOTTED(Cost.FLAT, "heapq.heappush")(lambda run, heap, value: heap.append(value))
+DOTTED["bisect.bisect_left"] = _bisect(right=False)
+DOTTED["bisect.bisect_right"] = _bisect(right=True)
+DOTTED["bisect.bisect"] = _bisect(right=True)
+DOTTED(Cost.FLAT, "torch.cuda.device_count")(lambda run: run.world)
+
+DOTTED(
+    Cost.FLAT,
+    *("torch.cuda.is_available", "torch.distributed.is_available"),
+    "torch.distributed.is_initialized",
+)(lambda run, *args, **kw: True)
+DOTTED(Cost.FLAT, "torch.utils.data.get_worker_info", "torch.distributed.barrier")(
+    lambda run, *args, **kw: None
+)
+PLACES(Cost.FLAT, "get_rank")(lambda run, *group, **kw: _place(run)[0])
+PLACES(Cost.FLAT, "get_world_size")(lambda run, *group, **kw: run.world)
+PLACES(Cost.FLAT, "get_dist_info")(lambda run, *group, **kw: _place(run))
+ANYWHERE(Cost.FLAT, "tqdm")(lambda run, values=(), *more, **kw: values)
+ANYWHERE(Cost.FLAT, "trange")(lambda run, n, **kw: perform(BUILTINS["range"], run, [n], {}))

@@ -1,0 +1,539 @@
+"""What a recorded run shows to be wrong, by the linter's codes, with the evidence.
+
+The invariants say whether a promise was broken; a verdict on a program that nobody has looked
+at needs more: why it broke, and that it was not meant so. What may be meant is passed over:
+loaders that do not train, samplers that repeat or choose, ranks that share a shard on purpose
+(tensor parallelism), datasets that differ by rank, uneven inputs under ``Join``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sampler_lint.harness.inside.objects import is_users
+from sampler_lint.harness.invariants import (
+    epochs_of,
+    listed,
+    observed,
+    repeated_orders,
+    some,
+    steps_taken,
+    took,
+    training_jobs,
+    wrong_length,
+)
+from sampler_lint.harness.runs import Loader, Log, Pass, Run, SetEpoch, Stream, relative
+from sampler_lint.properties import ENOUGH, Reading, Share, equal_steps, one_round, share
+
+#: Words in the names of samplers, or of their attributes, that repeat or choose samples.
+_CHOOSE = ("repeat", "repetition", "replacement", "weight", "subset", "rasampler", "balanced")
+
+#: Attributes of samplers that say among how many they share out.
+_SHARES = ("num_replicas", "world_size", "num_processes", "num_shards")
+
+
+class Evidence(NamedTuple):
+    """What an observation rests on."""
+
+    text: str
+    """A sentence for a person."""
+    path: str = ""
+    """Where it was seen, relative to the run's root; empty if nowhere in a file."""
+    line: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """One bug that a run has shown."""
+
+    code: str
+    message: str
+    """What was seen and what to do, as one sentence."""
+    path: str
+    line: int
+    evidence: tuple[Evidence, ...]
+    """Places and numbers."""
+    also: tuple[str, ...] = ()
+    """Other codes whose bugs look the same from outside."""
+
+
+def diagnose(run: Run) -> list[Diagnosis]:
+    """The bugs that the run has shown, by place and code."""
+    jobs = [job for job in training_jobs(run) if _with_gradients(job)]
+    found = [one for job in jobs for one in (*_orders(run, job), *_shares(run, job))]
+    if learns(run):
+        found += [one for job in jobs for one in _steps(run, job)]
+    found += [one for job in run.streams() for one in _lengths(run, job)]
+    return sorted(set(found), key=lambda one: (one.path, one.line, one.code))
+
+
+def learns(run: Run) -> bool:
+    """Whether the run computes gradients at all.
+
+    One that does not may evaluate, where every rank may read all of the data, or more than others.
+    """
+    return any(
+        one.learned for rank in run.ranks for loader in rank.log.loaders for one in loader.passes
+    )
+
+
+def _with_gradients(job: Sequence[Stream]) -> bool:
+    return any(one.grad for stream in job for one in stream.passes)
+
+
+# -- places
+
+
+def _spot(loader: Loader, passes: Sequence[Pass]) -> tuple[str, int]:
+    """Where the user meets the loader: where it was built, or else where it is read."""
+    if is_users(loader.path) or not passes or not is_users(passes[0].path):
+        return loader.path, loader.line
+    return passes[0].path, passes[0].line
+
+
+def _places(run: Run, job: Sequence[Stream]) -> list[Evidence]:
+    """Where the job's loader was built and is iterated, and what it is."""
+    loader, passes = job[0].loader, job[0].passes
+    size = "" if loader.dataset_length is None else f" of {loader.dataset_length} samples"
+    data = f"{loader.dataset_cls}{size}"
+    if loader.subset is not None:
+        data = f"{len(loader.subset)} samples of {loader.dataset_cls}"
+    chain = " over ".join(sampler["cls"] for sampler in loader.samplers)
+    reads = f", indices from {chain}" if chain else ""
+    built = f"{loader.cls} built here over {data}{reads}"
+    places = [Evidence(built, relative(loader.path, run.root), loader.line)]
+    for path, line in dict.fromkeys((one.path, one.line) for one in passes):
+        places.append(Evidence("iterated here", relative(path, run.root), line))
+    return places[:5]
+
+
+def _who(ranks: Sequence[int], size: int) -> str:
+    if len(ranks) == size:
+        return "both ranks" if size == 2 else "every rank" if size > 1 else "the one rank"
+    return f"rank {listed(ranks)}" if len(ranks) == 1 else f"ranks {listed(ranks)}"
+
+
+def _span(numbers: Sequence[int]) -> str:
+    """``0-3`` for consecutive numbers, else a list."""
+    if len(numbers) > 2 and list(numbers) == list(range(numbers[0], numbers[-1] + 1)):
+        return f"{numbers[0]}-{numbers[-1]}"
+    return listed(numbers)
+
+
+def _percent(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f} %"
+
+
+# -- one order in several epochs
+
+
+def _orders(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    loader = job[0].loader
+    if loader.iterable or loader.shuffling is False:
+        return
+    repeats, _ = repeated_orders(job)
+    for numbers, ranks in repeats.items():
+        rank = ranks[0]
+        epochs = [epochs_of(job[rank])[number][1] for number in numbers]
+        log = run.ranks[rank].log
+        if not _meant_random(loader, epochs) or _asked_again(log, job[rank], epochs):
+            continue
+        cause = _cause(log, job[rank], epochs)
+        message = (
+            f"epochs {_span(numbers)} have one order on {_who(ranks, len(job))}: {cause.reason}"
+        )
+        calls = _calls(run, log)
+        begins = Evidence(f"rank {rank} begins each of them with {some(epochs[0].begins)}")
+        path, line = _spot(loader, epochs)
+        yield Diagnosis(
+            cause.code, message, path, line, (*_places(run, job), *calls, begins), cause.also
+        )
+
+
+def _meant_random(loader: Loader, epochs: Sequence[Pass]) -> bool:
+    """Whether equal orders are certainly neither meant nor chance."""
+    first = epochs[0]
+    if loader.shuffling is None:
+        # A sampler that takes the epoch varies with it, unless it counts upwards anyway.
+        numbers = [one for one in first.indices if isinstance(one, int)]
+        if not any(sampler["set_epoch"] for sampler in loader.samplers):
+            return False
+        if numbers == sorted(numbers):
+            return False
+    inner = loader.samplers[-1]["module"].startswith("torch.") if loader.samplers else False
+    return inner or first.drawn >= ENOUGH or len(epochs) > 2
+
+
+def _asked_again(log: Log, stream: Stream, epochs: Sequence[Pass]) -> bool:
+    """Whether the program set one epoch's number anew for each of them, and others for others.
+
+    So it takes an epoch again, after a failure or because it wants to.
+    """
+    objects = {one["object"] for loader in stream.loaders for one in loader.samplers}
+    calls = [call for call in log.set_epochs if call.object in objects]
+    begins = [one.number for one in stream.passes]
+    asked = []
+    for epoch in epochs:
+        before = max((one + 1 for one in begins if one < epoch.number), default=0)
+        asked.append([call.value for call in calls if before <= call.passes <= epoch.number][-1:])
+    return (
+        bool(asked[0])
+        and all(values == asked[0] for values in asked)
+        and any(call.value != asked[0][0] for call in calls)
+    )
+
+
+def _calls(run: Run, log: Log) -> list[Evidence]:
+    """Where ``set_epoch`` was called, on what, with which values."""
+    calls: dict[tuple[str, int, str], list[str]] = {}
+    for call in log.set_epochs:
+        calls.setdefault((call.path, call.line, call.cls), []).append(str(call.value))
+    return [
+        Evidence(
+            f"set_epoch of {cls} called here with "
+            f"{', '.join(values[:4])}{' …' if len(values) > 4 else ''}",
+            relative(path, run.root),
+            line,
+        )
+        for (path, line, cls), values in list(calls.items())[:4]
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """Why epochs are alike: the code, the reason, and the codes that look the same."""
+
+    code: str
+    reason: str
+    also: tuple[str, ...] = ()
+
+
+def _cause(log: Log, stream: Stream, epochs: Sequence[Pass]) -> _Cause:
+    owners = [next(one for one in stream.loaders if epoch in one.passes) for epoch in epochs]
+    loader = owners[0]
+    carriers = [sampler for owner in owners for sampler in owner.samplers if sampler["set_epoch"]]
+    objects = {sampler["object"] for sampler in carriers}
+    calls = [call for call in log.set_epochs if call.object in objects]
+    if not carriers:
+        return _carrierless(loader)
+    if not calls:
+        return _uncalled(log, stream, carriers[-1]["cls"])
+    called = {call.object for call in calls}
+    reached = next(sampler["cls"] for sampler in carriers if sampler["object"] in called)
+    missed = [sampler["cls"] for sampler in carriers if sampler["object"] not in called]
+    if _late(calls, epochs):
+        return _Cause(
+            "SMP103",
+            "`set_epoch` is called after the epoch's iterator was made, so its value counts for "
+            "the next one; call it before the loop over the loader",
+        )
+    values = [_in_force(calls, epoch) for epoch in epochs]
+    if len(set(map(str, values))) == 1:
+        return _Cause(
+            "SMP103",
+            f"`set_epoch` left the value {values[0]} for all of them; call it at the start of "
+            f"every epoch with that epoch's number",
+        )
+    if missed and loader.own_batch_sampler and loader.samplers[0]["cls"] in missed:
+        return _Cause(
+            "SMP101",
+            f"`set_epoch` reaches {reached}, but {missed[0]} carries the epoch; call "
+            f"`loader.batch_sampler.set_epoch(epoch)`",
+        )
+    if missed:
+        return _Cause(
+            "SMP104",
+            f"`set_epoch` of {reached} does not reach {missed[-1]}, which makes the order; "
+            f"forward the call",
+        )
+    return _Cause(
+        "SMP104",
+        f"`set_epoch` of {reached} was called with the epoch, but the order does not depend on "
+        f"it; seed its generator with the seed and the epoch",
+        ("SMP203", "SMP404"),
+    )
+
+
+def _carrierless(loader: Loader) -> _Cause:
+    inner = loader.samplers[-1]["cls"] if loader.samplers else "the sampler"
+    if loader.samplers and loader.samplers[-1]["module"].startswith("torch."):
+        return _Cause(
+            "SMP102",
+            f"{inner} takes no epoch, and its generator is seeded alike before each; seed it "
+            f"once, before the first",
+        )
+    return _Cause(
+        "SMP104",
+        f"{inner} has no `set_epoch` and shuffles with one seed; give it one and add the epoch "
+        f"to the seed",
+        ("SMP203",),
+    )
+
+
+def _uncalled(log: Log, stream: Stream, cls: str) -> _Cause:
+    """No call reached the loader's samplers: perhaps another object got it."""
+    loader = stream.loader
+    makers = dict.fromkeys(loader.makers, "the prepared loader")
+    things = {loader.number: loader.cls, loader.dataset: "the dataset", **makers}
+    others = {
+        sampler["object"]
+        for other in log.loaders
+        if other not in stream.loaders and any(one.yielded for one in other.passes)
+        for sampler in other.samplers
+    }
+    strays = [call for call in log.set_epochs if call.direct and call.object not in others]
+    on = next((things[call.object] for call in strays if call.object in things), None)
+    if on is not None:
+        return _Cause(
+            "SMP103",
+            f"`set_epoch` is called on {on}, which does not pass it to {cls}, which makes the "
+            f"order; call it there",
+            ("SMP101",),
+        )
+    if strays:
+        where = "`loader.batch_sampler`" if loader.own_batch_sampler else "`loader.sampler`"
+        return _Cause(
+            "SMP101" if loader.own_batch_sampler else "SMP103",
+            f"`set_epoch` is called on a {strays[0].cls} that this loader does not read; call it "
+            f"on the {cls} in {where}",
+            ("SMP102", "SMP103"),
+        )
+    where = " in `loader.batch_sampler` (nobody reads `loader.sampler`)"
+    return _Cause(
+        "SMP102",
+        f"no `set_epoch` call reached {cls}, which makes the order; call it at the start of "
+        f"every epoch{where if loader.own_batch_sampler else ''}",
+        ("SMP101", "SMP103", "SMP104"),
+    )
+
+
+def _in_force(calls: Sequence[SetEpoch], epoch: Pass) -> Any:
+    """The value that the last call before the epoch left; 0 is every sampler's first."""
+    before = [call.value for call in calls if call.passes <= epoch.number]
+    return before[-1] if before else 0
+
+
+def _late(calls: Sequence[SetEpoch], epochs: Sequence[Pass]) -> bool:
+    """Whether each epoch's call came only after the epoch had begun."""
+    numbers = [epoch.number for epoch in epochs]
+    return (
+        not any(call.passes <= numbers[0] for call in calls)
+        and any(numbers[0] < call.passes <= numbers[1] for call in calls)
+        and len({str(call.value) for call in calls}) > 1
+    )
+
+
+# -- shares of the ranks
+
+
+def _shares(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    loaders = [stream.loader for stream in job]
+    size = run.ranks[0].log.world_size
+    seen = observed(job)
+    if len(job) < 2 or len(job) != size or seen.expected is None or not _share_out(run, loaders):
+        return
+    for number, readings in seen.epochs():
+        if min(one.count for one in readings) < ENOUGH:
+            continue
+        if len({one.stride for one in readings}) > 1:
+            return
+        around = one_round(readings)
+        if any(len(one.indices) - len(set(one.indices)) > around for one in readings):
+            return  # it draws with replacement
+        violation = _unshared(loaders, readings, share(seen, readings))
+        if violation and (learns(run) or _sharded(loaders)):
+            code, text = violation
+            passes = [dict(epochs_of(stream))[number] for stream in job]
+            path, line = _spot(loaders[0], passes)
+            evidence = [
+                Evidence(f"rank {rank} begins with {some(one.begins)}")
+                for rank, one in enumerate(passes[:4])
+            ]
+            yield Diagnosis(
+                code, f"epoch {number}: {text}", path, line, (*_places(run, job), *evidence)
+            )
+            return
+
+
+def _share_out(run: Run, loaders: Sequence[Loader]) -> bool:
+    """Whether the ranks certainly have to share out one dataset among all of them."""
+    if len({loader.mark for loader in loaders}) > 1:
+        return False  # each rank has data of its own
+    if any(rank.log.groups for rank in run.ranks):
+        return False  # smaller groups of ranks: some may share a shard on purpose
+    for loader in loaders:
+        for sampler in loader.samplers:
+            names = [
+                name for name, value in sampler["values"].items() if value not in (False, 0, 1)
+            ]
+            words = " ".join([sampler["cls"], *names]).lower()
+            if any(word in words for word in _CHOOSE):
+                return False
+    return True
+
+
+def _unshared(
+    loaders: Sequence[Loader], readings: Sequence[Reading], found: Share | None
+) -> tuple[str, str] | None:
+    """The code and the sentence, when the ranks do not share the samples out."""
+    size = len(loaders)
+    if found is not None and not (found.loses or found.overlaps):
+        return None
+    reads = [one.indices for one in readings]
+    sets = [set(read) for read in reads]
+    pairs = [
+        (len(sets[one] & sets[other]), one, other)
+        for one in range(size)
+        for other in range(one + 1, size)
+    ]
+    most, one, other = max(pairs, key=lambda pair: (pair[0], -pair[1], -pair[2]))
+    fewest = max(1, min(len(sets[one]), len(sets[other])))
+    few = most <= one_round(readings)
+    if few and found is None:
+        return None  # as many as padding may repeat
+    if found is not None and few and most * 10 <= fewest:
+        return _unread(loaders, found)
+    shared = f"ranks {one} and {other} share {_percent(most, fewest)} of the indices"
+    replicas = _shared_among(loaders[0])
+    if not _sharded(loaders):
+        return "SMP502", (
+            f"{shared}: nothing shards this loader, so every rank reads all of the data; give it "
+            f"a DistributedSampler, or let the framework prepare it"
+        )
+    seeds = [_value(loader, "seed") for loader in loaders]
+    if len(set(seeds)) > 1 and None not in seeds:
+        told = ", ".join(f"{seed} on rank {rank}" for rank, seed in enumerate(seeds[:4]))
+        return "SMP202", (
+            f"{shared}: the sampler's seed is {told}, and each rank takes its shard of another "
+            f"order; use one seed on all ranks"
+        )
+    ranks = [_value(loader, "rank") for loader in loaders]
+    if len(set(ranks)) < size and None not in ranks:
+        return "SMP502", (
+            f"{shared}: the sampler's rank is {listed([int(rank) for rank in ranks])} there; pass "
+            f"each rank its own"
+        )
+    if replicas is not None and replicas != size:
+        return "SMP502", (
+            f"{shared}: the sampler shares out among {replicas}, but there are {size} ranks"
+        )
+    if most == fewest and all(a == b for a, b in zip(reads[one], reads[other], strict=False)):
+        return "SMP502", (
+            f"{shared}, in one order: the sampler does not take the rank into account"
+        )
+    return "SMP202", (
+        f"{shared}: each rank shuffles in its own way before it takes its shard; seed the shuffle "
+        f"alike on all ranks"
+    )
+
+
+def _unread(loaders: Sequence[Loader], found: Share) -> tuple[str, str] | None:
+    """The ranks share nothing, and yet leave samples out.
+
+    That may be meant: limits, sub-epochs, shares cut to one length. Not when two share out, and
+    no more is read than what one leaves to the other.
+    """
+    size = len(loaders)
+    told = f"{_percent(len(found.missing), found.expected)} of the samples are read by no rank"
+    sharding = _sharding(loaders)
+    if len(sharding) > 1 and found.total <= found.expected / size + found.round:
+        return "SMP502", f"{told}: {' and '.join(sharding)} both share them out; keep one"
+    replicas = _shared_among(loaders[0])
+    if replicas is not None and replicas != size:
+        return "SMP502", (
+            f"{told}: the sampler shares out among {replicas}, but there are {size} ranks"
+        )
+    return None
+
+
+def _sharding(loaders: Sequence[Loader]) -> list[str]:
+    """The samplers that share out, the outermost first.
+
+    They say so by a name that is known, or keep their rank and the number of ranks under
+    whatever names they like.
+    """
+    size = len(loaders)
+    found = []
+    for chain in zip(*(loader.samplers for loader in loaders), strict=False):
+        values = [sampler["values"] for sampler in chain]
+        of_rank = any(
+            all(_number(one.get(name)) == rank for rank, one in enumerate(values))
+            for name in values[0]
+        )
+        of_size = any(all(_number(one.get(name)) == size for one in values) for name in values[0])
+        if _among(chain[0]) is not None or (of_rank and of_size):
+            found.append(chain[0]["cls"])
+    return found
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _among(sampler: dict[str, Any]) -> int | None:
+    """Among how many a sampler says it shares out."""
+    return next(filter(None, (_number(sampler["values"].get(name)) for name in _SHARES)), None)
+
+
+def _sharded(loaders: Sequence[Loader]) -> bool:
+    """Whether a sampler may share the samples out: torch's own say so, another may."""
+    return bool(_sharding(loaders)) or any(
+        not sampler["module"].startswith("torch.") for sampler in loaders[0].samplers
+    )
+
+
+def _shared_among(loader: Loader) -> int | None:
+    return next(filter(None, map(_among, loader.samplers)), None)
+
+
+def _value(loader: Loader, name: str) -> Any:
+    for sampler in loader.samplers:
+        if name in sampler["values"]:
+            return sampler["values"][name]
+    return None
+
+
+# -- steps
+
+
+def _steps(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    """A rank whose loader has ended, while another took more steps of the same epoch."""
+    if any(rank.log.joins for rank in run.ranks):
+        return
+    if violation := equal_steps(steps_taken(job)):
+        loader = job[0].loader
+        waits = [Evidence(str(rank)) for rank in run.ranks if rank.outcome in ("hung", "stopped")]
+        path, line = _spot(loader, job[0].passes)
+        yield Diagnosis(
+            "SMP306",
+            f"epoch {violation.epoch}: {took(violation.numbers)} steps: the ranks that took more "
+            f"wait for ever in the next collective, or pair with another epoch's; give every rank "
+            f"as many batches",
+            path,
+            line,
+            (*_places(run, job), *waits),
+        )
+
+
+# -- lengths
+
+
+def _lengths(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    for rank, stream in enumerate(job):
+        if stream.loader.iterable:
+            return
+        for number, one in enumerate(stream.passes):
+            violation = None if one.length_error else wrong_length(stream, one)
+            if violation:
+                path, line = _spot(stream.loader, stream.passes)
+                yield Diagnosis(
+                    "SMP304",
+                    f"pass {number} on rank {rank}: {violation}; progress, schedules and resuming "
+                    f"count on it",
+                    path,
+                    line,
+                    tuple(_places(run, job)),
+                )
+                return

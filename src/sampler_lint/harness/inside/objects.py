@@ -1,0 +1,174 @@
+"""What the objects of a program say of themselves, without running any of its code."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import operator
+import re
+import sys
+import weakref
+import zlib
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+#: Where what is installed lies.
+_LIBRARY = re.compile(r"[/\\]((site|dist)-packages|lib[/\\]python3\.\d+)[/\\]")
+
+
+class Numbers:
+    """A number for every object, in the order of first sight; keeps nothing alive."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Callable[[], Any], int]] = {}
+        self._next = 0
+
+    def of(self, thing: Any) -> int:
+        """The object's number."""
+        reference, number = self._known.get(id(thing), (None, -1))
+        if reference is not None and reference() is thing:
+            return number
+        try:
+            reference = weakref.ref(thing)
+        except TypeError:  # a list or a tuple; it stays, there are few
+
+            def reference() -> Any:
+                return thing
+
+        number = self._next
+        self._next += 1
+        self._known[id(thing)] = (reference, number)
+        return number
+
+
+def class_name(thing: Any) -> str:
+    """What its class is called."""
+    return type(thing).__qualname__
+
+
+def attribute(thing: Any, name: str) -> Any:
+    """An attribute's value without running any of the user's code."""
+    return getattr(thing, "__dict__", {}).get(name)
+
+
+def chain(sampler: Any) -> Iterator[Any]:
+    """The sampler and those it wraps."""
+    for _ in range(8):
+        if sampler is None:
+            return
+        yield sampler
+        sampler = _wrapped(sampler)
+
+
+def _wrapped(sampler: Any) -> Any:
+    """What a sampler draws from: by torch's attribute names, or the one sampler that it holds.
+
+    To share a sampler out, wrappers make a dataset of it, of a class of their own module, for the
+    ``DistributedSampler`` that they are.
+    """
+    for name in ("batch_sampler", "sampler"):
+        inner = attribute(sampler, name)
+        if inner is not None:
+            return inner
+    held = list(getattr(sampler, "__dict__", {}).values())
+    data = attribute(sampler, "dataset")
+    if type(data).__module__ == type(sampler).__module__:
+        held += getattr(data, "__dict__", {}).values()
+    base = sys.modules["torch.utils.data"].Sampler
+    return next((value for value in held if isinstance(value, base)), None)
+
+
+def base_dataset(subset_type: Any, dataset: Any, most: int) -> tuple[Any, list[int] | None]:
+    """The dataset below ``Subset`` layers, and the indices into it (None: all, or too many)."""
+    indices: list[int] | None = None
+    while type(dataset) is subset_type:
+        if len(dataset.indices) > most:
+            return dataset, None
+        layer = [operator.index(one) for one in dataset.indices]
+        indices = layer if indices is None else [layer[one] for one in indices]
+        dataset = dataset.dataset
+    return dataset, indices
+
+
+def mark(dataset: Any) -> int:
+    """A checksum of what a dataset holds, as far as a glance at its attributes tells.
+
+    It tells whether index 7 is the same sample on two ranks: a program may give each rank a
+    dataset of its own. Runs none of the user's code and reads no sample.
+    """
+    found: list[str] = []
+    with contextlib.suppress(Exception):
+        _glance(dataset, found, 4)
+    return zlib.crc32("\n".join(found).encode("utf-8", "backslashreplace"))
+
+
+def _glance(thing: Any, found: list[str], depth: int) -> None:
+    kind = type(thing)
+    if len(found) > 1000 or depth < 0:
+        return
+    if thing is None or kind in (bool, int, float, complex):
+        found.append(repr(thing))
+    elif kind in (str, bytes):
+        found.append(repr(thing[:200]))
+    elif kind in (list, tuple):
+        found.append(str(len(thing)))
+        for one in (*thing[:3], *thing[-3:]):
+            _glance(one, found, depth - 1)
+    elif kind is dict:
+        found.append(str(len(thing)))
+        for key, value in itertools.islice(thing.items(), 40):
+            _glance(key, found, depth - 1)
+            _glance(value, found, depth - 1)
+    elif kind.__module__ in ("torch", "numpy") and hasattr(thing, "tolist"):
+        found.append(f"{kind.__name__} {getattr(thing, 'shape', None)} {thing.dtype}")
+        device = getattr(thing, "device", None)
+        simple = str(device or "cpu") == "cpu" and "object" not in str(thing.dtype)
+        if simple and thing.ndim and len(thing):
+            found += [repr(one.reshape(-1)[:8].tolist()) for one in (thing[:1], thing[-1:])]
+    elif kind.__module__.startswith(("pandas.", "polars.", "pathlib")):
+        found.append(repr(thing)[:2000])
+    else:
+        found.append(kind.__qualname__)
+        for name, value in getattr(thing, "__dict__", {}).items():
+            if not callable(value) or hasattr(value, "__dict__"):
+                found.append(name)
+                _glance(value, found, depth - 1)
+
+
+def is_users(path: str) -> bool:
+    """Whether a file is no library's, as far as its path tells."""
+    return not path.startswith("<") and not _LIBRARY.search(path)
+
+
+def self_of(frame: FrameType) -> Any:
+    """The first argument of the function at work: of a method, its object."""
+    names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
+    return frame.f_locals.get(names[0]) if names else None
+
+
+def length_of(ask: Callable[[], int]) -> tuple[int | None, str | None]:
+    """A length, or the error that asking for it raises; neither if there is none."""
+    try:
+        return operator.index(ask()), None
+    except TypeError as error:
+        # torch's own way to say "no length" is a TypeError about len(); others are bugs.
+        return None, None if "has no len()" in str(error) else f"TypeError: {error}"
+    except Exception as error:
+        return None, f"{type(error).__name__}: {error}"
+
+
+def plain(value: Any) -> Any:
+    """``value`` as JSON can say it: integers stay, anything else becomes a string."""
+    if value is None or isinstance(value, bool):
+        return value
+    try:
+        return operator.index(value)
+    except TypeError:
+        plain = isinstance(value, (str, float, tuple, list))
+        return repr(value) if plain else type(value).__qualname__
+
+
+def is_prime(number: int) -> bool:
+    """Whether it has no divisors."""
+    return number > 1 and all(number % one for one in range(2, int(number**0.5) + 1))

@@ -1,0 +1,183 @@
+"""One pass of a loader, noted batch by batch; what runs for every batch is here."""
+
+from __future__ import annotations
+
+import array
+import json
+import struct
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+from .log import Log
+from .objects import plain
+from .tape import (
+    BATCHES,
+    COUNT,
+    ENDS,
+    LEARNED,
+    LOADER_ENDED,
+    ORDER,
+    SAMPLER_ENDED,
+    STATE,
+    YIELDED,
+)
+
+#: Indices kept for one pass and for a whole process, unless all are asked for. Of a bigger
+#: dataset every n-th sample is kept, the same ones on every rank; the rest is counted and hashed.
+KEPT_PER_PASS = 10_000
+KEPT_PER_PROCESS = 1_000_000
+
+#: Indices at the beginning of a pass that are kept whatever its size.
+FIRST = 8
+
+#: Numbers in the first record of a pass's indices, in each that follows, and at most.
+_CHUNKS = (256, 4096, 100_000)
+
+
+class Pass:
+    """One run of a loader from its start."""
+
+    def __init__(
+        self,
+        log: Log,
+        number: int,
+        loader: Any,
+        stride: int,
+        at_once: bool,
+        counted_only: bool,
+    ) -> None:
+        assert log.tape is not None
+        self.number = number
+        self._log = log
+        self._tape = log.tape
+        self._totals = log.totals
+        self._batched = loader.batch_sampler is not None
+        # torch draws placeholders for an iterable dataset: only the batches mean something.
+        self._counted_only = counted_only
+        self._stride = stride
+        #: A batch that is drawn is yielded, unless fetching it fails.
+        self._at_once = at_once
+        #: The record where indices are kept, its bytes, its length, and how much is written.
+        self._chunk: Any = ()
+        self._bytes: Any = b""
+        self._room = self._at = 0
+        self._keep = True
+        self._size = -1
+        self._pack: Any = None
+        self._backwards = log.backwards
+        state = [0] * STATE
+        if at_once:
+            state[YIELDED] = -1
+        self._state = log.tape.append(-1 - number, array.array("q", state))
+
+    def drawn(self, index: Any) -> None:
+        """Note what the index sampler gave for one batch."""
+        if self._log.tape is not self._tape:
+            return  # a process forked during the pass; it is not the rank
+        try:
+            state = self._state
+            state[BATCHES] += 1
+            if self._at_once:
+                self._totals[1] += 1
+                if self._log.backwards != self._backwards:
+                    self._learned(state[BATCHES])
+            if self._counted_only:
+                return
+            if type(index) is not list:
+                index = self._listed(index)
+            size = len(index)
+            if size != self._size:
+                self._size, self._pack = size, struct.Struct(f"{size}q").pack
+            try:
+                data = self._pack(*index)
+            except (struct.error, TypeError):
+                self._drawn_keys(index)
+                return
+            state[ORDER] = zlib.crc32(data, state[ORDER])
+            if self._stride > 1:
+                if state[BATCHES] == 1:
+                    first = array.array("q", data[: 8 * FIRST]).tolist()
+                    self._log.note("first", number=self.number, indices=first)
+                kept = [one for one in index if not one % self._stride]
+                size, data = len(kept), array.array("q", kept).tobytes()
+            if self._keep:
+                at = self._at
+                if at + 1 + size > self._room:
+                    at = self._extend(1 + size)
+                if self._keep:
+                    self._at = at + 1 + size
+                    self._bytes[8 * at + 8 : 8 * self._at] = data
+                    self._chunk[at] = size + 1
+            state[COUNT] += len(index)
+        except Exception as error:
+            self._log.failed(error)
+
+    def _extend(self, needed: int) -> int:
+        """Make room for more indices, unless enough were kept; where it begins."""
+        log = self._log
+        first, more, most = _CHUNKS
+        kept = self._state[COUNT] if self._stride == 1 else 0
+        self._keep = needed <= most and (
+            log.keep_all or (kept < KEPT_PER_PASS and log.kept < KEPT_PER_PROCESS)
+        )
+        if self._keep:
+            size = max(needed, more if self._room else first)
+            log.kept += size
+            self._chunk = self._tape.append(self.number + 1, array.array("q", bytes(8 * size)))
+            self._bytes, self._room = self._chunk.cast("B"), size
+        return 0
+
+    def _drawn_keys(self, index: list[Any]) -> None:
+        """The same for indices that are no integers."""
+        keys = [plain(one) for one in index]
+        text = json.dumps(keys, separators=(",", ":"))
+        self._state[ORDER] = zlib.crc32(text.encode("ascii"), self._state[ORDER])
+        self._state[COUNT] += len(keys)
+        self._log.kept += len(keys)
+        if self._state[COUNT] <= KEPT_PER_PASS and self._log.kept <= KEPT_PER_PROCESS:
+            self._log.note("draw", number=self.number, indices=keys)
+
+    def _listed(self, index: Any) -> list[Any]:
+        """What was drawn as a list; never consumes what it is given."""
+        if hasattr(index, "tolist"):  # a tensor or an array
+            index = index.tolist()
+        # Without batching a list is a batch all the same, a tuple is one index.
+        batch = Sequence if self._batched else list
+        if isinstance(index, batch) and not isinstance(index, (str, bytes)):
+            return list(index)
+        return [index]
+
+    def yielded(self) -> None:
+        """Note that the program was given one batch."""
+        if self._log.tape is not self._tape:
+            return
+        self._state[YIELDED] += 1
+        self._totals[1] += 1
+        if self._log.backwards != self._backwards:
+            self._learned(self._state[YIELDED])
+
+    def _learned(self, batches: int) -> None:
+        """Note that gradients were computed since the last batch, which is training.
+
+        Not those from before the first of ``batches``.
+        """
+        if batches > 1 or self._state[ENDS] & LOADER_ENDED:
+            self._state[LEARNED] += 1
+        self._backwards = self._log.backwards
+
+    def ended(self, by: int) -> None:
+        """Note that the index sampler or the loader has ended."""
+        if self._log.tape is self._tape:
+            self._state[ENDS] |= by
+            if by == LOADER_ENDED:
+                self._totals[2] += 1
+                if self._log.backwards != self._backwards:
+                    self._learned(0)
+
+    def stopped(self, error: BaseException) -> None:
+        """Note that there is no batch, where each that is drawn is yielded at once."""
+        if isinstance(error, StopIteration):
+            self.ended(LOADER_ENDED)
+        if self._log.tape is self._tape and not self._state[ENDS] & SAMPLER_ENDED:
+            self._state[YIELDED] -= 1

@@ -1,0 +1,556 @@
+"""The recorder: what every rank's loaders really handed out, noted from outside.
+
+It changes nothing: no iteration, no random draw, no attribute on the user's objects; if it
+fails, it falls silent and says so in its log.
+
+Each process leaves two files, ``<host>.rank<RANK>.<pid>.jsonl`` and the same with ``.tape``.
+The first has a JSON object a line for what happens rarely: loaders, passes, ``set_epoch`` calls.
+The second (:mod:`.tape`) costs a few microseconds a batch, and a rank that is killed or leaves
+through ``os._exit`` leaves everything it did. Both are read by :mod:`sampler_lint.harness.runs`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import random
+import sys
+import sysconfig
+import time
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType, ModuleType
+from typing import Any
+
+from .log import KEEP_ALL, Log
+from .objects import (
+    Numbers,
+    attribute,
+    base_dataset,
+    chain,
+    class_name,
+    is_prime,
+    is_users,
+    length_of,
+    mark,
+    plain,
+    self_of,
+)
+from .passes import KEPT_PER_PASS, Pass
+from .tape import LOADER_ENDED, SAMPLER_ENDED
+
+#: The folder of the modules that this one is made of, whose frames are not the user's.
+_HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
+
+
+class Recorder(Log):
+    """Notes the loaders, passes and ``set_epoch`` calls of this process."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # torch itself may still be half imported: ``torch.utils`` is no attribute of it yet.
+        self._torch: Any = sys.modules["torch"]
+        self.data: Any = sys.modules["torch.utils.data"]
+        self._libraries = tuple(
+            os.path.join(os.path.realpath(path), "")
+            for path in (
+                os.path.dirname(str(self._torch.__file__)),
+                sysconfig.get_paths()["stdlib"],
+            )
+        )
+        dataloader: Any = importlib.import_module("torch.utils.data.dataloader")
+        self._at_once: type[Any] = dataloader._SingleProcessDataLoaderIter
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self.start)
+        atexit.register(self.guarded, self._note_exit)
+
+    def start(self) -> None:
+        """Begin with nothing seen, in this process; a forked one starts its own log."""
+        super().start()
+        self._numbers = Numbers()
+        self._rank: tuple[int, int] | None = None
+        self._groups: list[int] = []
+        self._loaders: set[int] = set()
+        self._passes = 0
+        self._in_set_epoch: set[int] = set()
+
+    def record_in(self, directory: str) -> None:
+        """Leave the records in ``directory`` from now on."""
+        self.directory = directory
+        self.keep_all = os.environ.get(KEEP_ALL) == "1"
+        if "RANK" in os.environ:  # a rank is known even if it never gets as far as a loader
+            self.guarded(self.note_rank)
+
+    # -- the process
+
+    def note_rank(self) -> None:
+        """Note rank and world size, and the sizes of process groups, when they are news."""
+        dist: Any = sys.modules.get("torch.distributed")
+        if dist is not None and dist.is_available() and dist.is_initialized():
+            rank = (int(dist.get_rank()), int(dist.get_world_size()))
+            self._note_groups(rank[1])
+        elif self._rank is not None:
+            return  # the group is gone: the rank it had still is this process's
+        else:
+            rank = (int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1)))
+        if rank != self._rank:
+            self._rank = rank
+            self.note("rank", rank=rank[0], world_size=rank[1])
+
+    def _note_groups(self, world_size: int) -> None:
+        """Note the sizes of process groups smaller than the world (tensor parallelism …)."""
+        c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
+        groups = getattr(getattr(c10d, "_world", None), "pg_group_ranks", {})
+        sizes = sorted({len(ranks) for ranks in groups.values()} - {world_size})
+        if sizes != self._groups:
+            self._groups = sizes
+            self.note("groups", sizes=sizes)
+
+    def _note_exit(self) -> None:
+        """Note that the program has come to its end, and what ended it."""
+        if self.file is None:
+            return
+        error = getattr(sys, "last_value", None)
+        if error is None:
+            self.note("exit", error=None, path=None, line=None)
+            return
+        place: tuple[str | None, int] = (None, 0)
+        for frame, line in traceback.walk_tb(error.__traceback__):
+            if self._is_users(frame.f_code.co_filename):
+                place = (os.path.abspath(frame.f_code.co_filename), line)
+        if isinstance(error, SyntaxError) and error.filename and place[0] is None:
+            place = (error.filename, error.lineno or 0)
+        text = " ".join(str(error).split())[:300]
+        name = type(error).__name__
+        message = f"{name}: {text}" if text else name
+        self.note("exit", error=message, path=place[0], line=place[1])
+
+    # -- loaders
+
+    def built(self, loader: Any) -> int:
+        """Note a loader when it is new; its number."""
+        number = self._numbers.of(loader)
+        if number in self._loaders:
+            return number
+        self.note_rank()
+        path, line = self._place(loader)
+        dataset, subset = base_dataset(self.data.Subset, loader.dataset, KEPT_PER_PASS)
+        iterable = isinstance(loader.dataset, self.data.IterableDataset)
+        index_sampler = None if iterable else loader._index_sampler
+        makers = self._makers(loader)
+        self.note(
+            "loader",
+            loader=number,
+            makers=[self._numbers.of(maker) for maker in makers],
+            path=path,
+            line=line,
+            cls=class_name(loader),
+            dataset=self._numbers.of(loader.dataset),
+            dataset_cls=class_name(dataset),
+            dataset_length=self._untouched(lambda: len(dataset))[0],
+            mark=mark(dataset),
+            subset=subset,
+            iterable=iterable,
+            batch_size=plain(loader.batch_size),
+            drop_last=self._drops(loader),
+            own_batch_sampler=loader.batch_size is None and loader.batch_sampler is not None,
+            samplers=[] if iterable else self._samplers(index_sampler),
+            shuffling=None if iterable else self._shuffling(index_sampler),
+        )
+        self._loaders.add(number)
+        for thing in (*chain(index_sampler), loader, loader.dataset, *makers):
+            self.watch(type(thing))
+        return number
+
+    def _makers(self, loader: Any) -> list[Any]:
+        """The libraries' objects that build the loader and take ``set_epoch`` for it."""
+        makers: list[Any] = []
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and not self._is_users(frame.f_code.co_filename):
+            maker = self_of(frame)
+            takes = callable(getattr(type(maker), "set_epoch", None))
+            if takes and maker is not loader and not any(maker is one for one in makers):
+                makers.append(maker)
+            frame = frame.f_back
+        return makers
+
+    def _drops(self, loader: Any) -> bool | None:
+        """Whether the loader's tail may be dropped, as far as its attributes tell."""
+        attributes = [loader, *chain(loader.batch_sampler), *chain(loader.sampler)]
+        values = [attribute(one, "drop_last") for one in attributes]
+        known = [value for value in values if isinstance(value, bool)]
+        return any(known) if known else None
+
+    def _samplers(self, sampler: Any) -> list[dict[str, Any]]:
+        """What the loader reads its indices from, the outermost first."""
+        return [
+            {
+                "object": self._numbers.of(one),
+                "cls": class_name(one),
+                "module": type(one).__module__,
+                "set_epoch": callable(getattr(type(one), "set_epoch", None)),
+                "values": {
+                    name: value
+                    for name, value in getattr(one, "__dict__", {}).items()
+                    if type(value) in (int, bool) and not name.startswith("__")
+                },
+            }
+            for one in chain(sampler)
+        ]
+
+    def _shuffling(self, sampler: Any) -> bool | None:
+        """Whether the order is meant to be random; None when nothing says so."""
+        data = self.data
+        for one in chain(sampler):
+            shuffle = attribute(one, "shuffle")
+            if isinstance(shuffle, bool):
+                return shuffle
+            if isinstance(
+                one, (data.RandomSampler, data.SubsetRandomSampler, data.WeightedRandomSampler)
+            ):
+                return True
+            if type(one) is data.SequentialSampler:
+                return False
+        return None
+
+    def _is_users(self, path: str) -> bool:
+        """Whether a file is no library's, as far as its path tells."""
+        ours = path.startswith(_HERE)
+        return (
+            is_users(path) and not ours and not os.path.realpath(path).startswith(self._libraries)
+        )
+
+    def _place(self, loader: Any = None) -> tuple[str, int]:
+        """File and line at work: the first frame of the user's own code.
+
+        Methods of ``loader`` itself are passed over: a subclass's constructor is not the place.
+        """
+        frame: FrameType | None = sys._getframe(1)
+        library: tuple[str, int] | None = None
+        while frame is not None:
+            path = frame.f_code.co_filename
+            if loader is None or self_of(frame) is not loader:
+                if self._is_users(path):
+                    return os.path.abspath(path), frame.f_lineno
+                if not path.startswith(("<", _HERE, *self._libraries)):
+                    library = library or (path, frame.f_lineno)
+            frame = frame.f_back
+        return library or ("<unknown>", 0)
+
+    # -- passes
+
+    def begin(self, loader: Any, iterator: Any) -> Pass:
+        """Note that ``loader`` starts to hand out its data."""
+        number = self.built(loader)
+        self.note_rank()
+        length, error = self._claimed(loader)
+        sampler_length = None
+        if type(loader.batch_sampler) is self.data.BatchSampler:
+            inner = loader.batch_sampler.sampler
+            sampler_length = self._untouched(lambda: len(inner))[0]
+        path, line = self._place(loader)
+        stride = self._stride(loader)
+        at_once = isinstance(iterator, self._at_once)
+        counted_only = isinstance(loader.dataset, self.data.IterableDataset)
+        started = Pass(self, self._passes, loader, stride, at_once, counted_only)
+        self._passes += 1
+        self.totals[0] += 1
+        self.note(
+            "pass",
+            number=started.number,
+            loader=number,
+            length=length,
+            length_error=error,
+            sampler_length=sampler_length,
+            grad=self._torch.is_grad_enabled(),
+            stride=stride,
+            path=path,
+            line=line,
+        )
+        return started
+
+    def _stride(self, loader: Any) -> int:
+        """Which samples are kept: those whose index it divides."""
+        if self.keep_all:
+            return 1
+        length = self._untouched(lambda: len(loader.dataset))[0] or 0
+        if length <= KEPT_PER_PASS:
+            return 1
+        # A prime has no part in the strides with which samplers share out.
+        return next(filter(is_prime, range(-(-length // (KEPT_PER_PASS // 2)), 2 * length)))
+
+    def _claimed(self, loader: Any) -> tuple[int | None, str | None]:
+        """The number of batches the loader says it has.
+
+        ``len(loader)`` itself would make torch warn about an iterable dataset's length later.
+        """
+        if not isinstance(loader.dataset, self.data.IterableDataset):
+            return self._untouched(lambda: len(loader))
+        length, error = self._untouched(lambda: len(loader.dataset))
+        if length is not None and loader.batch_size is not None:
+            length = (length if loader.drop_last else length + loader.batch_size - 1) // (
+                loader.batch_size
+            )
+        return length, error
+
+    def _untouched(self, ask: Callable[[], int]) -> tuple[int | None, str | None]:
+        """Ask for a length with every global random generator left as it was."""
+        numpy: Any = sys.modules.get("numpy.random")
+        states = (random.getstate(), self._torch.get_rng_state())
+        numpy_state = numpy.get_state() if numpy else None
+        try:
+            return length_of(ask)
+        finally:
+            random.setstate(states[0])
+            self._torch.set_rng_state(states[1])
+            if numpy:
+                numpy.set_state(numpy_state)
+
+    # -- set_epoch
+
+    def watch(self, cls: type) -> None:
+        """Note every ``set_epoch`` call on instances of ``cls``."""
+        for base in cls.__mro__:
+            function = vars(base).get("set_epoch")
+            if callable(function) and not hasattr(function, "__sampler_lint__"):
+                with contextlib.suppress(TypeError, AttributeError):  # a class that is closed
+                    base.set_epoch = self._watched(function)  # type: ignore[attr-defined]
+
+    def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def set_epoch(sampler: Any, *args: Any, **kwargs: Any) -> Any:
+            outermost = id(sampler) not in self._in_set_epoch
+            if outermost:
+                self._in_set_epoch.add(id(sampler))
+                self.guarded(self._note_epoch, sampler, *args, **kwargs)
+            try:
+                return function(sampler, *args, **kwargs)
+            finally:
+                if outermost:
+                    self._in_set_epoch.discard(id(sampler))
+
+        set_epoch.__sampler_lint__ = True  # type: ignore[attr-defined]
+        return set_epoch
+
+    def _note_epoch(self, sampler: Any, *args: Any, **kwargs: Any) -> None:
+        value = next(iter((*args, *kwargs.values())), None)
+        path, line = self._place()
+        caller: FrameType | None = sys._getframe(1)
+        while caller is not None and caller.f_code.co_filename.startswith(_HERE):
+            caller = caller.f_back
+        self.note(
+            "set_epoch",
+            direct=caller is not None and self._is_users(caller.f_code.co_filename),
+            object=self._numbers.of(sampler),
+            cls=class_name(sampler),
+            value=plain(value),
+            passes=self._passes,
+            time=time.time(),
+            path=path,
+            line=line,
+        )
+
+    # -- safety
+
+    def guarded(self, action: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Do ``action`` if this process is recorded; the program never sees it fail.
+
+        A loader's worker process reads data, too; what it does with loaders of its own is not
+        what the rank hands out.
+        """
+        try:
+            if self.data.get_worker_info() is None:
+                return action(*args, **kwargs)
+        except Exception as error:
+            self.failed(error)
+        return None
+
+    # -- torch
+
+    def patch(self) -> None:
+        """Put the recorder between torch's loaders and their index samplers."""
+        dataloader = importlib.import_module("torch.utils.data.dataloader")
+        sampler = importlib.import_module("torch.utils.data.sampler").Sampler
+        distributed = importlib.import_module("torch.utils.data.distributed").DistributedSampler
+        iterator = dataloader._BaseDataLoaderIter
+        recorder = self
+
+        @_around(dataloader.DataLoader, "__init__")
+        def build(original: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
+            original(loader, *args, **kwargs)
+            recorder.guarded(recorder.built, loader)
+
+        @_around(iterator, "__init__")
+        def start(original: Any, self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
+            self._sampler_lint = recorder.guarded(recorder.begin, loader, self)
+            original(self, loader, *args, **kwargs)
+
+        @_around(iterator, "_reset")
+        def reset(
+            original: Any, self: Any, loader: Any, first_iter: bool = False, *args: Any
+        ) -> None:
+            if not first_iter:  # persistent workers: the same iterator starts another pass
+                self._sampler_lint = recorder.guarded(recorder.begin, loader, self)
+            original(self, loader, first_iter, *args)
+
+        # Those that run for every batch are written out, for speed.
+        next_index, next_batch = iterator._next_index, iterator.__next__
+        iterator._sampler_lint = None
+
+        @functools.wraps(next_index)
+        def _next_index(self: Any) -> Any:
+            try:
+                index = next_index(self)
+            except StopIteration:
+                if self._sampler_lint is not None:
+                    self._sampler_lint.ended(SAMPLER_ENDED)
+                raise
+            if self._sampler_lint is not None:
+                self._sampler_lint.drawn(index)
+            return index
+
+        @functools.wraps(next_batch)
+        def _next_batch(self: Any) -> Any:
+            try:
+                batch = next_batch(self)
+            except StopIteration:
+                if self._sampler_lint is not None:
+                    self._sampler_lint.ended(LOADER_ENDED)
+                raise
+            if self._sampler_lint is not None:
+                self._sampler_lint.yielded()
+            return batch
+
+        @functools.wraps(next_batch)
+        def _next_batch_at_once(self: Any) -> Any:
+            try:
+                return next_batch(self)
+            except BaseException as error:
+                if self._sampler_lint is not None:
+                    self._sampler_lint.stopped(error)
+                raise
+
+        iterator._next_index, iterator.__next__ = _next_index, _next_batch
+        dataloader._SingleProcessDataLoaderIter.__next__ = _next_batch_at_once
+
+        for cls in (distributed, *_subclasses(sampler)):
+            self.watch(cls)
+
+        def init_subclass(cls: type[Any], **kwargs: Any) -> None:
+            super(sampler, cls).__init_subclass__(**kwargs)
+            recorder.guarded(recorder.watch, cls)
+
+        if "__init_subclass__" not in vars(sampler):
+            sampler.__init_subclass__ = classmethod(init_subclass)  # type: ignore[arg-type]
+
+    def patch_autograd(self, autograd: Any) -> None:
+        """Count backward passes: they tell training from evaluation."""
+        original = autograd.backward
+
+        @functools.wraps(original)
+        def backward(*args: Any, **kwargs: Any) -> Any:
+            self.backwards += 1
+            return original(*args, **kwargs)
+
+        autograd.backward = backward
+
+    def patch_join(self, join: Any) -> None:
+        """Note when the program says that its ranks take different numbers of steps."""
+
+        @_around(join.Join, "__init__")
+        def build(original: Any, self: Any, *args: Any, **kwargs: Any) -> None:
+            recorder.guarded(recorder.note, "join")
+            original(self, *args, **kwargs)
+
+        recorder = self
+
+
+def _around(cls: Any, name: str) -> Callable[[Callable[..., Any]], None]:
+    """Replace method ``name`` by the decorated function, which gets the original first."""
+    original = getattr(cls, name)
+
+    def decorate(function: Callable[..., Any]) -> None:
+        @functools.wraps(original)
+        def method(*args: Any, **kwargs: Any) -> Any:
+            return function(original, *args, **kwargs)
+
+        setattr(cls, name, method)
+
+    return decorate
+
+
+def _subclasses(cls: type[Any]) -> Iterator[type[Any]]:
+    for sub in cls.__subclasses__():
+        yield sub
+        yield from _subclasses(sub)
+
+
+def install(directory: str) -> Recorder:
+    """Record this process from now on; ``torch.utils.data`` must be imported.
+
+    Without a directory, only get everything ready for :meth:`Recorder.record_in`.
+    """
+    recorder = Recorder()
+    recorder.patch()
+    for name, patch in _LATER.items():
+        if name in sys.modules and not getattr(sys.modules[name].__spec__, "_initializing", False):
+            patch(recorder, sys.modules[name])
+    if directory:
+        recorder.record_in(directory)
+    return recorder
+
+
+#: Modules that are imported after ``torch.utils.data``, and what is to be done with them then.
+_LATER: dict[str, Callable[[Recorder, Any], None]] = {
+    "torch.autograd": Recorder.patch_autograd,
+    "torch.distributed.algorithms.join": Recorder.patch_join,
+}
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    """Installs the recorder when the program imports ``torch.utils.data``, not before."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        self.recorder: Recorder | None = None
+        self.awaited = {"torch.utils.data", *_LATER}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The real module's spec, with a loader that installs the recorder after it."""
+        if fullname not in self.awaited:
+            return None
+        self.awaited.discard(fullname)
+        if not self.awaited:
+            sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(fullname)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                # A torch that is not built as we know it runs unrecorded.
+                with contextlib.suppress(Exception):
+                    self.imported(fullname, module)
+
+            spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+        return spec
+
+    def imported(self, name: str, module: ModuleType) -> None:
+        """Record what one of the awaited modules brings."""
+        if name == "torch.utils.data":
+            self.recorder = install(self.directory)
+        elif self.recorder is not None:
+            _LATER[name](self.recorder, module)
+
+
+def arm(directory: str) -> None:
+    """Record this process from the moment it imports ``torch.utils.data``."""
+    sys.meta_path.insert(0, _Finder(directory))

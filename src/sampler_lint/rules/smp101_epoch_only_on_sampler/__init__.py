@@ -1,0 +1,295 @@
+"""SMP101: ``set_epoch`` reaches ``loader.sampler`` while the batch sampler carries the epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from sampler_lint.analysis.values import TOO_MANY, TOO_MUCH, Lit, Obj, Unknown, Value
+from sampler_lint.domain.concepts import SAMPLER
+from sampler_lint.domain.epoch_calls import EpochSet, epoch_calls
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import in_test_function, is_test
+from sampler_lint.domain.samplers import epoch_path
+from sampler_lint.edits.editor import Editor
+from sampler_lint.findings import Fix, Grade, Related
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules.smp101_epoch_only_on_sampler.parts import (
+    Origin,
+    Reached,
+    answers_itself,
+    in_tests,
+    is_handed_in,
+)
+from sampler_lint.rules.smp101_epoch_only_on_sampler.retarget import (
+    is_guarded,
+    retarget,
+    use_helper,
+)
+from sampler_lint.syntax.navigation import same, self_class, unparse, walk
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Expr,
+    Scope,
+)
+from sampler_lint.workspace.import_scan import without_prose
+from sampler_lint.workspace.project import Module
+
+
+class EpochOnlyOnSampler(Rule):
+    """`set_epoch` is called on `loader.sampler`, but the batch sampler carries the epoch.
+
+    What it does:
+        Reports `loader.sampler.set_epoch(...)` where `loader` was built with `batch_sampler=`
+        and that batch sampler (or the sampler inside it) is what shuffles by epoch. In library
+        code that takes anybody's loader, reports a guarded call that looks at `loader.sampler`
+        only; not in tests, and not where the program builds its own loaders and none with a
+        batch sampler. Likely where what the loader gets as `batch_sampler=` is not known.
+
+    Why is this bad?
+        With `DataLoader(batch_sampler=...)` torch sets `loader.sampler` to a default
+        `SequentialSampler` that nothing reads. A guard such as
+        `isinstance(loader.sampler, DistributedSampler)` is then false, the epoch is never set,
+        and every epoch repeats the first one's order. Nothing raises.
+
+    Fix safety:
+        Safe where every loader that reaches the call is known and they agree: the call and its
+        guard are pointed at `loader.batch_sampler` or `loader.batch_sampler.sampler`. Unsafe in
+        library code: a helper that finds the distributed sampler of any loader is added to the
+        file and used.
+
+    How it is proved:
+        Invariant `reshuffles`: on two gloo ranks the epochs of the training loader have one
+        order before the fix and different orders after it.
+
+    References:
+        - torch/utils/data/dataloader.py, `DataLoader.__init__` (`sampler` with `batch_sampler`)
+        - https://github.com/mosaicml/composer/issues/3123
+        - https://github.com/Lightning-AI/pytorch-lightning/issues/13316
+    """
+
+    code = "SMP101"
+    name = "epoch-only-on-sampler"
+    invariant = "reshuffles"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look at every ``set_epoch`` call whose receiver is some loader's ``.sampler``."""
+        for module in model.modules:
+            for scope in module.facts.scopes if module.says("set_epoch") else ():
+                reached = Reached(model, scope)
+                for call in reached.calls:
+                    suspect = self._call(model, module, call, reached)
+                    if suspect is not None:
+                        yield suspect
+
+    def _call(self, model: Model, module: Module, call: Call, reached: Reached) -> Suspect | None:
+        own = reached.sampler_of_loader(call)
+        if own is None or self_class(own.loader) is not None:
+            return None
+        paths = reached.paths_of(own.loader)
+        if ("batch_sampler",) in paths:
+            model.silent(self.code, call.scope, call, "the batch sampler's epoch is set here too")
+            return None
+        return self._judge(model, module, call, own, paths)
+
+    def _judge(
+        self,
+        model: Model,
+        module: Module,
+        call: Call,
+        origin: Origin,
+        reached: set[tuple[str, ...]],
+    ) -> Suspect | None:
+        loader = origin.loader
+        receiver = origin.node
+        values = model.flow.values(loader)
+        loaders = [
+            v
+            for v in values
+            if isinstance(v, Obj) and model.role(v) == "loader" and not in_tests(model, v)
+        ]
+        # A package's private classes take its users' loaders too.
+        library = (
+            "." in module.name
+            and not (is_test(module) or in_test_function(call.scope))
+            and not any(
+                obj.site is not None and obj.site.scope.module is call.scope.module
+                for obj in loaders
+            )
+        )
+        other = _set_on_batch_sampler(model, call, loader)
+        if other is not None:
+            place = model.place(other.scope, other.node)
+            model.silent(self.code, call.scope, call, f"{place} sets the batch sampler's epoch")
+            return None
+        for value in values:
+            if (
+                isinstance(value, Obj)
+                and answers_itself(model, value)
+                and not in_tests(model, value)
+            ):
+                reason = f"{value.name}, which may be the loader, has a `sampler` of its own"
+                model.silent(self.code, call.scope, call, reason)
+                return None
+        paths_to = [(obj, _missed(model, obj)) for obj in loaders]
+        missed = [
+            (obj, path)
+            for obj, path in paths_to
+            if isinstance(path, tuple) and ("batch_sampler", *path) not in reached
+        ]
+        spelled = unparse(loader)
+        if missed:
+            obj, path = missed[0]
+            target = ".".join((spelled, "batch_sampler", *path))
+            batch_sampler = next(
+                v for v in model.passed_to(obj, "batch_sampler") if isinstance(v, Obj)
+            )
+            message = (
+                f"`{spelled}.sampler.set_epoch()` does not reach the sampler that carries the "
+                f"epoch: the loader is built with `batch_sampler={batch_sampler.name}`, so its "
+                f"`.sampler` is a SequentialSampler that nothing reads and every epoch repeats "
+                f"one order; set the epoch of `{target}`"
+            )
+            why = (Related(model.place_of(obj), "loader built here with `batch_sampler=`"),)
+            certain = not any(isinstance(v, Unknown) for v in values)
+            paths = {found for _, found in missed}
+            only = len(missed) == len(loaders) and len(paths) == 1
+            direct = only and certain and not library and not is_handed_in(loader, loaders)
+
+            def fix(editor: Editor) -> Fix | None:
+                if direct and isinstance(receiver, Attr):
+                    attributes = ".".join(("batch_sampler", *path))
+                    return retarget(call, receiver, attributes, editor)
+                return use_helper(call, receiver, editor)
+
+            return Suspect(module, call, message, why=why, fix=fix)
+        of_a_sampler = SAMPLER.names(loader)
+        closed = _is_closed(model, call, values, loaders)
+        if closed or not library or of_a_sampler or not is_guarded(call, origin):
+            unknown = next((obj for obj, path in paths_to if isinstance(path, Unknown)), None)
+            given = None if unknown is None else model.flow.argument(unknown, "batch_sampler")
+            if unknown is not None and given is not None:
+                return _unknown_missed(model, call, loader, unknown, given)
+            if closed is not None:
+                reason = closed
+            elif of_a_sampler:
+                reason = f"`{unparse(loader)}` is a sampler around another, and no loader"
+            elif not library:
+                reason = "the loader is not known, and this is no library code for anybody's loader"
+            else:
+                reason = "without a guard, a loader with a batch sampler raises: nothing is silent"
+            model.silent(self.code, call.scope, call, reason)
+            return None
+        if reached == {("sampler",)}:
+            if any(read.name == "batch_sampler" for read in call.scope.reads):
+                return None
+            message = (
+                f"`{spelled}.sampler.set_epoch()` may not reach the sampler that carries the "
+                f"epoch: for a loader built with `batch_sampler=`, `.sampler` is a "
+                f"SequentialSampler that nothing reads, this guard is false and every epoch "
+                f"repeats one order; look at `{spelled}.batch_sampler` too"
+            )
+        else:
+            message = (
+                f"`set_epoch` may not reach the batch sampler that carries the epoch: "
+                f"`{spelled}.sampler` and `{spelled}.batch_sampler.sampler` are asked, but not "
+                f"`{spelled}.batch_sampler`, so a batch sampler with a `set_epoch` of its own "
+                f"repeats one order; look at it too"
+            )
+        return Suspect(module, call, message, fix=partial(use_helper, call, receiver))
+
+
+def _unknown_missed(model: Model, call: Call, loader: Expr, built: Obj, given: Expr) -> Suspect:
+    """A loader gets a batch sampler, and only whether that carries the epoch is not known."""
+    spelled = unparse(loader)
+    message = (
+        f"`{spelled}.sampler.set_epoch()` does not reach the batch sampler: the loader is built "
+        f"with `batch_sampler={unparse(given)}`, so its `.sampler` is a SequentialSampler that "
+        f"nothing reads; set the epoch of `{spelled}.batch_sampler` (but whether that carries it "
+        f"is not known)"
+    )
+    why = (Related(model.place_of(built), "loader built here with `batch_sampler=`"),)
+    return Suspect(model.module_of(call.scope), call, message, why=why, grade=Grade.LIKELY)
+
+
+def _is_closed(
+    model: Model, call: Call, values: frozenset[Value], loaders: list[Obj]
+) -> str | None:
+    """Why no user can hand in a loader with a batch sampler; None if one can.
+
+    What is found before the analysis gives up is not all there is. Where it does not give up, a
+    loader of the tree leaves room for another only if a public function takes what its callers
+    outside the tree choose.
+    """
+    if loaders and not {TOO_MANY, TOO_MUCH} & values:
+        awaited = (v.awaits for v in values if isinstance(v, Unknown) and v.awaits is not None)
+        if not any(model.module_of(function).is_library(function) for function in awaited):
+            return "no loader that reaches it has a batch sampler that carries an epoch"
+    builds_its_own = any(
+        obj.site is not None
+        and model.project.same_program(obj.site.scope, call.scope)
+        and not in_tests(model, obj)
+        for obj in model.loaders
+    )
+    if builds_its_own and not _knows_batch_samplers(model, call.scope):
+        return "the program builds its loaders itself, and none with a batch sampler"
+    return None
+
+
+def _knows_batch_samplers(model: Model, near: Scope) -> bool:
+    """Whether the program says ``batch_sampler`` outside its prose."""
+    programs: dict[str, bool] = model.memo.setdefault(_knows_batch_samplers, {})
+    program = model.project.program_of(model.module_of(near))
+    if program not in programs:
+        programs[program] = any(
+            module.says("batch_sampler") and b"batch_sampler" in without_prose(module.source.data)
+            for module in model.project.modules_near(near)
+        )
+    return programs[program]
+
+
+def _missed(model: Model, loader: Obj) -> tuple[str, ...] | Unknown | None:
+    """The path from ``loader.batch_sampler`` to what carries the epoch; None if there is none."""
+    batch_samplers = model.passed_to(loader, "batch_sampler")
+    paths = set()
+    for value in batch_samplers:
+        if isinstance(value, Lit) and value.value is None:
+            continue
+        path = epoch_path(model, value)
+        if not isinstance(path, tuple):
+            return path if len(batch_samplers) == 1 else None
+        paths.add(path)
+    return paths.pop() if len(paths) == 1 else None
+
+
+def _set_on_batch_sampler(model: Model, call: Call, loader: Expr) -> EpochSet | None:
+    """Another ``set_epoch`` call that sets the epoch of the loader's batch sampler."""
+    batch_samplers = {
+        value
+        for obj in model.flow.values(loader)
+        if isinstance(obj, Obj) and model.role(obj) == "loader"
+        for value in model.passed_to(obj, "batch_sampler")
+        if isinstance(value, Obj)
+    }
+    inner = {
+        value
+        for batch_sampler in batch_samplers
+        for value in model.flow.ask_field(batch_sampler, "sampler")
+        if isinstance(value, Obj)
+    }
+    objects = {(value.cls, value.site) for value in batch_samplers | inner}
+    for other in epoch_calls(model).of_batch_sampler(objects, call.scope.module):
+        if other.node is call:
+            continue
+        target = other.receiver
+        mentions = [n for n in walk(target) if isinstance(n, Attr) and n.name == "batch_sampler"]
+        if other.scope is call.scope and any(same(n.value, loader) for n in mentions):
+            return other
+        if batch_samplers:
+            values = model.flow.values(target)
+            if any(isinstance(v, Obj) and (v.cls, v.site) in objects for v in values):
+                return other
+        elif mentions:
+            return other
+    return None

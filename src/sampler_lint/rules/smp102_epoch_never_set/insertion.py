@@ -1,0 +1,236 @@
+"""The call that is missing: where it goes, and what its loop can name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sampler_lint.analysis.origins import given_by
+from sampler_lint.analysis.reaching import is_surely_set
+from sampler_lint.analysis.values import Lit, Obj, Unknown, Value
+from sampler_lint.domain.concepts import SAMPLER
+from sampler_lint.domain.epoch_calls import (
+    Built,
+    Carrier,
+)
+from sampler_lint.domain.epochs import EpochLoop, epoch_expression
+from sampler_lint.domain.model import Model
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import fresh_name, imported_as, means_the_same, text_of
+from sampler_lint.rules.smp102_epoch_never_set.setters import keeps_given
+from sampler_lint.syntax.navigation import statements, walk
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Expr,
+    For,
+    Function,
+    Loop,
+    Name,
+    Scope,
+    Simple,
+    Stmt,
+    While,
+)
+from sampler_lint.workspace.project import Module
+
+
+class _Counter(NamedTuple):
+    """What counts the turns of a loop: its own variable, that variable named, or a new one."""
+
+    loop: Loop
+    code: str
+    unnamed: Name | None = None
+    new: bool = False
+
+    def write(self, editor: Editor) -> None:
+        """Make the counter exist."""
+        if self.unnamed is not None:
+            editor.replace(self.unnamed, self.code)
+        if self.new:
+            editor.insert_before(self.loop, f"{self.code} = 0")
+            editor.insert_after(self.loop.body[-1], f"{self.code} += 1")
+
+
+def skips_its_end(loop: Loop) -> bool:
+    """Whether a ``continue`` would leave out what stands last in the loop."""
+    for stmt in statements(loop.body):
+        if isinstance(stmt, Simple) and stmt.kind == "continue":
+            around = next(s for s in stmt.ancestors() if isinstance(s, (For, While)))
+            if around is loop:
+                return True
+    return False
+
+
+def counter_of(module: Module, loop: Loop) -> _Counter:
+    """What counts the loop's turns."""
+    epoch = epoch_expression(loop)
+    if isinstance(epoch, Name) and epoch.id.startswith("_"):
+        return _Counter(loop, fresh_name(loop.scope, "epoch"), unnamed=epoch)
+    if epoch is not None:
+        return _Counter(loop, text_of(module.source, epoch))
+    return _Counter(loop, fresh_name(loop.scope, "epoch"), new=True)
+
+
+class _Receiver(NamedTuple):
+    """How the loop's body can name the sampler."""
+
+    code: str
+    guard: str | None
+    certain: bool
+
+
+def receiver_for(model: Model, found: EpochLoop, reached: Carrier) -> _Receiver | None:
+    """How the body of the loop can name the sampler."""
+    loop = found.loop
+    module = model.module_of(loop.scope)
+    wanted = (reached.sampler.cls, reached.sampler.site)
+    for name in _sampler_names(model, loop, wanted):
+        if is_surely_set(name, loop):
+            values = model.flow.values(name)
+            return _guarded(model, module, loop.scope, name.id, values)
+    for expr, base, code in _loader_expressions(model, found):
+        values = model.flow.values(expr)
+        loaders = [v for v in values if isinstance(v, Obj) and model.role(v) == "loader"]
+        if not any(
+            (v.cls, v.site) == (found.inner.loader.cls, found.inner.loader.site) for v in loaders
+        ):
+            continue
+        if any(isinstance(n, Name) and _bound_inside(loop, n) for n in walk(base)):
+            continue
+        if not all(keeps_given(model, loader, reached.path[0]) for loader in loaders):
+            continue
+        reachable: set[Value] = set()
+        for loader in loaders:
+            for attribute in ("sampler", "batch_sampler"):
+                if attribute == reached.path[0]:
+                    given = model.passed_to(loader, attribute)
+                    reachable |= given or {Lit(None, "NoneType")}
+        if reached.path == ("batch_sampler", "sampler"):
+            reachable = {
+                inner
+                for value in reachable
+                if isinstance(value, Obj)
+                for inner in model.flow.ask_field(value, "sampler")
+            }
+        code = ".".join((code, *reached.path))
+        unknown = {v for v in values if isinstance(v, Unknown)}
+        return _guarded(
+            model, module, loop.scope, code, frozenset(reachable | unknown), attribute=True
+        )
+    return None
+
+
+def _guarded(
+    model: Model,
+    module: Module,
+    scope: Scope,
+    code: str,
+    values: frozenset[Value],
+    *,
+    attribute: bool = False,
+) -> _Receiver:
+    """The receiver with the guard it needs: none, against None, or against other samplers."""
+    others = [
+        v
+        for v in values
+        if not (isinstance(v, Obj) and model.flow.method(v.cls, "set_epoch") is not None)
+    ]
+    certain = not any(isinstance(v, Unknown) for v in values)
+    if not others:
+        return _Receiver(code, None, certain)
+    only_none = all(isinstance(v, Lit) and v.value is None for v in others)
+    if only_none and not attribute:
+        return _Receiver(code, f"if {code} is not None:", certain)
+    # torch puts another sampler where none is given.
+    known = imported_as(module, "DistributedSampler")
+    if known is not None and known in module.facts.bindings:
+        return _Receiver(code, f"if isinstance({code}, {known}):", certain)
+    quote = module.source.quote
+    return _Receiver(code, f"if hasattr({code}, {quote}set_epoch{quote}):", certain)
+
+
+def _sampler_names(model: Model, loop: Loop, wanted: Built) -> Iterator[Name]:
+    """Local (and, in a script, global) names called a sampler that may hold the one wanted."""
+    known: dict[Scope, dict[Built, list[Name]]] = model.memo.setdefault(_sampler_names, {})
+    current: Scope | None = loop.scope
+    while current is not None:
+        if current not in known:
+            known[current] = {}
+            for name in _called_samplers(current):
+                for built in _built(model, name):
+                    known[current].setdefault(built, []).append(name)
+        for name in known[current].get(wanted, ()):
+            here = _read_at(loop, name.id, current) if current is loop.scope else name
+            if wanted in _built(model, here):
+                yield here
+        current = None if isinstance(current, Class) else current.outer
+
+
+def _built(model: Model, name: Name) -> set[Built]:
+    return {(v.cls, v.site) for v in model.flow.values(name) if isinstance(v, Obj)}
+
+
+def _read_at(stmt: Stmt | None, name: str, scope: Scope) -> Name:
+    """A variable of a scope as one of its statements would read it; as any, without one."""
+    node = Name()
+    node.id, node.scope, node.stmt = name, scope, stmt
+    node.row = node.col = node.end_row = node.end_col = 0
+    return node
+
+
+def _called_samplers(scope: Scope) -> Iterator[Name]:
+    for name, bindings in scope.bindings.items():
+        if SAMPLER.says(name) and any(b.is_plain for b in bindings):
+            yield _read_at(None, name, scope)
+
+
+def _loader_expressions(model: Model, found: EpochLoop) -> Iterator[tuple[Expr, Expr, str]]:
+    """What may hold the loader and can be said in the loop's own body.
+
+    Each with the expression in the loop that it begins with, and its code.
+    """
+    source = model.module_of(found.loop.scope).source
+    if not found.calls:
+        inner = found.inner.source
+        yield inner, inner, text_of(source, inner)
+        return
+    call = found.calls[0]
+    for arg in call.args:
+        # A `partial` adds arguments that were written in another scope.
+        if isinstance(arg.value, (Name, Attr)) and means_the_same(arg.value, call.scope):
+            yield arg.value, arg.value, text_of(source, arg.value)
+    if len(found.calls) == 1:
+        names = _attributes(found.inner.source)
+        given = _given_for_base(model, found, call)
+        if names and isinstance(given, (Name, Attr)) and means_the_same(given, call.scope):
+            yield found.inner.source, given, ".".join((text_of(source, given), *names))
+
+
+def _attributes(expr: Expr) -> list[str]:
+    """The names ``b``, ``c`` of ``a.b.c``; none for anything else."""
+    names: list[str] = []
+    while isinstance(expr, Attr):
+        names.append(expr.name)
+        expr = expr.value
+    return names[::-1] if isinstance(expr, Name) else []
+
+
+def _given_for_base(model: Model, found: EpochLoop, call: Call) -> Expr | None:
+    """What the loop's call passes for the ``a`` of ``a.loader`` in the function with the pass."""
+    function, base = found.inner.scope, found.inner.source
+    while isinstance(base, Attr):
+        base = base.value
+    if not isinstance(function, Function) or not isinstance(base, Name):
+        return None
+    if function.self_name == base.id:
+        return call.func.value if isinstance(call.func, Attr) else None
+    return given_by(model.flow, call, base)
+
+
+def _bound_inside(loop: Loop, name: Name) -> bool:
+    return any(
+        binding.stmt is not None and binding.stmt is not loop and loop.encloses(binding.stmt)
+        for binding in name.scope.bindings.get(name.id, ())
+    )

@@ -1,0 +1,152 @@
+"""What may set the epoch of a sampler."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sampler_lint.analysis.values import Lit, Obj
+from sampler_lint.domain.concepts import EPOCH, SAMPLER, SETS_EPOCH
+from sampler_lint.domain.epoch_calls import (
+    Carrier,
+    EpochSet,
+    EpochSets,
+    called_epoch_sets,
+    may_act_in,
+    runs_in,
+    sets_epoch_itself,
+    unknown_hook,
+)
+from sampler_lint.domain.epochs import EpochLoop
+from sampler_lint.domain.model import Model
+from sampler_lint.syntax.navigation import self_class, unparse
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Class,
+    Expr,
+    Function,
+    Loop,
+)
+
+
+class _Setter(NamedTuple):
+    """What may set the epoch of a sampler."""
+
+    who: str
+    misses: bool = False
+    """Whether it certainly does not, though it is meant to: another rule tells of it."""
+
+
+def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | None:
+    """What may set the epoch of the sampler."""
+    ours = {
+        obj
+        for obj in (
+            reached.sampler,
+            found.inner.loader,
+            *model.passed_to(found.inner.loader, "sampler"),
+            *model.passed_to(found.inner.loader, "batch_sampler"),
+            *model.passed_to(found.inner.loader, "dataset"),
+        )
+        if isinstance(obj, Obj)
+    }
+    for cls in {obj.cls for obj in ours}:
+        if isinstance(cls, Class) and sets_epoch_itself(model, found, cls):
+            return _Setter(f"{cls.name} itself")
+    near = {scope.module for scope in found.scopes}
+    near.update(obj.site.scope.module for obj in ours if obj.site is not None)
+    built = {(obj.cls, obj.site) for obj in ours}
+    for scope, node, receiver in _epoch_sets(model).concerning(built, near):
+        if not may_act_in(model, found, scope, node):
+            continue
+        values = model.flow.values(receiver)
+        place = _Setter(str(model.place(scope, node)), _misses(model, receiver, reached))
+        if any(obj.may_be(value) for obj in ours for value in values):
+            return place
+        forwards = isinstance(scope, Function) and SETS_EPOCH.says(scope.name)
+        if not forwards and scope.module in near:
+            if any(isinstance(v, Obj) and _forwards(model, v) for v in values):
+                return place
+            if not values or any(not isinstance(v, (Obj, Lit)) for v in values):
+                return place
+            if any(isinstance(v, Obj) and v.site is None for v in values):
+                return place
+    for scope, node, _ in _epoch_sets(model).unclear():
+        forwards = isinstance(scope, Function) and "set_epoch" in scope.name
+        if not forwards and runs_in(model, found.loop, scope):
+            return _Setter(str(model.place(scope, node)))
+    hook = unknown_hook(model, found.loop)
+    return _Setter(str(model.place(hook.scope, hook))) if hook is not None else None
+
+
+def _misses(model: Model, receiver: Expr, reached: Carrier) -> bool:
+    """Whether it is the ``.sampler`` of a loader with a batch sampler, which nothing reads."""
+    return (
+        isinstance(receiver, Attr)
+        and receiver.name == "sampler"
+        and reached.path[:1] == ("batch_sampler",)
+        and any(
+            isinstance(loader, Obj)
+            and model.role(loader) == "loader"
+            and any(isinstance(given, Obj) for given in model.passed_to(loader, "batch_sampler"))
+            for loader in model.flow.values(receiver.value)
+        )
+    )
+
+
+def _forwards(model: Model, value: Obj) -> bool:
+    """Whether an object is a holder whose own ``set_epoch`` may reach any sampler."""
+    return (
+        isinstance(value.cls, Class)
+        and model.role(value) is None
+        and isinstance(model.flow.method(value.cls, "set_epoch"), Function)
+    )
+
+
+def _epoch_sets(model: Model) -> EpochSets:
+    """Every ``x.set_epoch`` and every ``x.sampler.epoch = …`` from outside."""
+    known: EpochSets | None = model.memo.get(_epoch_sets)
+    if known is None:
+        places = list(called_epoch_sets(model))
+        places += (EpochSet(*kept) for kept in model.epoch_setters_kept)
+        for store in model.project.stores_of("epoch"):
+            assert isinstance(store.target, Attr)
+            if self_class(store.target.value) is not None:
+                continue
+            if SAMPLER.says(unparse(store.target.value)):
+                places.append(EpochSet(store.scope, store.stmt, store.target.value))
+        known = model.memo[_epoch_sets] = EpochSets(model, places)
+    return known
+
+
+def leads_to(model: Model, source: Expr, reached: Carrier) -> bool:
+    """Whether what is iterated is (or may be) a loader whose attributes lead to the sampler.
+
+    A wrapper of the tree has none of them, and one that has them may say something else.
+    """
+    return not reached.path or all(
+        not isinstance(value, Obj)
+        or model.role(value) == "batch_sampler"
+        or keeps_given(model, value, reached.path[0])
+        for value in model.flow.values(source)
+    )
+
+
+def keeps_given(model: Model, loader: Obj, attribute: str) -> bool:
+    """Whether it is a loader whose attribute is what it was given."""
+    return model.role(loader) == "loader" and not (
+        isinstance(loader.cls, Class)
+        and any(
+            isinstance(base, Class) and attribute in base.bindings
+            for base in model.flow.mro(loader.cls)
+        )
+    )
+
+
+def tries_to_set(loop: Loop, sampler: str) -> bool:
+    """Whether the loop sets a wrong attribute of the sampler, which SMP404 fixes."""
+    return any(
+        isinstance(store.target, Attr)
+        and EPOCH.names(store.target)
+        and unparse(store.target.value) == sampler
+        for store in loop.scope.stores_in(loop)
+    )

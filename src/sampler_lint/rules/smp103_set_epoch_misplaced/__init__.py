@@ -1,0 +1,110 @@
+"""SMP103: ``set_epoch`` is called where, or with what, it cannot change the order of an epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.domain.epoch_calls import calls_for, carriers, runs_in
+from sampler_lint.domain.epochs import epoch_loops, trains
+from sampler_lint.domain.model import Model
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._epoch_frameworks import framework_calls
+from sampler_lint.rules.smp103_set_epoch_misplaced.after_pass import late_in_turn
+from sampler_lint.rules.smp103_set_epoch_misplaced.before_loop import between, once
+from sampler_lint.rules.smp103_set_epoch_misplaced.first_rank import one_rank
+from sampler_lint.rules.smp103_set_epoch_misplaced.receiver import receivers
+from sampler_lint.rules.smp103_set_epoch_misplaced.same_value import constant, never_moved
+from sampler_lint.rules.smp103_set_epoch_misplaced.stale import late
+
+
+class SetEpochMisplaced(Rule):
+    """`set_epoch` is called where, or with what, it cannot change the order of an epoch.
+
+    What it does:
+        Reports a `set_epoch` call
+
+        - that runs once before the epoch loop and not in it,
+        - that gets the same value in every turn of the loop, or the number of the batch,
+        - that comes after the loader was iterated, with the number of the epoch just read,
+        - whose receiver, a loader or a torch batch sampler, has no `set_epoch`, or whose guard
+          asks for a class that the sampler does not have,
+        - that comes too late because the loader keeps one iterator, or the sampler makes its
+          next order at the end of the pass before,
+        - that changes a dataset in the main process while persistent workers keep their copies,
+        - that goes to `loader.batch_sampler` after `accelerator.prepare`, which hides it,
+        - that only one rank makes, or that is no call at all (`sampler.set_epoch = epoch`).
+
+        Silent where any other call may set the epoch in the loop, where the loader is made
+        anew for each epoch, and for samplers that do not shuffle.
+
+    Why is this bad?
+        A sampler reads its epoch when its `__iter__` starts, and only then. What is set later,
+        once, or to the same number gives every epoch (or two in a row) one order; a guard that
+        is never true gives none at all. Nothing raises.
+
+    Fix safety:
+        Safe where the call can be moved to the top of the loop, or given the loop's own
+        counter, or pointed at the sampler that carries the epoch. Unsafe where it becomes a
+        handler of ignite's `Events.EPOCH_STARTED`: other handlers may count on the order. Without
+        a plain counter, and for loaders that keep their iterator, there is no fix.
+
+    How it is proved:
+        Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and
+        different orders after it.
+
+    References:
+        - torch/utils/data/distributed.py, `DistributedSampler.__iter__` and `set_epoch`
+        - torch/utils/data/dataloader.py, `_MultiProcessingDataLoaderIter._reset` (prefetches)
+        - accelerate/data_loader.py, `BatchSamplerShard` (has no `set_epoch`)
+    """
+
+    code = "SMP103"
+    name = "set-epoch-misplaced"
+    invariant = "reshuffles"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Ask of each epoch loop which calls set its epoch, then of each call what it meets."""
+        told: set[object] = set()
+        if model.epoch_setters:
+            for suspect in (
+                *_in_loops(model),
+                *never_moved(model),
+                *receivers(model),
+                *framework_calls(model),
+                *late(model),
+            ):
+                key = (suspect.module, suspect.start.row, suspect.start.col)
+                if key not in told:
+                    told.add(key)
+                    yield suspect
+        else:
+            yield from late(model)
+
+
+def _in_loops(model: Model) -> Iterator[Suspect]:
+    for found in epoch_loops(model):
+        wanted = list(carriers(model, found.inner.loader))
+        if not wanted or not trains(model, found):
+            continue
+        calls = calls_for(model, found, wanted)
+        if calls.unclear or not calls.hits or not calls.are_plain:
+            continue
+        here = calls.by_scope.get(found.loop.scope, [])
+        inside = between(here, found.loop.order, found.loop.last_order)
+        outside = [scope for scope in calls.by_scope if scope is not found.loop.scope]
+        if len(inside) < len(here):
+            outside.append(found.loop.scope)
+        runs = {scope: runs_in(model, found.loop, scope) for scope in outside}
+        if None in runs.values():
+            continue
+        if any(runs.values()):
+            within = {*inside}
+            inside += [c for c in calls.hits if c not in within and runs.get(c.scope)]
+        if not inside:
+            yield from once(model, found, wanted, calls.hits)
+            continue
+        for judge in (constant, late_in_turn, one_rank):
+            suspects = [judge(model, found, call) for call in inside]
+            if all(suspect is not None for suspect in suspects):
+                yield from (suspect for suspect in suspects if suspect is not None)
+                break

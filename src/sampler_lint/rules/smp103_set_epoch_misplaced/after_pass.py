@@ -1,0 +1,95 @@
+"""Calls that come after the pass they are for."""
+
+from __future__ import annotations
+
+import functools
+
+from sampler_lint.analysis.origins import given_by
+from sampler_lint.domain.concepts import (
+    RANGES,
+)
+from sampler_lint.domain.epochs import EpochLoop, epoch_expression
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.stale import has_workers
+from sampler_lint.edits.names import means_the_same
+from sampler_lint.rules._base import Suspect
+from sampler_lint.rules.smp103_set_epoch_misplaced.moving import move_to_top
+from sampler_lint.syntax.navigation import same, unparse, walk
+from sampler_lint.syntax.nodes import (
+    Call,
+    Expr,
+    ExprStmt,
+    For,
+    Function,
+    Name,
+    Stmt,
+    While,
+)
+
+
+def late_in_turn(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
+    """A call after (or inside) the pass it is for, with the number of that very pass."""
+    loop, stmt = found.loop, call.stmt
+    turn = _turn(model, found, call)
+    if stmt is None or turn is None or not isinstance(loop, For) or len(call.args) != 1:
+        return None
+    anchor, epoch = turn
+    if not same(call.args[0].value, epoch) or not _starts_at_zero(model, loop):
+        return None
+    if stmt.order <= anchor.order:
+        return None
+    if any(isinstance(s, (For, While)) and s is not loop for s in anchor.ancestors()):
+        return None
+    if _only_makes_iterator(anchor):
+        if not has_workers(model, found.inner.loader):
+            return None
+        when = "after the iterator was made, whose workers already fetch by the epoch before"
+    elif anchor.encloses(stmt):
+        when = "while the pass is running, whose order is made already"
+    else:
+        when = "after the pass it is for"
+    module = model.module_of(call.scope)
+    counter = unparse(epoch)
+    message = (
+        f"`{unparse(call.func)}({counter})` comes {when}: each epoch is read with the number of "
+        f"the one before, so the first two share one order; call it before the batches"
+    )
+    return Suspect(module, call, message, fix=functools.partial(move_to_top, found, call, epoch))
+
+
+def _turn(model: Model, found: EpochLoop, call: Call) -> tuple[Stmt, Expr] | None:
+    """In the call's own function: the statement that makes the pass, and the epoch's number."""
+    loop = found.loop
+    epoch = epoch_expression(loop)
+    if epoch is None:
+        return None
+    if call.scope is loop.scope:
+        anchor = found.calls[0].stmt if found.calls else found.inner.stmt
+        return None if anchor is None else (anchor, epoch)
+    function = call.scope
+    if function is not found.inner.scope or len(found.calls) != 1:
+        return None
+    argument = call.args[0].value if call.args else None
+    if not isinstance(function, Function) or not isinstance(argument, Name):
+        return None
+    given = given_by(model.flow, found.calls[0], argument)
+    if given is None or not same(given, epoch):
+        return None
+    if not means_the_same(given, loop.scope):
+        return None
+    return found.inner.stmt, argument
+
+
+def _only_makes_iterator(anchor: Stmt) -> bool:
+    return not isinstance(anchor, (For, While)) and not isinstance(anchor, ExprStmt)
+
+
+def _starts_at_zero(model: Model, loop: For) -> bool:
+    """Whether the loop's first number is (or may be) 0, which is what a sampler starts with."""
+    for node in walk(loop.iter):
+        if isinstance(node, Call) and RANGES.is_call(node):
+            if len(node.positional) < 2:
+                return True
+            starts = model.flow.constants(node.positional[0])
+            return starts is None or 0 in starts
+    return False

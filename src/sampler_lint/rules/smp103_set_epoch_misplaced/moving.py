@@ -1,0 +1,50 @@
+"""Fixes: a call moves to where an epoch begins."""
+
+from __future__ import annotations
+
+from sampler_lint.domain.epochs import EpochLoop
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import text_of
+from sampler_lint.findings import Applicability, Fix
+from sampler_lint.syntax.nodes import (
+    Call,
+    Expr,
+    ExprStmt,
+    If,
+    Stmt,
+)
+
+
+def movable(call: Call) -> Stmt | None:
+    """The statement to move: the call's own, with the ``if`` around it when it holds no more."""
+    stmt = call.stmt
+    if not isinstance(stmt, ExprStmt) or stmt.value is not call:
+        return None
+    whole: Stmt = stmt
+    for parent in stmt.ancestors():
+        if not isinstance(parent, If) or len(whole.block) != 1 or parent.orelse:
+            break
+        if whole.block is not parent.body:
+            break
+        if parent.row == whole.row:
+            return None
+        whole = parent
+    if len(whole.block) == 1 and whole.parent is not None:
+        return None  # nothing would be left of the block
+    return whole
+
+
+def move_to_top(found: EpochLoop, call: Call, epoch: Expr | None, editor: Editor) -> Fix | None:
+    """Move the call to the top of the loop (or before the pass), with the loop's counter."""
+    whole = movable(call)
+    if epoch is None or not call.positional or whole is None:
+        return None
+    argument = text_of(editor.source, epoch)
+    lines = editor.lines_of(whole, call.positional[0], argument)
+    editor.delete(whole, with_comments=True)
+    if call.scope is found.loop.scope:
+        editor.insert_first(found.loop, *lines)
+    else:
+        editor.insert_before(found.inner.stmt, *lines)
+    name = f"{text_of(editor.source, call.func)}({argument})"
+    return editor.fix(f"Call `{name}` first in the loop", Applicability.SAFE)

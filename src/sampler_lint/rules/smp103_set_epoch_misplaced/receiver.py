@@ -1,0 +1,231 @@
+"""SMP103: ``set_epoch`` on an object that has none, or behind a guard that it never passes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from sampler_lint import catalog
+from sampler_lint.analysis.values import ClassRef, Ext, Lit, Obj
+from sampler_lint.domain.concepts import ASKS_KIND
+from sampler_lint.domain.epoch_calls import carriers, guards
+from sampler_lint.domain.epoch_state import is_closed, lookup, uses_epoch
+from sampler_lint.domain.model import Model
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import text_of
+from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.rules._base import Suspect
+from sampler_lint.rules._expected import is_expected
+from sampler_lint.syntax.navigation import inherited, same, unparse
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Choice,
+    Class,
+    Expr,
+    If,
+    Name,
+    Seq,
+    Stmt,
+    last_name,
+)
+
+
+def receivers(model: Model) -> Iterator[Suspect]:
+    """Every call whose receiver certainly has no ``set_epoch``, or whose guard is never true."""
+    for call in model.epoch_setters:
+        assert isinstance(call.func, Attr)
+        if call.func.name != "set_epoch" or is_expected(model, call, AttributeError):
+            continue
+        suspect = _on_loader(model, call) or _never_guarded(model, call)
+        if suspect is not None:
+            yield suspect
+
+
+def _on_loader(model: Model, call: Call) -> Suspect | None:
+    """``loader.set_epoch`` or ``loader.batch_sampler.set_epoch`` where ``.sampler`` carries it."""
+    assert isinstance(call.func, Attr)
+    receiver = call.func.value
+    loader, attribute = receiver, ""
+    if isinstance(receiver, Attr) and receiver.name in {"batch_sampler", "dataset"}:
+        loader, attribute = receiver.value, receiver.name
+    loaders = _loaders(model, loader)
+    if loaders is None:
+        return None
+    paths = set()
+    for obj in loaders:
+        if _has_set_epoch(model, obj, attribute) is not False:
+            return None
+        found = {carrier.path for carrier in carriers(model, obj)}
+        if len(found) != 1:
+            return None
+        paths |= found
+    if len(paths) != 1:
+        return None
+    path = next(iter(paths))
+    target = ".".join((unparse(loader), *path))
+    what = {"": "a loader", "batch_sampler": "torch's BatchSampler", "dataset": "this dataset"}
+    guard = _asks(call, receiver)
+    result = (
+        "the guard is never true and every epoch repeats one order"
+        if guard
+        else "the call raises AttributeError"
+    )
+    message = (
+        f"`{unparse(call.func)}`: {what[attribute]} has no `set_epoch`, so {result}; call "
+        f"`{target}.set_epoch()`"
+    )
+    module = model.module_of(call.scope)
+    why = tuple(Related(model.place_of(obj), "loader built here") for obj in loaders[:2])
+    return Suspect(
+        module,
+        call,
+        message,
+        why=why,
+        fix=partial(_point_at, call, receiver, loader, path),
+    )
+
+
+def _loaders(model: Model, expr: Expr) -> list[Obj] | None:
+    """The loaders an expression holds; None unless it certainly holds nothing else."""
+    values = [v for v in model.flow.values(expr) if not isinstance(v, Lit)]
+    loaders = [
+        v for v in values if isinstance(v, Obj) and v.site is not None and model.role(v) == "loader"
+    ]
+    return loaders if loaders and len(loaders) == len(values) else None
+
+
+def _has_set_epoch(model: Model, loader: Obj, attribute: str) -> bool | None:
+    """Whether the loader (or its part) has the method; None if that is not known."""
+    if isinstance(loader.cls, Class) and attribute != "dataset":
+        if attribute or not is_closed(model, loader.cls):
+            return None
+        return lookup(model, loader.cls, "set_epoch", None) is not None
+    if not attribute:
+        return False
+    given = model.passed_to(loader, attribute)
+    if attribute == "batch_sampler":
+        # None is passed: torch makes its own from `sampler`.
+        return None if any(not isinstance(v, Lit) for v in given) else False
+    if not given:
+        return None
+    for value in given:
+        if not isinstance(value, Obj) or not isinstance(value.cls, Class):
+            return None
+        if not is_closed(model, value.cls):
+            return None
+        if lookup(model, value.cls, "set_epoch", None) is not None:
+            return True
+        if any(
+            lookup(model, value.cls, name, None) for name in ("__getattr__", "__getattribute__")
+        ):
+            return None
+    return False
+
+
+def _asks(call: Call, receiver: Expr) -> list[Call]:
+    """The ``hasattr`` and ``isinstance`` calls around the call that ask about the receiver."""
+    return [
+        node
+        for guard in guards(call)
+        for node in operands(guard.test)
+        if isinstance(node, Call)
+        and ASKS_KIND.is_call(node)
+        and node.positional
+        and same(node.positional[0], receiver)
+    ]
+
+
+def operands(test: Expr) -> list[Expr]:
+    """What must be true for the test to be: the test, or the parts of its ``and``."""
+    if isinstance(test, Choice) and test.kind == "and":
+        return [part for option in test.options for part in operands(option)]
+    return [test]
+
+
+def _point_at(
+    call: Call, receiver: Expr, loader: Expr, path: tuple[str, ...], editor: Editor
+) -> Fix | None:
+    if call.stmt is None:
+        return None
+    spelled = ".".join((text_of(editor.source, loader), *path))
+    for expr in (receiver, *(node.positional[0] for node in _asks(call, receiver))):
+        editor.replace(expr, spelled)
+    return editor.fix(f"Call `{spelled}.set_epoch`", Applicability.SAFE)
+
+
+# --------------------------------------------------------------------------- guards
+
+
+def _never_guarded(model: Model, call: Call) -> Suspect | None:
+    """``if isinstance(x, C)`` around the call, where ``x`` is certainly no ``C``."""
+    nothing: tuple[If, ...] = ()
+    for guard in inherited(call.stmt, _asked_of, nothing) if call.stmt is not None else nothing:
+        for node in _isinstance_calls(guard):
+            found = _not_instances(model, node.positional[0], node.positional[1])
+            if found is None:
+                continue
+            subject, wanted = unparse(node.positional[0]), unparse(node.positional[1])
+            obj = found[0]
+            message = (
+                f"`isinstance({subject}, {wanted})` is never true: `{subject}` is a "
+                f"`{obj.name}`, so `{unparse(call.func)}` is never called and every epoch repeats "
+                f"one order; ask for what it is, or for `set_epoch` itself"
+            )
+            why = (Related(model.place_of(obj), f"`{obj.name}` built here"),)
+            module = model.module_of(call.scope)
+            return Suspect(module, call, message, why=why)
+    return None
+
+
+def _asked_of(around: tuple[If, ...], stmt: Stmt) -> tuple[If, ...]:
+    """The ``if isinstance(…)`` whose body, not whose ``else``, holds the statement."""
+    parent = stmt.parent
+    if isinstance(parent, If) and stmt.block is parent.body and _isinstance_calls(parent):
+        return (parent, *around)
+    return around
+
+
+def _isinstance_calls(guard: If) -> list[Call]:
+    return [
+        node
+        for node in operands(guard.test)
+        if isinstance(node, Call)
+        and last_name(node.func) == "isinstance"
+        and len(node.positional) == 2
+    ]
+
+
+def _not_instances(model: Model, subject: Expr, wanted: Expr) -> list[Obj] | None:
+    """What the subject holds, if none of it is an instance of ``wanted`` and some has an epoch."""
+    names = wanted.items if isinstance(wanted, Seq) else [wanted]
+    kinds: list[Class | str] = []
+    for name in names:
+        if not isinstance(name, (Name, Attr)):
+            return None
+        for value in model.flow.values(name):
+            if isinstance(value, ClassRef):
+                kinds.append(value.cls)
+            elif isinstance(value, Ext) and catalog.known(value.dotted) is not None:
+                kinds.append(catalog.canonical(value.dotted))
+            else:
+                return None
+    values = model.flow.values(subject)
+    objects = [v for v in values if isinstance(v, Obj) and v.site is not None]
+    if not objects or any(not isinstance(v, Lit) and v not in objects for v in values):
+        return None
+    carry = False
+    for obj in objects:
+        for kind in kinds:
+            if isinstance(kind, str):
+                if model.flow.is_a(obj.cls, kind) is not False:
+                    return None
+            elif isinstance(obj.cls, Class) and (
+                kind in model.flow.mro(obj.cls) or not is_closed(model, obj.cls)
+            ):
+                return None
+        if model.role(obj) == "loader":
+            carry |= any(True for _ in carriers(model, obj))
+        elif isinstance(obj.cls, Class):
+            carry |= uses_epoch(model, obj.cls)
+    return objects if carry and kinds else None

@@ -1,0 +1,240 @@
+"""Calls with one value in every turn, or with the number of the batch."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+from sampler_lint import catalog
+from sampler_lint.analysis.origins import Hop, ends
+from sampler_lint.analysis.values import Obj
+from sampler_lint.domain.concepts import (
+    EPOCH,
+    EVALUATES,
+    INFERS,
+    SAMPLER,
+    SETS_EPOCH,
+    TRAINS,
+)
+from sampler_lint.domain.epoch_state import is_kept_literal, uses_epoch
+from sampler_lint.domain.epochs import EpochLoop, epoch_expression, steps_in
+from sampler_lint.domain.injection import Injection
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.options import holds_options
+from sampler_lint.domain.programs import in_test_function
+from sampler_lint.domain.samplers import shuffles
+from sampler_lint.edits.editor import replacing
+from sampler_lint.edits.names import text_of
+from sampler_lint.findings import Applicability
+from sampler_lint.rules._base import Suspect
+from sampler_lint.rules.smp103_set_epoch_misplaced.moving import move_to_top
+from sampler_lint.syntax.navigation import self_class, unparse, walk
+from sampler_lint.syntax.nodes import (
+    Attr,
+    AugAssign,
+    Call,
+    Class,
+    Const,
+    Expr,
+    For,
+    Function,
+    Loop,
+    Name,
+    Scope,
+    Stmt,
+    While,
+    last_name,
+)
+
+
+def constant(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
+    """A call in the loop whose value is the same in every turn, or the number of the batch."""
+    if len(call.args) != 1:
+        return None
+    argument = call.args[0].value
+    loop = found.loop
+    # Another function does not know the loop's counter.
+    epoch = epoch_expression(loop) if call.scope is loop.scope else None
+    batches = _batch_number(call, argument)
+    if batches is not None and batches is not loop:
+        message = (
+            f"`{unparse(call.func)}({unparse(argument)})` sets the number of the batch while the "
+            f"pass is running: every epoch ends with the same number, so the next one repeats "
+            f"the order; call it with the epoch's number before the batches"
+        )
+        to_top = functools.partial(move_to_top, found, call, epoch)
+        return Suspect(model.module_of(call.scope), call, message, fix=to_top)
+    if not _same_in_every_turn(model, loop, argument):
+        return None
+    return _repeated(model, loop, call, Applicability.SAFE)
+
+
+def _repeated(model: Model, loop: Loop | None, call: Call, applicability: Applicability) -> Suspect:
+    """The report of a call that gets one value in every turn of the loop."""
+    argument = call.args[0].value
+    module = model.module_of(call.scope)
+    epoch = epoch_expression(loop) if loop is not None and call.scope is loop.scope else None
+    when = "every epoch" if loop is None else "every turn of the epoch loop"
+    message = (
+        f"`{unparse(call.func)}({unparse(argument)})` gets the same value in {when}: "
+        f"every epoch repeats one order"
+    )
+    if epoch is None:
+        return Suspect(module, call, message)
+    message += f"; pass `{unparse(epoch)}`"
+    text = text_of(module.source, epoch)
+    written = replacing(argument, text, f"Pass `{text}`", applicability)
+    return Suspect(module, call, message, fix=written)
+
+
+def never_moved(model: Model) -> Iterator[Suspect]:
+    """Calls with one value for all epochs, where the program itself says what they are for.
+
+    A loop that counts epochs, or a function named for one epoch of training, sets the epoch of a
+    sampler: which loader takes the sampler need not be known, unless a framework may set its
+    epoch as well.
+    """
+    injection = Injection(model)
+    for call in model.epoch_setters:
+        assert isinstance(call.func, Attr)
+        receiver = call.func.value
+        if call.func.name != "set_epoch" or len(call.args) != 1 or call.stmt is None:
+            continue
+        if not SAMPLER.is_mentioned(receiver) or in_test_function(call.scope):
+            continue
+        if EVALUATES.is_mentioned(receiver) or INFERS.is_mentioned(receiver):
+            continue
+        loop = _loop_of_epochs(call.stmt)
+        if loop is None and not _is_for_one_epoch(call.scope):
+            continue
+        if not _same_in_every_turn(model, loop, call.args[0].value):
+            continue
+        if _is_moved_beside(model, loop, call) or not _may_carry(model, receiver):
+            continue
+        if any(_sets_epochs(name) for name in injection.trainers(model.module_of(call.scope))):
+            continue
+        if loop is None or TRAINS.is_mentioned(receiver) or steps_in(model, loop):
+            yield _repeated(model, loop, call, Applicability.UNSAFE)
+
+
+def _sets_epochs(framework: str) -> bool:
+    """Whether a framework sets the epoch of some part of the loaders that it is given."""
+    return any("set_epoch" in contract.names for contract in catalog.contracts(framework, "calls"))
+
+
+def _loop_of_epochs(stmt: Stmt) -> Loop | None:
+    """The innermost loop around a statement that counts epochs by name."""
+    for loop in stmt.ancestors():
+        if isinstance(loop, (For, While)):
+            epoch = epoch_expression(loop)
+            if epoch is not None and EPOCH.is_mentioned(epoch):
+                return loop
+            if isinstance(loop, While) and any(_counts_epochs(each) for each in loop.body):
+                return loop
+    return None
+
+
+def _counts_epochs(stmt: Stmt) -> bool:
+    return isinstance(stmt, AugAssign) and EPOCH.is_mentioned(stmt.target)
+
+
+def _is_for_one_epoch(scope: Scope) -> bool:
+    """Whether a function is named for an epoch of training: each epoch calls it."""
+    return (
+        isinstance(scope, Function)
+        and EPOCH.says(scope.name)
+        and TRAINS.says(scope.name)
+        and not (SETS_EPOCH.says(scope.name) or EVALUATES.says(scope.name))
+    )
+
+
+def _is_moved_beside(model: Model, loop: Loop | None, call: Call) -> bool:
+    """Whether another call there sets an epoch, perhaps of the same sampler, that moves."""
+    return any(
+        isinstance(other.func, Attr)
+        and SETS_EPOCH.names(other.func)
+        and not EVALUATES.is_mentioned(other.func.value)
+        and not (other.args and _same_in_every_turn(model, loop, other.args[0].value))
+        for other in (call.scope.calls if loop is None else loop.scope.calls_in(loop))
+        if other is not call
+    )
+
+
+def _may_carry(model: Model, receiver: Expr) -> bool:
+    """Whether nothing that is known to be there goes without the epoch that it is given."""
+    return not any(
+        isinstance(value, Obj)
+        and value.site is not None
+        and model.flow.method(value.cls, "set_epoch") is not None
+        and (
+            shuffles(model, value, value.through) is False
+            or (isinstance(value.cls, Class) and not uses_epoch(model, value.cls))
+        )
+        for value in model.flow.values(receiver)
+    )
+
+
+def _batch_number(call: Call, argument: Expr) -> For | None:
+    """The loop over batches whose ``enumerate`` counter is the argument."""
+    if call.stmt is None or not isinstance(argument, Name):
+        return None
+    for stmt in call.stmt.ancestors():
+        if (
+            isinstance(stmt, For)
+            and isinstance(stmt.iter, Call)
+            and last_name(stmt.iter.func) == "enumerate"
+        ):
+            target = stmt.target
+            first = next((n for n in walk(target) if isinstance(n, Name)), None)
+            if first is not None and first.id == argument.id:
+                return stmt
+    return None
+
+
+def _same_in_every_turn(model: Model, loop: Loop | None, argument: Expr) -> bool:
+    """Whether the argument is the same in each turn of the loop, or wherever it is asked for."""
+    if isinstance(argument, Const) or loop is None:
+        return isinstance(argument, Const)
+    return all(_stays(model, loop, part) for part in ends(model.flow, argument, Hop.OPERAND))
+
+
+def _stays(model: Model, loop: Loop, part: Expr) -> bool:
+    """Whether a part of a value is the same in every turn of a loop."""
+    if isinstance(part, Const):
+        return True
+    if isinstance(part, Name):
+        bindings = part.scope.bindings.get(part.id, [])
+        return (
+            part.scope is loop.scope
+            and bool(bindings)
+            and not _is_global(part)
+            and all(b.is_plain and (b.stmt is None or not loop.encloses(b.stmt)) for b in bindings)
+        )
+    cls = self_class(part.value) if isinstance(part, Attr) else None
+    if isinstance(part, Attr) and cls is not None:
+        return (
+            all(isinstance(base, Class) for base in model.flow.mro(cls))
+            and model.attributes(cls).open is None
+            and not model.project.outer_stores_near(part.name, cls)
+            and is_kept_literal(model, cls, part.name)
+        )
+    if isinstance(part, Attr) and isinstance(part.value, Name):
+        root = part.value
+        # args.epochs, cfg.seed: nothing in the program ever sets it.
+        return (
+            holds_options(model, root)
+            and not model.project.stores_near(part.name, part.scope)
+            and not any(
+                binding.stmt is not None and loop.encloses(binding.stmt)
+                for binding in root.scope.bindings.get(root.id, ())
+            )
+        )
+    return False
+
+
+def _is_global(name: Name) -> bool:
+    """Whether another function may change the name."""
+    scope = name.scope
+    if isinstance(scope, Function):
+        return scope.declared.get(name.id) is scope.module
+    return any(name.id in function.declared for function in scope.module.functions)

@@ -1,0 +1,306 @@
+"""SMP103: calls that come too late for the pass, reach a copy, or are no calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.analysis.values import Lit, Obj, Unknown
+from sampler_lint.domain.concepts import SAMPLER_ARGUMENTS
+from sampler_lint.domain.epoch_calls import carriers
+from sampler_lint.domain.epoch_state import EpochState, epoch_state, reach
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.stale import has_workers, kept_iterator, made_ahead, stores_on
+from sampler_lint.findings import Related
+from sampler_lint.rules._base import Suspect
+from sampler_lint.syntax.navigation import same, self_class, unparse
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    ExprStmt,
+    For,
+    Function,
+    Store,
+    Try,
+    last_name,
+)
+
+#: What any sampler may have, so that reading it says nothing about which one it is.
+_COMMON = frozenset(
+    {
+        "epoch", "set_epoch", "sampler", "batch_size", "num_samples", "dataset", "shuffle",
+        "seed", "rank", "num_replicas", "drop_last", "total_size", "state_dict",
+        "load_state_dict", "indices", "__len__", "__iter__",
+    }
+)  # fmt: skip
+
+
+def late(model: Model) -> Iterator[Suspect]:
+    """Every call (or assignment) that reaches a sampler too late or not at all."""
+    yield from _kept_iterators(model)
+    yield from _made_ahead(model)
+    yield from _persistent_workers(model)
+    yield from _after_iterator(model)
+    yield from _never_called(model)
+
+
+def _kept_iterators(model: Model) -> Iterator[Suspect]:
+    kept: dict[Class, Store] = {}
+    for _, cls in model.classes():
+        store = kept_iterator(model, cls)
+        if store is not None:
+            kept[cls] = store
+    if not kept:
+        return
+    for call in model.epoch_setters:
+        target = _loader_of(call)
+        if target is None:
+            continue
+        for loader in model.flow.values(target):
+            if not isinstance(loader, Obj) or not isinstance(loader.cls, Class):
+                continue
+            store = kept.get(loader.cls)
+            if store is None or not has_workers(model, loader) or _is_reset(model, call, target):
+                continue
+            if next(carriers(model, loader), None) is None:
+                continue
+            message = (
+                f"`{loader.name}` makes its iterator once, in `__init__`, and keeps it: its "
+                f"workers fetch the start of an epoch before `{unparse(call.func)}` is called "
+                f"for it, so the call acts one epoch late and the first two share one order; "
+                f"make the iterator anew after it, or advance the epoch in the repeating sampler"
+            )
+            why = (Related(model.place(store.scope, store.stmt), "the iterator is made here"),)
+            yield Suspect(model.module_of(call.scope), call, message, why=why)
+            break
+
+
+def _loader_of(call: Call) -> Expr | None:
+    """``L`` in ``L.sampler.set_epoch``, ``L.batch_sampler.set_epoch``, …"""
+    func = call.func
+    if not isinstance(func, Attr) or func.name != "set_epoch":
+        return None
+    target = func.value
+    if not isinstance(target, Attr):
+        return None
+    while isinstance(target, Attr) and target.name in SAMPLER_ARGUMENTS:
+        target = target.value
+    return target if target is not func.value else None
+
+
+def _is_reset(model: Model, call: Call, loader: Expr) -> bool:
+    """Whether the loader is told to start over in the same block, right after the call."""
+    if call.stmt is None:
+        return False
+    return any(
+        isinstance(other.func, Attr)
+        and same(other.func.value, loader)
+        and other.func.name not in {"set_epoch", "close"}
+        and other.stmt is not None
+        and other.stmt.block is call.stmt.block
+        for other in call.scope.calls
+    )
+
+
+def _made_ahead(model: Model) -> Iterator[Suspect]:
+    for _, cls in model.classes():
+        state = made_ahead(model, cls)
+        if state is None:
+            continue
+        read = state.reads(state.iteration)[0]
+        why = (Related(model.place(read.scope, read), "the order for the next pass is made here"),)
+        for call in model.epoch_setters:
+            assert isinstance(call.func, Attr)
+            receiver = call.func.value
+            if call.func.name != "set_epoch" or self_class(receiver) is not None:
+                continue
+            if _is_instance(model, receiver, state) or _is_by_use(model, receiver, call, state):
+                message = _too_late(cls, unparse(call))
+                yield Suspect(model.module_of(call.scope), call, message, why=why)
+        seen = list(stores_on(model, cls, state.stored))
+        seen += [s for s in _by_use(model, state) if s not in seen]
+        for store in seen:
+            message = _too_late(cls, f"{unparse(store.target)} = …")
+            yield Suspect(model.module_of(store.scope), store.target, message, why=why)
+
+
+def _too_late(cls: Class, code: str) -> str:
+    return (
+        f"`{code}` comes too late for the coming pass: `{cls.name}` makes its order in `__init__` "
+        f"and at the end of the pass before, so the first two epochs share one order and later "
+        f"ones lag behind; make the order in `__iter__`"
+    )
+
+
+def _is_instance(model: Model, receiver: Expr, state: EpochState) -> bool:
+    return any(isinstance(v, Obj) and v.cls is state.cls for v in model.flow.values(receiver))
+
+
+def _is_by_use(model: Model, receiver: Expr, at: Call | Store, state: EpochState) -> bool:
+    """Whether an unresolved receiver is used as only this class (and its bases) can be."""
+    if not any(isinstance(v, Unknown) for v in model.flow.values(receiver)):
+        return False
+    family = [base for base in model.flow.mro(state.cls) if isinstance(base, Class)]
+    for read in at.scope.reads:
+        if read.name in _COMMON or read.name.startswith("_") or not same(read.value, receiver):
+            continue
+        owners = [
+            cls
+            for module in model.project.modules_near(at.scope)
+            for cls in module.facts.classes
+            if cls.method(read.name) is not None
+        ]
+        if owners and all(owner in family for owner in owners):
+            return True
+    return False
+
+
+def _by_use(model: Model, state: EpochState) -> Iterator[Store]:
+    for name in sorted(state.stored):
+        for store in model.project.outer_stores_near(name, state.cls):
+            target = store.target
+            if (
+                isinstance(target, Attr)
+                and isinstance(target.value, Attr)
+                and _is_by_use(model, target.value, store, state)
+            ):
+                yield store
+
+
+# --------------------------------------------------------------------------- worker processes
+
+
+def _persistent_workers(model: Model) -> Iterator[Suspect]:
+    """``dataset.set_epoch`` in the main process, while the workers keep their own copies."""
+    keeping: dict[tuple[Class, Call | None], Obj] = {}
+    for loader in model.loaders:
+        given = model.flow.argument(loader, "persistent_workers")
+        if given is None or not has_workers(model, loader):
+            continue
+        if model.flow.constants(given) != {True}:
+            continue
+        for dataset in model.passed_to(loader, "dataset"):
+            if isinstance(dataset, Obj) and isinstance(dataset.cls, Class):
+                keeping[dataset.cls, dataset.site] = loader
+    for call in model.epoch_setters if keeping else ():
+        func = call.func
+        if not isinstance(func, Attr) or func.name != "set_epoch":
+            continue
+        for dataset in model.flow.values(func.value):
+            if not isinstance(dataset, Obj) or not isinstance(dataset.cls, Class):
+                continue
+            kept = keeping.get((dataset.cls, dataset.site))
+            if kept is None or not _read_by_workers(model, dataset.cls):
+                continue
+            message = (
+                f"`{unparse(func)}` changes the main process's `{dataset.name}` only: with "
+                f"`persistent_workers=True` the workers keep the copies they were started with, "
+                f"so every epoch repeats one order; share the epoch "
+                f"(`multiprocessing.Value`) or drop `persistent_workers`"
+            )
+            why = (Related(model.place_of(kept), "loader built here"),)
+            yield Suspect(model.module_of(call.scope), call, message, why=why)
+            break
+
+
+def _read_by_workers(model: Model, cls: Class) -> bool:
+    """Whether samples depend on a plain attribute that ``set_epoch`` stores."""
+    state = epoch_state(model, cls)
+    if state.setter is None or not state.setter.inert or not state.setter.functions:
+        return False
+    found = reach(model, cls, "__iter__", "__getitem__", "__getitems__")
+    if not state.reads(found):
+        return False
+    # A value in shared memory is filled in place, never replaced.
+    return all(
+        isinstance(store.value, Const)
+        for store in (s for name in state.stored for s in model.project.stores_near(name, cls))
+        if isinstance(store.target, Attr)
+        and self_class(store.target.value) in model.flow.mro(cls)
+        and isinstance(store.scope, Function)
+        and store.scope.name == "__init__"
+    )
+
+
+def _after_iterator(model: Model) -> Iterator[Suspect]:
+    """``it = iter(loader)`` and then ``set_epoch`` for the same pass, in one block."""
+    for call in model.epoch_setters:
+        stmt = call.stmt
+        if stmt is None or last_name(call.func) != "set_epoch" or not isinstance(stmt, ExprStmt):
+            continue
+        if any(isinstance(loop, For) for loop in stmt.ancestors()) and not any(
+            isinstance(parent, Try) for parent in stmt.ancestors()
+        ):
+            continue  # epoch loops are looked at as a whole
+        made = _iterator_before(model, stmt, call)
+        if made is None:
+            continue
+        loader, place = made
+        message = (
+            f"`{unparse(call)}` comes after `{unparse(place.value)}` made the iterator, whose "
+            f"workers already fetch by the epoch before: the call acts one pass late and the "
+            f"first two share one order; call it before"
+        )
+        why = (
+            Related(model.place(place.scope, place), "the iterator is made here"),
+            Related(model.place_of(loader), "loader built here"),
+        )
+        yield Suspect(model.module_of(call.scope), call, message, why=why)
+
+
+def _iterator_before(model: Model, stmt: ExprStmt, call: Call) -> tuple[Obj, Assign] | None:
+    """The assignment of ``iter(loader)`` above a call that sets the loader's epoch."""
+    assert isinstance(call.func, Attr)
+    values = frozenset(model.flow.values(call.func.value))
+    for other in stmt.block[: stmt.block.index(stmt)]:
+        value = other.value if isinstance(other, ExprStmt) else None
+        if isinstance(value, Call) and last_name(value.func) == "set_epoch":
+            return None
+        if not isinstance(other, Assign) or not isinstance(other.value, Call):
+            continue
+        if last_name(other.value.func) != "iter" or not other.value.positional:
+            continue
+        loaders = model.flow.values(other.value.positional[0])
+        for loader in loaders:
+            if (
+                isinstance(loader, Obj)
+                and model.role(loader) == "loader"
+                and has_workers(model, loader)
+                and any(carrier.is_one_of(values) for carrier in carriers(model, loader))
+            ):
+                return loader, other
+    return None
+
+
+# --------------------------------------------------------------------------- not called at all
+
+
+def _never_called(model: Model) -> Iterator[Suspect]:
+    """``sampler.set_epoch`` without a call, and ``sampler.set_epoch = epoch``."""
+    for store in model.project.stores_of("set_epoch"):
+        target = store.target
+        if not isinstance(target, Attr) or store.how != "assign" or store.value is None:
+            continue
+        if self_class(target.value) is not None or "epoch" not in (last_name(store.value) or ""):
+            continue
+        if not all(isinstance(v, (Lit, Unknown)) for v in model.flow.values(store.value)):
+            continue
+        message = (
+            f"`{unparse(target)} = {unparse(store.value)}` replaces the method instead of calling "
+            f"it: the epoch is never set and every epoch repeats one order; call "
+            f"`{unparse(target)}({unparse(store.value)})`"
+        )
+        yield Suspect(model.module_of(store.scope), target, message)
+    for module in model.modules:
+        for scope in module.facts.scopes:
+            for read in scope.reads:
+                stmt = read.stmt
+                if read.name == "set_epoch" and isinstance(stmt, ExprStmt) and stmt.value is read:
+                    message = (
+                        f"`{unparse(read)}` is not called: the epoch is never set and every "
+                        f"epoch repeats one order; call it with the epoch's number"
+                    )
+                    yield Suspect(module, read, message)

@@ -1,0 +1,126 @@
+"""SMP104: ``set_epoch`` of a sampler or wrapper does not reach what makes the order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.domain.epoch_state import (
+    EpochState,
+    epoch_state,
+    is_closed,
+    iterates,
+    own_classes,
+)
+from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import name_of
+from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._epoch_frameworks import unreached_by_lightning
+from sampler_lint.rules.smp104_epoch_not_forwarded.forwarding import asked, not_forwarded
+from sampler_lint.rules.smp104_epoch_not_forwarded.not_read import other_attribute, unread
+from sampler_lint.rules.smp104_epoch_not_forwarded.setter import add_method
+from sampler_lint.syntax.nodes import (
+    last_name,
+)
+from sampler_lint.workspace.project import Module
+
+
+class EpochNotForwarded(Rule):
+    """`set_epoch` of a sampler or wrapper does not reach what makes the order.
+
+    What it does:
+        Reports a sampler, batch sampler or iterable dataset whose `set_epoch`
+
+        - keeps the epoch to itself although what it wraps and iterates has a `set_epoch` of
+          its own and shuffles by it,
+        - stores the epoch where no pass reads it: the generator is seeded without it, the
+          order was made in `__init__`, or `__iter__` reads another attribute,
+        - is missing, although `__iter__` seeds its generator with an epoch that nothing ever
+          changes,
+        - belongs to a batch sampler that Lightning's `train_dataloader` hook hands over:
+          Lightning 2.0 and later call it on `loader.sampler` and on `loader.batch_sampler.sampler`
+          only.
+
+        Silent where the wrapped object's epoch is set directly, where the wrapper hands the
+        epoch on in `__iter__` or seeds the process's generator with it, and where the order
+        comes from the process's generator, which moves on by itself.
+
+    Why is this bad?
+        The training loop does the right thing and calls `set_epoch`, but the call ends in an
+        attribute. Every epoch then repeats one order (or, with a generator that runs on,
+        resuming at epoch `k` replays epoch 0). Nothing raises.
+
+    Fix safety:
+        Safe where everything that the wrapper holds is known and has a `set_epoch`, and where
+        one plain seed is extended by the epoch. Unsafe, with a `hasattr` guard, where it may
+        be another object, and where a method is added that nobody calls yet.
+
+    How it is proved:
+        Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and
+        different orders after it.
+
+    References:
+        - torch/utils/data/distributed.py, `DistributedSampler.set_epoch` (stores, no more)
+        - https://github.com/Lightning-AI/pytorch-lightning/issues/21454
+        - lightning/fabric/utilities/data.py, `_set_sampler_epoch`
+    """
+
+    code = "SMP104"
+    name = "epoch-not-forwarded"
+    invariant = "reshuffles"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look at every class of the tree whose passes give an order."""
+        yield from unreached_by_lightning(model)
+        told = set()
+        for module, cls in model.classes():
+            if not iterates(model, cls) or not is_closed(model, cls):
+                continue
+            state = epoch_state(model, cls)
+            if state.iteration.opaque or not state.iteration.functions | state.iteration.outside:
+                continue
+            found = list(not_forwarded(model, state))
+            if not found:
+                found = [s for s in (unread(model, module, state),) if s is not None]
+            if not found and state.setter is None:
+                found = [s for s in (_missing(model, module, state),) if s is not None]
+            for suspect in found:
+                place = (suspect.module, suspect.start.row, suspect.start.col)
+                if place not in told:
+                    told.add(place)
+                    yield suspect
+
+
+def _missing(model: Model, module: Module, state: EpochState) -> Suspect | None:
+    if any("set_epoch" in cls.bindings for cls in own_classes(model, state.cls)):
+        return None  # something else of that name
+    read = other_attribute(model, state)
+    if read is None:
+        return None
+    if any(
+        last_name(call.func) == "setattr"
+        for cls in own_classes(model, state.cls)
+        for scope in scopes_inside(cls)
+        for call in scope.calls
+    ):
+        return None
+    if any(derived.method("set_epoch") for derived in model.flow.subclasses(state.cls)):
+        return None
+    call = asked(model, state.cls)
+    name = read.name
+    message = (
+        f"`{state.cls.name}` seeds its order with `self.{name}`, which nothing ever changes, and "
+        f"has no `set_epoch`: every epoch repeats one order; add "
+        f"`set_epoch(epoch)` and call it in each epoch"
+    )
+    why = [Related(model.place(read.scope, read), "the epoch is read here")]
+    if call is not None:
+        why.append(Related(model.place(call.scope, call), "`set_epoch` is called here"))
+
+    def fix(editor: Editor) -> Fix:
+        add_method(editor, state.cls, [f"self.{name} = epoch"], "epoch")
+        safe = Applicability.SAFE if call is not None else Applicability.UNSAFE
+        return editor.fix("Add `set_epoch`", safe)
+
+    return Suspect(module, name_of(module, state.cls), message, why=tuple(why), fix=fix)

@@ -1,0 +1,266 @@
+"""A wrapper that keeps the epoch from what it wraps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from sampler_lint.analysis.values import Obj
+from sampler_lint.domain.concepts import EPOCH, SAMPLER, SEEDS_ALL, SETS_EPOCH
+from sampler_lint.domain.epoch_state import (
+    EpochState,
+    epoch_state,
+    own_classes,
+    seedings,
+    uses_epoch,
+)
+from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.samplers import epoch_path
+from sampler_lint.domain.wrapping import Inner, inners, says_sampler
+from sampler_lint.edits.names import name_of
+from sampler_lint.findings import Related
+from sampler_lint.rules._base import Suspect
+from sampler_lint.rules.smp104_epoch_not_forwarded.setter import Carrier, forward, own_setter
+from sampler_lint.syntax.navigation import self_class, walk
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Expr,
+    Function,
+    Store,
+    last_name,
+)
+from sampler_lint.workspace.project import Module
+
+
+def not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
+    """A wrapper whose ``set_epoch`` stops at itself."""
+    setter = state.setter
+    if _seeds_process(model, state):
+        return
+    mentioned = _handed_on(model, state)
+    for inner in inners(model, state):
+        if inner.path[0] in mentioned or _replaced_in_pass(state, inner):
+            continue
+        owner = inner.owner
+        module = model.module_of(owner)
+        carriers = list(_carriers(model, inner, frozenset({state.cls})))
+        carriers = [c for c in carriers if not _set_directly(model, c)]
+        if setter is None:
+            call = asked(model, state.cls) if carriers and len(inner.path) == 1 else None
+            if call is None:
+                continue
+            yield unforwarded(model, module, state, inner, carriers, call)
+        elif carriers:
+            yield unforwarded(model, module, state, inner, carriers, None)
+        elif (
+            setter.inert
+            and inner.open
+            and all(_is_of_test(model, obj) for obj in inner.objects)
+            and inner.param is not None
+            and says_sampler(inner.param)
+            and module.is_library(owner)
+            and not owner.name.startswith("_")
+            and model.is_sampler_class(state.cls)
+            and not _reached_by_name(model, inner)
+        ):
+            yield unforwarded(model, module, state, inner, [], None)
+
+
+def _is_of_test(model: Model, obj: Obj) -> bool:
+    return obj.site is not None and is_test(model.module_of(obj.site.scope))
+
+
+def _carriers(model: Model, inner: Inner, seen: frozenset[Class]) -> Iterator[Carrier]:
+    for obj in inner.objects:
+        if _never_shuffles(model, obj):
+            continue
+        if isinstance(obj.cls, Class):
+            if obj.cls not in seen and _carries(model, obj.cls, seen | {obj.cls}):
+                yield Carrier(obj, ())
+            continue
+        path = epoch_path(model, obj)
+        if isinstance(path, tuple):
+            target = obj
+            for name in path:
+                known = [v for v in model.flow.ask_field(target, name) if isinstance(v, Obj)]
+                if len(known) != 1:
+                    break
+                target = known[0]
+            else:
+                if not _never_shuffles(model, target) and not isinstance(target.cls, Class):
+                    yield Carrier(obj, path)
+
+
+def _carries(model: Model, cls: Class, seen: frozenset[Class]) -> bool:
+    """Whether an instance shuffles by the epoch that its ``set_epoch`` is given (or wraps one)."""
+    if uses_epoch(model, cls):
+        return True
+    state = epoch_state(model, cls)
+    return state.setter is not None and any(
+        next(_carriers(model, inner, seen), None) is not None for inner in inners(model, state)
+    )
+
+
+def _never_shuffles(model: Model, obj: Obj) -> bool:
+    given = model.flow.argument(obj, "shuffle")
+    if given is None:
+        return False
+    constants = model.flow.constants(given, obj.through)
+    return constants is not None and not any(constants)
+
+
+def _handed_on(model: Model, state: EpochState) -> set[str]:
+    """The attributes that some method of the class may pass the epoch to."""
+    names: set[str] = set()
+    for cls in own_classes(model, state.cls):
+        for scope in scopes_inside(cls):
+            if not isinstance(scope, Function):
+                continue
+            is_setter = SETS_EPOCH.says(scope.name)
+            sets = [c for c in scope.calls if EPOCH.names(c.func)]
+            sets = [c for c in sets if not _on_super(c)]
+            stores = [s for s in scope.stores if _stores_epoch(s)]
+            tells = [c for c in scope.calls if any(_reads_stored(state, a.value) for a in c.args)]
+            if is_setter or sets or stores or tells:
+                names |= {
+                    read.name
+                    for read in scope.reads
+                    if self_class(read.value) is not None
+                    and (is_setter or sets or stores or _within(read, tells))
+                }
+    return names
+
+
+def _on_super(call: Call) -> bool:
+    func = call.func
+    return (
+        isinstance(func, Attr)
+        and isinstance(func.value, Call)
+        and last_name(func.value.func) == "super"
+    )
+
+
+def _stores_epoch(store: Store) -> bool:
+    target = store.target
+    return isinstance(target, Attr) and EPOCH.names(target) and self_class(target.value) is None
+
+
+def _reads_stored(state: EpochState, expr: Expr) -> bool:
+    return any(
+        isinstance(node, Attr) and node.name in state.stored and self_class(node.value) is not None
+        for node in walk(expr)
+    )
+
+
+def _within(read: Attr, calls: list[Call]) -> bool:
+    return any(node is read for call in calls for node in walk(call.func))
+
+
+def _seeds_process(model: Model, state: EpochState) -> bool:
+    """Whether a pass seeds the process's generators, so that what it wraps follows the epoch."""
+    return bool(state.reads(state.iteration)) and any(
+        SEEDS_ALL.is_made(call, model.flow.values) for call in seedings(state.iteration)
+    )
+
+
+def _replaced_in_pass(state: EpochState, inner: Inner) -> bool:
+    return any(
+        isinstance(store.target, Attr)
+        and store.target.name == inner.path[0]
+        and self_class(store.target.value) is not None
+        for function in state.iteration.functions
+        for store in function.stores
+        if len(inner.path) == 1
+    )
+
+
+def _set_directly(model: Model, carrier: Carrier) -> bool:
+    """Whether code outside calls ``set_epoch`` on the wrapped object itself."""
+    wanted = (carrier.obj.cls, carrier.obj.site)
+    targets = {wanted}
+    if carrier.path:
+        targets |= {
+            (value.cls, value.site)
+            for value in model.flow.ask_field(carrier.obj, carrier.path[0])
+            if isinstance(value, Obj)
+        }
+    for call in model.epoch_setters:
+        assert isinstance(call.func, Attr)
+        for value in model.flow.values(call.func.value):
+            if isinstance(value, Obj) and (value.cls, value.site) in targets:
+                return True
+    return False
+
+
+def _reached_by_name(model: Model, inner: Inner) -> bool:
+    """Whether some code calls ``x_sampler.<attribute>.set_epoch``."""
+    for call in model.epoch_setters_near(inner.owner):
+        assert isinstance(call.func, Attr)
+        target = call.func.value
+        if (
+            isinstance(target, Attr)
+            and target.name == inner.path[-1]
+            and SAMPLER.names(target.value)
+        ):
+            return True
+    return False
+
+
+def asked(model: Model, cls: Class) -> Call | None:
+    """A ``set_epoch`` call whose receiver may be an instance of the class."""
+    for call in model.epoch_setters:
+        assert isinstance(call.func, Attr)
+        values = model.flow.values(call.func.value)
+        if call.func.name == "set_epoch" and any(
+            isinstance(value, Obj) and value.cls is cls and value.site is not None
+            for value in values
+        ):
+            return call
+    return None
+
+
+def unforwarded(
+    model: Model,
+    module: Module,
+    state: EpochState,
+    inner: Inner,
+    carriers: list[Carrier],
+    call: Call | None,
+) -> Suspect:
+    """The report of an epoch that does not reach what is wrapped."""
+    owner, setter = inner.owner, state.setter
+    own = own_setter(owner, setter.functions if setter is not None else ())
+    held = "self." + ".".join(inner.path)
+    what = " or ".join(sorted({f"`{c.obj.name}`" for c in carriers})[:2])
+    if carriers:
+        who = f"the samplers in `{held}` ({what})" if inner.many else f"`{held}` ({what})"
+        result = "whose own epoch stays as it was: every epoch repeats one order of it"
+    else:
+        assert inner.param is not None
+        who = f"the `{inner.param.name}` it wraps"
+        result = (
+            "which may shuffle by an epoch of its own: that epoch never changes and every epoch "
+            "repeats one order"
+        )
+    if setter is None:
+        does = f"`{owner.name}` has no `set_epoch` that passes the epoch on to {who}"
+    elif own is not None:
+        does = f"`{owner.name}.set_epoch` does not pass the epoch on to {who}"
+    else:
+        source = setter.functions[0].cls if setter.functions else None
+        base = source.name if source is not None else (setter.inherited or "").rpartition(".")[2]
+        does = f"`{owner.name}` inherits `set_epoch` from `{base}`, which does not reach {who}"
+    advice = "forward it" if setter is not None else "add one"
+    message = f"{does}, {result}; {advice}"
+    built = {  # a row is named once, however many are built in it
+        (str(place := model.place_of(c.obj)), c.obj.name): place for c in carriers
+    }
+    why = [Related(built[key], f"`{key[1]}` built here") for key in sorted(built)[:2]]
+    if call is not None:
+        why.append(Related(model.place(call.scope, call), "`set_epoch` is called here"))
+    start = name_of(module, own if own is not None else owner)
+    fix = partial(forward, state, inner, carriers, own) if len(inner.path) == 1 else None
+    return Suspect(module, start, message, why=tuple(why), fix=fix)

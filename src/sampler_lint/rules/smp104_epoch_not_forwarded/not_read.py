@@ -1,0 +1,244 @@
+"""An epoch that is stored, and not read by what makes the order."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sampler_lint import catalog
+from sampler_lint.domain.concepts import EPOCH
+from sampler_lint.domain.epoch_state import (
+    EpochState,
+    draws,
+    is_fixed,
+    is_kept_literal,
+    own_classes,
+    read_elsewhere,
+    seed_argument,
+    seed_parts,
+    seedings,
+)
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import name_of, text_of
+from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.rules._base import Suspect
+from sampler_lint.rules.smp104_epoch_not_forwarded.setter import (
+    epoch_parameter,
+    own_setter,
+    self_name,
+)
+from sampler_lint.syntax.navigation import self_class, unparse
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Const,
+    Function,
+    Name,
+)
+from sampler_lint.workspace.project import Module
+
+
+def unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
+    """An epoch that the pass does not read."""
+    setter = state.setter
+    if setter is None or not setter.inert or state.reads(state.iteration):
+        return None
+    own = own_setter(state.cls, setter.functions)
+    if own is None and setter.functions and state.cls.method("__iter__") is None:
+        return None  # what its base does is told there
+    found = seedings(state.iteration)
+    bases = [base for base, name in state.iteration.outside if name == "__iter__"]
+    if bases and not all(_draws_from_kept(base, found) for base in bases):
+        return None if own is None else _hides_base(model, module, state, own)
+    if read_elsewhere(model, state, (state.iteration, state.construction)):
+        return None
+    attributes = ", ".join(f"`self.{name}`" for name in sorted(setter.stored)) or "nothing"
+    start = name_of(module, own if own is not None else state.cls)
+    stores = (
+        f"`{state.cls.name}.set_epoch` only stores {attributes}"
+        if own is not None
+        else f"`{state.cls.name}` inherits `set_epoch`, which stores {attributes}"
+    )
+    if not setter.stored:
+        stores = f"`{(own or setter.functions[0]).qualname}` keeps no epoch"
+    other = other_attribute(model, state)
+    if other is not None and (own is not None or setter.functions):
+        message = (
+            f"{stores}, but `__iter__` reads `self.{other.name}`, which nothing changes: every "
+            f"epoch repeats one order; store `self.{other.name}`"
+        )
+        fix = partial(_rename_store, own, setter.stored, other)
+        return Suspect(module, start, message, fix=fix)
+    if found and (bases or draws(state.iteration)):
+        arguments = [argument for call in found if (argument := seed_argument(call)) is not None]
+        if all(is_fixed(model, state, argument) for argument in arguments):
+            spelled = unparse(arguments[0])
+            why = tuple(Related(model.place(call.scope, call), "seeded here") for call in found)
+            if any(EPOCH.is_mentioned(argument) for argument in arguments):
+                message = (
+                    f"{stores}, and the pass seeds its generator with `{spelled}`, which nothing "
+                    f"changes: every epoch repeats one order; store the epoch there"
+                )
+                return Suspect(module, start, message, why=why)
+            message = (
+                f"{stores}, and the pass seeds its generator with `{spelled}` alone: every epoch "
+                f"repeats one order; seed it with `{spelled} + self.epoch`"
+            )
+            why = tuple(Related(model.place(call.scope, call), "seeded here") for call in found)
+            seed = partial(_seed_with_epoch, model, state, found)
+            return Suspect(module, start, message, why=why, fix=seed)
+        return None
+    if own is None:
+        return None
+    if draws(state.iteration):
+        if seedings(state.construction) and all(_draws_own(c) for c in draws(state.iteration)):
+            message = (
+                f"{stores}, which nothing reads: the order depends only on how often the "
+                f"generator made in `__init__` has been drawn from, so resuming at a later epoch "
+                f"replays the first one; seed it with the epoch in `__iter__`"
+            )
+            return Suspect(module, start, message)
+        return None
+    if state.reads(state.construction) and draws(state.construction):
+        message = (
+            f"{stores}, which only `__init__` reads: the order is made once and every epoch "
+            f"repeats it; make it in `__iter__` (or again in `set_epoch`)"
+        )
+        why = tuple(
+            Related(model.place(read.scope, read), "read here, before any `set_epoch`")
+            for read in state.reads(state.construction)[:2]
+        )
+        return Suspect(module, start, message, why=why)
+    return None
+
+
+def _draws_from_kept(base: str, seeded: list[Call]) -> bool:
+    """Whether a torch base draws its order from a ``self.generator``, which the class seeds."""
+    draws_from = {
+        name
+        for entry in catalog.known_mro(base)
+        for method, names in entry.reads
+        if method == "__iter__"
+        for name in names
+    }
+    return "generator" in draws_from and any(
+        isinstance(call.func, Attr)
+        and isinstance(call.func.value, Attr)
+        and call.func.value.name == "generator"
+        and self_class(call.func.value.value) is not None
+        for call in seeded
+    )
+
+
+def _hides_base(model: Model, module: Module, state: EpochState, own: Function) -> Suspect | None:
+    """A ``set_epoch`` that overrides torch's, whose ``__iter__`` reads another attribute."""
+    if (DISTRIBUTED_SAMPLER, "__iter__") not in state.iteration.outside or "epoch" in state.stored:
+        return None
+    family = own_classes(model, state.cls)
+    if any("epoch" in cls.bindings for cls in family) or any(
+        isinstance(store.target, Attr)
+        and (self_class(store.target.value) in family or self_class(store.target.value) is None)
+        for store in model.project.stores_near("epoch", state.cls)
+    ):
+        return None
+    taken = epoch_parameter(own)
+    if taken is None:
+        return None
+    _, param = taken
+    message = (
+        f"`{state.cls.name}.set_epoch` replaces the one of `DistributedSampler`, whose `__iter__` "
+        f"shuffles by `self.epoch`, and never sets that: every epoch repeats one order; call "
+        f"`super().set_epoch({param})`"
+    )
+
+    def fix(editor: Editor) -> Fix:
+        editor.append(own, f"super().set_epoch({param})")
+        return editor.fix("Set the base's epoch too", Applicability.SAFE)
+
+    return Suspect(module, name_of(module, own), message, fix=fix)
+
+
+def _draws_own(call: Call) -> bool:
+    """Whether a draw uses a generator that the object holds."""
+    generator = call.keyword("generator")
+    if generator is not None:
+        return isinstance(generator, Attr) and self_class(generator.value) is not None
+    owner = call.func.value if isinstance(call.func, Attr) else None
+    return isinstance(owner, Attr) and self_class(owner.value) is not None
+
+
+def other_attribute(model: Model, state: EpochState) -> Attr | None:
+    """An epoch that the pass seeds with and that stays what ``__init__`` made it."""
+    for call in seedings(state.iteration):
+        argument = seed_argument(call)
+        if argument is None:
+            continue
+        for node in seed_parts(model, argument):
+            if (
+                isinstance(node, Attr)
+                and EPOCH.names(node)
+                and node.name not in state.stored
+                and self_class(node.value) is not None
+                and is_kept_literal(model, state.cls, node.name)
+            ):
+                return node
+    return None
+
+
+def _rename_store(
+    setter: Function | None, stored: frozenset[str], other: Attr, editor: Editor
+) -> Fix | None:
+    """Store the epoch in the attribute that the pass reads."""
+    if setter is None:
+        return None
+    targets = [
+        store.target
+        for store in setter.stores
+        if isinstance(store.target, Attr) and store.target.name in stored
+    ]
+    if len(targets) != 1:
+        return None
+    spelled = f"{text_of(editor.source, targets[0].value)}.{other.name}"
+    editor.replace(targets[0], spelled)
+    return editor.fix(f"Store the epoch in `{spelled}`", Applicability.SAFE)
+
+
+def _seed_with_epoch(
+    model: Model, state: EpochState, found: list[Call], editor: Editor
+) -> Fix | None:
+    """Add the epoch to the one seed of the pass."""
+    setter = state.setter
+    if len(found) != 1 or setter is None or len(setter.stored) != 1:
+        return None
+    argument = seed_argument(found[0])
+    if isinstance(argument, Name) and [
+        b.how for b in argument.scope.bindings.get(argument.id, [])
+    ] != ["assign"]:
+        return None
+    if not isinstance(argument, (Attr, Name, Const)) or (
+        isinstance(argument, Const) and not (isinstance(argument.value, int))
+    ):
+        return None
+    attribute = next(iter(setter.stored))
+    if setter.inherited is None and not _starts_constant_or_param(model, state, attribute):
+        return None
+    function = found[0].scope
+    this = self_name(function)
+    if this is None:
+        return None
+    module = model.module_of(function)
+    text = f"{text_of(module.source, argument)} + {this}.{attribute}"
+    editor.at(module).replace(argument, text)
+    return editor.fix(f"Seed with `{text}`", Applicability.SAFE)
+
+
+def _starts_constant_or_param(model: Model, state: EpochState, name: str) -> bool:
+    """Whether the attribute exists before the first ``set_epoch``."""
+    return any(
+        name in cls.bindings
+        or any(
+            isinstance(store.scope, Function) and store.scope.name == "__init__"
+            for store in model.project.own_stores(name, cls)
+        )
+        for cls in own_classes(model, state.cls)
+    )

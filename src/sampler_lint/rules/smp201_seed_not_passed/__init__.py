@@ -1,0 +1,273 @@
+"""SMP201: a distributed sampler keeps a fixed seed although the program's seed can be set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import NamedTuple
+
+from sampler_lint.analysis.arguments import MISSING, passed
+from sampler_lint.analysis.values import Obj
+from sampler_lint.domain.concepts import SAMPLER, SEED
+from sampler_lint.domain.launches import launches
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.samplers import ignores_seed, may_shuffle
+from sampler_lint.domain.seed_names import in_scope, seed_to_keep
+from sampler_lint.domain.seeds import (
+    constructions,
+    epoch_carries_seed,
+    seeding,
+    setting_of,
+    takes_seed,
+)
+from sampler_lint.edits.editor import Fixer
+from sampler_lint.edits.seed_fixes import (
+    called,
+    can_take_seed,
+)
+from sampler_lint.findings import Related, Severity
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules.smp201_seed_not_passed.evaluation import data, evaluates
+from sampler_lint.rules.smp201_seed_not_passed.fixed import Fixed, fixed_seed
+from sampler_lint.rules.smp201_seed_not_passed.passing import (
+    add_parameter,
+    keep_seed,
+    pass_to_sampler,
+    pass_where_missing,
+)
+from sampler_lint.syntax.navigation import unparse
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Expr,
+    Function,
+    Param,
+    Scope,
+)
+from sampler_lint.workspace.project import Module
+
+
+class SeedNotPassed(Rule):
+    """A shuffling distributed sampler keeps a fixed seed; the program's seed never reaches it.
+
+    What it does:
+        Reports a shuffling `DistributedSampler` (or a subclass that takes `seed`) built with a
+        literal seed or none, in a program that seeds its generators from a setting
+        (`torch.manual_seed(args.seed)`, `seed_everything(cfg.seed)`...). A sampler of the tree
+        with a `seed` parameter of its own counts too, and a factory whose `seed` cannot reach
+        the sampler it builds, or that no call passes. Silent with `shuffle=False`, for samplers
+        of validation and test data, in tests, and where the seed is set later or enters through
+        `set_epoch` or through the data (`shuffle_dataset(data, args.seed)`).
+
+    Why is this bad?
+        `DistributedSampler` shuffles with a generator of its own, seeded with `seed + epoch`;
+        `torch.manual_seed` does not touch it. Runs that differ in seed all read the same order,
+        so a study over seeds measures less than it claims, and a bad order cannot be escaped.
+
+    Fix safety:
+        Safe where the seed is in scope, is an int and is the same on every rank, and where a
+        factory gets a new parameter `seed: int = 0` that every call in the tree passes, through
+        the functions between (a generator of the same factory, with a literal seed, gets it
+        added). Unsafe where the seed's type is not known, and where only some calls have a seed
+        to pass. Only shown where none has: nothing would change then.
+
+    How it is proved:
+        Invariant `seed-matters`: two runs with different seeds give one order before the fix
+        and different orders after it.
+
+    References:
+        - torch/utils/data/distributed.py, `DistributedSampler.__iter__`
+        - https://github.com/mosaicml/composer/pull/3724
+        - https://github.com/Lightning-AI/pytorch-lightning/pull/7024
+    """
+
+    code = "SMP201"
+    name = "seed-not-passed"
+    severity = Severity.WARNING
+    invariant = "seed-matters"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look at every sampler with a seed that is built in a program with a seed."""
+        seen = set()
+        for sampler in constructions(model):
+            site = sampler.site
+            if site is None or site in seen or model.role(sampler) == "loader":
+                continue
+            module = model.module_of(site.scope)
+            if is_test(module):
+                continue
+            unheard = _unheard(model, sampler)
+            if unheard is not None and not launches(model).is_dead(site.scope):
+                seen.add(site)
+                yield unheard
+                continue
+            fixed = fixed_seed(model, sampler)
+            if fixed is None or not may_shuffle(model, sampler):
+                continue
+            if evaluates(model, sampler, module) or _reads_seeded_order(model, sampler):
+                continue
+            source = _source(model, module, site, is_passed_on=bool(fixed.unpassed))
+            if source is None or _seeded_later(model, module, sampler):
+                continue
+            if launches(model).is_dead(site.scope):
+                continue
+            seen.add(site)
+            yield _suspect(model, module, sampler, fixed, source)
+
+
+class _Source(NamedTuple):
+    """The seed that does not reach the sampler."""
+
+    setting: str
+    reason: str
+    """Why it does not."""
+    why: Related
+
+
+def _source(model: Model, module: Module, site: Call, *, is_passed_on: bool) -> _Source | None:
+    """What seeds the program; the ``seed`` of the factory itself stands nearer than other files.
+
+    Unless the factory passes it on.
+    """
+    source = seeding(model, module, site)
+    if not is_passed_on and (source is None or source.module is not module):
+        own = _own_seed(model, module, site.scope, is_seeded=source is not None)
+        if own is not None:
+            return own
+    if source is None:
+        return None
+    return _Source(
+        source.setting.code,
+        f"`{unparse(source.call.func)}` does not reach the sampler's own generator",
+        Related(source.module.place(source.call), "the program is seeded here"),
+    )
+
+
+def _own_seed(model: Model, module: Module, function: Scope, *, is_seeded: bool) -> _Source | None:
+    """The parameter ``seed`` of the function that builds the sampler."""
+    if not isinstance(function, Function) or function.name == "__init__":
+        return None
+    param = function.param("seed")
+    if param is None or (not is_seeded and _is_constant(model, function, param)):
+        return None
+    return _Source(
+        param.name,
+        f"`{function.name}` takes a seed and does not pass it on",
+        Related(module.place(function), "the seed is taken here"),
+    )
+
+
+def _is_constant(model: Model, function: Function, param: Param) -> bool:
+    """Whether the tree only ever passes literals for the seed: there is none to set."""
+    given = [passed(function, param, c) for c in model.flow.callers(function)]
+    chosen = [expr for expr in given if expr is not MISSING]
+    return bool(chosen) and all(
+        isinstance(expr, Expr) and model.flow.constants(expr) is not None for expr in chosen
+    )
+
+
+def _unheard(model: Model, sampler: Obj) -> Suspect | None:
+    """A factory with a ``seed`` builds a sampler that takes none and shuffles by the epoch."""
+    site = sampler.site
+    assert site is not None
+    function = site.scope
+    if not isinstance(sampler.cls, Class) or not isinstance(function, Function):
+        return None
+    if function.cls is not None or function.param("seed") is None:
+        return None
+    module = model.module_of(function)
+    if evaluates(model, sampler, module):
+        return None
+    init = model.flow.method(sampler.cls, "__init__")
+    if (
+        not isinstance(init, Function)
+        or init.cls is not sampler.cls
+        or takes_seed(model, sampler.cls)
+    ):
+        return None
+    shuffle = next(ignores_seed(model, sampler.cls), None)
+    if shuffle is None or epoch_carries_seed(model, module):
+        return None
+    given = model.flow.argument(sampler, "shuffle")
+    constants = model.flow.constants(given, sampler.through) if given is not None else {True}
+    if constants is not None and not any(constants):
+        return None
+    message = (
+        f"`{function.name}` takes a `seed` that does not reach `{sampler.name}`: its shuffle is "
+        f"seeded with `{unparse(shuffle.seed)}` alone, so every seed reads the same order; give "
+        f"`{sampler.name}` a `seed` parameter and pass `seed=seed`"
+    )
+    why = (Related(model.place(shuffle.call.scope, shuffle.call), "the shuffle is seeded here"),)
+    return Suspect(module, site, message, why=why)
+
+
+def _reads_seeded_order(model: Model, sampler: Obj) -> bool:
+    """Whether the data was made with the program's seed, so that its own order changes with it."""
+    assert sampler.site is not None
+    return any(setting_of(model, expr) is not None for expr in data(sampler.site))
+
+
+def _seeded_later(model: Model, module: Module, sampler: Obj) -> bool:
+    """Whether something else may give the sampler its seed."""
+    program = model.project.program_of(module)
+
+    def is_ours(receiver: Expr) -> bool:
+        values = model.flow.values(receiver)
+        return any(
+            not isinstance(v, Obj) or (v.cls, v.site) == (sampler.cls, sampler.site) for v in values
+        )
+
+    for store in model.project.stores_near("seed", module.facts):
+        target = store.target
+        named = isinstance(target, Attr) and SAMPLER.says(unparse(target.value))
+        if named and is_ours(target.value):
+            return True
+    for name in ("set_seed", "set_epoch"):
+        for call in model.project.calls_in(program, name):
+            if not isinstance(call.func, Attr):
+                continue
+            mentions = any(SEED.is_mentioned(arg.value) for arg in call.args)
+            by_seed = name == "set_seed" and SAMPLER.says(unparse(call.func.value))
+            if (mentions if name == "set_epoch" else by_seed) and is_ours(call.func.value):
+                return True
+    return False
+
+
+def _suspect(
+    model: Model,
+    module: Module,
+    sampler: Obj,
+    fixed: Fixed,
+    source: _Source,
+) -> Suspect:
+    site = sampler.site
+    assert site is not None
+    keyword = fixed.parameter
+    message = (
+        f"`{sampler.name}` shuffles with {fixed.value} whatever `{source.setting}` is: "
+        f"{source.reason}, so every seed reads the same order"
+    )
+    seed = in_scope(model, module, site.scope, site) if not fixed.unpassed else None
+    fix: Fixer | None = None
+    if fixed.unpassed:
+        first = fixed.unpassed[0]
+        message += f"; no call of `{called(first.function)}` passes `{first.parameter}`: pass it"
+        fix = partial(pass_where_missing, model, fixed.unpassed)
+    elif seed is not None:
+        message += f"; pass `{keyword}={seed.code}`"
+        fix = partial(pass_to_sampler, site, fixed, seed)
+    else:
+        function = site.scope if isinstance(site.scope, Function) else None
+        kept = seed_to_keep(model, module, function) if function is not None else None
+        if kept is not None:
+            code = f"{kept.init.params[0].name}.{kept.attribute}"
+            message += f"; keep the seed as `{code}` in `__init__` and pass `{keyword}={code}`"
+            fix = partial(keep_seed, site, fixed, kept)
+        elif function is not None and can_take_seed(function):
+            message += f"; give `{called(function)}` a `seed` parameter and pass it on"
+            fix = partial(add_parameter, model, function, site, fixed)
+        else:
+            message += f"; pass the program's seed as `{keyword}=`"
+    return Suspect(module, site, message, why=(source.why,), fix=fix)

@@ -1,0 +1,164 @@
+"""Lengths that differ from what a pass gives, in a few small worlds."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sampler_lint.domain.epoch_state import epoch_state
+from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.wrapping import inners
+from sampler_lint.findings import Related
+from sampler_lint.limits import FEWEST_GUESSED
+from sampler_lint.properties import miscounts
+from sampler_lint.rules._base import Suspect
+from sampler_lint.rules._quotient import quotients, remainders
+from sampler_lint.rules._trials import defined_by, node_of
+from sampler_lint.rules.smp304_length_not_true.places import differ, place, return_count
+from sampler_lint.syntax.navigation import same, statements
+from sampler_lint.syntax.nodes import Class, Const, Function, last_name
+from sampler_lint.workspace.project import Module
+
+if TYPE_CHECKING:
+    from sampler_lint.execution.trials import Trial
+
+
+_NO_PROMISE = re.compile(
+    r"approx|average|avg_|estimat|at (least|most)|upper|lower|roughly|dummy|placeholder|infinite"
+    r"|unknown|not accurate|inaccurate|max_(steps|iter)",
+    re.IGNORECASE,
+)
+
+
+def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
+    """A length that differs from the number of items in some world."""
+    length = defined_by(model, cls, "__len__")
+    iterate = defined_by(model, cls, "__iter__")
+    if iterate is None or _promises_nothing(model, length):
+        return None
+    trials = model.trials(cls)
+    trial = next((trial for trial in trials.usual if _is_wrong(trial)), None)
+    guessed = [trial for trial in trials.guessed if trial.raised is None]
+    if len(guessed) >= FEWEST_GUESSED and all(map(_is_wrong, guessed)):
+        trial = guessed[0]
+    if trial is None or _takes_wrong_remainder(model, cls):
+        return None
+    turn = next(turn for turn in trial.turns if miscounts(turn.reading))
+    who = f"rank {turn.rank} of " if trial.world.ranks > 1 and differ(trial) else ""
+    story = trial.story if who or trial.world.ranks == 1 else _alone(trial)
+    example = f"with {story}, {who}`{cls.name}` hands out {turn.count} and `len()` says "
+    example += f"{turn.length}"
+    if trial.from_data:
+        example += " (for some data)"
+    message = (
+        f"{example}: trainers take the steps of an epoch and the learning-rate schedule from "
+        f"`len(loader)`; make `__len__` count what `__iter__` yields"
+    )
+    where, node = place(model, module, cls, length, iterate, trial)
+    why = (Related(model.place(iterate, iterate), "handed out here"),)
+    fix = partial(return_count, model, module, cls, length)
+    return Suspect(where, node, message, why=why, fix=fix)
+
+
+def runs_dry(model: Model, cls: Class) -> Suspect | None:
+    """``next()`` in a generator that finds nothing left: RuntimeError since Python 3.7."""
+    trials = model.trials(cls)
+    if not trials.usual or not _calls_next(model, cls) or _takes_wrong_remainder(model, cls):
+        return None
+    around: list[tuple[Trial, Class | None]] = [(trial, None) for trial in trials.usual]
+    for inner in inners(model, epoch_state(model, cls)):
+        if inner.param is not None:
+            kinds = {obj.cls: None for obj in inner.objects if isinstance(obj.cls, Class)}
+            for kind in kinds:
+                if kind is not cls:
+                    found = model.trials_around(cls, inner.param.name, kind)
+                    around += [(trial, kind) for trial in found]
+    if all(trial.raised is not None for trial, _ in around):
+        return None
+    for trial, inside in around:
+        error = trial.raised
+        if (
+            error is None
+            or error.kind != "RuntimeError"
+            or error.names is None
+            or error.names.module is None
+            or not (isinstance(error.node, ast.Call) and ast.unparse(error.node.func) == "next")
+        ):
+            continue
+        some = " (for some data)" if trial.from_data else ""
+        cause = ""
+        if inside is not None:
+            cause = f"; `{inside.name}` hands out fewer than its `len()` says"
+        message = (
+            f"with {_alone(trial)}{some}, `next()` finds nothing left here: StopIteration in a "
+            f"generator becomes RuntimeError, and `{cls.name}` dies in mid-epoch{cause}; catch "
+            f"StopIteration, or stop before"
+        )
+        return Suspect(error.names.module, node_of(error.node), message)
+    return None
+
+
+def _calls_next(model: Model, cls: Class) -> bool:
+    return any(
+        last_name(call.func) == "next" and len(call.args) == 1
+        for base in model.flow.mro(cls)
+        if isinstance(base, Class)
+        for scope in scopes_inside(base)
+        for call in scope.calls
+    )
+
+
+def _takes_wrong_remainder(model: Model, cls: Class) -> bool:
+    """Whether the class, or what it calls, has the slip that SMP402 reports as the cause."""
+    functions = [m for base in model.flow.mro(cls) if isinstance(base, Class) for m in base.methods]
+    functions += [f for m in functions for call in m.calls for f in model.flow.callees(call)]
+    return any(
+        same(remainder.operand, quotient.target) and same(remainder.node.right, quotient.parts)
+        for function in functions
+        for quotient in quotients(function)
+        for remainder in remainders(function)
+    )
+
+
+def _is_wrong(trial: Trial) -> bool:
+    if trial.raised is not None or (trial.from_data and trial.world.drop_last):
+        return False
+    counts = {turn.count for turn in trial.turns}
+    if counts == {0} or (len(counts) > 1 and counts & {turn.length for turn in trial.turns}):
+        # Nothing to count; or a true length once the ranks are even, which is another rule's.
+        return False
+    if _fills_batches(trial):
+        return False
+    return any(
+        turn.length is not None and turn.later is not None and miscounts(turn.reading)
+        for turn in trial.turns
+    )
+
+
+def _fills_batches(trial: Trial) -> bool:
+    """Whether samples are added only to fill a batch: a loader has as many batches either way."""
+    size = trial.world.batch_size
+    return trial.takes_batch_size and all(
+        turn.length is not None
+        and not turn.in_batches
+        and turn.count == -(-turn.length // size) * size
+        for turn in trial.turns
+    )
+
+
+def _alone(trial: Trial) -> str:
+    """The world in words for a class that knows nothing of ranks."""
+    return re.sub(r", \d+ ranks", "", trial.story)
+
+
+def _promises_nothing(model: Model, length: Function | None) -> bool:
+    """Whether ``__len__`` says, in words or by a literal, that it is no exact count."""
+    if length is None:
+        return False
+    if any(isinstance(returned.value, Const) for returned in length.returns):
+        return True
+    source = model.module_of(length).source
+    end = max([length.row, *(stmt.end_row for stmt in statements(length.body))])
+    return any(_NO_PROMISE.search(source.line(row)) for row in range(length.row, end + 1))

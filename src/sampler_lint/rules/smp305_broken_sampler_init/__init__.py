@@ -1,0 +1,90 @@
+"""SMP305: a sampler's constructor leaves the torch sampler under it broken."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.catalog.torch import WITHOUT_INIT
+from sampler_lint.domain.launches import launches
+from sampler_lint.domain.model import SAMPLER, Model
+from sampler_lint.findings import Grade
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules.smp305_broken_sampler_init.base_arguments import (
+    extra_arguments,
+    not_taken,
+    reaches_sampler,
+)
+from sampler_lint.rules.smp305_broken_sampler_init.missing_call import not_called
+from sampler_lint.rules.smp305_broken_sampler_init.unset import no_batch_size, set_by_set_epoch_only
+from sampler_lint.syntax.nodes import (
+    Class,
+)
+from sampler_lint.workspace.project import Module
+
+
+class BrokenSamplerInit(Rule):
+    """The constructor of a sampler does not set up the torch sampler that it derives from.
+
+    What it does:
+        Reports an argument passed to `Sampler.__init__`, in any spelling
+        (`super().__init__(x)`, `super(C, self).__init__(x)`, `Sampler.__init__(self, x)`), where
+        no base between defines `__init__`; an `__init__` that calls no base's although an
+        inherited `__iter__`, `__len__` or `set_epoch` reads what that one sets; an attribute
+        that only `set_epoch` sets although `__iter__` reads it; and a `batch_size` that is None
+        by default and goes to `BatchSampler.__init__` as it is. Silent about the argument where
+        the repository's requirements let in no torch from 2.10 on. Classes that nothing uses,
+        in a repository that builds its samplers and loaders itself, are only likely.
+
+    Why is this bad?
+        `Sampler.__init__(data_source)` was deprecated in torch 2.1 and removed in torch 2.10:
+        the call reaches `object.__init__`, and building the sampler raises `TypeError:
+        object.__init__() takes exactly one argument`. The others raise AttributeError when the
+        loader is read or `len(loader)` is asked for, and ValueError.
+
+    Fix safety:
+        Safe for the argument, which is dropped: torch never stored it, and `super().__init__()`
+        works from torch 2.1 on. Where the repository's requirements say that torch 2.0 or older
+        will do, too, the fix is unsafe: those demand the argument. So it is if the argument is
+        itself a call, which may be wanted for its effect. Safe for `self.epoch = 0`, torch's own
+        first value. Unsafe for the missing call, which is made with the arguments of the same
+        names, and for a `__len__` that raises TypeError, as for anything without a length: it is
+        defined where `BatchSampler.__len__` would miscount the batches that the class makes.
+
+    How it is proved:
+        Invariant `runs`: before the fix the script dies with the error on every rank, after it
+        the script finishes.
+
+    References:
+        - torch/utils/data/sampler.py, classes `Sampler` (2.0, 2.1 and 2.10) and `BatchSampler`
+        - https://github.com/pytorch/pytorch/pull/97338
+        - https://github.com/pytorch/pytorch/pull/163134
+        - https://github.com/facebookresearch/detectron2/issues/186
+    """
+
+    code = "SMP305"
+    name = "broken-sampler-init"
+    invariant = "runs"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look at the constructor of every class that is certainly a sampler."""
+        for module, cls in model.classes():
+            if model.is_a(cls, SAMPLER) is not True:
+                continue
+            found = list(_findings(model, module, cls))
+            dead = bool(found) and launches(model).is_dead(cls)
+            for suspect in found:
+                if dead:
+                    suspect.grade = Grade.LIKELY
+                yield suspect
+
+
+def _findings(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
+    for call in model.flow.base_init_calls(cls):
+        extra = extra_arguments(call)
+        if extra and reaches_sampler(model, cls, call):
+            versions = model.versions(module, "torch")
+            if versions.may_be(WITHOUT_INIT):
+                yield not_taken(module, cls, call, extra, versions)
+    yield from not_called(model, module, cls)
+    yield from set_by_set_epoch_only(model, module, cls)
+    yield from no_batch_size(model, module, cls)

@@ -1,0 +1,77 @@
+"""SMP404: a sampler's setting is stored under a name that nothing reads, or is hidden again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.domain.concepts import SAMPLER_CLASS
+from sampler_lint.domain.model import Model
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules.smp404_misdirected_assignment.attributes import (
+    Reads,
+    unread_inside,
+    unread_outside,
+)
+from sampler_lint.rules.smp404_misdirected_assignment.bases import hidden_methods
+from sampler_lint.rules.smp404_misdirected_assignment.before_super import set_before_super
+from sampler_lint.rules.smp404_misdirected_assignment.kept_seed import seed_not_read
+from sampler_lint.rules.smp404_misdirected_assignment.local_names import lost_locals
+from sampler_lint.rules.smp404_misdirected_assignment.no_effect import no_effect
+from sampler_lint.rules.smp404_misdirected_assignment.state_getter import moving_getters
+
+
+class MisdirectedAssignment(Rule):
+    """A sampler's setting is stored under the wrong name, or hidden again at once.
+
+    What it does:
+        Reports, on samplers and loaders that are certain:
+        an attribute that nothing reads beside a near one that is read (`sampler.epochs = epoch`);
+        a local variable that nothing reads, named like an attribute of the sampler (`epoch =
+        epoch` in `set_epoch`);
+        a setter that assigns nothing (`self.epoch == epoch`, `self.epoch: epoch`);
+        an attribute set before `super().__init__(...)`, which stores another value over it;
+        a `seed` that the constructor keeps and nothing reads, beside a shuffle with a generator of
+        the whole process;
+        a `state_dict` that stores its argument into the sampler's own position;
+        an abstract method of the first base that hides the real one of a later base.
+
+    Why is this bad?
+        Nothing raises. The epoch never changes, the validation sampler shuffles, or the rank
+        that saves a checkpoint skips samples that the others read.
+
+    Fix safety:
+        Safe where the spelling differs by a letter, where a setter's parameter goes to a local
+        of the attribute's name, and for the value passed to `super().__init__`. Unsafe
+        otherwise: a near name may be meant otherwise, and the order of bases matters to more
+        than one method.
+
+    How it is proved:
+        Invariant `reshuffles`: before the fix every epoch has the same order, after it they
+        differ.
+
+    References:
+        - torch/utils/data/distributed.py, `DistributedSampler.__init__` and `set_epoch`
+        - https://docs.python.org/3/howto/mro.html
+    """
+
+    code = "SMP404"
+    name = "misdirected-assignment"
+    invariant = "reshuffles"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look at what is stored on samplers, from inside and outside."""
+        reads = Reads(model)
+        yield from unread_outside(model, reads)
+        for module, cls in model.classes():
+            if not (
+                model.is_sampler_class(cls)
+                or (SAMPLER_CLASS.says(cls.name) and cls.method("__iter__"))
+            ):
+                continue
+            yield from unread_inside(model, module, cls, reads)
+            yield from lost_locals(model, module, cls)
+            yield from set_before_super(model, module, cls)
+            yield from moving_getters(module, cls)
+            yield from hidden_methods(model, module, cls)
+            yield from seed_not_read(model, module, cls)
+            yield from no_effect(module, cls)

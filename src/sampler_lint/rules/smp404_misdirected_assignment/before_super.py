@@ -1,0 +1,140 @@
+"""Attributes set before ``super().__init__()``, which stores another value over them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint import catalog
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.signatures import Construction, base_inits
+from sampler_lint.edits.editor import replacing
+from sampler_lint.edits.names import text_of
+from sampler_lint.findings import Related
+from sampler_lint.rules._base import Suspect
+from sampler_lint.rules.smp404_misdirected_assignment.attributes import read_by
+from sampler_lint.syntax.navigation import same, self_class, walk
+from sampler_lint.syntax.nodes import (
+    SUMS,
+    Attr,
+    Bin,
+    Class,
+    Const,
+    Expr,
+    Function,
+    Name,
+    Store,
+    Unary,
+)
+from sampler_lint.workspace.project import Module
+
+#: What `DistributedSampler.__init__` stores when the argument is left out.
+_DEFAULTS = {"shuffle": True, "seed": 0, "drop_last": False}
+
+
+#: What it works out itself, whatever it is given.
+_WORKED_OUT = frozenset({"num_samples", "total_size"})
+
+
+def set_before_super(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
+    """Attributes set before the base's ``__init__``, which stores something else."""
+    init = cls.method("__init__")
+    if init is None:
+        return
+    for made in base_inits(model, cls):
+        owner, stmt = made.signature.owner, made.call.stmt
+        entry = catalog.known(owner) if isinstance(owner, str) else None
+        if entry is None or stmt is None or stmt.parent is not None:
+            continue
+        if any(arg.stars for arg in made.args):
+            continue
+        read = read_by(model, cls)
+        for store in init.stores:
+            target = store.target
+            if (
+                isinstance(target, Attr)
+                and self_class(target.value) is cls
+                and target.name in entry.attributes & read
+                and (target.name in entry.params or _is_floored(target.name, store.value))
+                and store.stmt.order < stmt.order
+                and store.value is not None
+                and store.how == "assign"
+                and not store.path
+                and not _stored_again(init, target, store)
+            ):
+                given = _given(made, target.name)
+                if _differs(target, store.value, given):
+                    yield _overwrite(module, cls, made, store, target, store.value, given)
+                    break
+
+
+def _stored_again(init: Function, target: Attr, store: Store) -> bool:
+    return any(
+        other is not store and isinstance(other.target, Attr) and other.target.name == target.name
+        for other in init.stores
+    )
+
+
+def _given(made: Construction, name: str) -> Expr | None:
+    for arg in made.args:
+        if arg.keyword == name:
+            return arg.value
+    if name not in made.signature.positional:
+        return None
+    index = made.signature.positional.index(name)
+    return made.positional[index] if index < len(made.positional) else None
+
+
+def _is_floored(name: str, value: Expr | None) -> bool:
+    """Whether it is a count of the class's own, and not rounded up as the base does."""
+    return (
+        name in _WORKED_OUT
+        and isinstance(value, Bin)
+        and value.op == "FloorDiv"
+        and not any(
+            isinstance(node, Unary) or (isinstance(node, Bin) and node.op in SUMS)
+            for node in walk(value)
+        )
+    )
+
+
+def _differs(target: Attr, stored: Expr, given: Expr | None) -> bool:
+    """Whether the base certainly stores another value than the one stored before."""
+    if target.name in _WORKED_OUT:
+        return True
+    if given is None:
+        return target.name in _DEFAULTS and not (
+            isinstance(stored, Const) and stored.value == _DEFAULTS[target.name]
+        )
+    if same(stored, given) or same(target, given):
+        return False
+    # Another spelling may be the same value; a value made from what is passed is not.
+    return isinstance(given, Name) and any(
+        same(node, given) for node in walk(stored) if node is not stored
+    )
+
+
+def _overwrite(
+    module: Module,
+    cls: Class,
+    made: Construction,
+    store: Store,
+    target: Attr,
+    stored: Expr,
+    given: Expr | None,
+) -> Suspect:
+    shown = text_of(module.source, target)
+    base = made.built
+    advice = f"pass `{target.name}={shown}`"
+    if given is not None:
+        what = f"sets it to `{text_of(module.source, given)}`"
+    elif target.name in _WORKED_OUT:
+        what, advice = "works out its own", "set it after that call"
+    else:
+        what = f"sets it to its default, {_DEFAULTS[target.name]}"
+    message = (
+        f"`{shown} = {text_of(module.source, stored)}` is lost: `{base}.__init__`, called after "
+        f"it, {what}; {advice}"
+    )
+    why = (Related(module.place(store.stmt), f"`{shown}` set here"),)
+    fix = None if given is None else replacing(given, shown, f"Pass `{shown}`")
+    return Suspect(module, made.call, message, why=why, fix=fix)

@@ -1,0 +1,80 @@
+"""Counters that pick a process's items and advance for those alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.domain.concepts import PROCESSES, WORKERS
+from sampler_lint.rules._base import Suspect
+from sampler_lint.syntax.navigation import statements
+from sampler_lint.syntax.nodes import (
+    AugAssign,
+    Bin,
+    Compare,
+    Expr,
+    For,
+    Function,
+    If,
+    Name,
+    Simple,
+    Unary,
+    While,
+)
+from sampler_lint.workspace.project import Module
+
+
+def stuck_counters(module: Module, function: Function) -> Iterator[Suspect]:
+    """A counter that picks a rank's items (``i % n == rank``) and advances for those alone."""
+    for stmt in statements(function.body):
+        if not isinstance(stmt, If):
+            continue
+        tested = _counted(stmt.test)
+        loop = stmt.parent
+        if tested is None or not isinstance(loop, (For, While)) or stmt not in loop.body:
+            continue
+        counter, takes = tested
+        changes = [binding.stmt for binding in function.bindings.get(counter.id, ())]
+        steps = [change for change in changes if isinstance(change, AugAssign)]
+        rest = [change for change in changes if not isinstance(change, AugAssign)]
+        if (
+            not steps
+            or any(
+                binding.how not in {"assign", "aug"} for binding in function.bindings[counter.id]
+            )
+            or any(change is None or loop.encloses(change) for change in rest)
+        ):
+            continue
+        if takes:
+            stuck = all(any(own.encloses(step) for own in stmt.body) for step in steps)
+        else:
+            last = stmt.body[-1]
+            skips = isinstance(last, Simple) and last.kind == "continue" and not stmt.orelse
+            stuck = skips and all(
+                loop.encloses(step) and step.order > stmt.last_order for step in steps
+            )
+        if stuck:
+            message = (
+                f"`{counter.id}` advances only for the items that this process takes, so from the "
+                f"first item of another one on it stands still: one process gets what comes "
+                f"before, the rest is read by nobody; advance it for every item"
+            )
+            yield Suspect(module, stmt.test, message)
+
+
+def _counted(test: Expr) -> tuple[Name, bool] | None:
+    """``i`` of ``i % n == rank``, and whether the item is taken when that holds."""
+    takes = True
+    while isinstance(test, Unary) and test.op == "Not":
+        test, takes = test.operand, not takes
+    if not isinstance(test, Compare) or len(test.ops) != 1 or test.ops[0] not in {"Eq", "NotEq"}:
+        return None
+    sides = (test.left, test.rights[0])
+    for side, other in (sides, sides[::-1]):
+        if (
+            isinstance(side, Bin)
+            and side.op == "Mod"
+            and isinstance(side.left, Name)
+            and (PROCESSES.is_mentioned(other) or WORKERS.is_mentioned(other))
+        ):
+            return side.left, takes is (test.ops[0] == "Eq")
+    return None

@@ -1,0 +1,187 @@
+"""What shows when the class is run in a few small worlds."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sampler_lint.domain.model import Model
+from sampler_lint.edits.names import name_of
+from sampler_lint.findings import Grade, Related, Severity
+from sampler_lint.properties import shares
+from sampler_lint.rules._base import Suspect
+from sampler_lint.rules._trials import (
+    MAY_BE_UNEVEN,
+    checks_length,
+    counts,
+    defined_by,
+    is_meant,
+    is_uneven,
+    node_of,
+    slice_of,
+    splitting_place,
+)
+from sampler_lint.syntax.navigation import expressions, statements, walk
+from sampler_lint.syntax.nodes import Attr, Class, Function, Index
+from sampler_lint.workspace.project import Module
+
+if TYPE_CHECKING:
+    from sampler_lint.execution.errors import RaisedError
+    from sampler_lint.execution.trials import Trial
+
+
+def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
+    """What goes wrong in the worlds in which the class is run."""
+    trials = model.trials(cls)
+    overrun = tuple(t for t in trials.overrun if any((u.length or 0) < 0 for u in t.turns))
+    known = trials.usual or trials.guessed
+    sure = (*known, *trials.resumed, *overrun)
+    certain = len(sure)
+    several = (*sure, *trials.resized, *trials.tiny)
+    if trials.repeated is not None:
+        yield _same_share(model, module, cls, trials.repeated)
+    for number, trial in enumerate(several):
+        error = trial.raised
+        if error is not None and checks_length(error) and _only_sometimes(known, error):
+            suspect = _failing_check(model, cls, trial, error)
+            if suspect is not None:
+                if number >= certain:
+                    suspect.grade, suspect.severity = Grade.LIKELY, Severity.WARNING
+                yield suspect
+                return
+    for trial in trials.stuck:
+        suspect = _endless(trial)
+        if suspect is not None:
+            yield suspect
+            return
+    if trials.repeated is not None:
+        return
+    if not trials.usual or any(t.from_data for t in trials.usual) or not trials.sharded:
+        return
+    counted = is_meant(trials.usual) or MAY_BE_UNEVEN.search(cls.name)
+    for trial in trials.usual if counted else ():  # the others are SMP306's
+        if trial.raised is None and _is_starved(trial):
+            yield _starved(model, module, cls, trial)
+            return
+    if not any(is_uneven(trial) or trial.raised for trial in trials.usual):
+        for trial in trials.tiny:
+            if is_uneven(trial):
+                yield _short_padding(model, module, cls, trial)
+                return
+
+
+def _only_sometimes(usual: tuple[Trial, ...], error: RaisedError) -> bool:
+    """Whether the check holds in some world: else the arguments may be what is wrong."""
+    return not usual or any(trial.raised is None for trial in usual)
+
+
+def _failing_check(model: Model, cls: Class, trial: Trial, error: RaisedError) -> Suspect | None:
+    names = error.names
+    if names is None or names.module is None or error.node is None:
+        return None
+    what = "assertion" if isinstance(error.node, ast.Assert) else "check"
+    overrun = trial in model.trials(cls).overrun
+    loaded = _loaded(model, cls, error.node) if overrun else None
+    if loaded is not None:
+        message = (
+            f"with {trial.story}, `{cls.name}` works with a `{loaded.name}`, set here, that its "
+            f"indices do not come to: the {what} in `__iter__` fails ({error.kind}); work it out "
+            f"from what `__iter__` will hand out"
+        )
+        where = model.module_of(loaded.scope)
+        why = (Related(names.module.place(node_of(error.node)), f"this {what} fails"),)
+        return Suspect(where, loaded, message, why=why)
+    message = (
+        f"with {trial.story}, this {what} fails ({error.kind}): the indices of `{cls.name}` do "
+        f"not come to the length it works with; pad by repeating as often as needed, and cut to "
+        f"exactly that length"
+    )
+    return Suspect(names.module, node_of(error.node), message)
+
+
+def _loaded(model: Model, cls: Class, check: ast.AST) -> Attr | None:
+    """Where `load_state_dict` sets the attribute that a failing check compares with."""
+    load = defined_by(model, cls, "load_state_dict")
+    test = getattr(check, "test", None)
+    if load is None or not isinstance(test, ast.Compare):
+        return None
+    compared = {
+        side.attr for side in (test.left, *test.comparators) if isinstance(side, ast.Attribute)
+    }
+    stores = [s.target for s in load.stores if isinstance(s.target, Attr)]
+    return next((target for target in stores if target.name in compared), None)
+
+
+def _endless(trial: Trial) -> Suspect | None:
+    """A loop that a turn leaves as it was."""
+    error = trial.raised
+    if error is None or not isinstance(error.node, ast.While) or error.names is None:
+        return None
+    module, test = error.names.module, error.node.test
+    if module is None:
+        return None
+    message = (
+        f"with {trial.story}, this loop never ends: a turn of it changes nothing, so "
+        f"`{ast.unparse(test)}` stays true and the process hangs; leave the loop when there is "
+        f"nothing left that it can do"
+    )
+    return Suspect(module, node_of(test), message)
+
+
+def _is_starved(trial: Trial) -> bool:
+    if any(turn.in_batches or turn.indices is None for turn in trial.turns):
+        return False
+    sizes = [turn.count for turn in trial.turns]
+    together = next((found for _, _, found in shares(trial.observed)), None)
+    return max(sizes) - min(sizes) > 1 and together is not None and together.exact
+
+
+def _starved(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
+    sizes = [turn.count for turn in trial.turns]
+    message = (
+        f"with {trial.story}, the ranks get {_listed(sizes)} samples: `{cls.name}` rounds every "
+        f"shard up, so that the last ranks go short or get none; give the first `n % ranks` "
+        f"ranks one sample more instead"
+    )
+    where, node = splitting_place(model, cls) or (module, name_of(module, cls))
+    return Suspect(where, node, message)
+
+
+def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
+    turn = trial.turns[0]
+    message = (
+        f"with {trial.story}, every rank hands out the same {turn.count}: `{cls.name}` takes a "
+        f"share of the data and does not say by the rank which, so that the ranks read the same "
+        f"samples and nobody reads the others; let the share begin at the rank"
+    )
+    iterate = defined_by(model, cls, "__iter__")
+    if iterate is None:
+        return Suspect(module, name_of(module, cls), message)
+    where = model.module_of(iterate)
+    return Suspect(where, _strided(where, iterate) or name_of(where, iterate), message)
+
+
+def _strided(module: Module, function: Function) -> Index | None:
+    """The slice that takes every so many samples."""
+    for stmt in statements(function.body):
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                key = slice_of(module, node) if isinstance(node, Index) else None
+                if key is not None and key.step is not None and isinstance(node, Index):
+                    return node
+    return None
+
+
+def _short_padding(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
+    message = (
+        f"with {trial.story}, {counts(trial)}: the padding of `{cls.name}` is cut from the "
+        f"indices once, which is too short when there are fewer samples than half the ranks; "
+        f"repeat the indices as often as needed"
+    )
+    where, node = splitting_place(model, cls) or (module, name_of(module, cls))
+    return Suspect(where, node, message, grade=Grade.LIKELY, severity=Severity.WARNING)
+
+
+def _listed(numbers: list[int]) -> str:
+    return f"{', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"

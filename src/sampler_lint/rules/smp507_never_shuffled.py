@@ -1,0 +1,128 @@
+"""SMP507: without processes a training loader has neither a sampler nor ``shuffle``."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from functools import partial
+
+from sampler_lint.analysis.values import Lit, Obj
+from sampler_lint.domain.concepts import EVALUATES, TRAINS
+from sampler_lint.domain.datasets import orders_itself
+from sampler_lint.domain.epochs import loops_over, trains
+from sampler_lint.domain.escape import target_of
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.paths import ways
+from sampler_lint.domain.ranks import built_classes, is_about_processes
+from sampler_lint.domain.samplers import shuffles
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import text_of
+from sampler_lint.findings import Applicability, Fix, Grade, Related
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.nodes import Call, Const, Expr, dotted
+
+
+class NeverShuffled(Rule):
+    """A training loader is shuffled by its `DistributedSampler`, and in a single process by no one.
+
+    What it does:
+        Reports a loader that trains and gets a shuffling sampler where there are several
+        processes and `sampler=None` where there is one, and no `shuffle=` (or `shuffle=False`).
+        Which conditions lead to which sampler is worked out way by way: silent where something
+        else than processes or devices makes the difference, such as a test for evaluation. Silent
+        for evaluation loaders, for datasets that order themselves and for iterable ones. Only
+        `likely` where the loader is called after training and its loop is not known.
+
+    Why is this bad?
+        The same script trains differently on one device: every epoch reads the samples in the
+        order of the dataset, often sorted by class or by file, in the same batches each time.
+
+    Fix safety:
+        `shuffle=sampler is None`, where the sampler is a name. Safe if every loader that the call
+        builds trains and the class of the dataset is known; torch refuses to shuffle an iterable
+        one. No fix where the sampler is written into the call.
+
+    How it is proved:
+        Invariant `shuffles`: run as one process, the epochs hand out one order; after the fix each
+        has its own.
+
+    References:
+        - torch/utils/data/dataloader.py, `DataLoader.__init__`: without a sampler, `shuffle`
+          decides between `RandomSampler` and `SequentialSampler`
+        - https://github.com/ultralytics/yolov5/issues/5622
+    """
+
+    code = "SMP507"
+    name = "never-shuffled"
+    invariant = "shuffles"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look at each loader that trains, and at the ways to it on which it gets no sampler."""
+        for loader in model.loaders:
+            data, sampler, shuffle = (
+                model.flow.argument(loader, name) for name in ("dataset", "sampler", "shuffle")
+            )
+            if loader.site is None or data is None or sampler is None:
+                continue
+            if not _is_off(model, loader, shuffle) or orders_itself(model, data):
+                continue
+            built = _shuffling_elsewhere(model, loader.site, sampler)
+            trained = [trains(model, loop) for loop in loops_over(model, loader)] if built else []
+            if built is None or not (any(trained) or (not trained and _is_named(loader))):
+                continue
+            name = dotted(sampler)
+            advice = f"pass `shuffle={name} is None`" if name else "pass `shuffle=True` there"
+            safe = bool(trained) and all(trained) and built_classes(model, data) is not None
+            yield Suspect(
+                model.module_of(loader.site.scope),
+                loader.site.func,
+                f"nothing shuffles this `{loader.name}` where `{name or 'sampler'}` is None, as it "
+                f"is in a single process: training then reads the samples in one order in every "
+                f"epoch; {advice}",
+                why=(Related(model.place_of(built), "this sampler shuffles"),),
+                fix=partial(_shuffle, loader.site, sampler, shuffle, safe=safe),
+                grade=Grade.CERTAIN if any(trained) else Grade.LIKELY,
+            )
+
+
+def _is_off(model: Model, loader: Obj, shuffle: Expr | None) -> bool:
+    """Whether the loader certainly shuffles nothing by itself."""
+    if shuffle is not None:
+        return isinstance(shuffle, Const) and not shuffle.value
+    return not any(model.flow.may_be_passed(loader, name) for name in ("shuffle", "batch_sampler"))
+
+
+def _shuffling_elsewhere(model: Model, site: Call, sampler: Expr) -> Obj | None:
+    """The shuffling sampler that the loader gets where only processes make the difference."""
+    values = model.flow.values(sampler)
+    if not any(isinstance(value, Lit) and value.value is None for value in values):
+        return None
+    found = ways(model, site, [sampler]) or []
+    bare = [way for way in found if way.values[0].none]
+    for one, other in itertools.product(found, bare):
+        apart, origin = one.apart(other), one.values[0].origin
+        if apart and all(is_about_processes(model, test) for test in apart):
+            for value in model.flow.values(origin) if origin is not None else ():
+                if isinstance(value, Obj) and shuffles(model, value):
+                    return value
+    return None
+
+
+def _is_named(loader: Obj) -> bool:
+    """Whether the loader is called after training."""
+    target = target_of(loader)
+    return target is not None and TRAINS.names(target) and not EVALUATES.names(target)
+
+
+def _shuffle(
+    site: Call, sampler: Expr, shuffle: Expr | None, editor: Editor, *, safe: bool
+) -> Fix | None:
+    if dotted(sampler) is None:
+        return None
+    text = f"{text_of(editor.source, sampler)} is None"
+    if shuffle is None:
+        editor.add_argument(site, "shuffle", text)
+    else:
+        editor.replace(shuffle, text)
+    applicability = Applicability.SAFE if safe else Applicability.UNSAFE
+    return editor.fix(f"Pass `shuffle={text}`", applicability)

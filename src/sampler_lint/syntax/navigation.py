@@ -1,0 +1,279 @@
+"""Ways through the nodes of a file: what is inside them, around them, and spelled alike."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
+from typing import TypeVar
+
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    AugAssign,
+    Bin,
+    Call,
+    Choice,
+    Class,
+    Comp,
+    Compare,
+    Const,
+    Define,
+    Expr,
+    ExprStmt,
+    For,
+    Function,
+    If,
+    Index,
+    Lambda,
+    Map,
+    Name,
+    Other,
+    Raise,
+    Return,
+    Scope,
+    Seq,
+    Simple,
+    Stmt,
+    Try,
+    Unary,
+    While,
+    With,
+    Yield,
+)
+
+T = TypeVar("T")
+
+
+def children(node: Expr) -> list[Expr]:
+    """The direct sub-expressions."""
+    if isinstance(node, Attr):
+        return [node.value]
+    if isinstance(node, Call):
+        return [node.func, *[arg.value for arg in node.args]]
+    if isinstance(node, Bin):
+        return [node.left, node.right]
+    found: list[Expr] = []
+    for slot in _CHILD_SLOTS.get(type(node), ()):
+        value = getattr(node, slot, None)
+        if isinstance(value, Expr):
+            found.append(value)
+        elif value and isinstance(value, list):
+            for item in value:
+                if isinstance(item, Expr):
+                    found.append(item)
+                elif isinstance(item, tuple):
+                    found += [part for part in item if isinstance(part, Expr)]
+    return found
+
+
+#: Of the kinds that are not as frequent as those above.
+_CHILD_SLOTS: dict[type[Expr], tuple[str, ...]] = {
+    Seq: ("items",),
+    Map: ("items",),
+    Index: ("value", "key"),
+    Choice: ("test", "options"),
+    Unary: ("operand",),
+    Compare: ("left", "rights"),
+    Comp: ("elements", "iters", "tests"),
+    Yield: ("value",),
+    Other: ("parts",),
+}
+
+
+def walk(node: Expr) -> Iterator[Expr]:
+    """The expression and everything inside it, parents first."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        if not isinstance(current, (Name, Const)):
+            stack += reversed(children(current))
+
+
+def expressions(stmt: Stmt) -> Iterator[Expr]:
+    """The expressions of the statement itself, not of the statements inside it."""
+    if isinstance(stmt, Assign):
+        yield from stmt.targets
+        yield stmt.value
+    elif isinstance(stmt, AugAssign):
+        yield stmt.target
+        yield stmt.value
+    elif isinstance(stmt, ExprStmt):
+        yield stmt.value
+    elif isinstance(stmt, (Return, Raise)):
+        if stmt.value is not None:
+            yield stmt.value
+    elif isinstance(stmt, Simple):
+        yield from stmt.parts
+    elif isinstance(stmt, For):
+        yield stmt.target
+        yield stmt.iter
+    elif isinstance(stmt, (While, If)):
+        yield stmt.test
+    elif isinstance(stmt, With):
+        for expr, target in stmt.items:
+            yield expr
+            if target is not None:
+                yield target
+    elif isinstance(stmt, Try):
+        for kind, _ in stmt.handlers:
+            if kind is not None:
+                yield kind
+    elif isinstance(stmt, Define):
+        yield from stmt.decorators
+
+
+def blocks(stmt: Stmt) -> Iterator[list[Stmt]]:
+    """The statement lists inside a compound statement, not those of a new scope."""
+    if isinstance(stmt, (For, While, If)):
+        yield stmt.body
+        yield stmt.orelse
+    elif isinstance(stmt, With):
+        yield stmt.body
+    elif isinstance(stmt, Try):
+        yield stmt.body
+        for _, body in stmt.handlers:
+            yield body
+        yield stmt.orelse
+        yield stmt.final
+
+
+_COMPOUND = (For, While, If, With, Try)
+
+
+def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """Every statement of a body in reading order, inside compounds too, not in new scopes."""
+    # No recursion: each `elif` is inside the one before.
+    todo = [iter(body)]
+    while todo:
+        for stmt in todo[-1]:
+            yield stmt
+            if isinstance(stmt, _COMPOUND):
+                todo.append(chain.from_iterable(blocks(stmt)))
+                break
+        else:
+            todo.pop()
+
+
+def inherited(stmt: Stmt, question: Callable[[T, Stmt], T], start: T) -> T:
+    """What a statement gets from the statements around it, in its scope.
+
+    ``question`` says what a statement gets from the one directly around it (its ``parent``) and
+    from what that one got. It is asked once of each: the last ``elif`` is inside all others.
+    """
+    known: dict[Stmt, T] = stmt.scope.module.memo.setdefault(question, {})
+    way = []
+    while stmt.parent is not None and stmt not in known:
+        way.append(stmt)
+        stmt = stmt.parent
+    value = known.get(stmt, start)
+    for inner in reversed(way):
+        value = known[inner] = question(value, inner)
+    return value
+
+
+def leaves(stmt: Stmt) -> bool:
+    """Whether what follows a statement in its block is never reached."""
+    return isinstance(stmt, (Return, Raise)) or (isinstance(stmt, Simple) and stmt.is_jump)
+
+
+def owner_of(name: Name) -> Scope | None:
+    """The scope that a name is a variable of; None for builtins."""
+    scope: Scope | None = name.scope
+    while scope is not None and name.id not in scope.bindings:
+        scope = scope.outer
+    return scope
+
+
+def unbound_names(scope: Scope) -> Iterator[Name]:
+    """The names that a scope's own statements read, and nothing around it or in Python binds."""
+    for stmt in statements(scope.body):
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                if not isinstance(node, Name) or hasattr(builtins, node.id):
+                    continue
+                if node.scope is scope and owner_of(node) is None:
+                    yield node
+
+
+def binder_of(scope: Scope, name: str) -> Scope | None:
+    """The scope that binds ``name`` as ``scope`` reads it; None for builtins."""
+    for owner in scope.outward():
+        if name in owner.bindings and (owner is scope or not isinstance(owner, Class)):
+            return owner
+    return None
+
+
+def method_around(scope: Scope) -> Function | None:
+    """The method that a scope is, or is in."""
+    for each in scope.outward():
+        if isinstance(each, Function) and each.cls is not None:
+            return each
+    return None
+
+
+def self_class(expr: Expr) -> Class | None:
+    """The class C when ``expr`` is the ``self`` of one of C's methods."""
+    if not isinstance(expr, Name):
+        return None
+    owner = owner_of(expr)
+    if isinstance(owner, Function) and owner.self_name == expr.id:
+        return owner.cls
+    return None
+
+
+def same(a: Expr, b: Expr) -> bool:
+    """Whether two expressions are spelled alike (names, attributes, literals, calls, …)."""
+    if type(a) is not type(b) or isinstance(a, (Lambda, Comp, Other)):
+        return False
+    if _label(a) != _label(b):
+        return False
+    left, right = children(a), children(b)
+    return len(left) == len(right) and all(same(x, y) for x, y in zip(left, right, strict=True))
+
+
+def _label(expr: Expr) -> object:
+    """What an expression says besides its parts."""
+    if isinstance(expr, Name):
+        return expr.id
+    if isinstance(expr, Attr):
+        return expr.name
+    if isinstance(expr, Const):
+        return type(expr.value), expr.value
+    if isinstance(expr, (Bin, Unary)):
+        return expr.op
+    if isinstance(expr, Compare):
+        return expr.ops
+    if isinstance(expr, (Seq, Choice)):
+        return expr.kind
+    if isinstance(expr, Call):
+        return [(arg.keyword, arg.stars) for arg in expr.args]
+    return None
+
+
+def unparse(expr: Expr) -> str:
+    """The expression as code, for messages; ``…`` where it is not kept."""
+    if isinstance(expr, Name):
+        return expr.id
+    if isinstance(expr, Attr):
+        return f"{unparse(expr.value)}.{expr.name}"
+    if isinstance(expr, Const):
+        return "…" if expr.value is ... else repr(expr.value)
+    if isinstance(expr, Call):
+        return f"{unparse(expr.func)}({'…' if expr.args else ''})"
+    if isinstance(expr, Index):
+        return f"{unparse(expr.value)}[{unparse(expr.key)}]"
+    if isinstance(expr, Bin) and expr.op in _OPERATORS:
+        return f"{unparse(expr.left)} {_OPERATORS[expr.op]} {unparse(expr.right)}"
+    return "…"
+
+
+_OPERATORS = {
+    "Add": "+", "Sub": "-", "Mult": "*", "Div": "/", "FloorDiv": "//", "Mod": "%", "Pow": "**",
+}  # fmt: skip
+
+
+def stmt_of(expr: Expr) -> Stmt | None:
+    """The statement that a name, an attribute or a call stands in, if that is known of it."""
+    return expr.stmt if isinstance(expr, (Name, Attr, Call)) else None

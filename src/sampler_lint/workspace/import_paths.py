@@ -1,0 +1,162 @@
+"""Which file of the tree an import means, by the files' paths alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Collection
+from functools import cached_property
+
+from sampler_lint.roots import upwards
+from sampler_lint.workspace.places import Importer
+
+#: Packages that are never taken from the tree: their facts are in the catalog, and a folder of
+#: the same name somewhere in a repository is not them.
+_ALWAYS_EXTERNAL = frozenset({"torch"})
+
+
+class ImportPaths:
+    """Finds the file of a dotted name; ``files`` are the absolute paths in a tree at ``root``."""
+
+    def __init__(self, root: str, files: Collection[str]) -> None:
+        self.root = root
+        self.files = files
+        self._found: dict[tuple[str, int, str], str | None] = {}
+        self._everywhere: dict[str, list[tuple[str, str]]] = {}
+        self._roots: dict[tuple[str, str], list[str]] = {}
+
+    def dotted_name(self, path: str) -> str:
+        """The import name of a file: its packages (folders with ``__init__.py``) and its stem."""
+        folder, file = os.path.split(path)
+        parts = [] if file == "__init__.py" else [os.path.splitext(file)[0]]
+        while os.path.join(folder, "__init__.py") in self.files:
+            folder, name = os.path.split(folder)
+            parts.append(name)
+        return ".".join(reversed(parts))
+
+    @cached_property
+    def _parents(self) -> dict[str, dict[str, None]]:
+        """Top-level import name → folders that hold it as a module or package."""
+        places: dict[str, dict[str, None]] = {}
+        for path in self.files:
+            folder, file = os.path.split(path)
+            if file.endswith(".py") and file != "__init__.py":
+                places.setdefault(file.removesuffix(".py"), {})[folder] = None
+            while len(folder) >= len(self.root) and folder != os.path.dirname(folder):
+                folder, name = os.path.split(folder)
+                known = places.setdefault(name, {})
+                if folder in known:
+                    break
+                known[folder] = None
+        return places
+
+    @cached_property
+    def folders(self) -> frozenset[str]:
+        """The folders that hold a file of the tree, somewhere inside."""
+        folders: set[str] = set()
+        for path in self.files:
+            folder = os.path.dirname(path)
+            while folder not in folders and len(folder) >= len(self.root):
+                folders.add(folder)
+                folder = os.path.dirname(folder)
+        return frozenset(folders)
+
+    def file_below(self, folder: str, parts: list[str]) -> str | None:
+        """The file of dotted ``parts`` below ``folder``; a folder path for a namespace package."""
+        base = os.path.join(folder, os.sep.join(parts))
+        package = f"{base}{os.sep}__init__.py"
+        if package in self.files:
+            return package
+        if base + ".py" in self.files:
+            return base + ".py"
+        return base if base in self.folders else None
+
+    def find(self, name: str, importer: Importer, level: int = 0) -> str | None:
+        """The file (or namespace folder) that ``import name`` means in ``importer``.
+
+        As Python does: relative imports by folder; absolute ones from the import roots, which
+        are guessed: the nearest folder around the importer that holds the name, else the only
+        one in the tree.
+        """
+        key = name, level, importer.path
+        if key not in self._found:
+            self._found[key] = self._find(name, importer, level)
+        return self._found[key]
+
+    def _find(self, name: str, importer: Importer, level: int) -> str | None:
+        parts = name.split(".") if name else []
+        if level:
+            folder = importer.folder
+            for _ in range(level - 1):
+                folder = os.path.dirname(folder)
+            if not parts:
+                package = os.path.join(folder, "__init__.py")
+                return package if package in self.files else folder
+            return self.file_below(folder, parts)
+        if not parts or parts[0] in _ALWAYS_EXTERNAL:
+            return None
+        for parent in self._roots_around(parts[0], importer):
+            found = self.file_below(parent, parts)
+            if found is not None and found != importer.path:
+                return found
+        hits = self._elsewhere(name, importer)
+        if len(hits) > 1:
+            shared = [len(os.path.commonpath([hit, importer.path])) for hit in hits]
+            best = max(shared)
+            hits = [hit for hit, length in zip(hits, shared, strict=True) if length == best]
+        return hits[0] if len(hits) == 1 else None
+
+    def _roots_around(self, name: str, importer: Importer) -> list[str]:
+        """The folders around the importer from which ``import name`` may start, nearest first.
+
+        A package's own folder is none, except for a script that lies in it.
+        """
+        # All files of a folder ask the same of it.
+        known = self._roots.get((name, importer.folder))
+        if known is None:
+            known = self._roots[name, importer.folder] = self._new_roots_around(name, importer)
+        return known
+
+    def _new_roots_around(self, name: str, importer: Importer) -> list[str]:
+        places = self._parents.get(name)
+        if not places:
+            return []
+        own = importer.folder
+        around = [own] if own in places else []
+        around += [
+            folder
+            for folder in upwards(os.path.dirname(own))
+            if folder in places and not self.is_package(folder)
+        ]
+        if self.is_package(own) and around and around[0] == own:
+            # Inside a package, "import x" means the top-level x unless only a sibling has it.
+            around.append(around.pop(0))
+        if name in sys.stdlib_module_names:
+            around = [own] if own in places and not self.is_package(own) else []
+        return around
+
+    def _elsewhere(self, name: str, importer: Importer) -> list[str]:
+        """What a dotted name means below the tree's other folders; nothing for Python's own."""
+        top, *_ = parts = name.split(".")
+        if top in sys.stdlib_module_names:
+            return []
+        known = self._everywhere.get(name)
+        if known is None:
+            known = self._everywhere[name] = [
+                (folder, hit)
+                for folder in self._parents.get(top, ())
+                if not self.is_package(folder) and (hit := self.file_below(folder, parts))
+            ]
+        own = os.path.join(importer.folder, "")
+        return [hit for folder, hit in known if not own.startswith(os.path.join(folder, ""))]
+
+    def is_package(self, folder: str) -> bool:
+        """Whether a folder is a package of the tree."""
+        return os.path.join(folder, "__init__.py") in self.files
+
+    def is_certain(self, name: str, importer: Importer, level: int) -> bool:
+        """Whether an import's target lies around the importer, or is the only one of its name."""
+        if level:
+            return True
+        top = name.partition(".")[0]
+        return bool(self._roots_around(top, importer)) or len(self._elsewhere(top, importer)) == 1

@@ -66,7 +66,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "failures": {"workspace", "syntax", "findings"},
     "rules": {
         *("edits", "domain", "execution", "analysis", "workspace", "syntax", "catalog", "limits"),
-        *("properties", "suppressions", "options", "source", "findings"),
+        *("properties", "parameters", "suppressions", "options", "source", "findings"),
     },
     "trees": {
         *("failures", "timings", "rules", "edits", "domain", "analysis", "workspace", "syntax"),

@@ -35,6 +35,8 @@ class Role(Enum):
     START = auto()
     """Where to begin: an epoch, a step or an index."""
     SHUFFLE = auto()
+    REPLACEMENT = auto()
+    """Whether a sample may be drawn again."""
     DROP_LAST = auto()
     DISTRIBUTED = auto()
     GENERATOR = auto()
@@ -50,6 +52,14 @@ class Role(Enum):
     """A limit from above."""
     NUMBER = auto()
     """Some other number."""
+
+
+#: What they are, whatever they are for.
+FLAGS = frozenset({Role.SHUFFLE, Role.DROP_LAST, Role.DISTRIBUTED, Role.REPLACEMENT})
+OBJECTS = frozenset({Role.DATASET, Role.SAMPLER, Role.BATCH_SAMPLER, Role.GENERATOR})
+NUMBERS = frozenset({Role.WORLD_SIZE, Role.RANK, Role.BATCH_SIZE, Role.SIZE, Role.SEED, Role.NUMBER})
+#: Those that a name tells for certain: two names of one are two words for the same.
+MEANINGS = FLAGS | OBJECTS | NUMBERS - {Role.NUMBER}
 
 
 #: How each is spelled, the first that fits; a space stands for an underscore that may be left out.
@@ -75,6 +85,7 @@ _SPELLED = {
     Role.SEED: "((random|data|shuffle|base|rng) )?seed|random state",
     Role.START: "((start|last|initial) )?epoch|start (index|iter|step)|consumed samples|offset",
     Role.SHUFFLE: "shuffle",
+    Role.REPLACEMENT: "replacement",
     Role.DROP_LAST: "drop last",
     Role.DISTRIBUTED: "distributed",
     Role.GENERATOR: "generator|rng|g",

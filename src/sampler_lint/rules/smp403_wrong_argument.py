@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from sampler_lint.analysis.values import Table
@@ -14,25 +14,12 @@ from sampler_lint.edits.names import text_of
 from sampler_lint.edits.region import offsets
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import SURE_SLIP
+from sampler_lint.parameters import FLAGS, MEANINGS, NUMBERS, OBJECTS, role_of
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.nodes import Arg, Attr, Call, Const, Expr, If, Map, Name, Node, last_name
 from sampler_lint.workspace.project import Module
-
-#: Other words for what torch's own parameters mean.
-_ALIASES = {
-    "world_size": "num_replicas",
-    "num_gpus": "num_replicas",
-    "dataset": "data_source",
-    "data_source": "dataset",
-    "bs": "batch_size",
-    "global_rank": "rank",
-}
-_PLACES = {"get_rank": "rank", "get_world_size": "num_replicas"}
-_BOOLEAN = frozenset({"shuffle", "drop_last", "replacement", "pin_memory"})
-_NUMBER = frozenset({"batch_size", "num_workers", "num_replicas", "rank", "seed", "num_samples"})
-_OBJECT = frozenset({"dataset", "data_source", "sampler", "batch_sampler", "generator"})
 
 
 class WrongArgument(Rule):
@@ -151,10 +138,7 @@ def _near(name: str, made: Construction) -> tuple[str | None, bool]:
     close = alike or closest(name, free, most=2, at_least=SURE_SLIP)
     if len(close) == 1:
         return close[0], True
-    alias = _ALIASES.get(name)
-    if alias in free:
-        return alias, False
-    return None, False
+    return _same_role(name, free), False
 
 
 def _in_tables(model: Model, made: Construction) -> Iterator[Suspect]:
@@ -267,30 +251,39 @@ def _meant(signature: Signature, made: Construction, index: int, value: Expr) ->
     keywords = {arg.keyword for arg in made.args}
     if isinstance(value, Const):
         return _kind_clash(place, value) if isinstance(signature.owner, str) else None
-    name = _named(value)
+    name = _named(signature, value)
     if name is None or name == place or name in keywords or name not in signature.names:
         return None
     # Another argument of that very name in its own place: the value is used twice, on purpose.
     for other, given in enumerate(made.positional[: len(signature.positional)]):
-        if signature.positional[other] == name and _named(given) == name:
+        if signature.positional[other] == name and _named(signature, given) == name:
             return None
     return name
 
 
-def _named(value: Expr) -> str | None:
-    if isinstance(value, Name):
-        return value.id
+def _named(signature: Signature, value: Expr) -> str | None:
+    """What a value is called; of ``get_rank()``, the parameter that wants a rank."""
     if isinstance(value, Call):
-        return _PLACES.get(last_name(value.func) or "")
-    return value.name if isinstance(value, Attr) else None
+        getter = last_name(value.func) or ""
+        got = getter.removeprefix("get_")
+        return _same_role(got, signature.names) if got != getter else None
+    return last_name(value)
+
+
+def _same_role(name: str, names: Iterable[str]) -> str | None:
+    """The only one of the parameters that wants what this name is for, too."""
+    role = role_of(name)
+    found = [other for other in names if role in MEANINGS and role_of(other) is role]
+    return found[0] if len(found) == 1 else None
 
 
 def _kind_clash(place: str, value: Const) -> str | None:
     """What a literal must have been meant for, when the parameter cannot hold it."""
     kind = type(value.value)
-    if kind is bool and (place in _NUMBER or place in _OBJECT):
+    role = role_of(place)
+    if kind is bool and (role in NUMBERS or role in OBJECTS):
         return "a flag"
-    if kind is int and (place in _OBJECT or (place in _BOOLEAN and value.value not in {0, 1})):
+    if kind is int and (role in OBJECTS or (role in FLAGS and value.value not in {0, 1})):
         return "a number"
     return None
 
@@ -317,8 +310,9 @@ def _by_keyword(made: Construction, first: int, editor: Editor) -> Fix | None:
     if any(arg.stars for arg in made.args):
         return None
     for offset, value in enumerate(rest):
-        own = _named(value)
-        said = (own, _ALIASES.get(own or ""), signature.positional[first + offset])
+        own = _named(signature, value)
+        alias = _same_role(own or "", signature.names)
+        said = (own, alias, signature.positional[first + offset])
         names.append(next(name for name in said if name in signature.names))
     taken = [*signature.positional[:first], *(arg.keyword for arg in made.args if arg.keyword)]
     if len({*names, *taken}) < len(names) + len(taken):

@@ -57,7 +57,9 @@ class Role(Enum):
 #: What they are, whatever they are for.
 FLAGS = frozenset({Role.SHUFFLE, Role.DROP_LAST, Role.DISTRIBUTED, Role.REPLACEMENT})
 OBJECTS = frozenset({Role.DATASET, Role.SAMPLER, Role.BATCH_SAMPLER, Role.GENERATOR})
-NUMBERS = frozenset({Role.WORLD_SIZE, Role.RANK, Role.BATCH_SIZE, Role.SIZE, Role.SEED, Role.NUMBER})
+NUMBERS = frozenset(
+    {Role.WORLD_SIZE, Role.RANK, Role.BATCH_SIZE, Role.SIZE, Role.SEED, Role.NUMBER}
+)
 #: Those that a name tells for certain: two names of one are two words for the same.
 MEANINGS = FLAGS | OBJECTS | NUMBERS - {Role.NUMBER}
 

@@ -37,6 +37,7 @@ NEUTRAL_BASES = frozenset(
         "typing.Iterable",
         "typing.Iterator",
         "collections.abc.Sized",
+        "typing.Sized",
     }
 )
 _TOO_DEEP = Unknown("a hierarchy too deep to follow")

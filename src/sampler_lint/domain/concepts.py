@@ -143,6 +143,13 @@ COLLECTIVE = Concept(
 #: The modules whose own functions draw from the one generator that a process has of each.
 GENERATORS_OF_PROCESS = frozenset({"random", "numpy.random", "torch"})
 
+
+def library_of(dotted: str) -> str | None:
+    """The library whose generator of the process a function draws from, or seeds."""
+    owners = (name for name in GENERATORS_OF_PROCESS if dotted.startswith(f"{name}."))
+    return None if "()" in dotted else next((name.partition(".")[0] for name in owners), None)
+
+
 #: Draws without replacement: what orders or divides data.
 ORDERS = Concept(called=frozenset({"randperm", "shuffle", "permutation", "permuted", "sample"}))
 DRAW = Concept(
@@ -230,6 +237,8 @@ LOGS = Concept(
 #: Calls that ask what an object is, or for an attribute by its name.
 ASKS_KIND = Concept(called=frozenset({"isinstance", "issubclass", "hasattr", "callable", "type"}))
 ASKS_BY_NAME = Concept(called=frozenset({"getattr", "hasattr", "setattr", "delattr", "attrgetter"}))
+#: Calls by which code reaches variables without naming them.
+NAMESPACES = Concept(called=frozenset({"locals", "globals", "vars", "eval", "exec"}))
 #: Calls that look at an object and let go of it again.
 LOOKS = Concept(
     called=ASKS_KIND.called
@@ -267,6 +276,9 @@ CONFIG = Concept(
 BEFORE_PASS = frozenset({"set_epoch", "__init__"})
 #: What others call of a sampler.
 PROTOCOL = ("__iter__", "__len__", "set_epoch")
+#: Methods that write an object's state down (``state_dict``, pickle's), and that put it back.
+GIVES_STATE = Concept(spelled=re.compile(r"^_*(?:get_?)?state(?:_dict)?_*$"))
+RESTORES = Concept(spelled=re.compile(r"^_*(?:load_|set_?)state(?:_dict)?_*$"))
 #: The arguments of a loader that are samplers, and its attributes.
 SAMPLER_ARGUMENTS = frozenset({"sampler", "batch_sampler"})
 

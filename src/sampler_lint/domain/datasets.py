@@ -11,6 +11,17 @@ from sampler_lint.syntax.navigation import same
 from sampler_lint.syntax.nodes import Call, Class, Const, Expr
 
 
+def is_dataset(base: object, *, iterable: bool = False) -> bool:
+    """Whether a base outside the tree is a dataset of torch, which neither sets nor reads an epoch.
+
+    ``iterable``: whether it is one that gives its own order.
+    """
+    if not isinstance(base, str) or not base.startswith(TORCH_DATA):
+        return False
+    name = base.rpartition(".")[2]
+    return name.startswith("Iter") if iterable else name.endswith(("Dataset", "DataPipe"))
+
+
 def is_iterable(model: Model, dataset: Expr) -> bool:
     """Whether the dataset certainly is of a class derived from torch's ``IterableDataset``."""
     values = model.flow.values(dataset)

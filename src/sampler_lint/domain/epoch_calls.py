@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
-from sampler_lint.analysis.hierarchy import NEUTRAL_BASES
 from sampler_lint.analysis.values import ExtObj, Lit, Obj, Unknown, Value, Why
 from sampler_lint.domain.concepts import BEFORE_PASS, EPOCH, SETS_EPOCH
 from sampler_lint.domain.epoch_state import reach
@@ -368,10 +367,7 @@ def _is_offered(model: Model, function: Function) -> bool:
         and (
             function.name.startswith("__")
             or bool(cls.decorators)
-            or any(
-                not isinstance(base, Class) and base not in NEUTRAL_BASES
-                for base in model.flow.mro(cls)
-            )
+            or not all(isinstance(base, Class) for base in model.flow.mro(cls))
         )
     )
 

@@ -12,12 +12,14 @@ from sampler_lint.analysis.values import Unknown, Why
 from sampler_lint.domain.concepts import (
     DRAW,
     GENERATORS,
+    GIVES_STATE,
     ITERATED,
     ITERATES,
     LOGS,
     LOOKS,
     SEEDS_ONE,
 )
+from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.syntax.navigation import expressions, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
@@ -37,29 +39,6 @@ from sampler_lint.syntax.nodes import (
     Stmt,
     Store,
     last_name,
-)
-
-ITERABLE_DATASET = catalog.TORCH_DATA + "IterableDataset"
-
-#: Bases outside the tree that neither set nor read an epoch (torch/utils/data/dataset.py).
-_NO_EPOCH = frozenset(
-    {
-        ITERABLE_DATASET,
-        catalog.TORCH_DATA + "Dataset",
-        catalog.TORCH_DATA + "dataset.Dataset",
-        catalog.TORCH_DATA + "dataset.IterableDataset",
-        catalog.TORCH_DATA + "IterDataPipe",
-        catalog.TORCH_DATA + "datapipes.datapipe.IterDataPipe",
-        "collections.abc.Iterable",
-        "collections.abc.Iterator",
-        "typing.Iterable",
-        "typing.Iterator",
-        "typing.Sized",
-    }
-)
-#: Reading the epoch here says nothing about the order.
-_BOOKKEEPING = frozenset(
-    {"__repr__", "__str__", "state_dict", "load_state_dict", "__getstate__", "__setstate__"}
 )
 
 
@@ -127,7 +106,7 @@ def lookup(
                 return None
         elif isinstance(base, Unknown):
             return base
-        elif base not in _NO_EPOCH:
+        elif not is_dataset(base):
             entry = catalog.known(base)
             if entry is None:
                 return Unknown(f"{base} is outside the tree", Why.FOREIGN)
@@ -318,7 +297,8 @@ def is_closed(model: Model, cls: Class) -> bool:
     """Whether every base is known."""
     return all(
         isinstance(base, Class)
-        or (isinstance(base, str) and (base in _NO_EPOCH or catalog.known(base) is not None))
+        or is_dataset(base)
+        or (isinstance(base, str) and catalog.known(base) is not None)
         for base in model.flow.mro(cls)
     )
 
@@ -326,7 +306,7 @@ def is_closed(model: Model, cls: Class) -> bool:
 def iterates(model: Model, cls: Class) -> bool:
     """Whether the class is a sampler or an iterable dataset, so that its passes give an order."""
     return model.is_sampler_class(cls) or any(
-        base in _NO_EPOCH and "Iter" in str(base) for base in model.flow.mro(cls)
+        is_dataset(base, iterable=True) for base in model.flow.mro(cls)
     )
 
 
@@ -353,7 +333,8 @@ def read_elsewhere(model: Model, state: EpochState, known: Iterable[Reach]) -> b
         for scope in scopes_inside(cls):
             if not isinstance(scope, Function) or scope in covered:
                 continue
-            if scope.name == "set_epoch" or scope.name in _BOOKKEEPING:
+            # What is written down says nothing about the order.
+            if scope.name == "set_epoch" or GIVES_STATE.says(scope.name):
                 continue
             if any(
                 read.name in state.stored and self_class(read.value) is not None

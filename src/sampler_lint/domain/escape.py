@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.values import ClassRef, FuncRef, Obj, Unknown
-from sampler_lint.domain.concepts import LOOKS, SETS_EPOCH
+from sampler_lint.domain.concepts import LOOKS, NAMESPACES, SETS_EPOCH
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_imported
 from sampler_lint.source import is_candidate
@@ -164,8 +164,6 @@ def _readers(
     return known[program, name]
 
 
-#: Bases outside the tree that do nothing with what an object is given.
-_PLAIN = frozenset({"object", "typing.NamedTuple"})
 #: Bases outside the tree that read no attribute they do not set.
 _PASSIVE = ("torch.nn.", "pytorch_lightning.", "lightning.")
 
@@ -224,7 +222,7 @@ def _holds(model: Model, expr: Expr, read: Name) -> bool:
         values = model.flow.values(expr.func)
         if not values or not all(
             isinstance(value, ClassRef)
-            and all(isinstance(base, Class) or base in _PLAIN for base in model.flow.mro(value.cls))
+            and all(isinstance(base, Class) for base in model.flow.mro(value.cls))
             for value in values
         ):
             return False
@@ -305,9 +303,6 @@ def _escaping(parts: Iterable[tuple[Expr, bool]]) -> Iterator[tuple[Name | Attr,
 
 def uses_names_by_string(scope: Scope) -> bool:
     """Whether code in the scope reads variables by name, so that no read can be ruled out."""
-    return not _BY_STRING.isdisjoint(scope.called) and any(
-        isinstance(call.func, Name) and call.func.id in _BY_STRING for call in scope.calls
+    return not NAMESPACES.called.isdisjoint(scope.called) and any(
+        isinstance(call.func, Name) and NAMESPACES.is_call(call) for call in scope.calls
     )
-
-
-_BY_STRING = frozenset({"locals", "globals", "vars", "eval", "exec"})

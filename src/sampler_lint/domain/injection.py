@@ -102,6 +102,7 @@ class Injection:
     def _switch(self, program: str) -> str:
         """What the program's Trainers let Lightning do: see :class:`Switch`."""
         trainers: list[Call] = []
+        lightning = catalog.framework("lightning")
         for module in self.model.project.modules_in(program):
             if any(_forbids(table) for table in _tables(module)):
                 return Switch.FORBIDDEN
@@ -110,7 +111,7 @@ class Injection:
                     isinstance(a, Const) and a.value in _switches() for a in call.positional
                 ):
                     return Switch.FORBIDDEN  # or left to the user, who is not known
-                if last_name(call.func) in {"Trainer", "Fabric"} and self._is_lightning(call):
+                if last_name(call.func) in lightning.trainers and self._is_lightning(call):
                     trainers.append(call)
         if not trainers or any(call.has_star or call.has_double_star for call in trainers):
             return Switch.UNKNOWN

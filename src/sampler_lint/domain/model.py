@@ -18,10 +18,19 @@ from sampler_lint.analysis.declared import Declared
 from sampler_lint.analysis.points_to import Flow
 from sampler_lint.analysis.values import ExtObj, Lit, Obj, Unknown, Value
 from sampler_lint.catalog import TORCH_DATA, Contract
-from sampler_lint.domain.concepts import ASKS_BY_NAME, ITERATES, LOOKS, RANK, SETS_EPOCH, WORLD_SIZE
+from sampler_lint.domain.concepts import (
+    ASKS_BY_NAME,
+    ITERATES,
+    LOOKS,
+    NAMESPACES,
+    RANK,
+    RESTORES,
+    SETS_EPOCH,
+    WORLD_SIZE,
+)
 from sampler_lint.findings import Place
 from sampler_lint.syntax.navigation import self_class
-from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Node, Scope, last_name
+from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Name, Node, Scope, last_name
 from sampler_lint.workspace.aliases import names_meant
 from sampler_lint.workspace.project import Module, Project, without
 from sampler_lint.workspace.requirements import Range, Requirements
@@ -477,7 +486,8 @@ def _dynamic(cls: Class) -> str | None:
             continue
         for call in scope.calls:
             name = last_name(call.func)
-            if name in {"setattr", "vars", "locals", "__setattr__"}:
+            by_name = isinstance(call.func, Name) and NAMESPACES.is_call(call)
+            if by_name or (name or "").strip("_") == "setattr":
                 return f"{cls.name} sets attributes by name"
             if LOOKS.is_call(call) or ITERATES.is_call(call) or ASKS_BY_NAME.is_call(call):
                 continue
@@ -500,7 +510,7 @@ def _restores(cls: Class, scope: Scope) -> bool:
     """
     return (
         scope.outer is cls
-        and scope.name in {"__setstate__", "load_state_dict"}
+        and RESTORES.says(scope.name)
         and not any(
             last_name(call.func) == scope.name
             and isinstance(call.func, Attr)

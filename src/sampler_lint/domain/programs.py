@@ -222,7 +222,7 @@ class ProgramFiles:
     def run_together(self, one: Module, other: Module) -> bool:
         """Whether some file leads to both by its imports, or they are in one library."""
         library = not (one.is_script or other.is_script)
-        if library and "." in one.name and one.name.split(".")[0] == other.name.split(".")[0]:
+        if library and one.in_package and one.name.split(".")[0] == other.name.split(".")[0]:
             return True
         return self.share_importer(one, other)
 
@@ -366,6 +366,5 @@ def _resolved(
 
 
 def _packages_around(name: str) -> Iterator[str]:
-    while "." in name:
-        name = name.rpartition(".")[0]
+    while name := name.rpartition(".")[0]:
         yield name

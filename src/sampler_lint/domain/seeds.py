@@ -18,6 +18,7 @@ from sampler_lint.domain.concepts import (
     SEEDS_ONE,
     WORKERS,
     called_name,
+    library_of,
 )
 from sampler_lint.domain.draws import is_drawn, is_module
 from sampler_lint.domain.launches import launches
@@ -49,7 +50,6 @@ _SEED_NAME = re.compile(
 #: What stands around such a name where an attribute or an entry is read: ``.seed``, ``["a.seed"]``.
 _BEFORE_SEED = re.compile(rb"[.\"'/]\s{0,80}\w{0,80}\Z")
 _AFTER_SEED = re.compile(rb"(?!\w|\s{0,80}\()")
-_LIBRARY = re.compile(r"^(?:torch|numpy\.random|random|cupy\.random)\.")
 _LOADER_WORKER = re.compile(r"worker_?(?:init|seed)|(?:init|seed)_?worker|init_fn")
 
 
@@ -211,10 +211,7 @@ def _is_global(model: Model, call: Call, name: str) -> bool:
     """Whether the call seeds a library's own generator, not one that was made."""
     values = model.flow.values(call.func)
     if SEEDS_ONE.is_call(call):
-        return any(
-            isinstance(value, Ext) and "()" not in value.dotted and _LIBRARY.match(value.dotted)
-            for value in values
-        )
+        return any(isinstance(value, Ext) and library_of(value.dotted) for value in values)
     if isinstance(call.func, Name) or name == "seed_everything":
         return True
     return any(
@@ -339,7 +336,7 @@ def _parameter_settings(model: Model, function: Function, param: Param) -> Itera
             yield Setting(param.name, call)
     if calls:
         return
-    public = "." in model.module_of(function).name and not function.name.startswith("_")
+    public = model.module_of(function).in_package and not function.name.startswith("_")
     is_command = bool(function.decorators) or function.name == "main"
     if public or is_command:
         yield Setting(param.name, function, not is_command)

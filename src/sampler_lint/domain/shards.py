@@ -9,7 +9,8 @@ from typing import NamedTuple
 from sampler_lint.analysis.origins import LOCAL, depends_on
 from sampler_lint.analysis.values import Ext, FuncRef
 from sampler_lint.catalog import TORCH_DATA
-from sampler_lint.domain.concepts import ORDERS
+from sampler_lint.domain.concepts import ORDERS, library_of
+from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.draws import Seeded, seeded
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import program_files
@@ -30,14 +31,12 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Module
 
-_LIBRARIES = ("torch", "numpy", "random")
 #: Functions of libraries that divide data with their global generator, and how to give them one.
 _SPLITS = {
     TORCH_DATA + "random_split": ("torch", "generator", 2),
     TORCH_DATA + "dataset.random_split": ("torch", "generator", 2),
     "sklearn.model_selection.train_test_split": ("numpy", "random_state", 99),
 }
-_DATASETS = frozenset({TORCH_DATA + "Dataset", TORCH_DATA + "dataset.Dataset"})
 
 
 class OwnShuffle(NamedTuple):
@@ -121,19 +120,14 @@ def _draws_by(model: Model, call: Call, found: Seeded) -> bool:
         maker = given if given is not None else call.func.value
         return last_name(maker) == found.generator
     return given is None and any(
-        isinstance(value, Ext) and _library(value.dotted) == _library_of(model, found.call)
+        isinstance(value, Ext) and library_of(value.dotted) == _library_of(model, found.call)
         for value in model.flow.values(call.func)
     )
 
 
-def _library(dotted: str) -> str | None:
-    head = dotted.split(".")[0]
-    return head if head in _LIBRARIES and "()" not in dotted else None
-
-
 def _library_of(model: Model, call: Call) -> str | None:
     """The library whose global generator a call seeds; None if it may be several."""
-    found = {_library(v.dotted) for v in model.flow.values(call.func) if isinstance(v, Ext)}
+    found = {library_of(v.dotted) for v in model.flow.values(call.func) if isinstance(v, Ext)}
     return found.pop() if len(found) == 1 else None
 
 
@@ -258,14 +252,14 @@ def _dataset_draws(model: Model, module: Module, cls: Class) -> Iterator[GlobalD
     init, getter = cls.method("__init__"), cls.method("__getitem__")
     if init is None or getter is None:
         return
-    if not any(base in _DATASETS for base in model.flow.mro(cls)):
+    if not any(map(is_dataset, model.flow.mro(cls))):
         return
     if any(map(is_rank, _all(init))):
         return
     used = {read.name for read in getter.reads if self_class(read.value) is cls}
     for call in ORDERS.calls_in(init.calls):
         values = model.flow.values(call.func)
-        library = next((_library(v.dotted) for v in values if isinstance(v, Ext)), None)
+        library = next((library_of(v.dotted) for v in values if isinstance(v, Ext)), None)
         if library is not None and call.keyword("generator") is None and _decides(call, used):
             yield GlobalDraw(module, call, library, f"the order of `{cls.name}`")
 

@@ -25,13 +25,8 @@ from sampler_lint.harness.invariants import (
     wrong_length,
 )
 from sampler_lint.harness.runs import Loader, Log, Pass, Run, SetEpoch, Stream, relative
+from sampler_lint.parameters import Role, role_of
 from sampler_lint.properties import ENOUGH, Reading, Share, equal_steps, one_round, share
-
-#: Words in the names of samplers, or of their attributes, that repeat or choose samples.
-_CHOOSE = ("repeat", "repetition", "replacement", "weight", "subset", "rasampler", "balanced")
-
-#: Attributes of samplers that say among how many they share out.
-_SHARES = ("num_replicas", "world_size", "num_processes", "num_shards")
 
 
 class Evidence(NamedTuple):
@@ -363,15 +358,7 @@ def _share_out(run: Run, loaders: Sequence[Loader]) -> bool:
         return False  # each rank has data of its own
     if any(rank.log.groups for rank in run.ranks):
         return False  # smaller groups of ranks: some may share a shard on purpose
-    for loader in loaders:
-        for sampler in loader.samplers:
-            names = [
-                name for name, value in sampler["values"].items() if value not in (False, 0, 1)
-            ]
-            words = " ".join([sampler["cls"], *names]).lower()
-            if any(word in words for word in _CHOOSE):
-                return False
-    return True
+    return not any(loader.chooses for loader in loaders)
 
 
 def _unshared(
@@ -474,7 +461,12 @@ def _number(value: Any) -> int | None:
 
 def _among(sampler: dict[str, Any]) -> int | None:
     """Among how many a sampler says it shares out."""
-    return next(filter(None, (_number(sampler["values"].get(name)) for name in _SHARES)), None)
+    sizes = (
+        _number(value)
+        for name, value in sampler["values"].items()
+        if role_of(name) is Role.WORLD_SIZE
+    )
+    return next(filter(None, sizes), None)
 
 
 def _sharded(loaders: Sequence[Loader]) -> bool:

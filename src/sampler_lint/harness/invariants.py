@@ -303,13 +303,8 @@ def expected_samples(job: Sequence[Stream]) -> set[Index] | None:
     expected: set[Index] = set()
     for stream in job:
         loader = stream.loader
-        if any(
-            "Weighted" in one["cls"]
-            or "Subset" in one["cls"]
-            or one["values"].get("replacement") is True
-            for one in loader.samplers
-        ):
-            return None  # they choose among the samples on purpose
+        if loader.chooses:
+            return None
         if loader.subset is not None:
             expected.update(loader.subset)
         elif loader.dataset_length is None or loader.iterable:

@@ -18,6 +18,10 @@ from sampler_lint.properties import Index
 _FRAME = re.compile(r'^  File "(?P<path>.*)", line (?P<line>\d+) in ', re.MULTILINE)
 
 
+#: Words in the names of samplers, or of their attributes, that repeat or choose samples.
+_CHOOSE = ("repeat", "repetition", "replacement", "weight", "subset", "rasampler", "balanced")
+
+
 @dataclass(slots=True)
 class Pass:
     """One run of a loader from its start (one ``iter()``) on one rank."""
@@ -110,6 +114,16 @@ class Loader:
         """Equal for the loaders of different ranks that do the same job."""
         classes = tuple(sampler["cls"] for sampler in self.samplers)
         return (self.path, self.line, self.cls, self.dataset_cls, classes)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether a sampler says by its name, or an attribute's, that it repeats or chooses."""
+        told = [
+            [one["cls"], *(n for n, value in one["values"].items() if value is True or value > 1)]
+            for one in self.samplers
+        ]
+        words = " ".join(name for names in told for name in names).lower()
+        return any(word in words for word in _CHOOSE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,9 +81,11 @@ def _hidden_by_prepare(model: Model) -> Iterator[Suspect]:
 def _is_accelerate(model: Model, call: Call) -> bool:
     if not isinstance(call.func, Attr):
         return False
+    trainers = catalog.framework("accelerate").trainers
     return any(
         isinstance(v, ExtObj)
-        and v.dotted in {"accelerate.Accelerator", "accelerate.accelerator.Accelerator"}
+        and v.dotted.startswith("accelerate.")
+        and v.dotted.rpartition(".")[2] in trainers
         for v in model.flow.values(call.func.value)
     )
 
@@ -235,7 +237,7 @@ def unreached_by_lightning(model: Model) -> Iterator[Suspect]:
         told = [
             contract
             for contract in catalog.contracts("lightning", "calls")
-            if "set_epoch" in contract.names and versions.may_be(contract.versions)
+            if versions.may_be(contract.versions)
         ]
         if not told or any(contract.part == "batch_sampler" for contract in told):
             continue

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sampler_lint import catalog
 from sampler_lint.analysis.values import Obj, Value
 from sampler_lint.domain.concepts import ASKS_KIND, SAMPLER, SAMPLER_ARGUMENTS
-from sampler_lint.domain.model import Model
+from sampler_lint.domain.model import BATCH_SAMPLER, Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.edits.editor import renaming
 from sampler_lint.edits.names import text_of
@@ -30,12 +30,11 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Module
 
-#: What SMP301 is about.
-_CONTRACT = frozenset({"batch_size", "drop_last", "sampler"})
-
 
 def outside_reads(model: Model) -> Iterator[Suspect]:
     """``sampler.name`` where every sampler that it may be has no ``name``."""
+    batch_sampler = catalog.known(BATCH_SAMPLER)
+    assert batch_sampler is not None
     for module in model.modules:
         if is_test(module):
             continue
@@ -44,7 +43,7 @@ def outside_reads(model: Model) -> Iterator[Suspect]:
                 if (
                     not _says_sampler(read)
                     or self_class(read.value) is not None
-                    or read.name in _CONTRACT
+                    or read.name in batch_sampler.attributes  # SMP301 is about them
                     or read.name.startswith("__")
                     or model.project.stores_near(read.name, read.scope)
                     or is_expected(model, read, AttributeError)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from sampler_lint.domain.model import scopes_inside
 from sampler_lint.syntax.navigation import expressions, same, statements, walk
 from sampler_lint.syntax.nodes import (
+    DIVISIONS,
     Assign,
     Attr,
     AugAssign,
@@ -73,7 +74,7 @@ def _division(value: Expr) -> Bin | None:
         inner = value.positional
         if len(inner) == 1 and isinstance(inner[0], Call):
             return _division(inner[0])
-        if len(inner) == 1 and isinstance(inner[0], Bin) and inner[0].op in {"Div", "FloorDiv"}:
+        if len(inner) == 1 and isinstance(inner[0], Bin) and inner[0].op in DIVISIONS:
             return inner[0]
     return None
 

@@ -7,14 +7,16 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sampler_lint.domain.concepts import RANK
+from sampler_lint.domain.concepts import RANGES, RANK
 from sampler_lint.domain.model import Model
 from sampler_lint.properties import equal_steps
 from sampler_lint.syntax.navigation import expressions, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
-    Call,
+    Bin,
     Class,
+    Comp,
+    Compare,
     Expr,
     Function,
     Index,
@@ -34,14 +36,13 @@ MAY_BE_UNEVEN = re.compile(
     r"[Ee]val|[Ii]nfer|[Tt]est|[Vv]al(id|[A-Z]|$)|[Pp]redict|[Uu]nrepeat|[Uu]neven|[Nn]o(n)?Pad"
     r"|[Nn]oExtend|[Nn]oDup|[Oo]rderedDist|[Uu]npadded"
 )
-_ABSTRACT = frozenset({"abstractmethod", "abstractproperty"})
 
 
 def judged(model: Model) -> Iterator[tuple[Module, Class]]:
     """The sampler classes of the tree that can be built as they are."""
     for module, cls in model.classes():
         if model.is_sampler_class(cls) and not any(
-            last_name(decorator) in _ABSTRACT
+            (last_name(decorator) or "").startswith("abstract")
             for method in cls.methods
             for decorator in method.decorators
         ):
@@ -93,10 +94,9 @@ def _says_rank(node: Expr) -> bool:
 
 def _weight(node: Expr) -> int:
     """How much an expression looks like taking a share."""
-    kind = type(node).__name__
-    if kind == "Index" or (isinstance(node, Call) and last_name(node.func) in {"range", "islice"}):
+    if isinstance(node, Index) or RANGES.is_call(node):
         return 5
-    return 1 if kind in {"Bin", "Compare", "Comp"} else 0
+    return 1 if isinstance(node, (Bin, Compare, Comp)) else 0
 
 
 def checks_length(error: RaisedError) -> bool:

@@ -106,7 +106,7 @@ def _not_cut(model: Model, cls: Class) -> Suspect | None:
         if method in agreeing or method is length or _agrees(method):
             return None
         if any(read.name in kept for read in method.reads) or any(
-            last_name(call.func) in {"len", "__len__"}
+            (last_name(call.func) or "").strip("_") == "len"
             and any(isinstance(a, Name) and a.id == "self" for a in (*call.positional, call.func))
             for call in method.calls
         ):

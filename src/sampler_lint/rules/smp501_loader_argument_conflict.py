@@ -123,7 +123,7 @@ _PAIRS = (
     _Pair("batch_sampler", _is_something, "sampler", _is_something, "is not None"),
     _Pair("batch_size", _is_absent, "drop_last", _is_true, "is true"),
 )
-_NAMES = ("dataset", "sampler", "batch_sampler", "shuffle", "batch_size", "drop_last")
+_NAMES = ("dataset", *dict.fromkeys(name for pair in _PAIRS for name in (pair.first, pair.second)))
 
 
 # --------------------------------------------------------------------------- calls

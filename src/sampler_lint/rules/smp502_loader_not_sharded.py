@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sampler_lint.analysis.origins import depends_on
 from sampler_lint.analysis.values import Obj
-from sampler_lint.domain.concepts import DRAW, PROCESSES, SEEDS_ALL, TRAINS
+from sampler_lint.domain.concepts import DRAW, PROCESSES, RANK, SEEDS_ALL, TRAINS, WORLD_SIZE
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.ranks import (
     built_classes,
@@ -118,7 +118,9 @@ def _check_numbers(model: Model, sampler: Obj) -> Iterator[Suspect]:
 
 def _tells(call: Call) -> bool:
     """Whether ``init_process_group`` is told its numbers instead of reading the environment."""
-    return any(arg.stars or arg.keyword in {"rank", "world_size"} for arg in call.args)
+    return any(
+        arg.stars or RANK.says(arg.keyword) or WORLD_SIZE.says(arg.keyword) for arg in call.args
+    )
 
 
 def _spawns(model: Model, module: Module) -> bool:

@@ -69,6 +69,7 @@ class Module:
         self.folder, file = os.path.split(path)
         self.is_package = file == "__init__.py"
         self.name = project.imports.dotted_name(path)
+        self.in_package = "." in self.name
 
     def is_library(self, scope: Scope) -> bool:
         """Whether code outside the tree may call a scope of this file.
@@ -76,7 +77,7 @@ class Module:
         So it is with the functions of a package, unless they are in another function or in a
         private class.
         """
-        return "." in self.name and not any(
+        return self.in_package and not any(
             (isinstance(each, Function) and isinstance(each.outer, Function))
             or (isinstance(each, Class) and each.name.startswith("_"))
             for each in scope.outward()

@@ -111,7 +111,7 @@ class EpochOnlyOnSampler(Rule):
         ]
         # A package's private classes take its users' loaders too.
         library = (
-            "." in module.name
+            module.in_package
             and not (is_test(module) or in_test_function(call.scope))
             and not any(
                 obj.site is not None and obj.site.scope.module is call.scope.module

@@ -111,15 +111,11 @@ def never_moved(model: Model) -> Iterator[Suspect]:
             continue
         if _is_moved_beside(model, loop, call) or not _may_carry(model, receiver):
             continue
-        if any(_sets_epochs(name) for name in injection.trainers(model.module_of(call.scope))):
-            continue
+        trainers = injection.trainers(model.module_of(call.scope))
+        if any(catalog.contracts(name, "calls") for name in trainers):
+            continue  # all that frameworks call is `set_epoch`
         if loop is None or TRAINS.is_mentioned(receiver) or steps_in(model, loop):
             yield _repeated(model, loop, call, Applicability.UNSAFE)
-
-
-def _sets_epochs(framework: str) -> bool:
-    """Whether a framework sets the epoch of some part of the loaders that it is given."""
-    return any("set_epoch" in contract.names for contract in catalog.contracts(framework, "calls"))
 
 
 def _loop_of_epochs(stmt: Stmt) -> Loop | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint import catalog
 from sampler_lint.analysis.values import Lit, Obj, Unknown
 from sampler_lint.domain.concepts import SAMPLER_ARGUMENTS
 from sampler_lint.domain.epoch_calls import carriers
@@ -29,13 +30,13 @@ from sampler_lint.syntax.nodes import (
 )
 
 #: What any sampler may have, so that reading it says nothing about which one it is.
-_COMMON = frozenset(
-    {
-        "epoch", "set_epoch", "sampler", "batch_size", "num_samples", "dataset", "shuffle",
-        "seed", "rank", "num_replicas", "drop_last", "total_size", "state_dict",
-        "load_state_dict", "indices", "__len__", "__iter__",
-    }
-)  # fmt: skip
+_COMMON = frozenset[str]().union(
+    *(
+        known.attributes | known.methods
+        for table in ("torch", "torchdata")
+        for known in catalog.framework(table).classes
+    )
+)
 
 
 def late(model: Model) -> Iterator[Suspect]:

@@ -7,6 +7,7 @@ from sampler_lint.domain.concepts import EVALUATES, INFERRING_SCRIPT, INFERS
 from sampler_lint.domain.epochs import Pass, pass_trains, passes
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
+from sampler_lint.parameters import Role, role_of
 from sampler_lint.syntax.navigation import unparse
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -69,5 +70,5 @@ def _is_named_evaluation(call: Call) -> bool:
 
 def data(call: Call) -> list[Expr]:
     """What a call that builds a sampler gets as the data."""
-    named = [arg.value for arg in call.args if arg.keyword and "data" in arg.keyword]
+    named = [arg.value for arg in call.args if role_of(arg.keyword or "") is Role.DATASET]
     return call.positional[:1] or named

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from sampler_lint.domain.concepts import DRAW, PROTOCOL
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Related
+from sampler_lint.parameters import OBJECTS, role_of
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._trials import defined_by
 from sampler_lint.syntax.navigation import blocks, self_class, statements, walk
@@ -66,10 +68,7 @@ def skips_under_inherited(model: Model, module: Module, cls: Class) -> Suspect |
     owner = model.flow.method(cls, "__len__")
     if iterate is None or not isinstance(owner, str) or model.trials(cls).usual:
         return None
-    if any(
-        isinstance(call.func, Attr) and call.func.name in {"__iter__", "__len__"}
-        for call in iterate.calls
-    ):
+    if any(isinstance(call.func, Attr) and call.func.name in PROTOCOL for call in iterate.calls):
         return None
     skip = next(filter(None, map(_skip, (s for s in statements(iterate.body)))), None)
     if skip is None:
@@ -87,8 +86,7 @@ def skips_under_inherited(model: Model, module: Module, cls: Class) -> Suspect |
 def _skip(stmt: Stmt) -> Stmt | None:
     """The ``continue`` under a condition that leaves a sample of the inner sampler out."""
     if not isinstance(stmt, For) or not any(
-        isinstance(node, Attr) and node.name in {"sampler", "data_source", "dataset"}
-        for node in walk(stmt.iter)
+        isinstance(node, Attr) and role_of(node.name) in OBJECTS for node in walk(stmt.iter)
     ):
         return None
     for inner in _own(stmt.body):
@@ -120,4 +118,4 @@ def _mentions(test: If, names: set[str]) -> bool:
 
 
 def _is_random(node: object) -> bool:
-    return isinstance(node, Call) and isinstance(node.func, Attr) and "rand" in node.func.name
+    return isinstance(node, Call) and isinstance(node.func, Attr) and DRAW.names(node.func)

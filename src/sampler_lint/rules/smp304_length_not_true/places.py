@@ -14,6 +14,7 @@ from sampler_lint.limits import MOST_ATTRIBUTES
 from sampler_lint.rules._trials import defined_by, slice_of
 from sampler_lint.syntax.navigation import expressions, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
+    DIVISIONS,
     Attr,
     Bin,
     Call,
@@ -115,7 +116,7 @@ def _divided(module: Module, expr: Expr) -> tuple[str, str] | None:
         expr = expr.operand
     if isinstance(expr, Call) and last_name(expr.func) == "ceil" and len(expr.positional) == 1:
         expr = expr.positional[0]
-    if not isinstance(expr, Bin) or expr.op not in {"FloorDiv", "Div"}:
+    if not isinstance(expr, Bin) or expr.op not in DIVISIONS:
         return None
     count = expr.left
     if isinstance(count, Unary) and count.op == "USub":

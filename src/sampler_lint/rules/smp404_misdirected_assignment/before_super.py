@@ -31,10 +31,6 @@ from sampler_lint.workspace.project import Module
 _DEFAULTS = {"shuffle": True, "seed": 0, "drop_last": False}
 
 
-#: What it works out itself, whatever it is given.
-_WORKED_OUT = frozenset({"num_samples", "total_size"})
-
-
 def set_before_super(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     """Attributes set before the base's ``__init__``, which stores something else."""
     init = cls.method("__init__")
@@ -54,7 +50,7 @@ def set_before_super(model: Model, module: Module, cls: Class) -> Iterator[Suspe
                 isinstance(target, Attr)
                 and self_class(target.value) is cls
                 and target.name in entry.attributes & read
-                and (target.name in entry.params or _is_floored(target.name, store.value))
+                and (target.name in entry.params or _is_floored(store.value))
                 and store.stmt.order < stmt.order
                 and store.value is not None
                 and store.how == "assign"
@@ -62,7 +58,7 @@ def set_before_super(model: Model, module: Module, cls: Class) -> Iterator[Suspe
                 and not _stored_again(init, target, store)
             ):
                 given = _given(made, target.name)
-                if _differs(target, store.value, given):
+                if target.name not in entry.params or _differs(target, store.value, given):
                     yield _overwrite(module, cls, made, store, target, store.value, given)
                     break
 
@@ -84,11 +80,10 @@ def _given(made: Construction, name: str) -> Expr | None:
     return made.positional[index] if index < len(made.positional) else None
 
 
-def _is_floored(name: str, value: Expr | None) -> bool:
+def _is_floored(value: Expr | None) -> bool:
     """Whether it is a count of the class's own, and not rounded up as the base does."""
     return (
-        name in _WORKED_OUT
-        and isinstance(value, Bin)
+        isinstance(value, Bin)
         and value.op == "FloorDiv"
         and not any(
             isinstance(node, Unary) or (isinstance(node, Bin) and node.op in SUMS)
@@ -99,8 +94,6 @@ def _is_floored(name: str, value: Expr | None) -> bool:
 
 def _differs(target: Attr, stored: Expr, given: Expr | None) -> bool:
     """Whether the base certainly stores another value than the one stored before."""
-    if target.name in _WORKED_OUT:
-        return True
     if given is None:
         return target.name in _DEFAULTS and not (
             isinstance(stored, Const) and stored.value == _DEFAULTS[target.name]
@@ -127,7 +120,7 @@ def _overwrite(
     advice = f"pass `{target.name}={shown}`"
     if given is not None:
         what = f"sets it to `{text_of(module.source, given)}`"
-    elif target.name in _WORKED_OUT:
+    elif target.name not in _DEFAULTS:
         what, advice = "works out its own", "set it after that call"
     else:
         what = f"sets it to its default, {_DEFAULTS[target.name]}"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from sampler_lint.domain.concepts import GIVES_STATE, PROTOCOL, RESTORES
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix
@@ -13,31 +13,26 @@ from sampler_lint.syntax.navigation import expressions, same, self_class, statem
 from sampler_lint.syntax.nodes import Attr, Call, Class, Function, Map, Name, Store
 from sampler_lint.workspace.project import Module
 
-_GETTER = re.compile(r"^(get_)?state(_dict)?$")
-
-
-_LOADER = re.compile(r"^(load|set)_state(_dict)?$")
-
 
 def moving_getters(module: Module, cls: Class) -> Iterator[Suspect]:
     """A getter of state that moves the sampler to where its caller says it is."""
     loads = {
         store.target.name
         for method in cls.methods
-        if _LOADER.match(method.name)
+        if RESTORES.says(method.name)
         for store in method.stores
         if isinstance(store.target, Attr)
     }
     used = {
         read.name
         for method in cls.methods
-        if method.name in {"__iter__", "__len__"}
+        if method.name in PROTOCOL
         for scope in (method, *module.facts.inside(method))
         for read in scope.reads
         if self_class(read.value) is cls
     }
     for method in cls.methods:
-        if not _GETTER.match(method.name) or len(method.params) < 2:
+        if not GIVES_STATE.says(method.name) or len(method.params) < 2:
             continue
         if not any(isinstance(r.value, (Map, Name, Call)) for r in method.returns):
             continue

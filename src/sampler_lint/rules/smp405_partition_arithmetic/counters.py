@@ -8,6 +8,8 @@ from sampler_lint.domain.concepts import PROCESSES, WORKERS
 from sampler_lint.rules._base import Suspect
 from sampler_lint.syntax.navigation import statements
 from sampler_lint.syntax.nodes import (
+    EQUAL,
+    UNEQUAL,
     AugAssign,
     Bin,
     Compare,
@@ -66,7 +68,7 @@ def _counted(test: Expr) -> tuple[Name, bool] | None:
     takes = True
     while isinstance(test, Unary) and test.op == "Not":
         test, takes = test.operand, not takes
-    if not isinstance(test, Compare) or len(test.ops) != 1 or test.ops[0] not in {"Eq", "NotEq"}:
+    if not isinstance(test, Compare) or len(test.ops) != 1 or test.ops[0] not in EQUAL | UNEQUAL:
         return None
     sides = (test.left, test.rights[0])
     for side, other in (sides, sides[::-1]):
@@ -76,5 +78,5 @@ def _counted(test: Expr) -> tuple[Name, bool] | None:
             and isinstance(side.left, Name)
             and (PROCESSES.is_mentioned(other) or WORKERS.is_mentioned(other))
         ):
-            return side.left, takes is (test.ops[0] == "Eq")
+            return side.left, takes is (test.ops[0] in EQUAL)
     return None

@@ -11,6 +11,7 @@ from sampler_lint.domain.concepts import BATCH_SIZE
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import Fixer, replacing
 from sampler_lint.edits.names import text_of
+from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._trials import (
     slice_of,
@@ -155,12 +156,8 @@ def _list_as_number(model: Model, module: Module, node: Compare) -> Iterator[Sus
         yield Suspect(module, node, message, fix=_write(left, f"len({text})"))
 
 
-#: What torch's samplers keep their own counts in.
-_COUNTS = frozenset({"num_samples", "total_size"})
-
-
 def _is_size(expr: Expr) -> bool:
-    return BATCH_SIZE.names(expr) or (last_name(expr) or "").lstrip("_") in _COUNTS
+    return BATCH_SIZE.names(expr) or role_of(last_name(expr) or "") is Role.SIZE
 
 
 def _is(expr: Expr, number: int) -> bool:

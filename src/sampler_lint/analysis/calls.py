@@ -62,15 +62,11 @@ from sampler_lint.workspace.project import Project
 
 #: What keeps its keyword arguments, as entries or as attributes.
 _KEEPS_KEYWORDS = {"dict", "types.SimpleNamespace", "argparse.Namespace"}
+#: What gives back what it is given last, or its items.
 _TRANSPARENT_CALLS = frozenset(
     {
-        "cast",
-        "typing.cast",
-        "copy.copy",
-        "copy.deepcopy",
-        "typing.assert_type",
-        "reversed",
-        "sorted",
+        *("cast", "typing.cast", "copy.copy", "copy.deepcopy", "typing.assert_type"),
+        *("iter", "list", "reversed", "set", "sorted", "tuple"),
     }
 )
 #: Calls that run a function elsewhere: how they name it, and how many arguments they add first.
@@ -160,8 +156,6 @@ class Calls(Attributes):
             self._add(var, TupleType(names) if names else ExtObj(dotted, call))
         elif dotted in _KEEPS_KEYWORDS and not call.positional:
             self._add(var, Table(call))
-        elif dotted in {"list", "tuple", "iter", "set"} and call.positional:
-            self._flow(self._expr(call.positional[0]), var)
         elif dotted == "getattr" and len(call.positional) >= 2:
             self._apply_getattr(call, var)
         elif dotted in _TRANSPARENT_CALLS and call.positional:

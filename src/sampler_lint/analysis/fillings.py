@@ -21,8 +21,8 @@ Part: TypeAlias = "int | Entry | None"
 Filling: TypeAlias = "tuple[Expr, Expr, tuple[Part, ...]]"
 """A container, what is put into it, and which part of that it is."""
 
-#: Methods of a list that put one object into it, and where they take that.
-_PUTS = {"append": 0, "appendleft": 0, "insert": 1}
+#: Methods of a list or a set that put one object into it, and where they take that.
+PUTS = {"append": 0, "appendleft": 0, "insert": 1, "add": 0}
 
 
 def put_in_lists(facts: ModuleFacts) -> Iterator[Filling]:
@@ -31,7 +31,7 @@ def put_in_lists(facts: ModuleFacts) -> Iterator[Filling]:
         if not isinstance(call.func, Attr):
             continue
         given = call.positional
-        at = _PUTS.get(call.func.name)
+        at = PUTS.get(call.func.name)
         if at is not None and at < len(given):
             yield call.func.value, given[at], ()
         elif call.func.name == "extend" and given:

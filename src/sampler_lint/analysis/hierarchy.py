@@ -116,10 +116,7 @@ class Hierarchy(Solver):
                 return base.why
             if isinstance(base, str) and catalog.known(base) is None:
                 return Why.FOREIGN
-            if isinstance(base, Class) and base.bindings.keys() & {
-                "__getattr__",
-                "__getattribute__",
-            }:
+            if isinstance(base, Class) and base.makes_up_attributes:
                 return Why.LOST
         return Why.UNDEFINED
 

@@ -13,6 +13,7 @@ from enum import Flag, auto
 from typing import NamedTuple, TypeAlias
 
 from sampler_lint.analysis.arguments import MISSING, passed
+from sampler_lint.analysis.fillings import PUTS
 from sampler_lint.analysis.points_to import Flow
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Ext, Frame, Pack, Table
@@ -307,9 +308,8 @@ def contents(scope: Scope, container: Expr) -> Iterator[Expr]:
             yield store.value
     for call in scope.calls:
         put = call.func
-        is_put = isinstance(put, Attr) and put.name in {"append", "add"}
-        if is_put and isinstance(put, Attr) and same(put.value, container):
-            yield from call.positional[:1]
+        if isinstance(put, Attr) and put.name in PUTS and same(put.value, container):
+            yield from call.positional[PUTS[put.name] :][:1]
 
 
 def scope_of(expr: Expr) -> Scope:

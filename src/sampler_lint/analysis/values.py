@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
 
-from sampler_lint.syntax.nodes import Call, Class, Comp, Const, Expr, Function, Map, Seq, last_name
+from sampler_lint.syntax.nodes import Call, Class, Comp, Const, Expr, Function, Map, Seq
 
 
 class Why(Enum):
@@ -121,7 +121,7 @@ def _is_made_anew(site: Call | None) -> bool:
         isinstance(function, Function)
         and not function.stores
         and not function.declared
-        and all(last_name(each) in {"classmethod", "staticmethod"} for each in function.decorators)
+        and len(function.decorators) == function.is_classmethod + function.is_static
     )
 
 

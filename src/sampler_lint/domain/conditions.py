@@ -95,7 +95,7 @@ def _left_before(model: Model, stmt: Stmt) -> Iterator[Condition]:
 def _asked(model: Model, test: Expr, answer: bool) -> Iterator[Condition]:
     if isinstance(test, Unary) and test.op == "Not":
         yield from _asked(model, test.operand, not answer)
-    elif isinstance(test, Choice) and test.kind in {"and", "or"}:
+    elif isinstance(test, Choice) and test.kind != "if":
         if answer == (test.kind == "and"):
             for option in test.options:
                 yield from _asked(model, option, answer)

@@ -17,6 +17,7 @@ from sampler_lint.domain.concepts import (
     ITERATES,
     LOGS,
     LOOKS,
+    PROTOCOL,
     SEEDS_ONE,
 )
 from sampler_lint.domain.datasets import is_dataset
@@ -128,21 +129,12 @@ def _used(function: Function, method: Function) -> Iterator[tuple[str, Class | N
         elif isinstance(read.value, Call) and last_name(read.value.func) == "super":
             yield read.name, method.cls
     for call in function.calls:
-        # Base.method(self, …)
-        if (
-            isinstance(call.func, Attr)
-            and call.positional
-            and self_class(call.positional[0]) is not None
-        ):
+        if not call.positional or self_class(call.positional[0]) is None:
+            continue
+        if isinstance(call.func, Attr):  # Base.method(self, …)
             yield call.func.name, method.cls
-        # iter(self), len(self)
-        name = last_name(call.func)
-        if (
-            name in {"iter", "next"}
-            and call.positional
-            and self_class(call.positional[0]) is not None
-        ):
-            yield f"__{name}__", None
+        elif (name := f"__{last_name(call.func)}__") in PROTOCOL:  # iter(self), len(self)
+            yield name, None
 
 
 def _hands_out_self(function: Function) -> bool:

@@ -15,7 +15,14 @@ from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.samplers import sharding_programs
 from sampler_lint.domain.wrapping import iterated_attributes
 from sampler_lint.limits import DEEPEST_LOOP_SEARCH, MOST_SEARCHED_FOR_STEP
-from sampler_lint.syntax.navigation import expressions, owner_of, same, statements, walk
+from sampler_lint.syntax.navigation import (
+    expressions,
+    makes_iterator,
+    owner_of,
+    same,
+    statements,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -36,8 +43,6 @@ from sampler_lint.syntax.nodes import (
     last_name,
 )
 
-#: What hands on the batches of a loader one by one, and cannot be started again.
-_ITERATORS = frozenset({"enumerate", "zip", "islice", "map", "filter", "iter", "chain"})
 #: What hands on no batches of what it is given: numbers, keys, or one batch.
 _NO_BATCHES = frozenset({"range", "next", "items", "keys", "values"})
 _OPTIMIZERS = "torch.optim."
@@ -164,7 +169,7 @@ def _passes_over_made(
         return
     here = site.scope is scope
     # An iterator runs once: made outside of a loop, it is not started again in it.
-    once = last_name(site.func) in _ITERATORS and here and _loops_of(site.stmt) != _loops_of(stmt)
+    once = makes_iterator(last_name(site.func)) and here and _loops_of(site.stmt) != _loops_of(stmt)
     where = site.stmt if once else stmt
     for arg in site.positional:
         yield from _passes_over(model, scope, where, arg, seen, None if here else iterated)

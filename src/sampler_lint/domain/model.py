@@ -473,7 +473,7 @@ def scopes_inside(cls: Class) -> Iterator[Scope]:
 
 def _dynamic(cls: Class) -> str | None:
     """Why a class may have attributes that no assignment shows."""
-    if "__getattr__" in cls.bindings or "__getattribute__" in cls.bindings:
+    if cls.makes_up_attributes:
         return f"{cls.name} defines __getattr__"
     if any(
         arg.keyword == "metaclass" and last_name(arg.value) != "ABCMeta" for arg in cls.keywords

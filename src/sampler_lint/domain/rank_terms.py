@@ -29,7 +29,7 @@ from sampler_lint.domain.options import looked_up, options
 from sampler_lint.domain.programs import files_storing
 from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.limits import DEEPEST_SLICE
-from sampler_lint.syntax.navigation import self_class, unparse
+from sampler_lint.syntax.navigation import builtin_type, self_class, unparse
 from sampler_lint.syntax.nodes import (
     Attr,
     Bin,
@@ -268,7 +268,7 @@ def _settings_and_defaults(model: Model, step: Step) -> Iterator[Step]:
         if default is not None:
             yield onward(step, Hop.ATTRIBUTE, default, call.scope, ())
         if call.keyword("nargs") is not None or (
-            kind is not None and last_name(kind) in {"str", "float", "bool"}
+            kind is not None and builtin_type(last_name(kind)) not in {None, int}
         ):
             yield onward(step, Hop.ATTRIBUTE, call, call.scope, ())
     for module in model.project.modules_in(program):

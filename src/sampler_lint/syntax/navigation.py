@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TypeVar
@@ -277,3 +278,15 @@ _OPERATORS = {
 def stmt_of(expr: Expr) -> Stmt | None:
     """The statement that a name, an attribute or a call stands in, if that is known of it."""
     return expr.stmt if isinstance(expr, (Name, Attr, Call)) else None
+
+
+def builtin_type(name: str | None) -> type | None:
+    """The class that Python itself has under a name (``str``, ``list``), if it is one."""
+    found = getattr(builtins, name or "", None)
+    return found if isinstance(found, type) else None
+
+
+def makes_iterator(name: str | None) -> bool:
+    """Whether a function of Python makes an iterator, which is gone through once."""
+    made = getattr(builtins, name or "", getattr(itertools, name or "", None))
+    return made is iter or hasattr(made, "__next__")

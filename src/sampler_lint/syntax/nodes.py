@@ -640,6 +640,11 @@ class Class(Scope):
         return None
 
     @property
+    def makes_up_attributes(self) -> bool:
+        """Whether it has an answer for attributes that nothing sets."""
+        return not self.bindings.keys().isdisjoint(("__getattr__", "__getattribute__"))
+
+    @property
     def methods(self) -> list[Function]:
         """Every function defined in this class body."""
         return [

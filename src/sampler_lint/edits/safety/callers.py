@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
+from sampler_lint.domain.concepts import LOOKS
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed, Tree
 from sampler_lint.source import SourceError, SourceFile
@@ -111,7 +112,7 @@ def _is_harmless(tree: Tree, node: ast.AST) -> bool:
         if isinstance(parent, ast.ClassDef) and any(child is base for base in parent.bases):
             return True
         if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name):
-            return parent.func.id in {"isinstance", "issubclass", "super"}
+            return parent.func.id in LOOKS.called
         if isinstance(parent, ast.stmt):
             return False
         child = parent

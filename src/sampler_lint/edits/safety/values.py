@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from sampler_lint.domain.concepts import ASKS_BY_NAME, RANGES
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.rank_terms import why_not_shared
 from sampler_lint.domain.seeds import is_seed_name
@@ -13,8 +14,14 @@ from sampler_lint.edits.safety.names import COMPREHENSIONS, Assigned, path
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed
 from sampler_lint.limits import DEEPEST_OPERAND
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.navigation import statements
-from sampler_lint.syntax.nodes import Class, Function, Scope, Stmt, last_name
+from sampler_lint.syntax.navigation import builtin_type, makes_iterator, statements
+from sampler_lint.syntax.nodes import (
+    Class,
+    Function,
+    Scope,
+    Stmt,
+    last_name,
+)
 from sampler_lint.workspace.project import Module
 
 
@@ -144,11 +151,12 @@ class Values:
             return _all(self._kind(one, depth + 1) for one in node.values)
         if isinstance(node, ast.Call):
             name = path(node.func)
-            if name in {"int", "len", "ord", "hash", "id"}:
-                return True
+            kind = builtin_type(name)
+            if kind is not None:
+                return issubclass(kind, int)
             if name in {"max", "min", "abs", "sum"} and node.args:
                 return _all(self._kind(one, depth + 1) for one in node.args)
-            return False if name in {"str", "float", "repr", "list", "tuple", "iter"} else None
+            return True if name in {"len", "ord", "hash", "id"} else None
         if isinstance(node, ast.Name):
             return self._name(node, depth + 1)
         if isinstance(node, ast.Attribute):
@@ -246,14 +254,14 @@ class Values:
         if not isinstance(items, ast.Call):
             return None
         name = (path(items.func) or "").rpartition(".")[2]
-        if name in {"range", "trange"}:
+        if name in RANGES.called:
             return not part
         if name == "count":
             return not part and _all(self._kind(one, depth + 1) for one in items.args) is not False
         if name == "enumerate":
             start = [k.value for k in items.keywords if k.arg == "start"] + items.args[1:2]
             return _all(self._kind(one, depth + 1) for one in start) if part == (0,) else None
-        if name in {"map", "filter", "zip", "pairwise", "product", "batched", "chain", "cycle"}:
+        if makes_iterator(name):
             return False if name == "zip" and not part else None
         if items.args:  # `tqdm(range(3))`, `list(range(3))`
             return self._element(items.args[0], part, depth + 1)
@@ -266,7 +274,7 @@ class Values:
         for node in ast.walk(func):
             if isinstance(node, ast.Call):
                 called = path(node.func)
-                if called not in {"getattr", "super"}:
+                if called != "super" and called not in ASKS_BY_NAME.called:
                     return f"`{ast.unparse(node)}` may be another object at each call"
             if isinstance(node, ast.Attribute) and node is not func:
                 for prop in self._properties(node.attr):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from sampler_lint import catalog
 from sampler_lint.analysis.origins import Hop, only
 from sampler_lint.domain.batches import is_list
 from sampler_lint.domain.concepts import BATCH_SIZE
-from sampler_lint.domain.model import Model
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.edits.editor import Fixer, replacing
 from sampler_lint.edits.names import text_of
-from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._trials import (
     slice_of,
@@ -157,7 +157,11 @@ def _list_as_number(model: Model, module: Module, node: Compare) -> Iterator[Sus
 
 
 def _is_size(expr: Expr) -> bool:
-    return BATCH_SIZE.names(expr) or role_of(last_name(expr) or "") is Role.SIZE
+    known = catalog.known(DISTRIBUTED_SAMPLER)
+    assert known is not None
+    # What torch's own sampler keeps its counts in.
+    counts = known.attributes.difference(known.params)
+    return BATCH_SIZE.names(expr) or (last_name(expr) or "").lstrip("_") in counts
 
 
 def _is(expr: Expr, number: int) -> bool:

@@ -73,7 +73,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("suppressions", "discovery", "options", "roots", "findings"),
     },
     "engine": {
-        *("trees", "memory", "cache", "parallel", "timings", "options", "workspace"),
+        *("trees", "memory", "cache", "parallel", "timings", "options", "workspace", "limits"),
         *("rounds", "unfinished", "fixing", "rules", "suppressions", "discovery"),
         *("roots", "source", "findings"),
     },

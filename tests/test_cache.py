@@ -471,7 +471,7 @@ def test_in_a_big_tree_files_that_nothing_leads_to_are_not_parsed(
     project: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = check()
-    monkeypatch.setattr(engine, "MOST_PARSED", 1000)
+    monkeypatch.setattr(engine, "LARGE_TREE", 1000)
     (project / "loader.py").write_text("def loader(:\n")
     for kept in (None, cache, cache):
         big = check(kept)
@@ -491,7 +491,7 @@ def test_a_run_says_what_it_did_not_parse(
     monkeypatch.chdir(tmp_path)
     assert main(["--isolated", "--no-cache"]) == 0
     assert capsys.readouterr().out == "All clear: 1 file checked.\n"
-    monkeypatch.setattr(engine, "MOST_PARSED", 1)
+    monkeypatch.setattr(engine, "LARGE_TREE", 1)
     assert main(["--isolated", "--no-cache"]) == 0
     assert capsys.readouterr().out == (
         "All clear: 1 file checked, 1 of them searched for sampler words only, not parsed.\n"

@@ -71,7 +71,7 @@ def test_what_is_wrong_with_the_process_that_imports_torch_is_said(
 def test_a_fork_server_that_does_not_end_is_killed(
     sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(world, "END_TIMEOUT", 0.01)
+    monkeypatch.setattr(world.supervise, "GRACE", 0.01)
     one = World()
     one._process = sleeper
     one.close()

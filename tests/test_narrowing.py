@@ -49,7 +49,7 @@ def test_all_count_in_a_tree_of_ordinary_size(tmp_path: Path) -> None:
 
 
 def test_few_count_in_a_very_big_tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_project, "NARROWED_ABOVE", 0)
+    monkeypatch.setattr(model_project, "LARGE_TREE", 0)
     project = Project(str(tmp_path), written(tmp_path))
     assert candidates(project) == {
         "main.py",
@@ -63,7 +63,7 @@ def test_few_count_in_a_very_big_tree(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_comment_to_us_is_read_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(model_project, "NARROWED_ABOVE", 0)
+    monkeypatch.setattr(model_project, "LARGE_TREE", 0)
     (tmp_path / "a.py").write_text("x = 1  # sampler-lint: ignore[SMP101]\n")
     assert [finding.code for finding in check([str(tmp_path)]).findings] == ["SMP001"]
 
@@ -115,7 +115,7 @@ def test_an_import_leads_only_to_what_tells_of_ranks_or_data(
         return {name for path, name in shown.items() if model.project.is_parsed(path)}
 
     assert parsed() == set(files)
-    monkeypatch.setattr(model_project, "NARROWED_ABOVE", 0)
+    monkeypatch.setattr(model_project, "LARGE_TREE", 0)
     assert parsed() == set(files) - {"blocks.py"}
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from sampler_lint.cache import Cache, build, digest, unfinished_folder
 from sampler_lint.findings import Applicability, FileError, Finding, Grade
+from sampler_lint.limits import LARGE_TREE
 from sampler_lint.memory import Memory, TreeReport
 from sampler_lint.options import DEFAULTS, Options, OptionsOf, weight
 from sampler_lint.parallel import Aside
@@ -45,7 +46,7 @@ class Report:
     files: list[str] = field(default_factory=list)
     """Every file that was asked for (candidate or not)."""
     unparsed: int = 0
-    """How many of them no finding can be in, and were not parsed (see :data:`MOST_PARSED`)."""
+    """How many of them no finding can be in, and were not parsed (see :data:`LARGE_TREE`)."""
     timings: Timings = field(default_factory=Timings)
     """Where the time went."""
 
@@ -102,7 +103,7 @@ def check(
         cache: keeps findings between processes; unused with an overlay or a session.
         jobs: how many processes may work.
         parse_all: whether to parse files that no finding can be in, to tell of syntax errors;
-            not done in very big trees (:data:`MOST_PARSED`).
+            not done in very big trees (:data:`LARGE_TREE`).
         watch: told how far the check is.
         parsed: by root, what the last check parsed; it is kept up to date, and what has not
             changed is not parsed again.
@@ -189,10 +190,6 @@ def _of_session(
     return found
 
 
-#: Files asked for that hold more than this together are parsed only where a sampler word, or an
-#: import, leads to them: parsing the others takes longer than all the rest, and a syntax error
-#: in them hides no finding.
-MOST_PARSED = 16 * 2**20
 _PAYS_FOR_A_PROCESS = 2**19
 _SYNTAX = "syntax of other files"
 
@@ -227,7 +224,7 @@ class _Examination:
 
     def run(self, cache: Cache | None, jobs: int, *, parse_all: bool) -> TreeReport:
         """What there is to say about the tree, all of it where it is about files asked for."""
-        self._parses_all = parse_all and self._size() <= MOST_PARSED
+        self._parses_all = parse_all and self._size() <= LARGE_TREE
         found = self._made(None, jobs) if cache is None else self._recalled(cache, jobs)
         if self._parses_all:
             found.errors |= found.syntax_errors

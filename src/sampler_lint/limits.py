@@ -4,47 +4,42 @@ from __future__ import annotations
 
 #: Imports of imports that are followed: longer ways are cycles of a package's own.
 LONGEST_WAY_OF_IMPORTS = 8
-#: Calls between an epoch loop and the pass inside it: trainers nest three or four.
-DEEPEST_LOOP_SEARCH = 6
 #: Functions looked into for a step, from one pass: a trainer's own methods, not a library.
 MOST_SEARCHED_FOR_STEP = 60
 #: A longer text is no key, name or option; its contents are not kept.
 LONGEST_STRING = 120
 #: People write a dozen levels; Python allows more than any walk could recurse to, so what stands
-#: below this one is read as an expression of its own.
-DEEPEST_EXPRESSION = 64
+#: below this one is read as an expression of its own, and the bases of a class are not known.
+DEEPEST_NESTING = 64
 #: libcst takes a minute for a million lines, be they blank.
 MOST_LINES = 50_000
 #: As many files are looked at by two processes.
 MANY_FILES = 500
-#: Calls of calls whose own results are told apart.
+#: Calls of calls whose own results are told apart, and helpers of helpers that are looked into.
 DEEPEST_CALLS = 3
 #: A name that is called in more places (``forward``, ``view``) is not followed back.
 MOST_CALLERS = 150
 #: ``partial`` of ``partial``: more are a loop.
 MOST_PARTIALS = 4
-#: A class with more classes above it is as if its bases were not known.
-DEEPEST_HIERARCHY = 64
 #: Ways through one function: with more, nothing is said of it.
 MOST_STATES = 600
 #: Callers whose ways into a function are told apart.
 MOST_CALLERS_OF_WAYS = 12
 #: Bytes of an ``if`` before a name that are read: tests are shorter.
 LONGEST_TEST = 400
-#: In a tree whose files hold more together, a sampler word in a comment does not count, and few
-#: others do (see :mod:`.narrowing`).
-NARROWED_ABOVE = 16 * 2**20
+#: In a tree whose files hold more bytes together, a sampler word in a comment does not count, and
+#: few others do (see :mod:`.narrowing`); what none leads to is not parsed, for that takes longer
+#: than all the rest, and a syntax error in it hides no finding.
+LARGE_TREE = 16 * 2**20
 #: A function with more names is called by hooks and registries that nobody can follow.
 MOST_ALIASES = 8
-#: Assignments, parameters and attributes between a value and its source.
+#: Assignments, operands, parameters and attributes between a value and its source.
 DEEPEST_SLICE = 10
 #: Functions that one may call: a program of more is cut there.
 MOST_REACHED = 400
 #: Of a name with more assignments that may reach a read, the order of statements says nothing.
 MOST_REACHING = 64
-#: Settings of one seed that are looked at: of several runs, each has its own.
-MOST_SETTINGS = 32
-#: Values of one expression: with more it may be anything.
+#: Values of one expression: with more it may be anything. So with the settings of one seed.
 MOST_VALUES = 24
 #: As many values are compared one by one.
 FEW_VALUES = 2
@@ -52,20 +47,17 @@ FEW_VALUES = 2
 MOST_STEPS = 30_000
 #: Attributes tried as a length.
 MOST_ATTRIBUTES = 10
-#: How many calls away from a sampler a helper may be.
-DEEPEST_HELPER = 3
 #: How alike two spellings must be for a slip of the pen (`num_worker` and `num_workers`: 0.95).
 SURE_SLIP = 0.88
 #: Letters of an expression that a message quotes.
 LONGEST_QUOTED = 60
 #: Samplers in samplers: a batch sampler holds one, and that at most two more.
 DEEPEST_WRAPPING = 3
-#: Calls between where a program begins and what it builds.
-DEEPEST_CHAIN = 5
+#: Calls between where a program begins and what it builds, or between an epoch loop and the pass
+#: inside it: trainers nest three or four.
+DEEPEST_CHAIN = 6
 #: How often all fixes of one file may together look at as much as is in it: most fixes are judged
 #: by their own statements, and a file has a handful of the others.
 MOST_LOOKS = 30
-#: Parts of parts of an expression that are asked for being an int, before a fix counts as safe.
-DEEPEST_OPERAND = 8
 #: Worlds with guessed arguments that together tell something: one may be a guess too far.
 FEWEST_GUESSED = 3

@@ -202,8 +202,7 @@ def begin(items: Sequence[Item]) -> str:
 
 
 def _reads(passes: Sequence[Reading]) -> str:
-    shown = [list(one.items[:8]) + (["…"] if len(one.items) > 8 else []) for one in passes[:4]]
-    return "ranks read " + str(shown).replace("'…'", "…") + (", …" if len(passes) > 4 else "")
+    return f"ranks read [{numbers([f'[{numbers(one.items, 8)}]' for one in passes])}]"
 
 
 # -- shares

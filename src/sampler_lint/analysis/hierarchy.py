@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sampler_lint import catalog
 from sampler_lint.analysis.solver import Solver, Var
 from sampler_lint.analysis.values import Base, ClassRef, Ext, Unknown, Value, Why
-from sampler_lint.limits import DEEPEST_HIERARCHY
+from sampler_lint.limits import DEEPEST_NESTING
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -72,7 +72,7 @@ class Hierarchy(Solver):
         cached = self._mros.get(cls)
         if cached is not None:
             return cached
-        if len(self._resolving) > DEEPEST_HIERARCHY:
+        if len(self._resolving) > DEEPEST_NESTING:
             return cls, _TOO_DEEP
         self._mros[cls] = (cls,)  # a class among its own bases stops here
         self._resolving.append(cls)
@@ -89,7 +89,7 @@ class Hierarchy(Solver):
         self._resolving.pop()
         orders.append([order[0] for order in orders])
         result = (cls, *merge(orders))
-        if len(result) > DEEPEST_HIERARCHY:
+        if len(result) > DEEPEST_NESTING:
             result = (cls, _TOO_DEEP)
         self._mros[cls] = result
         return result

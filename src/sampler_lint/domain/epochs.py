@@ -14,7 +14,7 @@ from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.samplers import sharding_programs
 from sampler_lint.domain.wrapping import iterated_attributes
-from sampler_lint.limits import DEEPEST_LOOP_SEARCH, MOST_SEARCHED_FOR_STEP
+from sampler_lint.limits import DEEPEST_CHAIN, MOST_SEARCHED_FOR_STEP
 from sampler_lint.syntax.navigation import (
     expressions,
     makes_iterator,
@@ -249,7 +249,7 @@ def _loops_around(model: Model, inner: Pass) -> Iterator[EpochLoop]:
             if not _rebuilt_in(loop, inner.loader):
                 yield EpochLoop(loop, inner, calls)
             continue
-        if not isinstance(scope, Function) or len(calls) >= DEEPEST_LOOP_SEARCH:
+        if not isinstance(scope, Function) or len(calls) >= DEEPEST_CHAIN:
             continue
         for call in model.flow.callers(scope):
             if call.stmt is None or call in calls or call.scope is scope:

@@ -24,7 +24,7 @@ from sampler_lint.domain.draws import is_drawn, is_module
 from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_test, program_files
-from sampler_lint.limits import MOST_SETTINGS
+from sampler_lint.limits import MOST_VALUES
 from sampler_lint.source import says_between
 from sampler_lint.syntax.navigation import same, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
@@ -147,7 +147,7 @@ def _find_seedings(model: Model, module: Module) -> Iterator[Seeding]:
     for call in module.facts.all_calls:
         given = seed_given(model, call)
         if given is not None:
-            for setting in islice(_settings(model, given), MOST_SETTINGS):
+            for setting in islice(_settings(model, given), MOST_VALUES):
                 if not (setting.by_caller and _is_alias(call)):
                     yield Seeding(module, call, setting)
 

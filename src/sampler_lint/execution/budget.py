@@ -46,8 +46,8 @@ DEEPEST_CALL = 40
 DEEPEST_VALUE = 8
 #: What a sampler hands out before it counts as endless: more than any world has samples.
 MOST_HANDED_OUT = 400
-#: Turns of a ``while`` loop before anyone looks whether it gets on: no world has more batches.
-PATIENT_TURNS = 40
+#: More turns of a ``while`` loop, or steps of training, than an epoch of any world tried has.
+MORE_THAN_AN_EPOCH = 40
 #: Optional arguments of a constructor that are tried, one at a time.
 MOST_OPTIONS = 8
 #: How often a constructor is tried with other arguments until it runs through.
@@ -63,8 +63,6 @@ SMALL_NUMBER = 24
 SMALL_LIMIT = 3
 #: What padding and dropping add up to, in batches a rank: at the end of each of a few groups.
 MOST_ROUNDED_BATCHES = 3
-#: Steps before a checkpoint: in each of the worlds tried, more than an epoch has.
-MORE_THAN_AN_EPOCH = 20
 
 
 class Budget:

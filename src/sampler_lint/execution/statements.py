@@ -10,7 +10,7 @@ from typing import Any
 
 from sampler_lint.execution.budget import (
     BUDGET,
-    PATIENT_TURNS,
+    MORE_THAN_AN_EPOCH,
 )
 from sampler_lint.execution.errors import (
     CannotTellError,
@@ -163,7 +163,7 @@ class Statements(Expressions):
         yield from self.block(stmt.orelse, frame)
 
     def _while(self, stmt: ast.While, frame: Frame) -> Iterator[Any]:
-        turns, look = 0, PATIENT_TURNS
+        turns, look = 0, MORE_THAN_AN_EPOCH
         before: object = None
         while self.true(self.value(stmt.test, frame)):
             BUDGET.step()

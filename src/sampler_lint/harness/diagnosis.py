@@ -26,7 +26,7 @@ from sampler_lint.harness.invariants import (
 )
 from sampler_lint.harness.runs import Loader, Log, Pass, Run, SetEpoch, Stream, relative
 from sampler_lint.parameters import Role, role_of
-from sampler_lint.properties import ENOUGH, Reading, Share, equal_steps, one_round, share
+from sampler_lint.properties import ENOUGH, Reading, Share, equal_steps, numbers, one_round, share
 
 
 class Evidence(NamedTuple):
@@ -129,16 +129,14 @@ def _orders(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     if loader.iterable or loader.shuffling is False:
         return
     repeats, _ = repeated_orders(job)
-    for numbers, ranks in repeats.items():
+    for alike, ranks in repeats.items():
         rank = ranks[0]
-        epochs = [epochs_of(job[rank])[number][1] for number in numbers]
+        epochs = [epochs_of(job[rank])[number][1] for number in alike]
         log = run.ranks[rank].log
         if not _meant_random(loader, epochs) or _asked_again(log, job[rank], epochs):
             continue
         cause = _cause(log, job[rank], epochs)
-        message = (
-            f"epochs {_span(numbers)} have one order on {_who(ranks, len(job))}: {cause.reason}"
-        )
+        message = f"epochs {_span(alike)} have one order on {_who(ranks, len(job))}: {cause.reason}"
         calls = _calls(run, log)
         begins = Evidence(f"rank {rank} begins each of them with {some(epochs[0].begins)}")
         path, line = _spot(loader, epochs)
@@ -187,8 +185,7 @@ def _calls(run: Run, log: Log) -> list[Evidence]:
         calls.setdefault((call.path, call.line, call.cls), []).append(str(call.value))
     return [
         Evidence(
-            f"set_epoch of {cls} called here with "
-            f"{', '.join(values[:4])}{' …' if len(values) > 4 else ''}",
+            f"set_epoch of {cls} called here with {numbers(values)}",
             relative(path, run.root),
             line,
         )

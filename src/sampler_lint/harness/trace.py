@@ -42,12 +42,6 @@ STALL = 60.0
 #: Seconds that the command gets to end by itself when interrupted.
 INTERRUPT_GRACE = 10.0
 
-#: Seconds that processes left behind get to finish what they do.
-LEFT_BEHIND_GRACE = 2.0
-
-#: Seconds between two looks.
-TICK = 0.05
-
 #: What was run, left beside the ranks' records by each machine.
 ABOUT = "trace.{host}.json"
 
@@ -216,7 +210,7 @@ class _Watch:
                 if now - looked >= min(1.0, (self.stall or STALL) / 4):
                     looked = now
                     self._look(now)
-                time.sleep(TICK)
+                time.sleep(supervise.TICK)
         except _EndedError as reason:
             self.reason = str(reason)
             below = {child.pid, *supervise.descendants(child.pid)}
@@ -258,7 +252,7 @@ class _Watch:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(child.pid, number)
             passed = len(caught)
-            time.sleep(TICK)
+            time.sleep(supervise.TICK)
 
 
 def _end(child: subprocess.Popen[bytes], others: set[int]) -> int:
@@ -270,10 +264,10 @@ def _end(child: subprocess.Popen[bytes], others: set[int]) -> int:
         child.terminate()  # a launcher ends its ranks itself, and says so
         with contextlib.suppress(subprocess.TimeoutExpired):
             child.wait(supervise.GRACE)
-    until = time.monotonic() + LEFT_BEHIND_GRACE
+    until = time.monotonic() + supervise.GRACE
     left = _left(child, others)
     while left and child.poll() is not None and time.monotonic() < until:
-        time.sleep(TICK)
+        time.sleep(supervise.TICK)
         left = _left(child, others)
     count = len(left)
     while left or child.poll() is None:
@@ -281,7 +275,7 @@ def _end(child: subprocess.Popen[bytes], others: set[int]) -> int:
             child.kill()
             child.wait()
         supervise.kill(left)
-        time.sleep(TICK / 10)
+        time.sleep(supervise.TICK)
         left = _left(child, others)
     if not os.path.isdir("/proc/self"):
         with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -33,9 +33,6 @@ GLOO_TIMEOUT = 10.0
 #: Seconds for importing torch in the fork server; a cold disk takes its time.
 START_TIMEOUT = 180.0
 
-#: Seconds that the fork server gets to end by itself when its connection is closed.
-END_TIMEOUT = 2.0
-
 #: How often a scenario is tried again because another process took its port.
 RETRIES = 3
 
@@ -212,7 +209,7 @@ class World(contextlib.AbstractContextManager["World"]):
             control.close()
         if process is not None:
             try:
-                process.wait(timeout=END_TIMEOUT)  # it awaits its launchers
+                process.wait(timeout=supervise.GRACE)  # it awaits its launchers
             except subprocess.TimeoutExpired:
                 supervise.kill([*supervise.descendants(process.pid), process.pid])
                 process.wait()

@@ -10,7 +10,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import replacing
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Related
-from sampler_lint.limits import DEEPEST_HELPER
+from sampler_lint.limits import DEEPEST_CALLS
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._quotient import (
     Quotient,
@@ -109,7 +109,7 @@ def _splitting(model: Model) -> dict[Function, bool]:
             out[function] = of_sampler
             if of_sampler:
                 todo.append(function)
-    for _ in range(DEEPEST_HELPER):
+    for _ in range(DEEPEST_CALLS):
         reached = [callee for f in todo for call in f.calls for callee in model.flow.callees(call)]
         todo = [callee for callee in dict.fromkeys(reached) if not out.get(callee)]
         out.update(dict.fromkeys(todo, True))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Any, TypeVar
 
-from sampler_lint.limits import DEEPEST_EXPRESSION, LONGEST_STRING
+from sampler_lint.limits import DEEPEST_NESTING, LONGEST_STRING
 from sampler_lint.syntax.navigation import children, walk
 from sampler_lint.syntax.nodes import (
     Arg,
@@ -454,7 +454,7 @@ class _Extractor:
             name.id = node.id  # type: ignore[attr-defined]
             name.scope, name.stmt = self.scope, self.stmt
             return name
-        if self.depth == DEEPEST_EXPRESSION:
+        if self.depth == DEEPEST_NESTING:
             return self._deferred(node)
         self.depth += 1
         found = self._compound(node, kind, store=store)
@@ -575,7 +575,7 @@ class _Extractor:
             chain.append(chain[-1].left)
         left = self.expr(chain[-1].left)
         for number, part in enumerate(reversed(chain), 1):
-            if number % DEEPEST_EXPRESSION == 0:
+            if number % DEEPEST_NESTING == 0:
                 cut = _at(Other(), part.left)
                 cut.parts = _names_in(left)
                 left = cut

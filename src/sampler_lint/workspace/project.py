@@ -16,7 +16,7 @@ from typing import TypeAlias, TypeVar
 
 from sampler_lint import findings
 from sampler_lint.findings import FileError
-from sampler_lint.limits import MOST_ALIASES, NARROWED_ABOVE
+from sampler_lint.limits import LARGE_TREE, MOST_ALIASES
 from sampler_lint.roots import leads_outside
 from sampler_lint.source import (
     SourceError,
@@ -239,7 +239,7 @@ class Project:
                 spoken[path] = data
             else:
                 self._set_aside(path, look.is_seeding, look.speaks_to_us)
-        self.is_narrowed = size > NARROWED_ABOVE
+        self.is_narrowed = size > LARGE_TREE
         if self.is_narrowed:
             for path in spoken.keys() - that_matter(self.imports, self.imports_told, spoken):
                 self._set_aside(path, *kinds(spoken.pop(path), is_candidate=True))

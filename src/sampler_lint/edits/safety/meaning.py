@@ -15,7 +15,7 @@ from sampler_lint.edits.safety.texts import (
     window,
 )
 from sampler_lint.findings import Edit
-from sampler_lint.limits import MOST_LOOKS
+from sampler_lint.limits import LONGEST_QUOTED, MOST_LOOKS
 
 
 def scopes_of(tree: Tree) -> Scopes:
@@ -329,7 +329,7 @@ def _always(stmt: ast.AST) -> Iterator[ast.AST]:
 
 def _shown(node: ast.AST) -> str:
     text = ast.unparse(node).partition("\n")[0]
-    return text if len(text) < 60 else text[:57] + "..."
+    return text if len(text) <= LONGEST_QUOTED else text[: LONGEST_QUOTED - 3] + "..."
 
 
 __all__ = ["changed_by", "reads", "rebound", "restructured", "scopes_of"]

@@ -12,7 +12,7 @@ from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.edits.safety.meaning import scopes_of
 from sampler_lint.edits.safety.names import COMPREHENSIONS, Assigned, path
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed
-from sampler_lint.limits import DEEPEST_OPERAND
+from sampler_lint.limits import DEEPEST_SLICE
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import builtin_type, makes_iterator, statements
 from sampler_lint.syntax.nodes import (
@@ -134,7 +134,7 @@ class Values:
 
     def _kind(self, node: ast.AST | None, depth: int) -> bool | None:
         """Whether a value is an int; None if that is not known."""
-        if node is None or depth > DEEPEST_OPERAND:
+        if node is None or depth > DEEPEST_SLICE:
             return None
         if isinstance(node, ast.Constant):
             return type(node.value) is int
@@ -247,7 +247,7 @@ class Values:
 
     def _element(self, items: ast.expr, part: tuple[int, ...], depth: int) -> bool | None:
         """Whether each item of ``items``, or that part of it, is an int."""
-        if depth > DEEPEST_OPERAND:
+        if depth > DEEPEST_SLICE:
             return None
         if isinstance(items, (ast.List, ast.Tuple)) and not part:
             return _all(self._kind(one, depth + 1) for one in items.elts)

@@ -34,9 +34,6 @@ from typing import Any
 from . import recorder, supervise
 from .log import DUMP_SIGNAL
 
-#: Seconds that rank 0, when it is done, waits for the other ranks.
-LAST = 2.0
-
 #: Bytes of address space a rank may take: a sampler that never ends must not take the machine.
 MEMORY = 8 << 30
 
@@ -250,7 +247,7 @@ def be_rank(
             with contextlib.suppress(BaseException):
                 stream.flush()
         if rank == 0 and status == 0:
-            select.select([ended], [], [], LAST)
+            select.select([ended], [], [], supervise.GRACE)
         os._exit(status)
 
 

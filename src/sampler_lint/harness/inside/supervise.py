@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 #: Bytes kept of each stream, at its beginning and at its end.
 HEAD = TAIL = 64 * 1024
 
-#: Seconds that the other ranks get to notice that one of them has died.
+#: Seconds that processes get to end by themselves once another one has ended, or died.
 GRACE = 5.0
 
 #: Seconds between two looks at the processes.

@@ -29,15 +29,17 @@ NOTEBOOK = ".ipynb"
 
 #: A file without any of these words cannot build, hold or drive a sampler, so it is neither
 #: decoded nor parsed unless another file's names lead to it. What scales pictures and fetches
-#: files is named alike: ``upsampler``, ``grid_sampler``, ``samplerate``, ``downloader``.
-_SAMPLER = re.compile(rb"(?<!grid_)(?<![Uu]p)(?<![Dd]own)[Ss]ampler(?!ate)")
+#: files is named alike: ``upsampler``, ``Resampler``, ``grid_sampler``, ``downloader``.
+_SAMPLER = re.compile(
+    rb"(?<!grid_)(?<!Grid)(?<![Uu]p)(?<![Dd]own)(?<!Re)(?<!\bre)(?<!_re)(?<!Sub)(?<!\bsub)(?<!_sub)"
+    rb"[Ss]ampler(?!ate)"
+)
 _LOADER = re.compile(rb"(?<![Dd]own)(?<!spec\.)[Ll]oader")
 
 #: Files that say what a project needs have these endings.
 _SETTINGS = (".toml", ".cfg", ".py", ".txt", ".yml", ".yaml")
 
 LINE_END = re.compile(r"\r\n|\r|\n")
-_BYTES_LINE_END = re.compile(rb"\r\n|\r|\n")
 #: The first line of a block and the header above it, to see how much deeper it stands.
 _BLOCK = re.compile(
     r"^([ \t]*)(?:async|class|def|elif|else|except|finally|for|if|try|while|with)\b[^\r\n]{0,300}:"
@@ -56,7 +58,11 @@ class SourceError(Exception):
 
 def is_candidate(data: bytes) -> bool:
     """Whether ``data`` says one of the words that this linter is about."""
-    return b"set_epoch" in data or _says(data, b"ampler", _SAMPLER, 1) or says_loader(data)
+    return _says_sampler(data) or says_loader(data)
+
+
+def _says_sampler(data: bytes) -> bool:
+    return b"set_epoch" in data or _says(data, b"ampler", _SAMPLER, 1)
 
 
 def says_loader(data: bytes) -> bool:
@@ -64,23 +70,15 @@ def says_loader(data: bytes) -> bool:
     return _says(data, b"oader", _LOADER, 1)
 
 
-_SAMPLING = re.compile(
-    rb"(?<!grid_)(?<!Grid)(?<![Uu]p)(?<![Dd]own)(?<!Re)(?<!\bre)(?<!_re)(?<!Sub)(?<!\bsub)(?<!_sub)"
-    rb"[Ss]ampler(?!ate)"
-)
 _DATA_LOADER = re.compile(rb"(?:(?<=[Dd]ata)|(?<=[Dd]ata_))[Ll]oader")
 
 
 def is_about_sampling(code: bytes) -> bool:
     """Whether ``code`` of a candidate certainly speaks of samplers or data loaders.
 
-    A ``loader`` alone may load anything, and a ``Resampler`` scales sounds and pictures.
+    A ``loader`` alone may load anything.
     """
-    return (
-        b"set_epoch" in code
-        or _says(code, b"ampler", _SAMPLING, 1)
-        or _says(code, b"oader", _DATA_LOADER, 1)
-    )
+    return _says_sampler(code) or _says(code, b"oader", _DATA_LOADER, 1)
 
 
 def _says(data: bytes, stem: bytes, word: re.Pattern[bytes], before: int = 0) -> bool:
@@ -129,7 +127,7 @@ def says_rank_or_data(data: bytes) -> bool:
 
 
 def says_between(
-    data: bytes, word: bytes, before: re.Pattern[bytes], after: re.Pattern[bytes]
+    data: bytes, word: bytes, before: re.Pattern[bytes], after: re.Pattern[bytes] | None = None
 ) -> bool:
     """Whether a word stands somewhere between what ``before`` ends with and ``after`` begins with.
 
@@ -137,7 +135,7 @@ def says_between(
     """
     at = data.find(word)
     while at >= 0:
-        if after.match(data, at + len(word)) and before.search(
+        if (after is None or after.match(data, at + len(word))) and before.search(
             data[max(0, at - _LONGEST_BEFORE) : at]
         ):
             return True
@@ -231,7 +229,7 @@ class SourceFile:
         self.bom = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
         try:
             # Like Python, and unlike tokenize, take a lone CR for a line end.
-            head = iter(_BYTES_LINE_END.split(data, maxsplit=2)[:2])
+            head = iter(data.splitlines()[:2])
             self.encoding = tokenize.detect_encoding(lambda: next(head, b""))[0]
             if self.bom:
                 self.encoding = "utf-8"

@@ -149,9 +149,9 @@ class Calls(Attributes):
         dotted = value.dotted
         if catalog.known(dotted) is not None:
             self._add(var, Obj(dotted, call))
-        elif dotted in {"functools.partial", "partial"} and call.positional:
+        elif dotted == "functools.partial" and call.positional:
             self._add(var, Partial(call))
-        elif dotted in {"collections.namedtuple", "namedtuple"}:
+        elif dotted == "collections.namedtuple":
             names = field_names(call)
             self._add(var, TupleType(names) if names else ExtObj(dotted, call))
         elif dotted in _KEEPS_KEYWORDS and not call.positional:

@@ -9,6 +9,7 @@ from sampler_lint import catalog
 from sampler_lint.analysis.solver import Solver, Var
 from sampler_lint.analysis.values import Base, ClassRef, Ext, Unknown, Value, Why
 from sampler_lint.limits import DEEPEST_NESTING
+from sampler_lint.syntax.navigation import NEUTRAL_BASES
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -22,24 +23,6 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Project
 
-#: Bases that give a class nothing to do with samplers.
-NEUTRAL_BASES = frozenset(
-    {
-        "object",
-        "typing.Generic",
-        "Generic",
-        "abc.ABC",
-        "typing.Protocol",
-        "typing_extensions.Protocol",
-        "typing.NamedTuple",
-        "collections.abc.Iterable",
-        "collections.abc.Iterator",
-        "typing.Iterable",
-        "typing.Iterator",
-        "collections.abc.Sized",
-        "typing.Sized",
-    }
-)
 _TOO_DEEP = Unknown("a hierarchy too deep to follow")
 
 

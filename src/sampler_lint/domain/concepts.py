@@ -135,7 +135,11 @@ DEVICES = Concept(spelled=re.compile(r"gpu|device", re.IGNORECASE))
 WORKERS = Concept(spelled=re.compile(r"worker", re.IGNORECASE))
 #: Calls in which the ranks talk, so that what they give is, or may be, the same on each.
 COLLECTIVE = Concept(
-    spelled=re.compile(r"broadcast|all_?reduce|all_?gather|sync|shared|scatter", re.IGNORECASE)
+    spelled=re.compile(
+        r"broadcast(?!_(?:to|tensors|arrays))|all_?reduce|all_?gather|gather_object|sync|shared"
+        r"|scatter(?!_$)",
+        re.IGNORECASE,
+    )
 )
 
 # --------------------------------------------------------------------------- random numbers

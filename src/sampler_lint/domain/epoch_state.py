@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sampler_lint import catalog
-from sampler_lint.analysis.origins import LOCAL, Hop, ends
+from sampler_lint.analysis.origins import LOCAL, NUMBERS, Hop, ends
 from sampler_lint.analysis.values import Unknown, Why
 from sampler_lint.domain.concepts import (
+    ASKS_KIND,
     DRAW,
     GENERATORS,
     GIVES_STATE,
@@ -215,7 +216,9 @@ def _stores_of_setter(method: Function) -> tuple[set[str], bool, bool]:
         elif not isinstance(stmt, (If, Return, Simple, Raise)):
             inert = False
         if not isinstance(stmt, ExprStmt) and any(
-            isinstance(node, Call) and last_name(node.func) not in {"int", "isinstance", "max"}
+            isinstance(node, Call)
+            and last_name(node.func) not in NUMBERS
+            and not ASKS_KIND.is_call(node)
             for expr in expressions(stmt)
             for node in walk(expr)
         ):

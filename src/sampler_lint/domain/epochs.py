@@ -24,6 +24,8 @@ from sampler_lint.syntax.navigation import (
     walk,
 )
 from sampler_lint.syntax.nodes import (
+    ORDERED,
+    UNEQUAL,
     Attr,
     Call,
     Class,
@@ -315,7 +317,7 @@ def epoch_expression(loop: Loop) -> Expr | None:
         named = [name for name in targets if EPOCH.names(name)]
         return named[0] if len(named) == 1 else None
     test = loop.test
-    if isinstance(test, Compare) and len(test.ops) == 1 and test.ops[0] in {"Lt", "LtE", "NotEq"}:
+    if isinstance(test, Compare) and len(test.ops) == 1 and test.ops[0] in ORDERED | UNEQUAL:
         left = test.left
         if isinstance(left, (Name, Attr, Index)) and EPOCH.is_mentioned(left):
             return left

@@ -195,12 +195,9 @@ def _may_name(model: Model, module: Module, scope: Scope) -> Callable[[str, byte
         if path.endswith(NOTEBOOK):
             return True
         begins = rb"\w" if path in own else named
-        return says_between(data_of(path).lower(), b"seed", re.compile(begins + between), _ANY)
+        return says_between(data_of(path).lower(), b"seed", re.compile(begins + between))
 
     return may_name
-
-
-_ANY = re.compile(b"")
 
 
 def _settings_in(scope: Scope) -> set[str]:

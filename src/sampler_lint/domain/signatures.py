@@ -69,11 +69,11 @@ def of_class(model: Model, cls: Class | str) -> Signature | None:
     for base in model.flow.mro(cls):
         if not isinstance(base, Class):
             return of_class(model, base) if isinstance(base, str) else None
-        if base.keywords or "__new__" in base.bindings or _is_remade(base):
+        if base.keywords or base.bindings.get("__new__") or _is_remade(base):
             return None
-        if "__init__" in base.bindings:
+        if inits := base.bindings.get("__init__"):
             init = base.method("__init__")
-            if init is None or init.decorators or len(base.bindings["__init__"]) > 1:
+            if init is None or init.decorators or len(inits) > 1:
                 return None
             return _of_function(base, init)
         if len(base.bases) > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import collections.abc
 import math
 import numbers
 from collections.abc import Callable, Iterator
@@ -137,7 +138,8 @@ def _is_a(run: Run, value: Any, kind: Any) -> bool:
         if is_part:
             raise CannotTellError("the type of data")
         return isinstance(value, Array)
-    if name in {"Sized", "Iterable", "Collection", "Sequence"}:
+    kinds = getattr(collections.abc, name, type)
+    if issubclass(list, kinds):
         return not isinstance(value, (int, float)) and value is not None
     python = _python_type(name)
     if python is None:

@@ -20,11 +20,10 @@ from sampler_lint.execution.values import (
     Run,
     last_name,
 )
+from sampler_lint.syntax.navigation import NEUTRAL_BASES
 from sampler_lint.workspace.project import Module
 
-_NEUTRAL_BASES = frozenset(
-    {"object", "ABC", "Generic", "Protocol", "Iterable", "Iterator", "Sized"}
-)
+_NEUTRAL_BASES = frozenset(name.rpartition(".")[2] for name in NEUTRAL_BASES)
 
 
 class Names:

@@ -48,9 +48,6 @@ HUGE_WORLD = 256
 #: Orders of this many samples are not equal by chance, even where little is shuffled.
 LARGE = 32
 
-#: Promises about orders, of which small datasets say nothing.
-_ORDERS = {"reshuffles", "seed-matters", "ranks-agree"}
-
 #: Sizes on which a sampler that is stuck on the largest may be stuck, too, before it is given up:
 #: each takes as long as :data:`ranks.STUCK`.
 MOST_STUCK = 2
@@ -434,7 +431,7 @@ class _Examination:
             seen, reason = self._seen.get(promise.name), self._not_applicable(promise)
             if reason is not None:
                 judgements[promise.name] = Judgement(promise.name, "n/a", reason)
-            elif seen is None and promise.name in _ORDERS and not self._reads_enough():
+            elif seen is None and promise.of_order and not self._reads_enough():
                 reason = f"no dataset of {ENOUGH} samples or more was read"
                 judgements[promise.name] = Judgement(promise.name, "unknown", reason)
             elif seen is None:
@@ -549,7 +546,7 @@ class _Examination:
                 return self._chooses()
         if name == "length-is-true" and not self._has_length():
             return "has no len()"
-        if name in {"reshuffles", "seed-matters"} and self._reads_enough() and not self._shuffles():
+        if promise.by_order and self._reads_enough() and not self._shuffles():
             return "does not shuffle"
         if name == "ranks-agree" and self._sharded and self._chooses() and self._follows():
             return "draws with replacement, on each rank for itself"

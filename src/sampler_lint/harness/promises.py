@@ -119,6 +119,11 @@ class Promise:
     by_order: bool = False
     """Judged on datasets large enough that two orders are not equal by chance."""
 
+    @property
+    def of_order(self) -> bool:
+        """Whether small datasets say nothing of it."""
+        return self.by_order or self.judge is properties.ranks_agree
+
 
 PROMISES = {
     one.name: one

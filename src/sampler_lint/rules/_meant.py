@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from sampler_lint.domain.concepts import LOGS
+from sampler_lint.analysis.origins import COMPUTES
+from sampler_lint.domain.concepts import LOGS, LOOKS
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
@@ -26,8 +27,6 @@ from sampler_lint.syntax.nodes import (
     last_name,
 )
 
-#: Calls inside of them that only make what is told.
-_HARMLESS = frozenset({"format", "len", "str", "repr", "int", "float", "round", "list", "join"})
 _SPECIFIED = re.compile(r"\{[^{}]*[:!][^{}]*\}")
 
 
@@ -185,8 +184,9 @@ def only_tells(stmt: Stmt | None) -> bool:
     if not isinstance(stmt, ExprStmt) or not isinstance(stmt.value, Call):
         return False
     call = stmt.value
+    # Calls inside only make what is told.
     return LOGS.is_call(call) and all(
-        last_name(inner.func) in _HARMLESS
+        LOOKS.is_call(inner) or last_name(inner.func) in COMPUTES | {"join"}
         for inner in walk(call)
         if isinstance(inner, Call) and inner is not call
     )

@@ -15,6 +15,7 @@ from sampler_lint.domain.model import scopes_inside
 from sampler_lint.syntax.navigation import expressions, same, statements, walk
 from sampler_lint.syntax.nodes import (
     DIVISIONS,
+    ORDERED,
     Assign,
     Attr,
     AugAssign,
@@ -31,8 +32,6 @@ from sampler_lint.syntax.nodes import (
     Stmt,
     last_name,
 )
-
-_ORDER = frozenset({"Lt", "LtE", "Gt", "GtE"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +118,7 @@ def _decides(stmt: Stmt, node: Expr, quotient: Quotient) -> bool:
                 sides = (outer.left, outer.rights[0])
                 if node in sides:
                     other = sides[1] if sides[0] is node else sides[0]
-                    if outer.ops[0] in _ORDER and not isinstance(other, Const):
+                    if outer.ops[0] in ORDERED and not isinstance(other, Const):
                         return True
             elif (
                 isinstance(outer, Call)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sampler_lint.analysis.values import Obj
+from sampler_lint.domain.concepts import COLLECTIVE
 from sampler_lint.domain.injection import Injection, shards_itself
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.edits.names import name_of
@@ -84,10 +84,6 @@ class UnevenRanks(Rule):
         yield from _left_over(model)
 
 
-#: Calls after which the ranks know the same number.
-_AGREES = re.compile(r"all_?reduce|all_?gather|gather_object|broadcast(?!_(to|tensors|arrays))")
-
-
 def _not_cut(model: Model, cls: Class) -> Suspect | None:
     """A length that the ranks agree on, and an iteration that does not keep to it."""
     length, iterate = (defined_by(model, cls, name) for name in ("__len__", "__iter__"))
@@ -126,7 +122,8 @@ def _not_cut(model: Model, cls: Class) -> Suspect | None:
 
 
 def _agrees(method: Function) -> bool:
-    return any(_AGREES.search(last_name(call.func) or "") for call in method.calls)
+    """Whether the ranks know the same number after calls of it."""
+    return any(COLLECTIVE.names(call.func) for call in method.calls)
 
 
 def _reached(model: Model, method: Function) -> set[Function]:

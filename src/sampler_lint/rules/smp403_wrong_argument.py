@@ -18,7 +18,8 @@ from sampler_lint.parameters import FLAGS, MEANINGS, NUMBERS, OBJECTS, role_of
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
-from sampler_lint.syntax.nodes import Arg, Attr, Call, Const, Expr, If, Map, Name, Node, last_name
+from sampler_lint.rules._tables import is_changed
+from sampler_lint.syntax.nodes import Arg, Call, Const, Expr, If, Map, Name, Node, last_name
 from sampler_lint.workspace.project import Module
 
 
@@ -149,7 +150,7 @@ def _in_tables(model: Model, made: Construction) -> Iterator[Suspect]:
         if arg.stars != 2 or not isinstance(arg.value, Name):
             continue
         tables = model.flow.values(arg.value)
-        if len(tables) != 1 or _is_changed(arg.value):
+        if len(tables) != 1 or is_changed(arg.value):
             continue
         table = next(iter(tables))
         if not isinstance(table, Table) or not isinstance(table.node, (Map, Call)):
@@ -166,17 +167,6 @@ def _in_tables(model: Model, made: Construction) -> Iterator[Suspect]:
             why = (Related(model.place(made.call.scope, made.call), "passed here"),)
             fix = _rename(node, name, near, sure)
             yield Suspect(module, node, message, why=why, fix=fix)
-
-
-def _is_changed(name: Name) -> bool:
-    """Whether something may be taken out of the dict before it is passed."""
-    return any(
-        isinstance(call.func, Attr)
-        and isinstance(call.func.value, Name)
-        and call.func.value.id == name.id
-        and call.func.name in {"pop", "clear", "update"}
-        for call in name.scope.calls
-    )
 
 
 def _entries(module: Module, node: Map | Call) -> Iterator[tuple[str, Node]]:

@@ -18,6 +18,7 @@ from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import LONGEST_QUOTED
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
+from sampler_lint.rules._tables import is_changed
 from sampler_lint.syntax.navigation import same, unparse, walk
 from sampler_lint.syntax.nodes import (
     UNEQUAL,
@@ -135,7 +136,7 @@ def _builds_loader(model: Model, call: Call) -> bool:
         return False
     name = last_name(call.func) or ""
     gives = any(arg.stars == 2 or arg.keyword in _NAMES[1:] for arg in call.args)
-    if not gives and len(call.positional) < 4:
+    if not gives and len(call.positional) <= _loader().params.index("sampler"):
         return False
     if name == "__init__" and isinstance(call.func, Attr):
         values = model.flow.values(call.func)
@@ -157,15 +158,19 @@ def _builds_loader(model: Model, call: Call) -> bool:
     )
 
 
+def _loader() -> catalog.KnownClass:
+    entry = catalog.known(DATA_LOADER)
+    assert entry is not None
+    return entry
+
+
 def _is_loader(dotted_name: str) -> bool:
     return any(entry.name == DATA_LOADER for entry in catalog.known_mro(dotted_name))
 
 
 def _arguments(model: Model, call: Call) -> dict[str, Expr]:
     """What the call passes for the parameters that can exclude each other."""
-    entry = catalog.known(DATA_LOADER)
-    assert entry is not None
-    out = {name: given_as(call, entry.params, name) for name in _NAMES}
+    out = {name: given_as(call, _loader().params, name) for name in _NAMES}
     for arg in call.args:
         if arg.stars == 2:
             out.update(_unpacked(model, arg.value))
@@ -181,24 +186,9 @@ def _unpacked(model: Model, value: Expr) -> dict[str, Expr]:
     if not isinstance(table, Table) or not isinstance(value, Name):
         return {}
     bindings = value.scope.bindings.get(value.id, [])
-    if len(bindings) != 1 or bindings[0].value is not table.node or _is_changed(value):
+    if len(bindings) != 1 or bindings[0].value is not table.node or is_changed(value):
         return {}
     return {key: item for key, item in table.entries if isinstance(key, str)}
-
-
-def _is_changed(table: Name) -> bool:
-    """Whether something is stored in the dict, called on it, or it is passed on whole."""
-
-    def is_it(expr: Expr) -> bool:
-        return isinstance(expr, Name) and expr.id == table.id
-
-    scopes = [scope for scope in table.scope.module.scopes if table.scope in scope.outward()]
-    return any(is_it(store.target.value) for scope in scopes for store in scope.stores) or any(
-        (isinstance(call.func, Attr) and is_it(call.func.value))
-        or any(not arg.stars and is_it(arg.value) for arg in call.args)
-        for scope in scopes
-        for call in scope.calls
-    )
 
 
 # --------------------------------------------------------------------------- deciding

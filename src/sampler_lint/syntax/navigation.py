@@ -290,3 +290,23 @@ def makes_iterator(name: str | None) -> bool:
     """Whether a function of Python makes an iterator, which is gone through once."""
     made = getattr(builtins, name or "", getattr(itertools, name or "", None))
     return made is iter or hasattr(made, "__next__")
+
+
+#: Bases that give a class nothing to do with samplers.
+NEUTRAL_BASES = frozenset(
+    {
+        "object",
+        "typing.Generic",
+        "Generic",
+        "abc.ABC",
+        "typing.Protocol",
+        "typing_extensions.Protocol",
+        "typing.NamedTuple",
+        "collections.abc.Iterable",
+        "collections.abc.Iterator",
+        "typing.Iterable",
+        "typing.Iterator",
+        "collections.abc.Sized",
+        "typing.Sized",
+    }
+)

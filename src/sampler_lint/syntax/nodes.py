@@ -779,9 +779,10 @@ def last_name(expr: Expr) -> str | None:
     return expr.id if isinstance(expr, Name) else None
 
 
-#: Operators that add up their operands, or divide them, and comparisons that hold where both are
-#: one value, or not.
+#: Operators that add up their operands, or divide them, and comparisons that ask which is greater,
+#: or whether both are one value, or not.
 SUMS = frozenset({"Add", "Sub"})
 DIVISIONS = frozenset({"Div", "FloorDiv"})
+ORDERED = frozenset({"Lt", "LtE", "Gt", "GtE"})
 EQUAL = frozenset({"Eq", "Is"})
 UNEQUAL = frozenset({"NotEq", "IsNot"})

@@ -71,7 +71,7 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
             if any(isinstance(v, Obj) and v.site is None for v in values):
                 return place
     for scope, node, _ in _epoch_sets(model).unclear():
-        forwards = isinstance(scope, Function) and "set_epoch" in scope.name
+        forwards = isinstance(scope, Function) and SETS_EPOCH.says(scope.name)
         if not forwards and runs_in(model, found.loop, scope):
             return _Setter(str(model.place(scope, node)))
     hook = unknown_hook(model, found.loop)

@@ -19,6 +19,7 @@ from sampler_lint.rules._trials import (
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import expressions, same, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
+    ORDERED,
     Attr,
     Bin,
     Call,
@@ -143,7 +144,7 @@ def _asks(function: Function, name: str) -> bool:
 
 def _list_as_number(model: Model, module: Module, node: Compare) -> Iterator[Suspect]:
     """``batch == self.batch_size`` for a list."""
-    if len(node.ops) != 1 or node.ops[0] not in {"Eq", "GtE", "Gt"}:
+    if len(node.ops) != 1 or node.ops[0] not in ORDERED | {"Eq"}:
         return
     left, right = node.left, node.rights[0]
     if isinstance(left, Name) and _is_size(right) and is_list(model, left):

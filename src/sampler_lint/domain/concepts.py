@@ -130,6 +130,15 @@ PROCESSES = Concept(
         re.IGNORECASE,
     )
 )
+#: What gives the ranks different samples, or shares the model among them.
+SHARDS = Concept(
+    spelled=re.compile(
+        r"distributed\w*sampler|num_replicas|num_shards|split_(?:dataset_)?by_node|^shard$|accelerator"
+        r"|local_sgd|^mpi$|^scatter$|broadcast_object|device_?mesh"
+        r"|(?:tensor|pipeline|sequence|context)_?parallel",
+        re.IGNORECASE,
+    )
+)
 DEVICES = Concept(spelled=re.compile(r"gpu|device", re.IGNORECASE))
 #: The processes of a loader.
 WORKERS = Concept(spelled=re.compile(r"worker", re.IGNORECASE))
@@ -289,6 +298,6 @@ SAMPLER_ARGUMENTS = frozenset({"sampler", "batch_sampler"})
 SAMPLER = Concept(spelled=re.compile(r"sampler", re.IGNORECASE))
 BATCH_SIZE = Concept(spelled=re.compile(r"batch_?size(?!s)|(^|_)bs$|^_?bsz?$", re.IGNORECASE))
 #: What a pass goes over.
-ITERATED = Concept(spelled=re.compile(r"sampler|data_?set|loader|pipe", re.IGNORECASE))
+ITERATED = Concept(spelled=re.compile(r"sampler|data_?set|subset|loader|pipe", re.IGNORECASE))
 #: A class that is meant to be a sampler, whatever it derives from.
 SAMPLER_CLASS = Concept(spelled=re.compile(r"Sampler"))

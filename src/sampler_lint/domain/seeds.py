@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.origins import EVERYWHERE, Hop, Step, origins, parameter_of
-from sampler_lint.analysis.values import Ext, FuncRef, Obj
+from sampler_lint.analysis.values import Ext, FuncRef, Obj, Partial
 from sampler_lint.domain.concepts import (
     ENVIRONMENT,
     SEED,
@@ -50,7 +50,6 @@ _SEED_NAME = re.compile(
 #: What stands around such a name where an attribute or an entry is read: ``.seed``, ``["a.seed"]``.
 _BEFORE_SEED = re.compile(rb"[.\"'/]\s{0,80}\w{0,80}\Z")
 _AFTER_SEED = re.compile(rb"(?!\w|\s{0,80}\()")
-_LOADER_WORKER = re.compile(r"worker_?(?:init|seed)|(?:init|seed)_?worker|init_fn")
 
 
 class Seeding(NamedTuple):
@@ -198,13 +197,31 @@ def seed_given(model: Model, call: Call) -> Expr | None:
     if name is None or not SEEDS_ALL.says(name) or not _is_global(model, call, name):
         return None
     if any(
-        _LOADER_WORKER.search(scope.name)
+        (isinstance(scope, Function) and _runs_in_worker(model, scope))
         or (isinstance(scope, Class) and model.is_sampler_class(scope))
         for scope in call.scope.outward()
     ):
         return None
     given = call.positional[:1] or [arg.value for arg in call.args if arg.keyword == "seed"]
     return given[0] if given else None
+
+
+def _runs_in_worker(model: Model, function: Function) -> bool:
+    """Whether a loader's worker runs the function: it takes the worker's number, or is given."""
+    known: set[Function] | None = model.memo.get(_runs_in_worker)
+    if known is None:
+        known = model.memo[_runs_in_worker] = set()
+        for module in model.modules:
+            for call in module.facts.all_calls:
+                given = call.keyword("worker_init_fn")
+                for value in model.flow.values(given) if given is not None else ():
+                    if isinstance(value, Partial) and value.site.positional:
+                        found = model.flow.values(value.site.positional[0])
+                    else:
+                        found = frozenset({value})
+                    known.update(each.function for each in found if isinstance(each, FuncRef))
+    takes_number = bool(function.params) and WORKERS.says(function.params[0].name)
+    return takes_number or function in known
 
 
 def _is_global(model: Model, call: Call, name: str) -> bool:

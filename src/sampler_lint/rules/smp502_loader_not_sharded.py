@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
+from sampler_lint import catalog
 from sampler_lint.analysis.origins import depends_on
 from sampler_lint.analysis.values import Obj
-from sampler_lint.domain.concepts import DRAW, PROCESSES, RANK, SEEDS_ALL, TRAINS, WORLD_SIZE
-from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.concepts import (
+    DEVICES,
+    DRAW,
+    ITERATED,
+    PROCESSES,
+    RANK,
+    SEEDS_ALL,
+    SHARDS,
+    TRAINS,
+    WORLD_SIZE,
+)
+from sampler_lint.domain.injection import Injection
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.ranks import (
     built_classes,
     chains,
@@ -18,12 +29,24 @@ from sampler_lint.domain.ranks import (
     knows_ranks,
     reached,
     starts,
-    text_of_scope,
 )
 from sampler_lint.findings import Related
+from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import expressions, statements, unparse, walk
-from sampler_lint.syntax.nodes import Call, Class, Expr, If, Return, Scope, Stmt, last_name
+from sampler_lint.syntax.nodes import (
+    Bin,
+    Call,
+    Class,
+    Expr,
+    Function,
+    If,
+    Index,
+    Other,
+    Return,
+    Scope,
+    Stmt,
+)
 from sampler_lint.workspace.project import Module
 
 
@@ -133,28 +156,16 @@ def _spawns(model: Model, module: Module) -> bool:
 # --------------------------------------------------------------------------- no sampler
 
 
-#: Packages that shard by themselves, or read data in a way of their own.
-_SHARDING = frozenset(
+#: Packages that shard by themselves, or read data in a way of their own. Who imports transformers
+#: may only want a model.
+_SHARDING = (catalog.FRAMEWORK_PACKAGES.keys() - {"transformers"}) | frozenset(
     {
-        "accelerate", "catalyst", "colossalai", "composer", "deepspeed", "detectron2", "fairseq",
-        "fastai", "ffcv", "horovod", "ignite", "lightning", "lightning_fabric", "lightly",
-        "litdata", "megatron", "mmcv", "mmdet", "mmengine", "monai", "nemo", "nvidia", "oslo",
-        "petastorm", "pytorch_lightning",
+        "colossalai", "detectron2", "fairseq", "fastai", "ffcv", "horovod", "lightly", "litdata",
+        "megatron", "mmdet", "monai", "nemo", "nvidia", "oslo", "petastorm",
         "ray", "sagemaker", "smdistributed", "streaming", "torch_xla",
         "torchdata", "torchpack", "torchrec", "webdataset", "wids",
     }
 )  # fmt: skip
-#: An import that nothing uses shards nothing.
-_IMPORTS = re.compile(r"^[ \t]*(?:from|import) .*", re.MULTILINE)
-_TRAINERS = re.compile(r"from transformers\b.*Trainer")
-_SHARDING_NAMES = re.compile(
-    r"Distributed\w{0,40}Sampler|num_replicas|num_shards|split_(?:dataset_)?by_node|\.shard\(|Accelerator"
-    r"|local_sgd|\bMPI\b|\.scatter\(|broadcast_object|[Tt]ensor_?[Pp]arallel|[Pp]ipeline_?[Pp]arallel"
-    r"|[Dd]evice_?[Mm]esh|[Ss]equence_?[Pp]arallel|[Cc]ontext_?[Pp]arallel"
-    # files[rank::world_size], and step % world_size != rank
-    r"|\[[^\]\n]{0,80}rank[^\]\n]{0,80}:|%\s*\(?(?:\w+\.)*(?:get_)?(?:world_?size|n(?:um)?_?gpus)"
-)
-_DATA_WORDS = re.compile(r"loader|sampler|dataset|subset|split", re.IGNORECASE)
 _MAP_STYLE = ("torchvision.datasets.", "torch.utils.data.TensorDataset")
 
 
@@ -211,15 +222,21 @@ def _is_blind(model: Model, sampler: Expr) -> bool:
         return False
     return (
         all(
-            isinstance(cls, Class)
-            and knows_ranks(model, cls) is False
-            and bool(DRAW.says(text_of_scope(model, cls)))
+            knows_ranks(model, cls) is False
+            and any(DRAW.names(c.func) for scope in scopes_inside(cls) for c in scope.calls)
             if isinstance(cls, Class)
-            else cls.rpartition(".")[2] in {"RandomSampler", "WeightedRandomSampler"}
+            else _draws_from_all(cls)
             for cls in classes
         )
         and depends_on(model.flow, sampler, PROCESSES.names) is None
     )
+
+
+def _draws_from_all(dotted: str) -> bool:
+    """Whether it is a sampler of torch that draws, and not from indices chosen before."""
+    entry = catalog.known(dotted)
+    chosen = entry is not None and any(role_of(name) is Role.INDICES for name in entry.params)
+    return entry is not None and entry.shuffles is True and not chosen
 
 
 def _may_shuffle(model: Model, loader: Obj) -> bool:
@@ -240,9 +257,10 @@ def _is_sharded_elsewhere(
     """Whether anything the program does may give the ranks different samples."""
     modules = {model.module_of(scope) for scope in scopes}
     modules.update(model.module_of(call.scope) for call in calls)
-    if any(model.project.imports_of(module) & _SHARDING for module in modules):
+    injection = Injection(model)
+    if any(model.project.imports_of(m) & _SHARDING or injection.trainers(m) for m in modules):
         return True
-    if any(_shards_by_itself(module.source.text) for module in modules):
+    if any(_shards_by_itself(scope) for module in modules for scope in module.facts.scopes):
         return True
     if _chooses_by_rank(site.scope):
         return True
@@ -253,10 +271,24 @@ def _is_sharded_elsewhere(
     )
 
 
-def _shards_by_itself(text: str) -> bool:
-    """Whether a file uses anything that gives the ranks different samples."""
-    used = _IMPORTS.sub("", text)
-    return _TRAINERS.search(text) is not None or _SHARDING_NAMES.search(used) is not None
+def _shards_by_itself(scope: Scope) -> bool:
+    """Whether a scope uses anything that gives the ranks different samples; imports do not."""
+    names = [arg.keyword for call in scope.calls for arg in call.args]
+    names += [param.name for param in scope.params] if isinstance(scope, Function) else []
+    bases = scope.bases if isinstance(scope, Class) else []
+    return any(map(SHARDS.says, names)) or any(
+        SHARDS.names(node) or _takes_share(node)
+        for expr in (*bases, *(e for stmt in statements(scope.body) for e in expressions(stmt)))
+        for node in walk(expr)
+    )
+
+
+def _takes_share(node: Expr) -> bool:
+    """``files[rank::world_size]``, and ``step % world_size``."""
+    if isinstance(node, Index):
+        return isinstance(node.key, Other) and RANK.is_mentioned(node.key)
+    sized = (WORLD_SIZE.is_mentioned, DEVICES.is_mentioned)
+    return isinstance(node, Bin) and node.op == "Mod" and any(says(node.right) for says in sized)
 
 
 def _chooses_by_rank(scope: Scope) -> bool:
@@ -271,7 +303,7 @@ def _chooses_by_rank(scope: Scope) -> bool:
 
 def _builds(stmt: Stmt) -> bool:
     return any(
-        isinstance(node, Call) and _DATA_WORDS.search(last_name(node.func) or "")
+        isinstance(node, Call) and ITERATED.names(node.func)
         for expr in expressions(stmt)
         for node in walk(expr)
     )

@@ -6,15 +6,27 @@ import re
 from collections.abc import Iterator
 
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
-from sampler_lint.domain.concepts import EVALUATES, TRAINS
+from sampler_lint.domain.concepts import EVALUATES, TRAINS, Concept
 from sampler_lint.domain.epochs import pass_trains, passes
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function
-from sampler_lint.domain.ranks import text_of_scope
 from sampler_lint.findings import Related, Severity
+from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.navigation import statements, unparse
-from sampler_lint.syntax.nodes import Attr, AugAssign, Call, Class, Function, Scope, Stmt, last_name
+from sampler_lint.syntax.navigation import expressions, statements, unparse, walk
+from sampler_lint.syntax.nodes import (
+    Attr,
+    AugAssign,
+    Call,
+    Class,
+    Expr,
+    Function,
+    Index,
+    Other,
+    Scope,
+    Stmt,
+    last_name,
+)
 
 
 class EvaluationPadding(Rule):
@@ -98,10 +110,11 @@ _COUNTING = frozenset(
         "update_metric", "update_metrics",
     }
 )  # fmt: skip
-_CORRECTING = re.compile(
-    r"total_size|gather_for_metrics|duplicat|dedup|uniq|drop_last|surplus|padd(?:ed|ing)"
-    r"|\[\s*:\s*(?:len|num|n_|total|dataset|size)|len\([\w.]{0,80}(?:dataset|sampler)\)",
-    re.IGNORECASE,
+_CORRECTS = Concept(
+    spelled=re.compile(
+        r"total_size|gather_for_metrics|duplicat|dedup|uniq|drop_last|surplus|padd(?:ed|ing)",
+        re.IGNORECASE,
+    )
 )
 
 
@@ -141,8 +154,23 @@ def _corrects(model: Model, scope: Scope) -> bool:
     """Whether code in the scope or around it has to do with repeated samples."""
     while isinstance(scope.outer, Function):
         scope = scope.outer
-    code = re.sub(r"#[^\r\n]*", "", text_of_scope(model, scope))
-    return _CORRECTING.search(code) is not None
+    assert isinstance(scope, Function)
+    for inner in (scope, *scope.module.inside(scope)):
+        if any(_CORRECTS.says(arg.keyword) for call in inner.calls for arg in call.args):
+            return True
+        nodes = (n for s in statements(inner.body) for e in expressions(s) for n in walk(e))
+        if any(_CORRECTS.names(node) or _cuts(node) for node in nodes):
+            return True
+    return False
+
+
+def _cuts(node: Expr) -> bool:
+    """``out[:total]``, and anything about ``len(dataset)``."""
+    if isinstance(node, Index) and isinstance(node.key, Other):
+        return any(role_of(last_name(part) or "") is Role.SIZE for part in walk(node.key))
+    if not isinstance(node, Call) or last_name(node.func) != "len":
+        return False
+    return any((last_name(one) or "").endswith(("dataset", "sampler")) for one in node.positional)
 
 
 def _steps(function: Function) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from enum import Enum, auto
+from functools import lru_cache
 
 
 class Role(Enum):
@@ -84,7 +85,8 @@ _SPELLED = {
     Role.GROUPS: "groups|clusters|domains",
     Role.WEIGHTS: "(sample )?weights|probabilities",
     Role.INDICES: "indices|indexes|idxs|ids",
-    Role.SEED: "((random|data|shuffle|base|rng) )?seed|random state",
+    Role.SEED: "((rand(om)?|rnd|rng|manual|global|base|init|train(ing)?|data|torch|np|shuffle) )*"
+    "seed|random state",
     Role.START: "((start|last|initial) )?epoch|start (index|iter|step)|consumed samples|offset",
     Role.SHUFFLE: "shuffle",
     Role.REPLACEMENT: "replacement",
@@ -119,6 +121,7 @@ _BATCHES = re.compile(r"BatchSampler|(Sampler|Itera(ble|tor))\[\s*[Ll]ist\b")
 _SEVERAL = re.compile(r"([\w.]*(Optional|Union)\[\s*)?([\w.]*\.)?([Ll]ist|Sequence|[Tt]uple)\b")
 
 
+@lru_cache(1 << 14)
 def role_of(name: str, annotation: str = "") -> Role | None:
     """What a parameter wants; None when neither its name nor its annotation tells."""
     found = _NAMES.fullmatch(name.strip("_"))

@@ -18,10 +18,9 @@ from functools import cached_property
 from typing import NamedTuple
 
 from sampler_lint.findings import Edit, Finding
-from sampler_lint.source import SourceFile
+from sampler_lint.source import SourceFile, names_a_rule
 
 _MENTION = re.compile(r"noqa|sampler-lint", re.IGNORECASE)
-_TO_US = re.compile(r"sampler-lint|smp[0-9]")
 _CODES = r"(?:\s*:\s*(?P<codes>(?:[A-Z]+[0-9]+[,\s]*)+))?"
 _NOQA = re.compile(rf"#\s*noqa\b{_CODES}", re.IGNORECASE)
 _FILE_NOQA = re.compile(rf"#\s*(?:flake8|ruff)[:=]\s*noqa\b{_CODES}", re.IGNORECASE)
@@ -125,8 +124,7 @@ class Suppressions:
     @cached_property
     def speak_to_us(self) -> bool:
         """Whether a comment may name us or one of our rules; cheap."""
-        text = self.source.text.lower()
-        return ("sampler-lint" in text or "smp" in text) and _TO_US.search(text) is not None
+        return names_a_rule(self.source.text.lower().encode("utf-8", "surrogatepass"))
 
     @cached_property
     def directives(self) -> list[Directive]:

@@ -350,12 +350,12 @@ def read_elsewhere(model: Model, state: EpochState, known: Iterable[Reach]) -> b
 # --------------------------------------------------------------------------- random numbers
 
 
-def draws(found: Reach) -> list[Call]:
+def draws_of(found: Reach) -> list[Call]:
     """The calls that draw random numbers."""
     return list(DRAW.calls_in(found.calls))
 
 
-def seedings(found: Reach) -> list[Call]:
+def seedings_of(found: Reach) -> list[Call]:
     """The calls that seed a generator, one's own or the process's, with a value."""
     return [
         call

@@ -143,7 +143,7 @@ class Injection:
         if not any(catalog.contracts(trainer, "reads", "batch_sampler") for trainer in trainers):
             return True
         return (
-            "lightning" in trainers
+            any(catalog.contracts(trainer, "rebuilds", "batch_sampler") for trainer in trainers)
             and self.switch(self.program(module)) == Switch.FORBIDDEN
             and self.in_hook(cls)
             and not shards_itself(cls)

@@ -522,9 +522,7 @@ def _restores(cls: Class, scope: Scope) -> bool:
 def _is_plain(decorator: Expr) -> bool:
     """Whether a class decorator adds no attributes: registries give the class back as it is."""
     name = last_name(decorator.func if isinstance(decorator, Call) else decorator) or ""
-    return name in {"final", "total_ordering"} or name.lstrip("_").startswith(
-        ("register", "dataclass")
-    )
+    return name.lstrip("_").startswith(("register", "dataclass"))
 
 
 def _is_unbound_init(call: Call) -> bool:

@@ -371,9 +371,7 @@ class Interpreter(Statements):
             member = self.member(owner, name)
             if member is None:
                 raise CannotTellError(f"`{name}` of a class")
-            if isinstance(member, Fn) and "classmethod" in member.decorators:
-                return Bound(member, owner)
-            return member
+            return self._bound(member, owner) if isinstance(member, Fn) else member
         if isinstance(owner, External):
             return library.external_attribute(owner, name)
         if isinstance(owner, Names):
@@ -397,11 +395,11 @@ class Interpreter(Statements):
             return Native(lambda: self.call(run, [owner], {}))
         return methods.attribute(self, owner, name)
 
-    def _bound(self, function: Fn, owner: Instance) -> Any:
-        """A function of a class as an attribute of its object."""
+    def _bound(self, function: Fn, owner: Instance | Klass) -> Any:
+        """A function of a class as an attribute of its object, or of the class itself."""
         if "classmethod" in function.decorators:
-            return Bound(function, owner.klass)
-        if "staticmethod" in function.decorators:
+            return Bound(function, owner if isinstance(owner, Klass) else owner.klass)
+        if isinstance(owner, Klass) or "staticmethod" in function.decorators:
             return function
         if any(decorator.endswith("property") for decorator in function.decorators):
             return self.run(function, [owner], {}, owner)

@@ -18,6 +18,7 @@ from sampler_lint.findings import Applicability, Fix, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import unparse
 from sampler_lint.syntax.nodes import (
+    SUMS,
     Assign,
     Attr,
     Bin,
@@ -171,7 +172,7 @@ def _add_seed(editor: Editor, seeded: Seeded, attribute: str) -> bool:
     if not isinstance(scope, Function) or scope.self_name is None:
         return False
     text = text_of(editor.source, seed)
-    if isinstance(seed, Bin) and seed.op not in {"Add", "Sub", "Mult"}:
+    if isinstance(seed, Bin) and seed.op not in SUMS:
         text = f"({text})"
     elif not isinstance(seed, (Name, Attr, Bin, Call)):
         return False

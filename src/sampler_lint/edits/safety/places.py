@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Iterator
 
-from sampler_lint.domain.concepts import ASKS_BY_NAME, ASKS_KIND
 from sampler_lint.edits.safety.meaning import scopes_of
 from sampler_lint.edits.safety.names import Assigned, path
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
@@ -110,8 +109,11 @@ def _tells(tree: Tree, name: ast.Name) -> bool:
         return parent.attr == "set_epoch"
     if isinstance(parent, ast.Compare):
         return all(isinstance(one, ast.Constant) for one in parent.comparators)
-    asks = ASKS_KIND.called | ASKS_BY_NAME.called
-    return isinstance(parent, ast.Call) and path(parent.func) in asks
+    return isinstance(parent, ast.Call) and path(parent.func) in {
+        "isinstance",
+        "hasattr",
+        "getattr",
+    }
 
 
 def _is_used_after(changed: Changed, name: ast.Name, stmt: ast.stmt) -> bool:

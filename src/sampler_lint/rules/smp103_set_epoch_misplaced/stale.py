@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sampler_lint import catalog
 from sampler_lint.analysis.values import Lit, Obj, Unknown
-from sampler_lint.domain.concepts import SAMPLER_ARGUMENTS
+from sampler_lint.domain.concepts import GIVES_STATE, RESTORES, SAMPLER_ARGUMENTS
 from sampler_lint.domain.epoch_calls import carriers
 from sampler_lint.domain.epoch_state import EpochState, epoch_state, reach
 from sampler_lint.domain.model import Model
@@ -27,15 +27,6 @@ from sampler_lint.syntax.nodes import (
     Store,
     Try,
     last_name,
-)
-
-#: What any sampler may have, so that reading it says nothing about which one it is.
-_COMMON = frozenset[str]().union(
-    *(
-        known.attributes | known.methods
-        for table in ("torch", "torchdata")
-        for known in catalog.framework(table).classes
-    )
 )
 
 
@@ -99,7 +90,7 @@ def _is_reset(model: Model, call: Call, loader: Expr) -> bool:
     return any(
         isinstance(other.func, Attr)
         and same(other.func.value, loader)
-        and other.func.name not in {"set_epoch", "close"}
+        and other.func.name != "set_epoch"
         and other.stmt is not None
         and other.stmt.block is call.stmt.block
         for other in call.scope.calls
@@ -140,13 +131,20 @@ def _is_instance(model: Model, receiver: Expr, state: EpochState) -> bool:
     return any(isinstance(v, Obj) and v.cls is state.cls for v in model.flow.values(receiver))
 
 
+def _is_common(name: str) -> bool:
+    """Whether any sampler may have it, so that reading it says nothing about which one it is."""
+    own = (known.attributes | known.methods for known in catalog.framework("torch").classes)
+    kept = GIVES_STATE.says(name) or RESTORES.says(name)
+    return kept or name.startswith("_") or any(name in names for names in own)
+
+
 def _is_by_use(model: Model, receiver: Expr, at: Call | Store, state: EpochState) -> bool:
     """Whether an unresolved receiver is used as only this class (and its bases) can be."""
     if not any(isinstance(v, Unknown) for v in model.flow.values(receiver)):
         return False
     family = [base for base in model.flow.mro(state.cls) if isinstance(base, Class)]
     for read in at.scope.reads:
-        if read.name in _COMMON or read.name.startswith("_") or not same(read.value, receiver):
+        if _is_common(read.name) or not same(read.value, receiver):
             continue
         owners = [
             cls

@@ -11,7 +11,7 @@ from sampler_lint.domain.epoch_state import (
     EpochState,
     epoch_state,
     own_classes,
-    seedings,
+    seedings_of,
     uses_epoch,
 )
 from sampler_lint.domain.model import Model, scopes_inside
@@ -162,7 +162,7 @@ def _within(read: Attr, calls: list[Call]) -> bool:
 def _seeds_process(model: Model, state: EpochState) -> bool:
     """Whether a pass seeds the process's generators, so that what it wraps follows the epoch."""
     return bool(state.reads(state.iteration)) and any(
-        SEEDS_ALL.is_made(call, model.flow.values) for call in seedings(state.iteration)
+        SEEDS_ALL.is_made(call, model.flow.values) for call in seedings_of(state.iteration)
     )
 
 

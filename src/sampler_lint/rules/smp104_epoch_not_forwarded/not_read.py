@@ -8,14 +8,14 @@ from sampler_lint import catalog
 from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.epoch_state import (
     EpochState,
-    draws,
+    draws_of,
     is_fixed,
     is_kept_literal,
     own_classes,
     read_elsewhere,
     seed_argument,
     seed_parts,
-    seedings,
+    seedings_of,
 )
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.edits.editor import Editor
@@ -46,7 +46,7 @@ def unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
     own = own_setter(state.cls, setter.functions)
     if own is None and setter.functions and state.cls.method("__iter__") is None:
         return None  # what its base does is told there
-    found = seedings(state.iteration)
+    found = seedings_of(state.iteration)
     bases = [base for base, name in state.iteration.outside if name == "__iter__"]
     if bases and not all(_draws_from_kept(base, found) for base in bases):
         return None if own is None else _hides_base(model, module, state, own)
@@ -69,7 +69,7 @@ def unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
         )
         fix = partial(_rename_store, own, setter.stored, other)
         return Suspect(module, start, message, fix=fix)
-    if found and (bases or draws(state.iteration)):
+    if found and (bases or draws_of(state.iteration)):
         arguments = [argument for call in found if (argument := seed_argument(call)) is not None]
         if all(is_fixed(model, state, argument) for argument in arguments):
             spelled = unparse(arguments[0])
@@ -90,8 +90,10 @@ def unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
         return None
     if own is None:
         return None
-    if draws(state.iteration):
-        if seedings(state.construction) and all(_draws_own(c) for c in draws(state.iteration)):
+    if draws_of(state.iteration):
+        if seedings_of(state.construction) and all(
+            _draws_own(c) for c in draws_of(state.iteration)
+        ):
             message = (
                 f"{stores}, which nothing reads: the order depends only on how often the "
                 f"generator made in `__init__` has been drawn from, so resuming at a later epoch "
@@ -99,7 +101,7 @@ def unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
             )
             return Suspect(module, start, message)
         return None
-    if state.reads(state.construction) and draws(state.construction):
+    if state.reads(state.construction) and draws_of(state.construction):
         message = (
             f"{stores}, which only `__init__` reads: the order is made once and every epoch "
             f"repeats it; make it in `__iter__` (or again in `set_epoch`)"
@@ -169,7 +171,7 @@ def _draws_own(call: Call) -> bool:
 
 def other_attribute(model: Model, state: EpochState) -> Attr | None:
     """An epoch that the pass seeds with and that stays what ``__init__`` made it."""
-    for call in seedings(state.iteration):
+    for call in seedings_of(state.iteration):
         argument = seed_argument(call)
         if argument is None:
             continue

@@ -101,7 +101,7 @@ def made_ahead(model: Model, cls: Class) -> EpochState | None:
     for name in makers:
         for call in model.project.calls_in(program, name):
             owner = call.func.value if isinstance(call.func, Attr) else None
-            if owner is not None and self_class(owner) is None and _is_sampler(owner):
+            if owner is not None and self_class(owner) is None and SAMPLER.names(owner):
                 return None
     return state
 
@@ -120,10 +120,6 @@ def _after_yields(stmt: Stmt) -> bool:
         )
         for other in yields
     )
-
-
-def _is_sampler(expr: Expr) -> bool:
-    return SAMPLER.names(expr)
 
 
 def stores_on(model: Model, cls: Class, names: frozenset[str]) -> Iterator[Store]:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from sampler_lint.harness.inside.objects import is_users
 from sampler_lint.harness.invariants import (
     epochs_of,
-    listed,
     observed,
     repeated_orders,
     some,
@@ -26,7 +25,16 @@ from sampler_lint.harness.invariants import (
 )
 from sampler_lint.harness.runs import Loader, Log, Pass, Run, SetEpoch, Stream, relative
 from sampler_lint.parameters import Role, role_of
-from sampler_lint.properties import ENOUGH, Reading, Share, equal_steps, numbers, one_round, share
+from sampler_lint.properties import (
+    ENOUGH,
+    Reading,
+    Share,
+    equal_steps,
+    listed,
+    numbers,
+    one_round,
+    share,
+)
 
 
 class Evidence(NamedTuple):

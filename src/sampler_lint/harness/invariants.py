@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sampler_lint import properties
 from sampler_lint.harness.runs import Pass, Run, Stream
-from sampler_lint.properties import Index, Observation, Rank, Reading, share, shares
+from sampler_lint.properties import Index, Observation, Rank, Reading, listed, share, shares
 
 #: Whether something was seen to hold, and what says so.
 Told = tuple[bool, str]
@@ -151,12 +151,6 @@ def epochs_of(stream: Stream) -> list[tuple[int, Pass]]:
         return list(enumerate(ended))
     far = max((one.count for one in learning), default=0)
     return list(enumerate(one for one in learning if one.count * 2 > far))
-
-
-def listed(numbers: Sequence[int]) -> str:
-    """The numbers as a sentence has them: ``0, 1 and 2``."""
-    texts = [str(number) for number in numbers]
-    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
 
 
 def some(indices: Sequence[Index]) -> str:

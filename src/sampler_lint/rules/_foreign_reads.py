@@ -41,7 +41,7 @@ def outside_reads(model: Model) -> Iterator[Suspect]:
         for scope in module.facts.scopes:
             for read in scope.reads:
                 if (
-                    not _says_sampler(read)
+                    not SAMPLER.names(read.value)
                     or self_class(read.value) is not None
                     or read.name in batch_sampler.attributes  # SMP301 is about them
                     or read.name.startswith("__")
@@ -53,10 +53,6 @@ def outside_reads(model: Model) -> Iterator[Suspect]:
                 suspect = _missing(model, module, read)
                 if suspect is not None:
                     yield suspect
-
-
-def _says_sampler(read: Attr) -> bool:
-    return SAMPLER.names(read.value)
 
 
 def _missing(model: Model, module: Module, read: Attr) -> Suspect | None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from sampler_lint.domain.concepts import RANGES, RANK
+from sampler_lint.domain.concepts import EVALUATES, INFERS, RANGES, RANK
 from sampler_lint.domain.model import Model
 from sampler_lint.properties import equal_steps
 from sampler_lint.syntax.navigation import expressions, statements, walk
@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from sampler_lint.execution.trials import Trial
 
 
-#: Evaluation gathers results of any number, and its samplers say so in their names.
-MAY_BE_UNEVEN = re.compile(
-    r"[Ee]val|[Ii]nfer|[Tt]est|[Vv]al(id|[A-Z]|$)|[Pp]redict|[Uu]nrepeat|[Uu]neven|[Nn]o(n)?Pad"
-    r"|[Nn]oExtend|[Nn]oDup|[Oo]rderedDist|[Uu]npadded"
-)
+_UNEVEN = re.compile(r"(?:un|non?)_?(?:even|repeat|pad|extend|dup)|ordereddist", re.IGNORECASE)
+
+
+def may_be_uneven(cls: Class) -> bool:
+    """Whether a sampler says that ranks may differ: evaluation gathers results of any number."""
+    return EVALUATES.says(cls.name) or INFERS.says(cls.name) or _UNEVEN.search(cls.name) is not None
 
 
 def judged(model: Model) -> Iterator[tuple[Module, Class]]:

@@ -14,12 +14,12 @@ from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._trials import (
-    MAY_BE_UNEVEN,
     counts,
     defined_by,
     is_meant,
     is_uneven,
     judged,
+    may_be_uneven,
     splitting_place,
 )
 from sampler_lint.syntax.navigation import self_class
@@ -72,7 +72,7 @@ class UnevenRanks(Rule):
         """Compare the ranks of each class that shards."""
         shared = _given_a_share(model)
         for module, cls in judged(model):
-            if MAY_BE_UNEVEN.search(cls.name) or _joins(model, module):
+            if may_be_uneven(cls) or _joins(model, module):
                 continue
             suspect = _uneven(model, module, cls, model.trials(cls))
             if suspect is None and cls in shared:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Grade, Related, Severity
-from sampler_lint.properties import shares
+from sampler_lint.properties import listed, shares
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._trials import (
-    MAY_BE_UNEVEN,
     checks_length,
     counts,
     defined_by,
     is_meant,
     is_uneven,
+    may_be_uneven,
     node_of,
     slice_of,
     splitting_place,
@@ -59,7 +59,7 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         return
     if not trials.usual or any(t.from_data for t in trials.usual) or not trials.sharded:
         return
-    counted = is_meant(trials.usual) or MAY_BE_UNEVEN.search(cls.name)
+    counted = is_meant(trials.usual) or may_be_uneven(cls)
     for trial in trials.usual if counted else ():  # the others are SMP306's
         if trial.raised is None and _is_starved(trial):
             yield _starved(model, module, cls, trial)
@@ -140,7 +140,7 @@ def _is_starved(trial: Trial) -> bool:
 def _starved(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
     sizes = [turn.count for turn in trial.turns]
     message = (
-        f"with {trial.story}, the ranks get {_listed(sizes)} samples: `{cls.name}` rounds every "
+        f"with {trial.story}, the ranks get {listed(sizes)} samples: `{cls.name}` rounds every "
         f"shard up, so that the last ranks go short or get none; give the first `n % ranks` "
         f"ranks one sample more instead"
     )
@@ -181,7 +181,3 @@ def _short_padding(model: Model, module: Module, cls: Class, trial: Trial) -> Su
     )
     where, node = splitting_place(model, cls) or (module, name_of(module, cls))
     return Suspect(where, node, message, grade=Grade.LIKELY, severity=Severity.WARNING)
-
-
-def _listed(numbers: list[int]) -> str:
-    return f"{', '.join(map(str, numbers[:-1]))} and {numbers[-1]}"

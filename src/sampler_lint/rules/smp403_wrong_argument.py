@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint.analysis.values import Table
+from sampler_lint.domain.datasets import is_iterable
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.signatures import Construction, Signature, base_inits, constructions
 from sampler_lint.edits.editor import Editor, Fixer, renaming
@@ -17,7 +18,18 @@ from sampler_lint.limits import SURE_SLIP
 from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
-from sampler_lint.syntax.nodes import Arg, Attr, Call, Const, Expr, If, Map, Name, Node, last_name
+from sampler_lint.syntax.nodes import (
+    Arg,
+    Attr,
+    Call,
+    Const,
+    Expr,
+    If,
+    Map,
+    Name,
+    Node,
+    last_name,
+)
 from sampler_lint.workspace.project import Module
 
 #: Other words for what torch's own parameters mean.
@@ -98,7 +110,8 @@ def _construction(model: Model, made: Construction) -> Iterator[Suspect]:
         return
     for index, value in enumerate(given[: len(signature.positional)]):
         meant = _meant(signature, made, index, value)
-        if meant is not None:
+        # What is called a sampler may be a dataset that yields batches.
+        if meant is not None and not is_iterable(model, value):
             yield _misplaced(module, made, index, value, meant)
             return
 

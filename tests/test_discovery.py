@@ -251,6 +251,16 @@ def test_a_shared_folder_is_no_project(apart: Path, shared: str) -> None:
     assert find_files([project_root(f"{shared}/a.py")]).files == [f"{shared}/a.py"]
 
 
+def test_what_lies_beside_the_package_one_stands_in_is_another_project(
+    apart: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(apart, "work/p/__init__.py", "work/p/q/__init__.py", "work/p/q/a.py", "work/other/b.py")
+    monkeypatch.chdir(apart / "work/p/q")
+    assert project_root(".") == ".."
+    assert project_root("a.py") == ".."
+    assert project_root(str(apart / "work/p")) == str(apart / "work/p")
+
+
 def test_the_root_of_the_file_system_is_no_project(monkeypatch: pytest.MonkeyPatch) -> None:
     markers = {"/.git", "/setup.py", "/pyproject.toml"}
     monkeypatch.setattr(discovery.os.path, "exists", markers.__contains__)

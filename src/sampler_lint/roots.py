@@ -10,8 +10,9 @@ def project_root(path: str) -> str:
     """The folder whose whole tree is the model of ``path``.
 
     That is the nearest enclosing folder with ``.git``, ``pyproject.toml``, ``setup.py`` or
-    ``setup.cfg``; without one, the folder the topmost enclosing package stands in; without
-    a package, the file's own folder or the folder itself.
+    ``setup.cfg``; without one, the folder the topmost enclosing package stands in, if that is
+    the working directory or below it, else the package: who stands elsewhere has not asked for
+    what lies beside it. Without a package, it is the file's own folder or the folder itself.
 
     The home directory, the folder for temporary files and the root of the file system hold
     other things than one project, so they are returned only if they are ``path``. A file that
@@ -23,7 +24,7 @@ def project_root(path: str) -> str:
     absolute = os.path.abspath(path)
     is_folder = os.path.isdir(absolute)
     folder = absolute if is_folder else os.path.dirname(absolute)
-    root = _marked(folder) or _package_parent(folder)
+    root = _marked(folder) or _around_package(folder)
     if _is_shared(root) and root != absolute:
         root = absolute
     return root if os.path.isabs(path) else os.path.relpath(root)
@@ -67,15 +68,17 @@ def _marked(folder: str) -> str | None:
     return doubtful
 
 
-def _package_parent(folder: str) -> str:
-    """The folder that the topmost package around ``folder`` stands in."""
+def _around_package(folder: str) -> str:
+    """The folder that the topmost package around ``folder`` stands in, or that package."""
+    package = None
     for candidate in upwards(folder):
         if not _has(candidate, "__init__.py"):
-            return candidate
-        parent = os.path.dirname(candidate)
-        if _is_shared(parent):
-            return candidate
-    return folder
+            asked = os.path.join(candidate, "").startswith(os.path.join(os.getcwd(), ""))
+            return (
+                candidate if package is None or (asked and not _is_shared(candidate)) else package
+            )
+        package = candidate
+    return package or folder
 
 
 def _is_shared(folder: str) -> bool:

@@ -320,6 +320,17 @@ def uses_epoch(model: Model, cls: Class) -> bool:
     return state.setter.inherited == DISTRIBUTED_SAMPLER and takes_order_of_torch(model, cls)
 
 
+def advances_itself(state: EpochState) -> bool:
+    """Whether a pass moves the epoch of the object on, so that the next one has another."""
+    return any(
+        isinstance(store.target, Attr)
+        and store.target.name in state.stored
+        and self_class(store.target.value) is not None
+        for function in state.iteration.functions
+        for store in function.stores
+    )
+
+
 def read_elsewhere(model: Model, state: EpochState, known: Iterable[Reach]) -> bool:
     """Whether code besides ``known`` may read what ``set_epoch`` fills."""
     covered = {function for found in known for function in found.functions}

@@ -11,7 +11,7 @@ from sampler_lint.analysis.values import Lit, Obj, Unknown, Value
 from sampler_lint.catalog.declared import SAMPLER as DECLARED_SAMPLER
 from sampler_lint.domain.concepts import BEFORE_PASS, EPOCH, SAMPLER_ARGUMENTS, SEED, SEEDS_ALL
 from sampler_lint.domain.draws import Seeded, draws, global_draw, seeded
-from sampler_lint.domain.epoch_state import uses_epoch
+from sampler_lint.domain.epoch_state import advances_itself, epoch_state, uses_epoch
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.paths import Way, ways, ways_by_caller
 from sampler_lint.domain.seeds import is_seed_name
@@ -261,6 +261,7 @@ def _follows_epoch(model: Model, cls: Class) -> bool:
         model.is_sampler_class(cls)
         and isinstance(iterate, Function)
         and uses_epoch(model, cls)
+        and not advances_itself(epoch_state(model, cls))
         and not _draws_elsewhere(model, iterate, 2)
     )
 

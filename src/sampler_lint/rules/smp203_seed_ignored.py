@@ -172,7 +172,7 @@ def _add_seed(editor: Editor, seeded: Seeded, attribute: str) -> bool:
     if not isinstance(scope, Function) or scope.self_name is None:
         return False
     text = text_of(editor.source, seed)
-    if isinstance(seed, Bin) and seed.op not in SUMS:
+    if isinstance(seed, Bin) and seed.op not in SUMS | {"Mult"}:
         text = f"({text})"
     elif not isinstance(seed, (Name, Attr, Bin, Call)):
         return False

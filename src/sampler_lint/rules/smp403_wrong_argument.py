@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from sampler_lint.analysis.values import Table
+from sampler_lint.domain.datasets import is_iterable
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.signatures import Construction, Signature, base_inits, constructions
 from sampler_lint.edits.editor import Editor, Fixer, renaming
@@ -86,7 +87,8 @@ def _construction(model: Model, made: Construction) -> Iterator[Suspect]:
         return
     for index, value in enumerate(given[: len(signature.positional)]):
         meant = _meant(signature, made, index, value)
-        if meant is not None:
+        # What is called a sampler may be a dataset that yields batches.
+        if meant is not None and not is_iterable(model, value):
             yield _misplaced(module, made, index, value, meant)
             return
 

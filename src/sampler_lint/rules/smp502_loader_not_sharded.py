@@ -286,7 +286,7 @@ def _shards_by_itself(scope: Scope) -> bool:
 def _takes_share(node: Expr) -> bool:
     """``files[rank::world_size]``, and ``step % world_size``."""
     if isinstance(node, Index):
-        return isinstance(node.key, Other) and RANK.is_mentioned(node.key)
+        return isinstance(node.key, Other) and PROCESSES.is_mentioned(node.key)
     sized = (WORLD_SIZE.is_mentioned, DEVICES.is_mentioned)
     return isinstance(node, Bin) and node.op == "Mod" and any(says(node.right) for says in sized)
 

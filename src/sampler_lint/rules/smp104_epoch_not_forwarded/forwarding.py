@@ -9,6 +9,7 @@ from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EPOCH, SAMPLER, SEEDS_ALL, SETS_EPOCH
 from sampler_lint.domain.epoch_state import (
     EpochState,
+    advances_itself,
     epoch_state,
     own_classes,
     seedings_of,
@@ -96,9 +97,9 @@ def _carriers(model: Model, inner: Inner, seen: frozenset[Class]) -> Iterator[Ca
 
 def _carries(model: Model, cls: Class, seen: frozenset[Class]) -> bool:
     """Whether an instance shuffles by the epoch that its ``set_epoch`` is given (or wraps one)."""
-    if uses_epoch(model, cls):
-        return True
     state = epoch_state(model, cls)
+    if uses_epoch(model, cls):
+        return not advances_itself(state)
     return state.setter is not None and any(
         next(_carriers(model, inner, seen), None) is not None for inner in inners(model, state)
     )

@@ -12,7 +12,7 @@ from sampler_lint.findings import FileError, Finding
 from sampler_lint.options import DEFAULTS, Options, OptionsOf
 from sampler_lint.roots import root_for_question
 from sampler_lint.source import SourceError
-from sampler_lint.syntax.navigation import expressions, statements, unparse, walk
+from sampler_lint.syntax.navigation import nodes_in, statements, unparse
 from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, For, Name, Scope, Stmt, While
 from sampler_lint.workspace.project import Module
 
@@ -67,12 +67,11 @@ def _names(model: Model, here: list[Stmt], row: int) -> list[str]:
     """What each name, attribute and call on the line may be."""
     said: dict[str, str] = {}
     for stmt in here:
-        for expr in expressions(stmt):
-            for node in walk(expr):
-                if isinstance(node, (Name, Attr, Call)) and node.row == row:
-                    spelled = unparse(node)
-                    if "…" not in spelled.split("(")[0] and spelled not in said:
-                        said[spelled] = describe(model, node)
+        for node in nodes_in([stmt]):
+            if isinstance(node, (Name, Attr, Call)) and node.row == row:
+                spelled = unparse(node)
+                if "…" not in spelled.split("(")[0] and spelled not in said:
+                    said[spelled] = describe(model, node)
     width = max((len(spelled) for spelled in said), default=0)
     return [f"  {spelled:{width}}  {what}" for spelled, what in said.items()]
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from sampler_lint.analysis.values import Ext, FuncRef
 from sampler_lint.domain.model import Model
-from sampler_lint.syntax.navigation import expressions, leaves, walk
+from sampler_lint.syntax.navigation import leaves, nodes_in, walk
 from sampler_lint.syntax.nodes import Attr, Call, Choice, Expr, If, Name, Stmt, Unary, dotted
 
 #: A question that has one answer in a run, and the answer.
@@ -51,10 +51,7 @@ def _choices(model: Model, stmt: Stmt) -> list[Choice]:
     known: dict[Stmt, list[Choice]] = model.memo.setdefault(_choices, {})
     if stmt not in known:
         known[stmt] = [
-            node
-            for expr in expressions(stmt)
-            for node in walk(expr)
-            if isinstance(node, Choice) and node.kind == "if"
+            node for node in nodes_in([stmt]) if isinstance(node, Choice) and node.kind == "if"
         ]
     return known[stmt]
 

@@ -23,7 +23,7 @@ from sampler_lint.domain.concepts import (
 )
 from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
-from sampler_lint.syntax.navigation import expressions, self_class, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -86,7 +86,7 @@ def reach(model: Model, cls: Class, *names: str) -> Reach:
         elif isinstance(method, str):
             found.outside.add((method, name))
         elif method is not None:
-            for function in _with_inner(method):
+            for function in (method, *method.module.inside(method)):
                 found.functions.add(function)
                 todo.extend(_used(function, method))
                 found.opaque |= _hands_out_self(function)
@@ -115,11 +115,6 @@ def lookup(
             if name in entry.methods:
                 return base
     return None
-
-
-def _with_inner(method: Function) -> Iterator[Function]:
-    yield method
-    yield from method.module.inside(method)
 
 
 def _used(function: Function, method: Function) -> Iterator[tuple[str, Class | None]]:
@@ -219,8 +214,7 @@ def _stores_of_setter(method: Function) -> tuple[set[str], bool, bool]:
             isinstance(node, Call)
             and last_name(node.func) not in NUMBERS
             and not ASKS_KIND.is_call(node)
-            for expr in expressions(stmt)
-            for node in walk(expr)
+            for node in nodes_in([stmt])
         ):
             inert = False
     return stored, inert, goes_on

@@ -18,6 +18,7 @@ from sampler_lint.limits import DEEPEST_CHAIN, MOST_SEARCHED_FOR_STEP
 from sampler_lint.syntax.navigation import (
     expressions,
     makes_iterator,
+    nodes_in,
     owner_of,
     same,
     statements,
@@ -487,8 +488,7 @@ def _takes_and_steps(model: Model, call: Call) -> bool:
         if any(
             isinstance(node, Name) and node.id in names
             for inner in (loop, *statements(loop.body))
-            for expr in expressions(inner)
-            for node in walk(expr)
+            for node in nodes_in([inner])
         )
     )
 

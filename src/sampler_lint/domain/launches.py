@@ -16,7 +16,7 @@ from sampler_lint.domain.concepts import ASKS_BY_NAME, NAMESPACES
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import ProgramFiles, program_files
 from sampler_lint.source import SourceError
-from sampler_lint.syntax.navigation import blocks, children, expressions, statements, walk
+from sampler_lint.syntax.navigation import blocks, children, expressions, nodes_in, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -304,9 +304,7 @@ def _part_at_top(stmt: Stmt) -> list[str]:
     if isinstance(stmt, Declare):
         targets = [stmt.target]
     names = [target.id for target in targets if isinstance(target, Name)]
-    runs = not names or any(
-        isinstance(node, Call) for expr in expressions(stmt) for node in walk(expr)
-    )
+    runs = not names or any(isinstance(node, Call) for node in nodes_in([stmt]))
     return [*names, _LOADED] if runs else names
 
 
@@ -332,8 +330,7 @@ def _literals(stmt: Stmt) -> set[object]:
     """The literals in a statement itself."""
     return {
         node.value
-        for expr in expressions(stmt)
-        for node in walk(expr)
+        for node in nodes_in([stmt])
         if isinstance(node, Const) and isinstance(node.value, str)
     }
 

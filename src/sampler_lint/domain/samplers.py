@@ -16,7 +16,7 @@ from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model,
 from sampler_lint.domain.paths import Way, ways, ways_by_caller
 from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.limits import DEEPEST_WRAPPING
-from sampler_lint.syntax.navigation import expressions, self_class, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
 from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Function, Name, last_name
 
 
@@ -171,9 +171,7 @@ def _ignores_index(model: Model, cls: Class) -> bool:
     return len(get.bindings[index]) == 1 and not any(
         isinstance(node, Name) and node.id == index
         for scope in inside
-        for stmt in statements(scope.body)
-        for expr in expressions(stmt)
-        for node in walk(expr)
+        for node in nodes_in(statements(scope.body))
     )
 
 

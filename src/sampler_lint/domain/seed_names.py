@@ -19,8 +19,8 @@ from sampler_lint.domain.rank_terms import parameter_differs
 from sampler_lint.domain.seeds import is_seed_name, spelled_seedings
 from sampler_lint.source import NOTEBOOK, says_between
 from sampler_lint.syntax.navigation import (
-    expressions,
     method_around,
+    nodes_in,
     same,
     self_class,
     statements,
@@ -383,9 +383,7 @@ def _is_compared_with_none(model: Model, node: Attr | Index) -> bool:
         and any(same(operand, node) for operand in (part.left, *part.rights))
         and any(isinstance(o, Const) and o.value is None for o in (part.left, *part.rights))
         for scope in model.module_of(root.scope).facts.scopes
-        for stmt in statements(scope.body)
-        for expr in expressions(stmt)
-        for part in walk(expr)
+        for part in nodes_in(statements(scope.body))
     )
 
 

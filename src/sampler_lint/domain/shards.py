@@ -15,7 +15,7 @@ from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import program_files
 from sampler_lint.domain.rank_terms import RankTerm, differs, is_rank
 from sampler_lint.domain.seeds import seed_given
-from sampler_lint.syntax.navigation import expressions, self_class, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -69,14 +69,13 @@ def _share_of(model: Model, scope: Function, found: Seeded) -> Index | None:
     for stmt in statements(scope.body):
         if stmt.order < after:
             continue
-        for expr in expressions(stmt):
-            for node in walk(expr):
-                if (
-                    isinstance(node, Index)
-                    and is_share(model, node)
-                    and _is_ordered(model, node.value, ordered, found)
-                ):
-                    return node
+        for node in nodes_in([stmt]):
+            if (
+                isinstance(node, Index)
+                and is_share(model, node)
+                and _is_ordered(model, node.value, ordered, found)
+            ):
+                return node
         _note_ordered(model, stmt, ordered, found)
     return None
 
@@ -95,12 +94,11 @@ def _is_ordered(model: Model, expr: Expr, ordered: set[str], found: Seeded) -> b
 
 
 def _note_ordered(model: Model, stmt: Stmt, ordered: set[str], found: Seeded) -> None:
-    for expr in expressions(stmt):
-        for node in walk(expr):
-            if not isinstance(node, Call) or not _draws_by(model, node, found):
-                continue
-            if last_name(node.func) == "shuffle" and node.positional:
-                ordered.add(last_name(node.positional[0]) or "")
+    for node in nodes_in([stmt]):
+        if not isinstance(node, Call) or not _draws_by(model, node, found):
+            continue
+        if last_name(node.func) == "shuffle" and node.positional:
+            ordered.add(last_name(node.positional[0]) or "")
     if isinstance(stmt, Assign):
         names = {last_name(target) or "" for target in stmt.targets}
         if _is_ordered(model, stmt.value, ordered, found):
@@ -253,7 +251,7 @@ def _dataset_draws(model: Model, module: Module, cls: Class) -> Iterator[GlobalD
         return
     if not any(map(is_dataset, model.flow.mro(cls))):
         return
-    if any(map(is_rank, _all(init))):
+    if any(map(is_rank, nodes_in(statements(init.body)))):
         return
     used = {read.name for read in getter.reads if self_class(read.value) is cls}
     for call in ORDERS.calls_in(init.calls):
@@ -261,12 +259,6 @@ def _dataset_draws(model: Model, module: Module, cls: Class) -> Iterator[GlobalD
         library = next((library_of(v.dotted) for v in values if isinstance(v, Ext)), None)
         if library is not None and call.keyword("generator") is None and _decides(call, used):
             yield GlobalDraw(module, call, library, f"the order of `{cls.name}`")
-
-
-def _all(function: Function) -> Iterator[Expr]:
-    for stmt in statements(function.body):
-        for expr in expressions(stmt):
-            yield from walk(expr)
 
 
 def _decides(call: Call, used: set[str]) -> bool:

@@ -9,7 +9,7 @@ from sampler_lint import catalog
 from sampler_lint.analysis.values import ClassRef, Ext
 from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.model import Model
-from sampler_lint.syntax.nodes import Arg, Attr, Call, Class, Expr, Function, last_name
+from sampler_lint.syntax.nodes import Arg, Attr, Call, Class, Expr, Function, last_name, positional
 
 
 class Signature(NamedTuple):
@@ -45,13 +45,7 @@ class Construction(NamedTuple):
     @property
     def positional(self) -> list[Expr]:
         """The positional arguments before the first ``*star``."""
-        out: list[Expr] = []
-        for arg in self.args:
-            if arg.stars == 1:
-                break
-            if arg.keyword is None and not arg.stars:
-                out.append(arg.value)
-        return out
+        return positional(self.args)
 
 
 def of_class(model: Model, cls: Class | str) -> Signature | None:

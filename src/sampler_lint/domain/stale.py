@@ -8,7 +8,7 @@ from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import SAMPLER
 from sampler_lint.domain.epoch_state import EpochState, epoch_state, in_stop, reach
 from sampler_lint.domain.model import DATA_LOADER, Model
-from sampler_lint.syntax.navigation import expressions, self_class, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, self_class, statements
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -111,7 +111,7 @@ def _after_yields(stmt: Stmt) -> bool:
     yields = [
         other
         for other in statements(stmt.scope.body)
-        if any(isinstance(node, Yield) for expr in expressions(other) for node in walk(expr))
+        if any(isinstance(node, Yield) for node in nodes_in([other]))
     ]
     return bool(yields) and all(
         stmt.order > other.last_order

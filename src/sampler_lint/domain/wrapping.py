@@ -10,7 +10,13 @@ from sampler_lint.analysis.values import Lit, Obj, Pack, Value, Values
 from sampler_lint.domain.concepts import ITERATES, SAMPLER
 from sampler_lint.domain.epoch_state import EpochState, Reach, lookup, own_classes, reach
 from sampler_lint.domain.model import BATCH_SAMPLER, Model
-from sampler_lint.syntax.navigation import expressions, self_class, statements, unparse, walk
+from sampler_lint.syntax.navigation import (
+    nodes_in,
+    self_class,
+    statements,
+    unparse,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -98,14 +104,13 @@ def _sources(function: Function) -> Iterator[Expr]:
     for stmt in statements(function.body):
         if isinstance(stmt, For):
             yield stmt.iter
-        for expr in expressions(stmt):
-            for node in walk(expr):
-                if isinstance(node, Comp):
-                    yield from node.iters
-                elif isinstance(node, Yield) and node.delegates and node.value is not None:
-                    yield node.value
-                elif isinstance(node, Call) and ITERATES.is_call(node):
-                    yield from node.positional
+        for node in nodes_in([stmt]):
+            if isinstance(node, Comp):
+                yield from node.iters
+            elif isinstance(node, Yield) and node.delegates and node.value is not None:
+                yield node.value
+            elif isinstance(node, Call) and ITERATES.is_call(node):
+                yield from node.positional
 
 
 def _flat(model: Model, values: frozenset[Value]) -> frozenset[Value]:

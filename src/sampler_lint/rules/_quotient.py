@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sampler_lint.domain.model import scopes_inside
-from sampler_lint.syntax.navigation import expressions, same, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, same, statements, walk
 from sampler_lint.syntax.nodes import (
     DIVISIONS,
     ORDERED,
@@ -81,10 +81,9 @@ def _division(value: Expr) -> Bin | None:
 def remainders(scope: Scope) -> Iterator[Remainder]:
     """Every ``operand % parts`` of a scope."""
     for stmt in statements(scope.body):
-        for expr in expressions(stmt):
-            for node in walk(expr):
-                if isinstance(node, Bin) and node.op == "Mod":
-                    yield Remainder(stmt, node)
+        for node in nodes_in([stmt]):
+            if isinstance(node, Bin) and node.op == "Mod":
+                yield Remainder(stmt, node)
 
 
 def hands_out_leftovers(scope: Scope, remainder: Remainder, quotient: Quotient) -> bool:
@@ -105,28 +104,26 @@ def hands_out_leftovers(scope: Scope, remainder: Remainder, quotient: Quotient) 
             for where in around
             for user in statements(where.body)
             if where is not scope or user.order > stmt.order
-            for expr in expressions(user)
-            for node in walk(expr)
+            for node in nodes_in([user])
         )
     return False
 
 
 def _decides(stmt: Stmt, node: Expr, quotient: Quotient) -> bool:
-    for expr in expressions(stmt):
-        for outer in walk(expr):
-            if isinstance(outer, Compare) and len(outer.ops) == 1:
-                sides = (outer.left, outer.rights[0])
-                if node in sides:
-                    other = sides[1] if sides[0] is node else sides[0]
-                    if outer.ops[0] in ORDERED and not isinstance(other, Const):
-                        return True
-            elif (
-                isinstance(outer, Call)
-                and last_name(outer.func) == "min"
-                and len(outer.positional) == 2
-                and node in outer.positional
-            ):
-                return True
+    for outer in nodes_in([stmt]):
+        if isinstance(outer, Compare) and len(outer.ops) == 1:
+            sides = (outer.left, outer.rights[0])
+            if node in sides:
+                other = sides[1] if sides[0] is node else sides[0]
+                if outer.ops[0] in ORDERED and not isinstance(other, Const):
+                    return True
+        elif (
+            isinstance(outer, Call)
+            and last_name(outer.func) == "min"
+            and len(outer.positional) == 2
+            and node in outer.positional
+        ):
+            return True
     if isinstance(stmt, For) and _is_range(stmt.iter, node):
         return any(_adds_one(inner) for inner in statements(stmt.body))
     return (

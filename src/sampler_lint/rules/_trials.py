@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sampler_lint.domain.concepts import EVALUATES, INFERS, RANGES, RANK
 from sampler_lint.domain.model import Model
 from sampler_lint.properties import equal_steps
-from sampler_lint.syntax.navigation import expressions, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Bin,
@@ -71,19 +71,17 @@ def splitting_place(model: Model, cls: Class) -> tuple[Module, Node] | None:
     methods = [m for base in model.flow.mro(cls) if isinstance(base, Class) for m in base.methods]
     found: tuple[int, Function, Expr] | None = None
     for function in ([] if iterate is None else [iterate]) + methods:
-        for stmt in statements(function.body):
-            for expr in expressions(stmt):
-                for node in walk(expr):
-                    if any(_says_rank(part) for part in walk(node)):
-                        weight = _weight(node)
-                        if function.name == "__init__":
-                            if not weight:
-                                continue  # the rank is only kept
-                            weight -= 10
-                        elif function is iterate:
-                            weight += 2
-                        if found is None or weight > found[0]:
-                            found = (weight, function, node)
+        for node in nodes_in(statements(function.body)):
+            if any(_says_rank(part) for part in walk(node)):
+                weight = _weight(node)
+                if function.name == "__init__":
+                    if not weight:
+                        continue  # the rank is only kept
+                    weight -= 10
+                elif function is iterate:
+                    weight += 2
+                if found is None or weight > found[0]:
+                    found = (weight, function, node)
     if found is None:
         return None
     return model.module_of(found[1]), found[2]

@@ -14,7 +14,7 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.navigation import expressions, self_class, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, self_class, statements
 from sampler_lint.syntax.nodes import SUMS, Assign, Attr, Bin, Class, Expr, Function, Name
 from sampler_lint.workspace.project import Module
 
@@ -221,12 +221,11 @@ def _product(
     """``a * b`` when a length is ``… // (a * b)``, the number of ranks left out."""
     methods = [method for method in (init, cls.method("__len__"), cls.method("__iter__")) if method]
     for method in methods:
-        for stmt in statements(method.body):
-            for node in (n for e in expressions(stmt) for n in walk(e)):
-                if isinstance(node, Bin) and node.op == "FloorDiv":
-                    factors = _factors(node.right, cls, params, stored)
-                    if factors is not None and len(factors) > 1:
-                        return " * ".join(factors), Applicability.UNSAFE
+        for node in nodes_in(statements(method.body)):
+            if isinstance(node, Bin) and node.op == "FloorDiv":
+                factors = _factors(node.right, cls, params, stored)
+                if factors is not None and len(factors) > 1:
+                    return " * ".join(factors), Applicability.UNSAFE
     return None
 
 

@@ -33,7 +33,7 @@ from sampler_lint.domain.ranks import (
 from sampler_lint.findings import Related
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.navigation import expressions, statements, unparse, walk
+from sampler_lint.syntax.navigation import nodes_in, statements, unparse
 from sampler_lint.syntax.nodes import (
     Bin,
     Call,
@@ -276,10 +276,10 @@ def _shards_by_itself(scope: Scope) -> bool:
     names = [arg.keyword for call in scope.calls for arg in call.args]
     names += [param.name for param in scope.params] if isinstance(scope, Function) else []
     bases = scope.bases if isinstance(scope, Class) else []
-    return any(map(SHARDS.says, names)) or any(
-        SHARDS.names(node) or _takes_share(node)
-        for expr in (*bases, *(e for stmt in statements(scope.body) for e in expressions(stmt)))
-        for node in walk(expr)
+    return (
+        any(map(SHARDS.says, names))
+        or any(map(SHARDS.names, bases))
+        or any(SHARDS.names(n) or _takes_share(n) for n in nodes_in(statements(scope.body)))
     )
 
 
@@ -302,11 +302,7 @@ def _chooses_by_rank(scope: Scope) -> bool:
 
 
 def _builds(stmt: Stmt) -> bool:
-    return any(
-        isinstance(node, Call) and ITERATED.names(node.func)
-        for expr in expressions(stmt)
-        for node in walk(expr)
-    )
+    return any(isinstance(node, Call) and ITERATED.names(node.func) for node in nodes_in([stmt]))
 
 
 def _suspect(model: Model, loader: Obj, joins: Call) -> Suspect:

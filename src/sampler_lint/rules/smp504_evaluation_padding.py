@@ -13,7 +13,7 @@ from sampler_lint.domain.programs import in_test_function
 from sampler_lint.findings import Related, Severity
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.navigation import expressions, statements, unparse, walk
+from sampler_lint.syntax.navigation import nodes_in, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     AugAssign,
@@ -158,8 +158,7 @@ def _corrects(model: Model, scope: Scope) -> bool:
     for inner in (scope, *scope.module.inside(scope)):
         if any(_CORRECTS.says(arg.keyword) for call in inner.calls for arg in call.args):
             return True
-        nodes = (n for s in statements(inner.body) for e in expressions(s) for n in walk(e))
-        if any(_CORRECTS.names(node) or _cuts(node) for node in nodes):
+        if any(_CORRECTS.names(n) or _cuts(n) for n in nodes_in(statements(inner.body))):
             return True
     return False
 

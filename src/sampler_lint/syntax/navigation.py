@@ -187,15 +187,20 @@ def owner_of(name: Name) -> Scope | None:
     return scope
 
 
+def nodes_in(stmts: Iterable[Stmt]) -> Iterator[Expr]:
+    """The expressions of the statements themselves, with everything inside each, parents first."""
+    for stmt in stmts:
+        for expr in expressions(stmt):
+            yield from walk(expr)
+
+
 def unbound_names(scope: Scope) -> Iterator[Name]:
     """The names that a scope's own statements read, and nothing around it or in Python binds."""
-    for stmt in statements(scope.body):
-        for expr in expressions(stmt):
-            for node in walk(expr):
-                if not isinstance(node, Name) or hasattr(builtins, node.id):
-                    continue
-                if node.scope is scope and owner_of(node) is None:
-                    yield node
+    for node in nodes_in(statements(scope.body)):
+        if not isinstance(node, Name) or hasattr(builtins, node.id):
+            continue
+        if node.scope is scope and owner_of(node) is None:
+            yield node
 
 
 def binder_of(scope: Scope, name: str) -> Scope | None:

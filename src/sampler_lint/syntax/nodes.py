@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 
@@ -90,13 +90,7 @@ class Call(Expr):
     @property
     def positional(self) -> list[Expr]:
         """The positional arguments before the first ``*star``."""
-        out: list[Expr] = []
-        for arg in self.args:
-            if arg.stars == 1:
-                break
-            if arg.keyword is None and not arg.stars:
-                out.append(arg.value)
-        return out
+        return positional(self.args)
 
     @property
     def has_star(self) -> bool:
@@ -768,6 +762,12 @@ def dotted(expr: Expr | None) -> str | None:
         return None
     parts.append(expr.id)
     return ".".join(reversed(parts))
+
+
+def positional(args: Iterable[Arg]) -> list[Expr]:
+    """The positional ones of arguments, before the first ``*star``."""
+    before = takewhile(lambda arg: arg.stars != 1, args)
+    return [arg.value for arg in before if arg.keyword is None and not arg.stars]
 
 
 def last_name(expr: Expr) -> str | None:

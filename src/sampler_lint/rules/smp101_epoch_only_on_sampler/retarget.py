@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sampler_lint.domain.concepts import ASKS_BY_NAME, ASKS_KIND
+from sampler_lint.domain.epoch_calls import guards
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import (
     fresh_name,
@@ -27,16 +28,12 @@ from sampler_lint.syntax.nodes import (
 from sampler_lint.workspace.project import Module
 
 
-def _guards(call: Call) -> list[If]:
-    return [] if call.stmt is None else [s for s in call.stmt.ancestors() if isinstance(s, If)]
-
-
 def _guard(call: Call, receiver: Expr) -> tuple[If, Call] | None:
     """The ``if`` around the call that asks what ``X.sampler`` is, and the asking call in it."""
     asked = [receiver]
     if isinstance(call.func, Attr):
         asked.append(call.func.value)
-    for stmt in _guards(call):
+    for stmt in guards(call):
         for node in walk(stmt.test):
             if (
                 isinstance(node, Call)
@@ -56,7 +53,7 @@ def is_guarded(call: Call, origin: Origin) -> bool:
 def retarget(call: Call, receiver: Attr, attributes: str, editor: Editor) -> Fix | None:
     """Point the call, its guards and its local name at the batch sampler."""
     owner: Stmt | None = call.stmt
-    for stmt in _guards(call):
+    for stmt in guards(call):
         owner = stmt
     if owner is None:
         return None

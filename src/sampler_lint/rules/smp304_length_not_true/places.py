@@ -12,7 +12,7 @@ from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.limits import MOST_ATTRIBUTES
 from sampler_lint.rules._trials import defined_by, slice_of
-from sampler_lint.syntax.navigation import expressions, self_class, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, self_class, statements
 from sampler_lint.syntax.nodes import (
     DIVISIONS,
     Attr,
@@ -132,14 +132,12 @@ def _divided(module: Module, expr: Expr) -> tuple[str, str] | None:
 def _strides(module: Module, cls: Class) -> Iterator[tuple[str, str]]:
     """``self.rank`` and ``self.num_replicas`` of ``x[self.rank :: self.num_replicas]``."""
     for method in cls.methods:
-        for stmt in statements(method.body):
-            for expr in expressions(stmt):
-                for node in walk(expr):
-                    key = slice_of(module, node) if isinstance(node, Index) else None
-                    if key is not None and key.lower is not None and key.step is not None:
-                        lower, step = ast.unparse(key.lower), ast.unparse(key.step)
-                        if _is_kept(lower) and _is_kept(step):
-                            yield lower, step
+        for node in nodes_in(statements(method.body)):
+            key = slice_of(module, node) if isinstance(node, Index) else None
+            if key is not None and key.lower is not None and key.step is not None:
+                lower, step = ast.unparse(key.lower), ast.unparse(key.step)
+                if _is_kept(lower) and _is_kept(step):
+                    yield lower, step
 
 
 def _is_kept(code: str) -> bool:

@@ -13,7 +13,7 @@ from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp305_broken_sampler_init.missing_call import is_given_away, stored_in
-from sampler_lint.syntax.navigation import expressions, self_class, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, self_class, statements
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -128,6 +128,5 @@ def _is_tested(init: Function, call: Call, name: str) -> bool:
         isinstance(node, Name) and node.id == name
         for stmt in statements(init.body)
         if stmt.order < call.stmt.order and not isinstance(stmt, Assign)
-        for expr in expressions(stmt)
-        for node in walk(expr)
+        for node in nodes_in([stmt])
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sampler_lint.edits.editor import replacing
 from sampler_lint.edits.names import text_of
 from sampler_lint.rules._base import Suspect
-from sampler_lint.syntax.navigation import expressions, same, self_class, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, same, self_class, statements
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -60,10 +60,7 @@ def _meant(method: Function, stmt: Stmt) -> tuple[Attr, Expr | str] | None:
 def _is_idle(method: Function, name: str) -> bool:
     """Whether a parameter of that name is given and never read."""
     return method.param(name) is not None and not any(
-        isinstance(node, Name) and node.id == name
-        for stmt in statements(method.body)
-        for expr in expressions(stmt)
-        for node in walk(expr)
+        isinstance(node, Name) and node.id == name for node in nodes_in(statements(method.body))
     )
 
 

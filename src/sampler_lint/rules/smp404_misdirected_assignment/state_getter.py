@@ -9,7 +9,7 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules._base import Suspect
-from sampler_lint.syntax.navigation import expressions, same, self_class, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, same, self_class, statements, walk
 from sampler_lint.syntax.nodes import Attr, Call, Class, Function, Map, Name, Store
 from sampler_lint.workspace.project import Module
 
@@ -68,8 +68,7 @@ def _moving_getter(
             node
             for stmt in statements(method.body)
             if stmt.order > store.stmt.order
-            for expr in expressions(stmt)
-            for node in walk(expr)
+            for node in nodes_in([stmt])
             if isinstance(node, Name) and node.id == target.name
         ]
         if (bound and later) or any(r.stmt and r.stmt.order <= store.stmt.order for r in reads):

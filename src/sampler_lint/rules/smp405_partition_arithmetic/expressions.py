@@ -17,7 +17,7 @@ from sampler_lint.rules._trials import (
     slice_of,
 )
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.navigation import expressions, same, statements, unparse, walk
+from sampler_lint.syntax.navigation import nodes_in, same, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
     ORDERED,
     Attr,
@@ -42,12 +42,11 @@ def slips(model: Model, module: Module, function: Function) -> Iterator[Suspect]
     for stmt in statements(function.body):
         if isinstance(stmt, For):
             yield from _first_never_removed(model, module, stmt)
-        for expr in expressions(stmt):
-            for node in walk(expr):
-                if isinstance(node, Index):
-                    yield from _minus_zero(model, module, function, node, stmt)
-                elif isinstance(node, Compare):
-                    yield from _list_as_number(model, module, node)
+        for node in nodes_in([stmt]):
+            if isinstance(node, Index):
+                yield from _minus_zero(model, module, function, node, stmt)
+            elif isinstance(node, Compare):
+                yield from _list_as_number(model, module, node)
 
 
 def _first_never_removed(model: Model, module: Module, loop: For) -> Iterator[Suspect]:
@@ -87,8 +86,7 @@ def _removes(stmt: Stmt, items: Expr, index: str) -> bool:
         and same(node.func.value, items)
         and bool(node.args)
         and _is_name(node.args[0].value, index)
-        for expr in expressions(stmt)
-        for node in walk(expr)
+        for node in nodes_in([stmt])
     )
 
 
@@ -134,11 +132,10 @@ def _asks(function: Function, name: str) -> bool:
         test = getattr(stmt, "test", None)
         if test is not None and any(_says(node, name) for node in walk(test)):
             return True
-        for expr in expressions(stmt):
-            for node in walk(expr):
-                choice = getattr(node, "test", None)
-                if isinstance(choice, Expr) and any(_says(n, name) for n in walk(choice)):
-                    return True
+        for node in nodes_in([stmt]):
+            choice = getattr(node, "test", None)
+            if isinstance(choice, Expr) and any(_says(n, name) for n in walk(choice)):
+                return True
     return False
 
 

@@ -22,7 +22,7 @@ from sampler_lint.rules._trials import (
     slice_of,
     splitting_place,
 )
-from sampler_lint.syntax.navigation import expressions, statements, walk
+from sampler_lint.syntax.navigation import nodes_in, statements
 from sampler_lint.syntax.nodes import Attr, Class, Function, Index
 from sampler_lint.workspace.project import Module
 
@@ -164,12 +164,10 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
 
 def _strided(module: Module, function: Function) -> Index | None:
     """The slice that takes every so many samples."""
-    for stmt in statements(function.body):
-        for expr in expressions(stmt):
-            for node in walk(expr):
-                key = slice_of(module, node) if isinstance(node, Index) else None
-                if key is not None and key.step is not None and isinstance(node, Index):
-                    return node
+    for node in nodes_in(statements(function.body)):
+        key = slice_of(module, node) if isinstance(node, Index) else None
+        if key is not None and key.step is not None and isinstance(node, Index):
+            return node
     return None
 
 

@@ -85,8 +85,7 @@ _SPELLED = {
     Role.GROUPS: "groups|clusters|domains",
     Role.WEIGHTS: "(sample )?weights|probabilities",
     Role.INDICES: "indices|indexes|idxs|ids",
-    Role.SEED: "((rand(om)?|rnd|rng|manual|global|base|init|train(ing)?|data|torch|np|shuffle) )*"
-    "seed|random state",
+    Role.SEED: "((random|data|shuffle|base|rng) )?seed|random state",
     Role.START: "((start|last|initial) )?epoch|start (index|iter|step)|consumed samples|offset",
     Role.SHUFFLE: "shuffle",
     Role.REPLACEMENT: "replacement",

@@ -29,11 +29,8 @@ NOTEBOOK = ".ipynb"
 
 #: A file without any of these words cannot build, hold or drive a sampler, so it is neither
 #: decoded nor parsed unless another file's names lead to it. What scales pictures and fetches
-#: files is named alike: ``upsampler``, ``Resampler``, ``grid_sampler``, ``downloader``.
-_SAMPLER = re.compile(
-    rb"(?<!grid_)(?<!Grid)(?<![Uu]p)(?<![Dd]own)(?<!Re)(?<!\bre)(?<!_re)(?<!Sub)(?<!\bsub)(?<!_sub)"
-    rb"[Ss]ampler(?!ate)"
-)
+#: files is named alike: ``upsampler``, ``grid_sampler``, ``samplerate``, ``downloader``.
+_SAMPLER = re.compile(rb"(?<!grid_)(?<![Uu]p)(?<![Dd]own)[Ss]ampler(?!ate)")
 _LOADER = re.compile(rb"(?<![Dd]own)(?<!spec\.)[Ll]oader")
 
 #: Files that say what a project needs have these endings.
@@ -58,11 +55,7 @@ class SourceError(Exception):
 
 def is_candidate(data: bytes) -> bool:
     """Whether ``data`` says one of the words that this linter is about."""
-    return _says_sampler(data) or says_loader(data)
-
-
-def _says_sampler(data: bytes) -> bool:
-    return b"set_epoch" in data or _says(data, b"ampler", _SAMPLER, 1)
+    return b"set_epoch" in data or _says(data, b"ampler", _SAMPLER, 1) or says_loader(data)
 
 
 def says_loader(data: bytes) -> bool:
@@ -70,15 +63,23 @@ def says_loader(data: bytes) -> bool:
     return _says(data, b"oader", _LOADER, 1)
 
 
+_SAMPLING = re.compile(
+    rb"(?<!grid_)(?<!Grid)(?<![Uu]p)(?<![Dd]own)(?<!Re)(?<!\bre)(?<!_re)(?<!Sub)(?<!\bsub)(?<!_sub)"
+    rb"[Ss]ampler(?!ate)"
+)
 _DATA_LOADER = re.compile(rb"(?:(?<=[Dd]ata)|(?<=[Dd]ata_))[Ll]oader")
 
 
 def is_about_sampling(code: bytes) -> bool:
     """Whether ``code`` of a candidate certainly speaks of samplers or data loaders.
 
-    A ``loader`` alone may load anything.
+    A ``loader`` alone may load anything, and a ``Resampler`` scales sounds and pictures.
     """
-    return _says_sampler(code) or _says(code, b"oader", _DATA_LOADER, 1)
+    return (
+        b"set_epoch" in code
+        or _says(code, b"ampler", _SAMPLING, 1)
+        or _says(code, b"oader", _DATA_LOADER, 1)
+    )
 
 
 def _says(data: bytes, stem: bytes, word: re.Pattern[bytes], before: int = 0) -> bool:

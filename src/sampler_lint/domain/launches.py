@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeAlias
 
-from sampler_lint.domain.concepts import ASKS_BY_NAME, NAMESPACES
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import ProgramFiles, program_files
 from sampler_lint.source import SourceError
@@ -341,8 +340,7 @@ def _looks_up_names(project: Project, module: Module) -> bool:
         name = last_name(call.func)
         if name in {"globals", "import_module", "__subclasses__"}:
             return True
-        by_name = ASKS_BY_NAME.is_call(call) or NAMESPACES.is_call(call)
-        owner = call.positional[0] if by_name and call.positional else None
+        owner = call.positional[0] if name in {"getattr", "vars"} and call.positional else None
         if isinstance(owner, Name) and any(
             isinstance(binding.payload, Imported)
             and project.imports.find(binding.payload.whole, module, binding.payload.level)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -28,7 +29,6 @@ from sampler_lint.domain.concepts import (
     WORLD_SIZE,
 )
 from sampler_lint.findings import Place
-from sampler_lint.source import is_candidate
 from sampler_lint.syntax.navigation import self_class
 from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Name, Node, Scope, last_name
 from sampler_lint.workspace.aliases import names_meant
@@ -46,9 +46,12 @@ DISTRIBUTED_SAMPLER = TORCH_DATA + "DistributedSampler"
 DATA_LOADER = TORCH_DATA + "DataLoader"
 
 
+_CONSTRUCTION_WORDS = re.compile(r"[Ll]oader|[Ss]ampler")
+
+
 @functools.lru_cache(1 << 14)  # a tree calls the same few thousand names again and again
 def _speaks_of_construction(name: str) -> bool:
-    return is_candidate(name.encode())
+    return _CONSTRUCTION_WORDS.search(name) is not None
 
 
 class Attributes(NamedTuple):

@@ -25,7 +25,6 @@ from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.limits import MOST_VALUES
-from sampler_lint.parameters import Role, role_of
 from sampler_lint.source import says_between
 from sampler_lint.syntax.navigation import same, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
@@ -43,6 +42,11 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Module
 
+#: A setting by one of these names is the program's seed; ``split_seed`` and the like are not.
+_SEED_NAME = re.compile(
+    r"^(?:(?:rand(?:om)?|rnd|manual|rng|global|base|init|train|training|data|torch|np)_?)*seed$",
+    re.IGNORECASE,
+)
 #: What stands around such a name where an attribute or an entry is read: ``.seed``, ``["a.seed"]``.
 _BEFORE_SEED = re.compile(rb"[.\"'/]\s{0,80}\w{0,80}\Z")
 _AFTER_SEED = re.compile(rb"(?!\w|\s{0,80}\()")
@@ -357,4 +361,4 @@ def _parameter_settings(model: Model, function: Function, param: Param) -> Itera
 
 def is_seed_name(name: str) -> bool:
     """Whether a setting or parameter of this name is the program's seed."""
-    return role_of(name) is Role.SEED
+    return _SEED_NAME.match(name) is not None

@@ -63,9 +63,9 @@ class WorkersSeededAlike(Rule):
             for seeding in seedings_alike(model, loader):
                 drawn = _drawn(model, loader, seeding.library)
                 trains = feeds_training(model, loader) if drawn is not None else False
-                if drawn is None or trains is False or seeding.call in seen:
+                if drawn is None or trains is False or seeding.call.scope in seen:
                     continue
-                seen.add(seeding.call)
+                seen.add(seeding.call.scope)
                 yield Suspect(
                     model.module_of(seeding.call.scope),
                     seeding.call,

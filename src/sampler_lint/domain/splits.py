@@ -26,10 +26,17 @@ from sampler_lint.syntax.nodes import (
     Yield,
 )
 
+#: Modules of Python by which processes talk, so that each gets something else.
+_SHARED = frozenset(
+    {
+        *("asyncio", "concurrent", "http", "multiprocessing", "queue", "select", "selectors"),
+        *("socket", "ssl", "subprocess", "sys", "threading", "urllib"),
+    }
+)
 #: Libraries that know nothing of the workers of a loader, so that all get the same of them.
-_APART = sys.stdlib_module_names | {*dir(builtins), "numpy", "pandas"}
-#: These take a part of what they are given.
-_PARTS = frozenset({"islice", "next"})
+_APART = (sys.stdlib_module_names | {*dir(builtins), "numpy", "pandas"}) - _SHARED
+#: What takes a part of what it is given, or never ends.
+_NOT_WHOLE = frozenset({"islice", "next", "cycle", "count", "repeat"})
 
 
 def whole_pass(model: Model, dataset: Obj) -> Function | None:
@@ -104,12 +111,16 @@ def _is_whole(model: Model, source: Expr) -> bool:
         return bool(source.iters) and _is_whole(model, source.iters[0])
     if isinstance(source, Index) and isinstance(source.key, Other):
         return _is_whole(model, source.value)
-    if isinstance(source, Call) and called_name(source) not in _PARTS:
+    if isinstance(source, Call):
         if RANGES.is_call(source):
             return True
+        if called_name(source) in _NOT_WHOLE:
+            return False
         if ITERATES.is_call(source):
             parts = [each for each in source.positional if not _is_function(model, each)]
-            return bool(parts) and all(_is_whole(model, part) for part in parts)
+            # What `iter(call, end)` calls gives something else each time.
+            is_called = called_name(source) == "iter" and len(source.positional) > 1
+            return bool(parts) and not is_called and all(_is_whole(model, each) for each in parts)
     values = model.flow.values(source)
     return bool(values) and all(_is_alike(model, value) for value in values)
 
@@ -123,5 +134,6 @@ def _is_alike(model: Model, value: Value) -> bool:
     if isinstance(value, Obj):
         return isinstance(value.cls, Class) and lookup(model, value.cls, "__iter__", None) is None
     if isinstance(value, ExtObj):
-        return value.dotted.split(".")[0].split("(")[0] in _APART
+        first, last = value.dotted.split(".")[0], value.dotted.rpartition(".")[2]
+        return first.removesuffix("()") in _APART and last not in _NOT_WHOLE
     return isinstance(value, Pack)

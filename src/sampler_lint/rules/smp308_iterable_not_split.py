@@ -21,7 +21,8 @@ class IterableNotSplit(Rule):
         goes over known data (a range, a list, a file) and asks nowhere in which worker it is:
         neither its `__iter__`, nor what that calls, nor a `worker_init_fn`. Only `likely` where
         the number of workers is not known. Silent for datasets that draw their samples, that
-        never end or that iterate something unknown, which may divide itself.
+        never end or that iterate something unknown, which may divide itself. That ranks divide
+        the data, too, is not asked. Not met in the wild yet.
 
     Why is this bad?
         Each worker has a copy of the dataset and iterates all of it: with `num_workers=4` an

@@ -40,7 +40,7 @@ class IterableNotSplit(Rule):
     References:
         - torch/utils/data/dataset.py, `IterableDataset`: "each replica must be configured
           separately to avoid having duplicate data"
-        - https://github.com/pytorch/pytorch/issues/59451
+        - https://github.com/pytorch/pytorch/issues/30599
     """
 
     code = "SMP308"

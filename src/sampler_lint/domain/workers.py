@@ -19,6 +19,7 @@ from sampler_lint.domain.concepts import (
 )
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.wrapping import parameter_kept
 from sampler_lint.limits import DEEPEST_WRAPPING, MOST_SEARCHED_FOR_STEP
 from sampler_lint.syntax.navigation import owner_of
 from sampler_lint.syntax.nodes import (
@@ -149,7 +150,8 @@ def draw_in_workers(model: Model, dataset: Obj, library: str) -> Call | None:
         for call in function.calls:
             if _library(model, call) == library and _draws(call, library):
                 return call
-            todo += model.flow.callees(call)
+            # An object that is called is one that this dataset holds: see `_of_object`.
+            todo += [each for each in model.flow.callees(call) if each.name != "__call__"]
     return None
 
 
@@ -173,7 +175,7 @@ def _of_object(model: Model, value: Value, depth: int) -> list[Function]:
     elif isinstance(value, Obj) and isinstance(value.cls, Class):
         found = reach(model, value.cls, "__getitem__", "__iter__", "__call__", "forward")
         names = sorted({read.name for read in found.self_reads()})
-        parts = [each for name in names for each in model.flow.ask_field(value, name)]
+        parts = [each for name in names for each in _held(model, value, value.cls, name)]
         own = sorted(found.functions, key=lambda each: (each.row, each.col))
         return own + [
             f for part in parts if part != value for f in _of_object(model, part, depth + 1)
@@ -181,3 +183,13 @@ def _of_object(model: Model, value: Value, depth: int) -> list[Function]:
     else:
         return []
     return [function for part in parts for function in _of_object(model, part, depth + 1)]
+
+
+def _held(model: Model, obj: Obj, cls: Class, name: str) -> frozenset[Value]:
+    """What an object keeps in an attribute: what it was given, not others of its class."""
+    param = parameter_kept(model, cls, name) if obj.site is not None else None
+    given = model.flow.argument(obj, param.name) if param is not None else None
+    if param is None or model.flow.may_be_passed(obj, param.name):
+        return model.flow.ask_field(obj, name)
+    given = given if given is not None else param.default
+    return model.flow.values(given) if given is not None else frozenset()

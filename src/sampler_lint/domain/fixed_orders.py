@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from sampler_lint.analysis.origins import LOCAL, Hop, Step, depends_on
 from sampler_lint.analysis.reaching import definitions
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import DRAW, EVALUATES, ORDERS, called_name
 from sampler_lint.domain.epoch_state import Reach, epoch_state, is_closed, own_classes, reach
 from sampler_lint.domain.model import Model, scopes_inside
@@ -24,6 +25,7 @@ from sampler_lint.syntax.nodes import (
     Index,
     Name,
     Other,
+    last_name,
 )
 
 _CONSTRUCTED = LOCAL | Hop.PART | Hop.ELEMENT
@@ -117,6 +119,30 @@ def _drawn_once(
                 ):
                     return FixedOrder(draw, name)
     return None
+
+
+def is_asked_to_draw(model: Model, obj: Obj, order: FixedOrder) -> bool:
+    """Whether no parameter that a test on the way to the draw asks for is false for it."""
+    scope = order.draw.scope
+    calls = [order.draw, *(model.flow.callers(scope) if isinstance(scope, Function) else ())]
+    tests = (
+        stmt.test
+        for call in calls
+        if call.stmt is not None
+        for stmt in call.stmt.ancestors()
+        if isinstance(stmt, If) and any(each.encloses(call.stmt) for each in stmt.body)
+    )
+    for test in tests:
+        name = last_name(test) if isinstance(test, (Name, Attr)) else None
+        init = model.flow.method(obj.cls, "__init__")
+        param = init.param(name.lstrip("_")) if name and isinstance(init, Function) else None
+        if param is None or model.flow.may_be_passed(obj, param.name):
+            continue
+        given = model.flow.argument(obj, param.name) or param.default
+        constants = model.flow.constants(given) if given is not None else None
+        if constants is not None and not any(constants):
+            return False
+    return True
 
 
 def _is_for_evaluation(call: Call) -> bool:

@@ -6,7 +6,12 @@ from collections.abc import Callable, Iterator
 
 from sampler_lint.analysis.values import Obj, Value
 from sampler_lint.domain.epochs import feeds_training
-from sampler_lint.domain.fixed_orders import FixedOrder, order_of_items, order_of_passes
+from sampler_lint.domain.fixed_orders import (
+    FixedOrder,
+    is_asked_to_draw,
+    order_of_items,
+    order_of_passes,
+)
 from sampler_lint.domain.model import BATCH_SAMPLER, Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import reads_in_turn
@@ -55,26 +60,26 @@ class OrderDrawnOnce(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Ask of each class that orders a training loader when it draws."""
-        for cls, loaders in _by_class(model, _samplers).items():
+        for cls, built in _by_class(model, _samplers).items():
             advice = "draw it in `__iter__`"
-            yield from _suspects(model, cls, loaders, order_of_passes(model, cls), advice)
-        for cls, loaders in _by_class(model, _datasets).items():
+            yield from _suspects(model, cls, built, order_of_passes(model, cls), advice)
+        for cls, built in _by_class(model, _datasets).items():
             advice = "pass `shuffle=True` to the loader"
-            yield from _suspects(model, cls, loaders, order_of_items(model, cls), advice)
+            yield from _suspects(model, cls, built, order_of_items(model, cls), advice)
 
 
 _Part = Callable[[Model, Obj], Iterator[Value]]
 
 
-def _by_class(model: Model, part: _Part) -> dict[Class, list[Obj]]:
-    """The loaders that each class of the tree orders, tests aside."""
-    found: dict[Class, list[Obj]] = {}
+def _by_class(model: Model, part: _Part) -> dict[Class, list[tuple[Obj, Obj]]]:
+    """The objects of each class of the tree that order a loader, with that; tests aside."""
+    found: dict[Class, list[tuple[Obj, Obj]]] = {}
     for loader in model.loaders:
         if loader.site is None or is_test(model.module_of(loader.site.scope)):
             continue
         for value in part(model, loader):
             if isinstance(value, Obj) and isinstance(value.cls, Class):
-                found.setdefault(value.cls, []).append(loader)
+                found.setdefault(value.cls, []).append((value, loader))
     return found
 
 
@@ -91,10 +96,17 @@ def _datasets(model: Model, loader: Obj) -> Iterator[Value]:
 
 
 def _suspects(
-    model: Model, cls: Class, loaders: list[Obj], order: FixedOrder | None, advice: str
+    model: Model,
+    cls: Class,
+    built: list[tuple[Obj, Obj]],
+    order: FixedOrder | None,
+    advice: str,
 ) -> Iterator[Suspect]:
-    trains = feeds_training(model, *loaders) if order is not None else False
-    if order is None or trains is False:
+    if order is None:
+        return
+    loaders = [loader for obj, loader in built if is_asked_to_draw(model, obj, order)]
+    trains = feeds_training(model, *loaders)
+    if trains is False:
         return
     yield Suspect(
         model.module_of(order.draw.scope),

@@ -30,6 +30,61 @@ CODES = {
     "shuffle-dropped": "SMP507",
     "loader-zipped-with-itself": "SMP505",
     "sampler-of-another-dataset": "SMP506",
+    "order-drawn-once": "SMP106",
+    "iterable-not-split": "SMP308",
+    "workers-seeded-alike": "SMP601",
+}
+#: What is put below a file for a bug that it lacks a class or function for.
+_BELOW = {
+    "order-drawn-once": """
+
+import torch.utils.data
+
+
+class DrawnOnce(torch.utils.data.Sampler):
+    def __init__(self, data):
+        self.order = torch.randperm(len(data)).tolist()
+
+    def __len__(self):
+        return len(self.order)
+
+    def __iter__(self):
+        return iter(self.order)
+""",
+    "iterable-not-split": """
+
+import torch.utils.data
+
+
+class Lines(torch.utils.data.IterableDataset):
+    def __init__(self, path):
+        self.path = path
+
+    def __iter__(self):
+        with open(self.path) as file:
+            for line in file:
+                yield line.split()
+""",
+    "workers-seeded-alike": """
+
+import random
+import torch.utils.data
+
+
+class Noisy(torch.utils.data.Dataset):
+    def __init__(self, data):
+        self.data = data
+
+    def __len__(self):
+        return len(self.data)
+
+    def __getitem__(self, index):
+        return self.data[index], random.random()
+
+
+def start_worker(number):
+    random.seed(number)
+""",
 }
 _EVALUATION = re.compile(r"val|test|eval|valid|dev", re.IGNORECASE)
 _APART = re.compile(r"(^|/)(tests?|docs?|third_party)/|test_")
@@ -71,9 +126,17 @@ class File:
 
     def edit(self, kind: str, node: ast.expr, new: str) -> Edit:
         """The file with ``new`` for a node."""
-        first, last = self.span(node)
-        text = (self.raw[:first] + new.encode() + self.raw[last:]).decode()
-        return Edit(kind, self.path, node.lineno, self.source(node), new, text)
+        return self.edits(kind, [(node, new)])
+
+    def edits(self, kind: str, changes: list[tuple[ast.AST, str]]) -> Edit:
+        """The file with new texts for some nodes, the last one first."""
+        raw = self.raw
+        for node, new in changes:
+            first, last = self.span(node)
+            raw = raw[:first] + new.encode() + raw[last:]
+        node, new = changes[0]
+        text = raw.decode() + _BELOW.get(kind, "")
+        return Edit(kind, self.path, getattr(node, "lineno", 1), self.source(node), new, text)
 
     def function(self, node: ast.AST) -> ast.AST:
         """The function around a node, or the file."""
@@ -87,6 +150,7 @@ class File:
             if isinstance(node, ast.Call) and _last(node.func) == "DataLoader":
                 yield from self._shuffle(node)
                 yield from self._other_sampler(node)
+                yield from self._of_workers(node)
             if isinstance(node, ast.For):
                 yield from self._twice(node)
 
@@ -98,6 +162,28 @@ class File:
             text = self.source(shuffle).strip("() ")
             if text in {f"{sampler.id} is None", f"not {sampler.id}"}:
                 yield self.edit("shuffle-dropped", shuffle, "False")
+
+    def _of_workers(self, call: ast.Call) -> Iterator[Edit]:
+        """Bugs of a loader that shuffles, or that reads in turn with several workers."""
+        given = {word.arg: word.value for word in call.keywords}
+        data = call.args[0] if call.args else given.get("dataset")
+        if data is None or isinstance(data, ast.Starred) or None in given:
+            return
+        text, shuffle, workers = self.source(data), given.get("shuffle"), given.get("num_workers")
+        is_kept = "persistent_workers" in given or "worker_init_fn" in given
+        has_workers = workers is not None and self.source(workers) not in {"0", "1"}
+        is_training = not _EVALUATION.search(self.source(self.parents[call]))
+        if isinstance(shuffle, ast.Constant) and shuffle.value is True and is_training:
+            name = next(word for word in call.keywords if word.arg == "shuffle")
+            sampler = f"sampler=DrawnOnce({text})"
+            yield self.edits("order-drawn-once", [(name, sampler)])
+            if has_workers and not is_kept:
+                begin = f"{self.source(name)}, worker_init_fn=start_worker"
+                changes = [(name, begin), (data, f"Noisy({text})")]
+                in_order = sorted(changes, key=lambda change: self.span(change[0]), reverse=True)
+                yield self.edits("workers-seeded-alike", in_order)
+        if has_workers and not is_kept and not {"shuffle", "sampler", "batch_sampler"} & {*given}:
+            yield self.edit("iterable-not-split", data, 'Lines("lines.txt")')
 
     def _twice(self, loop: ast.For) -> Iterator[Edit]:
         found = loop.iter

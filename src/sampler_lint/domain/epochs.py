@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from sampler_lint.analysis.origins import given_by
@@ -11,6 +11,7 @@ from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Unknown
 from sampler_lint.domain.concepts import ASKS_BY_NAME, COUNTS, EPOCH, EVALUATES, TRAINS
 from sampler_lint.domain.epoch_state import reach
+from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.samplers import sharding_programs
 from sampler_lint.domain.wrapping import iterated_attributes
@@ -93,13 +94,13 @@ def passes(model: Model) -> list[Pass]:
     """Every place where a known loader is iterated, in programs that shard by an epoch."""
     kept: list[Pass] | None = model.memo.get(passes)
     if kept is None:
-        kept = model.memo[passes] = list(dict.fromkeys(_passes(model)))
+        kept = model.memo[passes] = list(dict.fromkeys(_passes(model, sharding_programs(model))))
     return kept
 
 
-def _passes(model: Model) -> Iterator[Pass]:
+def _passes(model: Model, programs: Collection[str]) -> Iterator[Pass]:
     for module in model.modules:
-        if model.project.program_of(module) not in sharding_programs(model):
+        if model.project.program_of(module) not in programs:
             continue
         for scope in module.facts.scopes:
             for source, stmt in scope.iterated:
@@ -226,6 +227,24 @@ def epoch_loops(model: Model) -> list[EpochLoop]:
             found for inner in passes(model) for found in _loops_around(model, inner)
         ]
     return kept
+
+
+def _loops_near(model: Model, scope: Scope) -> dict[Loop, list[EpochLoop]]:
+    """The epoch loops of the program that a scope is of, also of one that shards nothing.
+
+    Of each loop the passes that a turn of it makes.
+    """
+    program = model.project.program_of(model.module_of(scope))
+    key = "" if program in sharding_programs(model) else program
+    by_program: dict[str, dict[Loop, list[EpochLoop]]] = model.memo.setdefault(_loops_near, {})
+    known = by_program.get(key)
+    if known is None:
+        known = by_program[key] = {}
+        inner = dict.fromkeys(_passes(model, {program})) if key else {}
+        others = (found for each in inner for found in _loops_around(model, each))
+        for found in others if key else epoch_loops(model):
+            known.setdefault(found.loop, []).append(found)
+    return known
 
 
 def _loops_around(model: Model, inner: Pass) -> Iterator[EpochLoop]:
@@ -379,22 +398,41 @@ def trains(model: Model, found: EpochLoop) -> bool:
 
 def loops_over(model: Model, loader: Obj) -> list[EpochLoop]:
     """The epoch loops that pass over a loader."""
-    known: dict[Call | None, list[EpochLoop]] | None = model.memo.get(loops_over)
-    if known is None:
-        known = model.memo[loops_over] = {}
-        for found in epoch_loops(model):
-            known.setdefault(found.inner.loader.site, []).append(found)
-    return [f for f in known.get(loader.site, ()) if loader.may_be(f.inner.loader)]
+    if loader.site is None:
+        return []
+    near = _loops_near(model, loader.site.scope)
+    return [f for found in near.values() for f in found if loader.may_be(f.inner.loader)]
+
+
+def feeds_training(model: Model, *loaders: Obj) -> bool | None:
+    """Whether a loop trains with one of the loaders, again and again with the same object.
+
+    None where no loop over them is known, and one is called after training.
+    """
+    found = [loop for loader in loaders for loop in loops_over(model, loader)]
+    if found:
+        return any(not _is_made_on_the_way(loop) and trains(model, loop) for loop in found)
+    return None if any(map(is_named_after_training, loaders)) else False
+
+
+def is_named_after_training(loader: Obj) -> bool:
+    """Whether what a loader is assigned to, or the function that returns it, says training."""
+    target = target_of(loader)
+    scope = loader.site.scope if loader.site is not None else None
+    name = last_name(target) if target is not None else getattr(scope, "name", None)
+    return TRAINS.says(name) and not EVALUATES.says(name)
+
+
+def _is_made_on_the_way(found: EpochLoop) -> bool:
+    """Whether the calls from the loop to the pass make the loader anew."""
+    between = {found.inner.scope, *(call.scope for call in found.calls)} - {found.loop.scope}
+    loader = found.inner.loader
+    return any(call is not None and call.scope in between for call in (loader.site, loader.through))
 
 
 def _passes_of(model: Model, loop: Loop) -> list[EpochLoop]:
     """The passes that a turn of the loop makes."""
-    known: dict[Loop, list[EpochLoop]] | None = model.memo.get(_passes_of)
-    if known is None:
-        known = model.memo[_passes_of] = {}
-        for found in epoch_loops(model):
-            known.setdefault(found.loop, []).append(found)
-    return known.get(loop, [])
+    return _loops_near(model, loop.scope).get(loop, [])
 
 
 def _says_training(found: EpochLoop) -> bool:

@@ -359,17 +359,29 @@ def shuffles_by_epoch(model: Model, sampler: Obj, through: Call | None) -> bool:
 
 def order_giver(model: Model, loader: Obj) -> str | None:
     """What certainly gives two walks of a loader in one epoch the same order, in words."""
-    open_ = any(map(partial(model.flow.may_be_passed, loader), (*SAMPLER_ARGUMENTS, "shuffle")))
     persistent = model.flow.argument(loader, "persistent_workers")
-    if open_ or not (persistent is None or model.flow.constants(persistent) == {False}):
+    if any(map(partial(model.flow.may_be_passed, loader), (*SAMPLER_ARGUMENTS, "shuffle"))):
         return None
-    given = [value for name in SAMPLER_ARGUMENTS for value in model.passed_to(loader, name)]
-    for value in given:
-        if isinstance(value, Obj) and (
-            is_distributed_sampler(model, value)
-            or (value.cls == BATCH_SAMPLER and is_sharded_by(model, value))
-        ):
-            return f"its `{value.name}`"
+    if not (persistent is None or model.flow.constants(persistent) == {False}):
+        return None
+    for name in SAMPLER_ARGUMENTS:
+        for value in model.passed_to(loader, name):
+            if isinstance(value, Obj) and (
+                is_distributed_sampler(model, value)
+                or (value.cls == BATCH_SAMPLER and is_sharded_by(model, value))
+            ):
+                return f"its `{value.name}`"
+    return "a loader that does not shuffle" if reads_in_turn(model, loader) else None
+
+
+def reads_in_turn(model: Model, loader: Obj) -> bool:
+    """Whether a loader certainly has no sampler and does not shuffle."""
+    if any(map(partial(model.flow.may_be_passed, loader), (*SAMPLER_ARGUMENTS, "shuffle"))):
+        return False
     shuffle = model.flow.argument(loader, "shuffle")
     is_off = shuffle is None or model.flow.constants(shuffle) == {False}
-    return "a loader that does not shuffle" if is_off and not given else None
+    return is_off and all(
+        isinstance(value, Lit) and value.value is None
+        for name in SAMPLER_ARGUMENTS
+        for value in model.passed_to(loader, name)
+    )

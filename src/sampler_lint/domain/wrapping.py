@@ -64,7 +64,11 @@ def inners(model: Model, state: EpochState) -> Iterator[Inner]:
         values = model.flow.ask_field(Obj(cls), name)
         many = any(isinstance(value, Pack) for value in values)
         yield Inner(
-            _owner(model, cls, name), (name,), _flat(model, values), many, _param(model, cls, name)
+            _owner(model, cls, name),
+            (name,),
+            _flat(model, values),
+            many,
+            parameter_kept(model, cls, name),
         )
     for name in sorted({read.name for read in state.iteration.self_reads()}):
         for helper in model.flow.ask_field(Obj(cls), name):
@@ -78,7 +82,7 @@ def inners(model: Model, state: EpochState) -> Iterator[Inner]:
                 kept = _kept_too(helper)
                 if kept is not None:
                     values = _flat(model, model.flow.ask_field(Obj(cls), kept))
-                    param = _param(model, cls, kept)
+                    param = parameter_kept(model, cls, kept)
                     yield Inner(_owner(model, cls, kept), (kept,), values, many=False, param=param)
                     continue
                 param = _passed_on(model, helper)
@@ -134,7 +138,8 @@ def _owner(model: Model, cls: Class, name: str) -> Class:
     return next((base for base in classes if base.method("__init__") is not None), cls)
 
 
-def _param(model: Model, cls: Class, name: str) -> Param | None:
+def parameter_kept(model: Model, cls: Class, name: str) -> Param | None:
+    """The constructor's parameter that an attribute holds, if that is plain."""
     for base in own_classes(model, cls):
         for store in model.project.own_stores(name, base):
             return _from_parameter(model, part_of(store.value, store.path))

@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint.analysis.values import Lit, Obj
-from sampler_lint.domain.concepts import EVALUATES, TRAINS
 from sampler_lint.domain.datasets import orders_itself
-from sampler_lint.domain.epochs import loops_over, trains
-from sampler_lint.domain.escape import target_of
+from sampler_lint.domain.epochs import is_named_after_training, loops_over, trains
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.paths import ways
 from sampler_lint.domain.ranks import built_classes, is_about_processes
@@ -68,7 +66,8 @@ class NeverShuffled(Rule):
                 continue
             built = _shuffling_elsewhere(model, loader.site, sampler)
             trained = [trains(model, loop) for loop in loops_over(model, loader)] if built else []
-            if built is None or not (any(trained) or (not trained and _is_named(loader))):
+            is_named = not trained and is_named_after_training(loader)
+            if built is None or not (any(trained) or is_named):
                 continue
             name = dotted(sampler)
             advice = f"pass `shuffle={name} is None`" if name else "pass `shuffle=True` there"
@@ -106,12 +105,6 @@ def _shuffling_elsewhere(model: Model, site: Call, sampler: Expr) -> Obj | None:
                 if isinstance(value, Obj) and shuffles(model, value):
                     return value
     return None
-
-
-def _is_named(loader: Obj) -> bool:
-    """Whether the loader is called after training."""
-    target = target_of(loader)
-    return target is not None and TRAINS.names(target) and not EVALUATES.names(target)
 
 
 def _shuffle(

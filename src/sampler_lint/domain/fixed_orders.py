@@ -1,0 +1,214 @@
+"""Orders that are drawn when an object is built, and that every pass goes by ever after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sampler_lint.analysis.origins import LOCAL, Hop, Step, depends_on
+from sampler_lint.analysis.reaching import definitions
+from sampler_lint.analysis.values import Obj
+from sampler_lint.domain.concepts import DRAW, EVALUATES, ORDERS, called_name
+from sampler_lint.domain.epoch_state import Reach, epoch_state, is_closed, own_classes, reach
+from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.wrapping import iterated_attributes
+from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
+from sampler_lint.syntax.navigation import expressions, owner_of, self_class, statements, walk
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    Function,
+    If,
+    Index,
+    Name,
+    Other,
+    last_name,
+)
+
+_CONSTRUCTED = LOCAL | Hop.PART | Hop.ELEMENT
+
+
+class FixedOrder(NamedTuple):
+    """An order that an object draws once."""
+
+    draw: Call
+    attribute: str
+    """Where the object keeps it."""
+
+
+def order_of_passes(model: Model, cls: Class) -> FixedOrder | None:
+    """The order that a sampler draws when it is built, and that all its passes go by."""
+    found = reach(model, cls, "__iter__", "__next__")
+    if _is_drawn_in(model, found) or epoch_state(model, cls).reads(found):
+        return None
+    taken = iterated_attributes(model, found) | {name for name, _ in _items(found)}
+    return _drawn_once(model, cls, found, taken)
+
+
+def order_of_items(model: Model, cls: Class) -> FixedOrder | None:
+    """The order that a dataset draws when it is built, and that it numbers its items by."""
+    found = reach(model, cls, "__getitem__")
+    taken = {name for name, index in _items(found) if _is_numbered(model, index)}
+    return _drawn_once(model, cls, found, taken, _takes_some)
+
+
+def _is_drawn_in(model: Model, found: Reach) -> bool:
+    """Whether the code, or what it calls, may draw."""
+    todo, seen = list(found.functions), set(found.functions)
+    while todo and len(seen) < MOST_SEARCHED_FOR_STEP:
+        for call in todo.pop().calls:
+            if DRAW.is_call(call) or DRAW.says(called_name(call)):
+                return True
+            fresh = [callee for callee in model.flow.callees(call) if callee not in seen]
+            seen.update(fresh)
+            todo += fresh
+    return bool(todo)
+
+
+def _items(found: Reach) -> Iterator[tuple[str, Index]]:
+    """Each ``self.name[…]`` in the code, with the name."""
+    for function in found.functions:
+        for stmt in statements(function.body):
+            for expr in expressions(stmt):
+                for node in walk(expr):
+                    owner = node.value if isinstance(node, Index) else None
+                    if isinstance(owner, Attr) and self_class(owner.value) is not None:
+                        assert isinstance(node, Index)
+                        yield owner.name, node
+
+
+def _is_numbered(model: Model, index: Index) -> bool:
+    """Whether an item is taken by the number that the method is asked for."""
+    return not any(map(DRAW.is_call, walk(index.key))) and (
+        depends_on(model.flow, index.key, _is_parameter, LOCAL) is not None
+    )
+
+
+def _is_parameter(expr: Expr) -> bool:
+    owner = owner_of(expr) if isinstance(expr, Name) else None
+    return (
+        isinstance(expr, Name)
+        and isinstance(owner, Function)
+        and self_class(expr) is None
+        and any(each.how == "param" for each in definitions(owner, expr))
+    )
+
+
+def _takes_some(step: Step) -> bool:
+    """Whether only some items are taken: the draw divides the data, and is to stay."""
+    return isinstance(step.expr, Index) and isinstance(step.expr.key, (Const, Other))
+
+
+def _drawn_once(
+    model: Model, cls: Class, found: Reach, taken: set[str], sanitized: object = None
+) -> FixedOrder | None:
+    """The order in one of the attributes that only the constructor draws."""
+    if not taken or found.opaque or found.outside or not is_closed(model, cls):
+        return None
+    built = reach(model, cls, "__init__")
+    for function in sorted(built.functions, key=lambda each: (each.row, each.col)):
+        for draw in ORDERS.calls_in(function.calls):
+            if called_name(draw) == "sample" or _is_for_evaluation(draw):
+                continue  # it chooses some, and the order of an evaluation is to stay
+            for name in sorted(taken):
+                if _is_kept(model, built, name, draw, sanitized) and not _is_made_again(
+                    model, cls, built, name
+                ):
+                    return FixedOrder(draw, name)
+    return None
+
+
+def is_asked_to_draw(model: Model, obj: Obj, order: FixedOrder) -> bool:
+    """Whether no parameter that a test on the way to the draw asks for is false for it."""
+    scope = order.draw.scope
+    calls = [order.draw, *(model.flow.callers(scope) if isinstance(scope, Function) else ())]
+    tests = (
+        stmt.test
+        for call in calls
+        if call.stmt is not None
+        for stmt in call.stmt.ancestors()
+        if isinstance(stmt, If) and any(each.encloses(call.stmt) for each in stmt.body)
+    )
+    for test in tests:
+        name = last_name(test) if isinstance(test, (Name, Attr)) else None
+        init = model.flow.method(obj.cls, "__init__")
+        param = init.param(name.lstrip("_")) if name and isinstance(init, Function) else None
+        if param is None or model.flow.may_be_passed(obj, param.name):
+            continue
+        given = model.flow.argument(obj, param.name) or param.default
+        constants = model.flow.constants(given) if given is not None else None
+        if constants is not None and not any(constants):
+            return False
+    return True
+
+
+def _is_for_evaluation(call: Call) -> bool:
+    """Whether the call stands below a test that asks for evaluation."""
+    return call.stmt is not None and any(
+        isinstance(stmt, If)
+        and any(
+            EVALUATES.is_mentioned(node)
+            or (isinstance(node, Const) and EVALUATES.says(str(node.value)))
+            for node in walk(stmt.test)
+        )
+        for stmt in call.stmt.ancestors()
+    )
+
+
+def _is_kept(model: Model, built: Reach, name: str, draw: Call, sanitized: object) -> bool:
+    """Whether the attribute certainly holds what is drawn, or is put in order by it."""
+    shuffled = draw.positional[0] if called_name(draw) == "shuffle" and draw.positional else None
+    if _is_own(shuffled, name):
+        return True
+
+    def is_drawn(expr: Expr) -> bool:
+        return expr is draw or (
+            isinstance(expr, Name)
+            and isinstance(shuffled, Name)
+            and expr.id == shuffled.id
+            and owner_of(expr) is owner_of(shuffled)
+        )
+
+    drop = sanitized if callable(sanitized) else lambda _: False
+    return any(
+        store.value is not None
+        and depends_on(model.flow, store.value, is_drawn, _CONSTRUCTED, sanitized=drop) is not None
+        for function in built.functions
+        for store in function.stores
+        if _is_own(store.target, name)
+    )
+
+
+def _is_own(expr: Expr | None, name: str) -> bool:
+    return isinstance(expr, Attr) and expr.name == name and self_class(expr.value) is not None
+
+
+def _is_made_again(model: Model, cls: Class, built: Reach, name: str) -> bool:
+    """Whether the order may change once the object is built."""
+    family = [*own_classes(model, cls), *model.flow.subclasses(cls)]
+    scopes = [scope for each in family for scope in scopes_inside(each)]
+    later = [scope for scope in scopes if isinstance(scope, Function)]
+    later = [scope for scope in later if scope not in built.functions]
+    if any(scope.name in _RESUMES or any(ORDERS.calls_in(scope.calls)) for scope in later):
+        return True
+    if any(store.scope not in built.functions for store in model.project.stores_near(name, cls)):
+        return True
+    if any(
+        isinstance(given, Attr) and given.name == name and call.scope not in built.functions
+        for call in model.project.calls_near("shuffle", cls)
+        for given in call.positional[:1]
+    ):
+        return True
+    return any(
+        caller.scope not in built.functions
+        for function in built.functions
+        if function.name != "__init__"
+        for caller in model.flow.callers(function)
+    )
+
+
+#: What has these is put where it was; who does so may bring it another order, too.
+_RESUMES = frozenset({"state_dict", "load_state_dict"})

@@ -1,0 +1,139 @@
+"""How an iterable dataset divides its samples among the workers of a loader."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Iterator
+
+from sampler_lint.analysis.origins import Hop, only
+from sampler_lint.analysis.values import ExtObj, FuncRef, Obj, Pack, Value
+from sampler_lint.domain.concepts import DRAW, ITERATES, ORDERS, RANGES, WORKERS, called_name
+from sampler_lint.domain.epoch_state import is_closed, lookup, reach
+from sampler_lint.domain.model import Model
+from sampler_lint.limits import DEEPEST_WRAPPING, MOST_SEARCHED_FOR_STEP
+from sampler_lint.syntax.navigation import expressions, statements, walk
+from sampler_lint.syntax.nodes import (
+    Call,
+    Class,
+    Comp,
+    Expr,
+    For,
+    Function,
+    Index,
+    Other,
+    While,
+    Yield,
+)
+
+#: Modules of Python by which processes talk, so that each gets something else.
+_SHARED = frozenset(
+    {
+        *("asyncio", "concurrent", "http", "multiprocessing", "queue", "select", "selectors"),
+        *("socket", "ssl", "subprocess", "sys", "threading", "urllib"),
+    }
+)
+#: Libraries that know nothing of the workers of a loader, so that all get the same of them.
+_APART = (sys.stdlib_module_names | {*dir(builtins), "numpy", "pandas"}) - _SHARED
+#: What takes a part of what it is given, or never ends.
+_NOT_WHOLE = frozenset({"islice", "next", "cycle", "count", "repeat"})
+
+
+def whole_pass(model: Model, dataset: Obj) -> Function | None:
+    """The ``__iter__`` by which every worker certainly gives all that there is.
+
+    None where the dataset may ask which worker it is in, draws what it yields or never ends.
+    """
+    cls = dataset.cls
+    if not isinstance(cls, Class) or not is_closed(model, cls) or not _knows_no_worker(model, cls):
+        return None
+    method = lookup(model, cls, "__iter__", None)
+    if not isinstance(method, Function):
+        return None
+    sources = list(_sources(model, method, 0))
+    is_whole = all(source is not None and _is_whole(model, source) for source in sources)
+    return method if sources and is_whole else None
+
+
+def _knows_no_worker(model: Model, cls: Class) -> bool:
+    """Whether nothing that a pass runs may ask for the worker, or draws samples."""
+    found = reach(model, cls, "__iter__", "__next__")
+    if found.opaque or found.outside or any(WORKERS.names(read) for read in found.self_reads()):
+        return False
+    todo, seen = list(found.functions), set(found.functions)
+    while todo and len(seen) < MOST_SEARCHED_FOR_STEP:
+        for call in todo.pop().calls:
+            name = called_name(call)
+            if WORKERS.says(name) or (DRAW.is_call(call) and not ORDERS.is_call(call)):
+                return False
+            fresh = [callee for callee in model.flow.callees(call) if callee not in seen]
+            seen.update(fresh)
+            todo += fresh
+    return not todo
+
+
+def _sources(model: Model, function: Function, depth: int) -> Iterator[Expr | None]:
+    """What the loops around each sample that a pass gives go over; None for one without end."""
+    if depth > DEEPEST_WRAPPING:
+        yield None
+        return
+    if not function.yields:
+        for given in function.returns:
+            yield from _returned(model, given.value, depth)
+        return
+    for stmt in statements(function.body):
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                if isinstance(node, Yield):
+                    around = (stmt, *stmt.ancestors())
+                    loops = [each for each in around if isinstance(each, (For, While))]
+                    outer = loops[-1] if loops else None
+                    if isinstance(outer, For):
+                        yield outer.iter
+                    elif outer is None and node.delegates:
+                        yield from _returned(model, node.value, depth)
+                    else:
+                        yield None
+
+
+def _returned(model: Model, expr: Expr | None, depth: int) -> Iterator[Expr | None]:
+    callees = model.flow.callees(expr) if isinstance(expr, Call) else []
+    if not callees:
+        yield expr
+    for callee in callees:
+        yield from _sources(model, callee, depth + 1)
+
+
+def _is_whole(model: Model, source: Expr) -> bool:
+    """Whether iterating the expression gives every process the same, and comes to an end."""
+    source = only(model.flow, source, Hop.ASSIGNED)
+    if isinstance(source, Comp):
+        return bool(source.iters) and _is_whole(model, source.iters[0])
+    if isinstance(source, Index) and isinstance(source.key, Other):
+        return _is_whole(model, source.value)
+    if isinstance(source, Call):
+        if RANGES.is_call(source):
+            return True
+        if called_name(source) in _NOT_WHOLE:
+            return False
+        if ITERATES.is_call(source):
+            parts = [each for each in source.positional if not _is_function(model, each)]
+            # What `iter(call, end)` calls gives something else each time.
+            is_called = called_name(source) == "iter" and len(source.positional) > 1
+            return bool(parts) and not is_called and all(_is_whole(model, each) for each in parts)
+    values = model.flow.values(source)
+    return bool(values) and all(_is_alike(model, value) for value in values)
+
+
+def _is_function(model: Model, expr: Expr) -> bool:
+    return any(isinstance(value, FuncRef) for value in model.flow.values(expr))
+
+
+def _is_alike(model: Model, value: Value) -> bool:
+    """Whether all workers get the same of an object: it is data, and no dataset that divides."""
+    if isinstance(value, Obj):
+        return isinstance(value.cls, Class) and lookup(model, value.cls, "__iter__", None) is None
+    if isinstance(value, ExtObj):
+        first, last = value.dotted.split(".")[0], value.dotted.rpartition(".")[2]
+        return first.removesuffix("()") in _APART and last not in _NOT_WHOLE
+    return isinstance(value, Pack)

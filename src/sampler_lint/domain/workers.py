@@ -1,0 +1,195 @@
+"""What the worker processes of a loader do: what seeds them, and what draws in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sampler_lint.analysis.origins import Hop, Step, origins
+from sampler_lint.analysis.points_to import Flow
+from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj, Pack, Partial, Value
+from sampler_lint.domain.concepts import (
+    DRAW,
+    EPOCH,
+    GENERATORS,
+    RANK,
+    SEEDS_ALL,
+    SEEDS_ONE,
+    WORLD_SIZE,
+)
+from sampler_lint.domain.epoch_state import reach
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.wrapping import parameter_kept
+from sampler_lint.limits import DEEPEST_WRAPPING, MOST_SEARCHED_FOR_STEP
+from sampler_lint.syntax.navigation import owner_of
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    For,
+    Function,
+    Name,
+    Scope,
+    Store,
+    While,
+    last_name,
+)
+
+_MADE = Hop.ASSIGNED | Hop.OPERAND | Hop.TEST | Hop.ARGUMENT
+#: Of what ``get_worker_info()`` tells, what is the same in each epoch.
+_STAYS = frozenset({"id", "num_workers"})
+#: What modules that draw have besides: generators of one's own, and the state of theirs.
+_NO_DRAWS = (
+    GENERATORS.called
+    | SEEDS_ONE.called
+    | {
+        *("Generator", "get_state", "set_state", "getstate", "setstate"),
+    }
+)
+
+
+class Seeding(NamedTuple):
+    """Where a worker seeds a generator of its process."""
+
+    call: Call
+    seed: Expr
+    library: str
+    """The module whose generator that is."""
+
+
+def seedings_alike(model: Model, loader: Obj) -> Iterator[Seeding]:
+    """The seedings by ``worker_init_fn`` whose seed is the same in each epoch."""
+    for value in model.passed_to(loader, "worker_init_fn"):
+        function = _function(model.flow, value)
+        if function is None:
+            continue
+        for call in function.calls:
+            library = _library(model, call)
+            if library is None or not SEEDS_ALL.is_made(call, model.flow.values):
+                continue
+            given = call.positional[0] if call.positional else call.keyword("seed")
+            if given is not None and _stays(
+                model, given, {function, *function.module.inside(function)}
+            ):
+                yield Seeding(call, given, library)
+
+
+def _function(flow: Flow, value: Value) -> Function | None:
+    """What is called in the worker."""
+    if isinstance(value, Partial) and value.site.positional:
+        value = next(iter(flow.values(value.site.positional[0])), value)
+    return value.function if isinstance(value, FuncRef) else None
+
+
+def _library(model: Model, call: Call) -> str | None:
+    """The module whose own generator a function that is called has to do with."""
+    for value in model.flow.values(call.func):
+        if isinstance(value, Ext) and "()" not in value.dotted:
+            library = value.dotted.rpartition(".")[0]
+            return "torch" if library == "torch.random" else library
+    return None
+
+
+def _stays(model: Model, seed: Expr, within: set[Scope]) -> bool:
+    """Whether a seed certainly is the same in each epoch: of what was there before the workers."""
+    for step in origins(model.flow, seed, _MADE):
+        expr = step.expr
+        if isinstance(expr, (Name, Attr)) and EPOCH.names(expr):
+            return False
+        if step.is_end and not _is_told(model, step, within):
+            return False
+        owner = owner_of(expr) if isinstance(expr, Name) else None
+        bindings = owner.bindings[expr.id] if isinstance(expr, Name) and owner is not None else ()
+        if any(each.how == "aug" for each in bindings):
+            return False
+        if isinstance(expr, Attr) and any(
+            map(_moves, model.project.stores_near(expr.name, step.scope))
+        ):
+            return False
+    return True
+
+
+def _moves(store: Store) -> bool:
+    """Whether a store may bring another value in each epoch."""
+    in_loop = any(isinstance(each, (For, While)) for each in store.stmt.ancestors())
+    return store.how == "aug" or in_loop
+
+
+def _is_told(model: Model, end: Step, within: set[Scope]) -> bool:
+    """Whether a worker finds the same value in each epoch."""
+    expr = end.expr
+    if end.scope not in within:
+        return True
+    if isinstance(expr, Call):
+        return RANK.is_call(expr) or WORLD_SIZE.is_call(expr)
+    if isinstance(expr, Attr):
+        steps = origins(model.flow, expr.value, Hop.ASSIGNED, scope=end.scope)
+        return all(
+            not isinstance(made.expr, Call)
+            or (last_name(made.expr.func) == "get_worker_info" and expr.name in _STAYS)
+            for made in steps
+            if made.is_end and made.scope in within
+        )
+    return isinstance(expr, (Const, Name))
+
+
+# --------------------------------------------------------------------------- what runs in workers
+
+
+def draw_in_workers(model: Model, dataset: Obj, library: str) -> Call | None:
+    """A call that draws an item's numbers from a module's own generator."""
+    todo = _of_object(model, dataset, 0)
+    seen: set[Function] = set()
+    while todo and len(seen) < MOST_SEARCHED_FOR_STEP:
+        function = todo.pop(0)
+        if function in seen:
+            continue
+        seen.add(function)
+        for call in function.calls:
+            if _library(model, call) == library and _draws(call, library):
+                return call
+            # An object that is called is one that this dataset holds: see `_of_object`.
+            todo += [each for each in model.flow.callees(call) if each.name != "__call__"]
+    return None
+
+
+def _draws(call: Call, library: str) -> bool:
+    """Whether a function of a module that draws does so."""
+    if library == "torch":
+        return DRAW.is_call(call) or DRAW.says(last_name(call.func))
+    return last_name(call.func) not in _NO_DRAWS
+
+
+def _of_object(model: Model, value: Value, depth: int) -> list[Function]:
+    """The functions of the tree that run where an item is asked for: of transforms, too."""
+    if isinstance(value, FuncRef):
+        return [value.function]
+    if depth > DEEPEST_WRAPPING:
+        return []
+    if isinstance(value, Pack):
+        parts = [each for item in value.items for each in model.flow.values(item)]
+    elif isinstance(value, ExtObj):
+        parts = [each for arg in value.site.args for each in model.flow.values(arg.value)]
+    elif isinstance(value, Obj) and isinstance(value.cls, Class):
+        found = reach(model, value.cls, "__getitem__", "__iter__", "__call__", "forward")
+        names = sorted({read.name for read in found.self_reads()})
+        parts = [each for name in names for each in _held(model, value, value.cls, name)]
+        own = sorted(found.functions, key=lambda each: (each.row, each.col))
+        return own + [
+            f for part in parts if part != value for f in _of_object(model, part, depth + 1)
+        ]
+    else:
+        return []
+    return [function for part in parts for function in _of_object(model, part, depth + 1)]
+
+
+def _held(model: Model, obj: Obj, cls: Class, name: str) -> frozenset[Value]:
+    """What an object keeps in an attribute: what it was given, not others of its class."""
+    param = parameter_kept(model, cls, name) if obj.site is not None else None
+    given = model.flow.argument(obj, param.name) if param is not None else None
+    if param is None or model.flow.may_be_passed(obj, param.name):
+        return model.flow.ask_field(obj, name)
+    given = given if given is not None else param.default
+    return model.flow.values(given) if given is not None else frozenset()

@@ -1,0 +1,98 @@
+"""SMP601: ``worker_init_fn`` gives the workers of each epoch the seeds of the first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.analysis.values import Obj
+from sampler_lint.domain.epochs import feeds_training
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.stale import has_workers
+from sampler_lint.domain.workers import draw_in_workers, seedings_alike
+from sampler_lint.findings import Grade, Related
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.navigation import unparse
+from sampler_lint.syntax.nodes import Call
+
+
+class WorkersSeededAlike(Rule):
+    """A `worker_init_fn` seeds the workers of every epoch alike, so augmentations repeat.
+
+    What it does:
+        Reports a `worker_init_fn` that seeds `random`, numpy or torch with what no epoch changes
+        (a constant, the worker's number, a setting, the rank), where the loader trains in a loop,
+        does not keep its workers and its dataset, or a transform of it, draws from that
+        generator. `likely` where the loop is not known and the loader is called after training.
+        Silent where the seed comes from `torch.initial_seed()`, the worker's own seed or the
+        epoch, and where what is drawn cannot be seen.
+
+    Why is this bad?
+        Workers are started anew for each pass and are seeded again: each epoch draws the numbers
+        of the first, so there are as many augmentations as there are samples in one epoch. Torch
+        itself draws a new base seed for every pass; seeding by hand takes that away.
+
+    Fix safety:
+        No fix is offered: seed with `torch.initial_seed() % 2**32`, which follows the program's
+        seed and differs between passes and workers, or pass `persistent_workers=True`.
+
+    How it is proved:
+        Invariant `runs`: the fixture stops where two epochs have drawn the same numbers; it runs
+        to its end where the workers keep the seeds that torch gives them.
+
+    References:
+        - torch/utils/data/_utils/worker.py, `_worker_loop`: seeds with the base seed of the pass,
+          then calls `init_fn`
+        - https://pytorch.org/docs/stable/notes/randomness.html#dataloader
+        - https://github.com/pytorch/pytorch/issues/5059
+        - https://github.com/HiLab-git/SSL4MIS/blob/master/code/train_fully_supervised_2D.py
+    """
+
+    code = "SMP601"
+    name = "workers-seeded-alike"
+    invariant = "runs"
+    fixable = "never"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look at what seeds the workers of each loader that trains."""
+        seen = set()
+        for loader in model.loaders:
+            if loader.site is None or is_test(model.module_of(loader.site.scope)):
+                continue
+            if not has_workers(model, loader) or not _starts_anew(model, loader):
+                continue
+            for seeding in seedings_alike(model, loader):
+                drawn = _drawn(model, loader, seeding.library)
+                trains = feeds_training(model, loader) if drawn is not None else False
+                if drawn is None or trains is False or seeding.call.scope in seen:
+                    continue
+                seen.add(seeding.call.scope)
+                yield Suspect(
+                    model.module_of(seeding.call.scope),
+                    seeding.call,
+                    f"`{unparse(seeding.seed)}` is the same in every epoch, and so are the numbers "
+                    f"that the workers then draw from `{seeding.library}`: each epoch repeats the "
+                    f"augmentations of the first; seed with `torch.initial_seed() % 2**32`",
+                    why=(
+                        Related(model.place(drawn.scope, drawn), "the workers draw here"),
+                        Related(model.place_of(loader), "loader built here"),
+                    ),
+                    grade=Grade.CERTAIN if trains else Grade.LIKELY,
+                )
+
+
+def _starts_anew(model: Model, loader: Obj) -> bool:
+    """Whether each pass certainly starts workers of its own."""
+    given = model.flow.argument(loader, "persistent_workers")
+    if given is None:
+        return not model.flow.may_be_passed(loader, "persistent_workers")
+    return model.flow.constants(given) == {False}
+
+
+def _drawn(model: Model, loader: Obj, library: str) -> Call | None:
+    """A draw from the library's generator that an item of the loader's dataset makes."""
+    for dataset in model.passed_to(loader, "dataset"):
+        drawn = draw_in_workers(model, dataset, library) if isinstance(dataset, Obj) else None
+        if drawn is not None:
+            return drawn
+    return None

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from sampler_lint.analysis.origins import Hop, depends_on, only
+from collections.abc import Iterator
+
+from sampler_lint.analysis.origins import Hop, depends_on, ends
+from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import ExtObj, Obj
 from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.concepts import ORDERS, TRAINS
 from sampler_lint.domain.model import Model, scopes_inside
-from sampler_lint.syntax.navigation import same
-from sampler_lint.syntax.nodes import Call, Class, Const, Expr
+from sampler_lint.syntax.navigation import owner_of, same
+from sampler_lint.syntax.nodes import Call, Class, Const, Expr, Name
 
 
 def is_iterable(model: Model, dataset: Expr) -> bool:
@@ -60,13 +63,25 @@ def are_apart(model: Model, one: Expr, other: Expr) -> bool:
 
 def _built(model: Model, dataset: Expr) -> set[Expr]:
     """The calls that build what a dataset may be; none if some of it is not known."""
-    call = only(model.flow, dataset, Hop.ASSIGNED)
-    if isinstance(call, Call):
-        return {call}
+    calls = {*_making(model, dataset)}
+    if all(isinstance(call, Call) for call in calls):
+        return calls
     values = model.flow.values(dataset)
     sites = {value.site for value in values if isinstance(value, (Obj, ExtObj))}
     is_known = all(isinstance(value, (Obj, ExtObj)) and value.site for value in values)
     return {site for site in sites if site is not None} if is_known else set()
+
+
+def _making(model: Model, dataset: Expr) -> Iterator[Expr]:
+    """What makes a dataset, alone or as a part of what it returns (``data, classes = build()``)."""
+    for end in ends(model.flow, dataset, Hop.ASSIGNED):
+        owner = owner_of(end) if isinstance(end, Name) else None
+        found = definitions(owner, end) if owner is not None and isinstance(end, Name) else ()
+        unpacked = [each.value for each in found if each.how == "assign" and each.path]
+        if found and len(unpacked) == len(found):
+            yield from (value for value in unpacked if value is not None)
+        else:
+            yield end
 
 
 def _from_other_source(one: Expr, other: Expr) -> bool:

@@ -369,11 +369,23 @@ def trains(model: Model, found: EpochLoop) -> bool:
     )
 
 
-def loops_over(model: Model, loader: Obj) -> list[EpochLoop]:
+def trained_with(model: Model, loader: Obj) -> list[bool]:
+    """Whether they train, of the epoch loops over a loader.
+
+    Where none is known, of its passes, if one is seen to.
+    """
+    loops = _loops_over(model, loader)
+    if loops:
+        return [trains(model, loop) for loop in loops]
+    found = [pass_trains(model, each) for each in passes(model) if loader.may_be(each.loader)]
+    return found if any(found) else []
+
+
+def _loops_over(model: Model, loader: Obj) -> list[EpochLoop]:
     """The epoch loops that pass over a loader."""
-    known: dict[Call | None, list[EpochLoop]] | None = model.memo.get(loops_over)
+    known: dict[Call | None, list[EpochLoop]] | None = model.memo.get(_loops_over)
     if known is None:
-        known = model.memo[loops_over] = {}
+        known = model.memo[_loops_over] = {}
         for found in epoch_loops(model):
             known.setdefault(found.inner.loader.site, []).append(found)
     return [f for f in known.get(loader.site, ()) if loader.may_be(f.inner.loader)]

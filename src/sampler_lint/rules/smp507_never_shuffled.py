@@ -9,7 +9,7 @@ from functools import partial
 from sampler_lint.analysis.values import Lit, Obj
 from sampler_lint.domain.concepts import EVALUATES, TRAINS
 from sampler_lint.domain.datasets import orders_itself
-from sampler_lint.domain.epochs import loops_over, trains
+from sampler_lint.domain.epochs import trained_with
 from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.paths import ways
@@ -67,7 +67,7 @@ class NeverShuffled(Rule):
             if not _is_off(model, loader, shuffle) or orders_itself(model, data):
                 continue
             built = _shuffling_elsewhere(model, loader.site, sampler)
-            trained = [trains(model, loop) for loop in loops_over(model, loader)] if built else []
+            trained = trained_with(model, loader) if built else []
             if built is None or not (any(trained) or (not trained and _is_named(loader))):
                 continue
             name = dotted(sampler)

@@ -62,6 +62,7 @@ from sampler_lint.workspace.project import Project
 
 #: What keeps its keyword arguments, as entries or as attributes.
 _KEEPS_KEYWORDS = {"dict", "types.SimpleNamespace", "argparse.Namespace"}
+_DICTS = {"dict", "collections.OrderedDict", "collections.defaultdict"}
 _TRANSPARENT_CALLS = frozenset(
     {
         "cast",
@@ -158,7 +159,7 @@ class Calls(Attributes):
         elif dotted in {"collections.namedtuple", "namedtuple"}:
             names = field_names(call)
             self._add(var, TupleType(names) if names else ExtObj(dotted, call))
-        elif dotted in _KEEPS_KEYWORDS and not call.positional:
+        elif dotted in _DICTS or (dotted in _KEEPS_KEYWORDS and not call.positional):
             self._add(var, Table(call))
         elif dotted in {"list", "tuple", "iter", "set"} and call.positional:
             self._flow(self._expr(call.positional[0]), var)
@@ -437,8 +438,8 @@ class Calls(Attributes):
             self._add(var, self._collected(function, call))
             return
         given = passed(function, param, call, is_bound=bound is not None)
-        if given is MISSING and function.self_name == param.name:
-            return  # the object itself: see _start_parameter
+        if given is MISSING and function.is_bound and param is function.params[0]:
+            return  # the object or the class itself: see _start_parameter
         if given is MISSING:
             if param.default is not None:
                 self._flow(self._expr(param.default), var)

@@ -220,6 +220,10 @@ class Containers(Hierarchy):
             self._table_values(value, key if isinstance(key, str) else None, var)
         elif isinstance(value, Unknown):
             self._add(var, value)
+        elif isinstance(value, Obj) and isinstance(
+            getter := self.method(value.cls, "__getitem__"), Function
+        ):
+            self._flow(self._returned(getter), var)
         else:
             self._add(var, Unknown("an item of a container that is not followed"))
 

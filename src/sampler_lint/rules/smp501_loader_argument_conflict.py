@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from sampler_lint import catalog
 from sampler_lint.analysis.arguments import given_as
-from sampler_lint.analysis.values import ClassRef, Ext, Obj, Table
+from sampler_lint.analysis.values import ClassRef, Ext, Table
 from sampler_lint.domain.datasets import is_iterable
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.paths import Sym, Way, literal, ways, ways_by_caller
+from sampler_lint.domain.ranks import built_classes
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Related
@@ -224,7 +225,7 @@ def _check(
         return None
     found = ways(model, call, [first, second])
     verdict = _judge(found, pair, second) if found else None
-    if found is None and _is_built(model, first) and isinstance(second, Const):
+    if found is None and built_classes(model, first) and isinstance(second, Const):
         verdict = _Verdict("always") if pair.second_given(literal(second)) else None
     elif verdict is not None and (verdict.kind == "always" or verdict.varies):
         # What is set in one place is easily set to something else: then the first one is absent.
@@ -237,12 +238,6 @@ def _check(
                 verdict = _Verdict("sometimes", caller)
                 break
     return _suspect(model, module, call, first, second, pair, verdict) if verdict else None
-
-
-def _is_built(model: Model, first: Expr) -> bool:
-    """Whether a value certainly is an object, on whichever way it comes."""
-    values = model.flow.values(first)
-    return bool(values) and all(isinstance(value, Obj) for value in values)
 
 
 def _never(second: Expr, pair: _Pair) -> bool:

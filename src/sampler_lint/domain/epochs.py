@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sampler_lint import catalog
 from sampler_lint.analysis.origins import given_by
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Unknown
@@ -372,13 +373,40 @@ def trains(model: Model, found: EpochLoop) -> bool:
 def trained_with(model: Model, loader: Obj) -> list[bool]:
     """Whether they train, of the epoch loops over a loader.
 
-    Where none is known, of its passes, if one is seen to.
+    Where none is known, of its passes and of the framework that gets it, if one is seen to.
     """
     loops = _loops_over(model, loader)
     if loops:
         return [trains(model, loop) for loop in loops]
     found = [pass_trains(model, each) for each in passes(model) if loader.may_be(each.loader)]
+    found += [True for hooked in _hooked(model) if loader.may_be(hooked)]
     return found if any(found) else []
+
+
+def _hooked(model: Model) -> list[Obj]:
+    """The loaders that frameworks are given to train with, by a method that they call."""
+    known: list[Obj] | None = model.memo.get(_hooked)
+    if known is None:
+        known = model.memo[_hooked] = [
+            value
+            for _, cls in model.classes()
+            for name in _train_hooks(model, cls)
+            if (hook := cls.method(name)) is not None
+            for returned in hook.returns
+            if returned.value is not None
+            for value in model.flow.values(returned.value)
+            if isinstance(value, Obj) and value.site is not None
+        ]
+    return known
+
+
+def _train_hooks(model: Model, cls: Class) -> set[str]:
+    """The methods by which the frameworks that a class derives from ask for a loader."""
+    packages = {base.partition(".")[0] for base in model.flow.mro(cls) if isinstance(base, str)}
+    tables = {
+        catalog.FRAMEWORK_PACKAGES[name] for name in packages & catalog.FRAMEWORK_PACKAGES.keys()
+    }
+    return {hook for table in tables for hook in catalog.framework(table).train_hooks}
 
 
 def _loops_over(model: Model, loader: Obj) -> list[EpochLoop]:

@@ -19,7 +19,7 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.nodes import Call, Const, Expr, dotted
+from sampler_lint.syntax.nodes import Call, Const, Expr, Function, dotted, last_name
 
 
 class NeverShuffled(Rule):
@@ -31,7 +31,8 @@ class NeverShuffled(Rule):
         Which conditions lead to which sampler is worked out way by way: silent where something
         else than processes or devices makes the difference, such as a test for evaluation. Silent
         for evaluation loaders, for datasets that order themselves and for iterable ones. Only
-        `likely` where the loader is called after training and its loop is not known.
+        `likely` where the loader, or the function around, is called after training and nothing
+        is seen to train with it.
 
     Why is this bad?
         The same script trains differently on one device: every epoch reads the samples in the
@@ -109,9 +110,11 @@ def _shuffling_elsewhere(model: Model, site: Call, sampler: Expr) -> Obj | None:
 
 
 def _is_named(loader: Obj) -> bool:
-    """Whether the loader is called after training."""
-    target = target_of(loader)
-    return target is not None and TRAINS.names(target) and not EVALUATES.names(target)
+    """Whether the loader, or the function that returns it, is called after training."""
+    target, scope = target_of(loader), loader.site.scope if loader.site is not None else None
+    names = [last_name(target)] if target is not None else []
+    names += [scope.name] if isinstance(scope, Function) else []
+    return any(map(TRAINS.says, names)) and not any(map(EVALUATES.says, names))
 
 
 def _shuffle(

@@ -193,11 +193,8 @@ class Calls(Attributes):
             self._apply(inner, self._completed(partial, call), var)
         elif not call.args:
             self._apply(inner, self._completed(partial, partial.site), var)
-        elif call.scope.module is partial.site.scope.module:
-            self._apply(inner, self._completed(partial, call), var)
         else:
-            # Rules speak of a construction as of one place with its arguments.
-            self._add(var, Unknown("a class given to `partial` in another file"))
+            self._apply(inner, self._completed(partial, call), var)
 
     def _completed(self, partial: Partial, call: Call) -> Call:
         """A call of a ``partial`` as the call of its function that it makes."""
@@ -208,8 +205,16 @@ class Calls(Attributes):
         return made
 
     def completed(self, call: Call) -> list[Call]:
-        """What a call of a ``partial`` calls; empty for other calls."""
-        partials = [value for value in self.values(call.func) if isinstance(value, Partial)]
+        """What a call of a ``partial`` calls; empty for other calls.
+
+        And for one of another file: rules speak of a construction as of one place.
+        """
+        partials = [
+            value
+            for value in self.values(call.func)
+            if isinstance(value, Partial)
+            and (not call.args or call.scope.module is value.site.scope.module)
+        ]
         return [
             self._completed(partial, site)
             for partial in partials

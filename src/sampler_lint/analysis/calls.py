@@ -42,7 +42,7 @@ from sampler_lint.analysis.values import (
     Why,
 )
 from sampler_lint.limits import DEEPEST_CALLS, MOST_CALLERS, MOST_PARTIALS
-from sampler_lint.syntax.navigation import method_around
+from sampler_lint.syntax.navigation import built_by_itself, method_around
 from sampler_lint.syntax.nodes import (
     Call,
     Choice,
@@ -104,7 +104,19 @@ class Calls(Attributes):
         if isinstance(func, Name) and func.id == "super":
             self._start_super(call, var)
             return
-        self._on(self._expr(func), lambda value: self._apply(value, call, var))
+        self._on(self._called(call), lambda value: self._apply(value, call, var))
+
+    def _called(self, call: Call) -> Var:
+        """What a call calls: ``cls(…)`` in a class method that class, or one below it."""
+        cls = built_by_itself(call)
+        if cls is None:
+            return self._expr(call.func)
+
+        def start(var: Var) -> None:
+            for own in (cls, *self.subclasses(cls)):
+                self._add(var, ClassRef(own))
+
+        return self._get(("own class", cls), start)
 
     def _start_super(self, call: Call, var: Var) -> None:
         method = method_around(call.scope)
@@ -298,7 +310,7 @@ class Calls(Attributes):
             isinstance(expr.func, Name) and expr.func.id == "super"
         )
         if isinstance(expr, Call) and by_name and len(outer) < DEEPEST_CALLS:
-            self._on(self._expr(expr.func), lambda v: self._call_in_call(v, expr, frames, var))
+            self._on(self._called(expr), lambda v: self._call_in_call(v, expr, frames, var))
         else:
             self._flow_out(self._expr(expr), frames, var)
 
@@ -443,8 +455,8 @@ class Calls(Attributes):
             self._add(var, self._collected(function, call))
             return
         given = passed(function, param, call, is_bound=bound is not None)
-        if given is MISSING and function.is_bound and param is function.params[0]:
-            return  # the object or the class itself: see _start_parameter
+        if given is MISSING and function.self_name == param.name:
+            return  # the object itself: see _start_parameter
         if given is MISSING:
             if param.default is not None:
                 self._flow(self._expr(param.default), var)

@@ -20,8 +20,8 @@ from sampler_lint.analysis.values import ExtObj, Lit, Obj, Unknown, Value
 from sampler_lint.catalog import TORCH_DATA, Contract
 from sampler_lint.domain.concepts import ASKS_BY_NAME, ITERATES, LOOKS, RANK, SETS_EPOCH, WORLD_SIZE
 from sampler_lint.findings import Place
-from sampler_lint.syntax.navigation import method_around, self_class
-from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Name, Node, Scope, last_name
+from sampler_lint.syntax.navigation import built_by_itself, self_class
+from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Node, Scope, last_name
 from sampler_lint.workspace.aliases import names_meant
 from sampler_lint.workspace.project import Module, Project, without
 from sampler_lint.workspace.requirements import Range, Requirements
@@ -360,7 +360,7 @@ class Model:
                     )
                     or call.keyword("sampler") is not None
                     or call.keyword("batch_sampler") is not None
-                    or _own_class(call) in known
+                    or ((own := built_by_itself(call)) is not None and own.name in known)
                 ):
                     continue
                 for value in self.flow.values(call):
@@ -455,14 +455,6 @@ class Model:
 _EVERY_OBJECT = frozenset(
     {*dir(object), "__dict__", "__weakref__", "__module__", "__annotations__", "__slots__"}
 )
-
-
-def _own_class(call: Call) -> str | None:
-    """The name of the class of which ``cls(…)`` in one of its class methods builds an object."""
-    method = method_around(call.scope) if isinstance(call.func, Name) else None
-    if method is None or method.cls is None or not method.is_classmethod or not method.params:
-        return None
-    return method.cls.name if last_name(call.func) == method.params[0].name else None
 
 
 def scopes_inside(cls: Class) -> Iterator[Scope]:

@@ -42,7 +42,7 @@ from sampler_lint.analysis.values import (
     Why,
 )
 from sampler_lint.limits import DEEPEST_CALLS, MOST_CALLERS, MOST_PARTIALS
-from sampler_lint.syntax.navigation import method_around
+from sampler_lint.syntax.navigation import built_by_itself, method_around
 from sampler_lint.syntax.nodes import (
     Call,
     Choice,
@@ -62,6 +62,7 @@ from sampler_lint.workspace.project import Project
 
 #: What keeps its keyword arguments, as entries or as attributes.
 _KEEPS_KEYWORDS = {"dict", "types.SimpleNamespace", "argparse.Namespace"}
+_DICTS = {"dict", "collections.OrderedDict", "collections.defaultdict"}
 #: What gives back what it is given last, or its items.
 _TRANSPARENT_CALLS = frozenset(
     {
@@ -99,7 +100,19 @@ class Calls(Attributes):
         if isinstance(func, Name) and func.id == "super":
             self._start_super(call, var)
             return
-        self._on(self._expr(func), lambda value: self._apply(value, call, var))
+        self._on(self._called(call), lambda value: self._apply(value, call, var))
+
+    def _called(self, call: Call) -> Var:
+        """What a call calls: ``cls(…)`` in a class method that class, or one below it."""
+        cls = built_by_itself(call)
+        if cls is None:
+            return self._expr(call.func)
+
+        def start(var: Var) -> None:
+            for own in (cls, *self.subclasses(cls)):
+                self._add(var, ClassRef(own))
+
+        return self._get(("own class", cls), start)
 
     def _start_super(self, call: Call, var: Var) -> None:
         method = method_around(call.scope)
@@ -154,7 +167,7 @@ class Calls(Attributes):
         elif dotted == "collections.namedtuple":
             names = field_names(call)
             self._add(var, TupleType(names) if names else ExtObj(dotted, call))
-        elif dotted in _KEEPS_KEYWORDS and not call.positional:
+        elif dotted in _DICTS or (dotted in _KEEPS_KEYWORDS and not call.positional):
             self._add(var, Table(call))
         elif dotted == "getattr" and len(call.positional) >= 2:
             self._apply_getattr(call, var)
@@ -186,11 +199,8 @@ class Calls(Attributes):
             self._apply(inner, self._completed(partial, call), var)
         elif not call.args:
             self._apply(inner, self._completed(partial, partial.site), var)
-        elif call.scope.module is partial.site.scope.module:
-            self._apply(inner, self._completed(partial, call), var)
         else:
-            # Rules speak of a construction as of one place with its arguments.
-            self._add(var, Unknown("a class given to `partial` in another file"))
+            self._apply(inner, self._completed(partial, call), var)
 
     def _completed(self, partial: Partial, call: Call) -> Call:
         """A call of a ``partial`` as the call of its function that it makes."""
@@ -201,8 +211,16 @@ class Calls(Attributes):
         return made
 
     def completed(self, call: Call) -> list[Call]:
-        """What a call of a ``partial`` calls; empty for other calls."""
-        partials = [value for value in self.values(call.func) if isinstance(value, Partial)]
+        """What a call of a ``partial`` calls; empty for other calls.
+
+        And for one of another file: rules speak of a construction as of one place.
+        """
+        partials = [
+            value
+            for value in self.values(call.func)
+            if isinstance(value, Partial)
+            and (not call.args or call.scope.module is value.site.scope.module)
+        ]
         return [
             self._completed(partial, site)
             for partial in partials
@@ -286,7 +304,7 @@ class Calls(Attributes):
             isinstance(expr.func, Name) and expr.func.id == "super"
         )
         if isinstance(expr, Call) and by_name and len(outer) < DEEPEST_CALLS:
-            self._on(self._expr(expr.func), lambda v: self._call_in_call(v, expr, frames, var))
+            self._on(self._called(expr), lambda v: self._call_in_call(v, expr, frames, var))
         else:
             self._flow_out(self._expr(expr), frames, var)
 

@@ -36,6 +36,7 @@ from sampler_lint.syntax.nodes import (
     Index,
     Map,
     Seq,
+    last_name,
 )
 from sampler_lint.workspace.project import Project
 
@@ -219,6 +220,10 @@ class Containers(Hierarchy):
             self._table_values(value, key if isinstance(key, str) else None, var)
         elif isinstance(value, Unknown):
             self._add(var, value)
+        elif isinstance(value, Obj) and isinstance(
+            getter := self.method(value.cls, "__getitem__"), Function
+        ):
+            self._flow(self._returned(getter), var)
         else:
             self._add(var, Unknown("an item of a container that is not followed"))
 
@@ -248,10 +253,11 @@ class Containers(Hierarchy):
                 if key is None or known is None or known == key:
                     self._flow_inside(table, item, var)
         else:
-            for arg in node.args:
+            # The first argument of a `defaultdict` makes what is missing.
+            for arg in node.args[last_name(node.func) == "defaultdict" :]:
                 if arg.keyword is not None and key in {None, arg.keyword}:
                     self._flow_inside(table, arg.value, var)
-                elif arg.stars == 2:
+                elif arg.keyword is None and arg.stars != 1:
                     self._on(self._expr(arg.value), lambda value: self._merged(value, key, var))
         facts = node.scope.module
         self._fill_from(("stored", facts, key), lambda: put_in_dicts(facts, key), table, var)
@@ -261,6 +267,9 @@ class Containers(Hierarchy):
         if isinstance(value, Table):
             own = self._get(("merged", value, key), lambda v: self._table_values(value, key, v))
             self._flow(own, var)
+        elif isinstance(value, (Pack, ExtObj, View)):  # `dict(pairs)`
+            pairs = self._get(("pairs", value), lambda v: self._iterate(value, v))
+            self._flow(self._component(pairs, 1), var)
         else:
             self._add(var, Unknown("merged from another dict"))
 

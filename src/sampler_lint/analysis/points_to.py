@@ -94,6 +94,8 @@ class Flow(Calls):
             self._on(self._expr(expr.value), lambda value: self._attribute(value, expr.name, var))
         elif isinstance(expr, Call):
             self._start_call(expr, var)
+        elif isinstance(expr, Comp) and expr.table is not None:
+            self._add(var, Table(expr.table))
         elif isinstance(expr, (Seq, Comp)):
             self._add(var, Pack(expr))
         elif isinstance(expr, Map):

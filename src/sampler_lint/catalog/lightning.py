@@ -31,6 +31,7 @@ FRAMEWORK = Framework(
         "2.0.3", "2.1", "2.2", "2.3", "2.4", "2.5", "2.6",
     ),
     trainers=frozenset({"Trainer", "LightningModule", "LightningDataModule", "Fabric"}),
+    train_hooks=frozenset({"train_dataloader"}),
     switches=(
         ("use_distributed_sampler", Span(since="2.0")),
         ("replace_sampler_ddp", Span(before="2.0")),

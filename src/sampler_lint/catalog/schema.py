@@ -138,6 +138,8 @@ class Framework(NamedTuple):
     """The names that take the loaders: who imports none of them only borrows a helper."""
     switches: tuple[tuple[str, Span], ...] = ()
     """Arguments of those that turn rebuilding and replacing off."""
+    train_hooks: frozenset[str] = frozenset()
+    """Methods of its classes that give the loader to train with."""
     imported_as: tuple[tuple[str, Span], ...] = ()
     """What an import name alone says of the version, where two names share the package."""
     registry: str = ""

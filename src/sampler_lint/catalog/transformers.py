@@ -17,6 +17,7 @@ FRAMEWORK = Framework(
         "5.20", "5.23",
     ),
     trainers=frozenset({"Trainer", "Seq2SeqTrainer"}),
+    train_hooks=frozenset({"get_train_dataloader"}),
     contracts=(
         Contract(
             "wraps", "batch_sampler", ("accelerator.prepare",), Span(since="4.57"),

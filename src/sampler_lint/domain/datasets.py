@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from sampler_lint.analysis.origins import Hop, depends_on, only
-from sampler_lint.analysis.values import ExtObj, Obj
+from collections.abc import Iterator
+
+from sampler_lint.analysis.origins import Hop, depends_on, ends, part_of
+from sampler_lint.analysis.reaching import definitions
+from sampler_lint.analysis.values import ExtObj, Lit, Obj
 from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.concepts import ORDERS, TRAINS
 from sampler_lint.domain.model import Model, scopes_inside
-from sampler_lint.syntax.navigation import same
-from sampler_lint.syntax.nodes import Call, Class, Const, Expr
+from sampler_lint.syntax.navigation import owner_of, same
+from sampler_lint.syntax.nodes import Call, Class, Const, Expr, Name, Stmt
 
 
 def is_dataset(base: object, *, iterable: bool = False) -> bool:
@@ -63,21 +66,57 @@ def are_apart(model: Model, one: Expr, other: Expr) -> bool:
     here, there = _built(model, one), _built(model, other)
     return (
         bool(here and there)
-        and all(_from_other_source(a, b) for a in here for b in there)
-        and depends_on(model.flow, one, there.__contains__) is None
-        and depends_on(model.flow, other, here.__contains__) is None
+        and all(_from_other_source(a, b) for a, b in _met(here, there))
+        and depends_on(model.flow, one, (there - here).__contains__) is None
+        and depends_on(model.flow, other, (here - there).__contains__) is None
     )
 
 
 def _built(model: Model, dataset: Expr) -> set[Expr]:
     """The calls that build what a dataset may be; none if some of it is not known."""
-    call = only(model.flow, dataset, Hop.ASSIGNED)
-    if isinstance(call, Call):
-        return {call}
-    values = model.flow.values(dataset)
+    calls = {call for call in _making(model, dataset) if not _is_none(call)}
+    if all(isinstance(call, Call) for call in calls):
+        return calls
+    values = [value for value in model.flow.values(dataset) if not isinstance(value, Lit)]
     sites = {value.site for value in values if isinstance(value, (Obj, ExtObj))}
     is_known = all(isinstance(value, (Obj, ExtObj)) and value.site for value in values)
     return {site for site in sites if site is not None} if is_known else set()
+
+
+def _met(here: set[Expr], there: set[Expr]) -> list[tuple[Expr, Expr]]:
+    """The constructions of two datasets that meet in one run, as far as blocks tell.
+
+    Where each branch builds both, what one branch builds does not meet what another does.
+    """
+    pairs = [(one, other) for one in here for other in there]
+    beside = [pair for pair in pairs if _block(pair[0]) is _block(pair[1])]
+    if {one for one, _ in beside} == here and {other for _, other in beside} == there:
+        apart = [(one, other) for one, other in beside if one is not other]
+        shared = {one for one, other in beside if one is other}
+        if apart and not any(one in shared or other in shared for one, other in apart):
+            return apart
+    return pairs
+
+
+def _block(expr: Expr) -> list[Stmt] | None:
+    return expr.stmt.block if isinstance(expr, Call) and expr.stmt is not None else None
+
+
+def _is_none(expr: Expr) -> bool:
+    return isinstance(expr, Const) and expr.value is None
+
+
+def _making(model: Model, dataset: Expr) -> Iterator[Expr]:
+    """What makes a dataset, alone or as a part of what it returns (``data, classes = build()``)."""
+    for end in ends(model.flow, dataset, Hop.ASSIGNED):
+        owner = owner_of(end) if isinstance(end, Name) else None
+        found = definitions(owner, end) if owner is not None and isinstance(end, Name) else ()
+        if found and all(each.how == "assign" for each in found):
+            # The slice goes on from the others.
+            lost = (each.value for each in found if part_of(each.value, each.path) is None)
+            yield from (value for value in lost if value is not None)
+        else:
+            yield end
 
 
 def _from_other_source(one: Expr, other: Expr) -> bool:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from sampler_lint import catalog
 from sampler_lint.analysis.origins import given_by
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Unknown
@@ -396,12 +397,53 @@ def trains(model: Model, found: EpochLoop) -> bool:
     )
 
 
+def trained_with(model: Model, loader: Obj) -> list[bool]:
+    """Whether they train, of the epoch loops over a loader.
+
+    Where none is known, of its passes and of the framework that gets it, if one is seen to.
+    """
+    loops = loops_over(model, loader)
+    if loops:
+        return [trains(model, loop) for loop in loops]
+    found = [pass_trains(model, each) for each in passes(model) if loader.may_be(each.loader)]
+    found += [True for hooked in _hooked(model) if loader.may_be(hooked)]
+    return found if any(found) else []
+
+
+def _hooked(model: Model) -> list[Obj]:
+    """The loaders that frameworks are given to train with, by a method that they call."""
+    known: list[Obj] | None = model.memo.get(_hooked)
+    if known is None:
+        known = model.memo[_hooked] = [
+            value
+            for _, cls in model.classes()
+            for name in _train_hooks(model, cls)
+            if (hook := cls.method(name)) is not None
+            for returned in hook.returns
+            if returned.value is not None
+            for value in model.flow.values(returned.value)
+            if isinstance(value, Obj) and value.site is not None
+        ]
+    return known
+
+
+def _train_hooks(model: Model, cls: Class) -> set[str]:
+    """The methods by which the frameworks that a class derives from ask for a loader."""
+    packages = {base.partition(".")[0] for base in model.flow.mro(cls) if isinstance(base, str)}
+    tables = {
+        catalog.FRAMEWORK_PACKAGES[name] for name in packages & catalog.FRAMEWORK_PACKAGES.keys()
+    }
+    return {hook for table in tables for hook in catalog.framework(table).train_hooks}
+
+
 def loops_over(model: Model, loader: Obj) -> list[EpochLoop]:
     """The epoch loops that pass over a loader."""
-    if loader.site is None:
-        return []
-    near = _loops_near(model, loader.site.scope)
-    return [f for found in near.values() for f in found if loader.may_be(f.inner.loader)]
+    known: dict[Call | None, list[EpochLoop]] | None = model.memo.get(loops_over)
+    if known is None:
+        known = model.memo[loops_over] = {}
+        for found in epoch_loops(model):
+            known.setdefault(found.inner.loader.site, []).append(found)
+    return [f for f in known.get(loader.site, ()) if loader.may_be(f.inner.loader)]
 
 
 def feeds_training(model: Model, *loaders: Obj) -> bool | None:
@@ -417,10 +459,10 @@ def feeds_training(model: Model, *loaders: Obj) -> bool | None:
 
 def is_named_after_training(loader: Obj) -> bool:
     """Whether what a loader is assigned to, or the function that returns it, says training."""
-    target = target_of(loader)
-    scope = loader.site.scope if loader.site is not None else None
-    name = last_name(target) if target is not None else getattr(scope, "name", None)
-    return TRAINS.says(name) and not EVALUATES.says(name)
+    target, scope = target_of(loader), loader.site.scope if loader.site is not None else None
+    names = [last_name(target)] if target is not None else []
+    names += [scope.name] if isinstance(scope, Function) else []
+    return any(map(TRAINS.says, names)) and not any(map(EVALUATES.says, names))
 
 
 def _is_made_on_the_way(found: EpochLoop) -> bool:

@@ -12,7 +12,7 @@ from sampler_lint.domain.concepts import LOOKS, NAMESPACES, SETS_EPOCH
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_imported
 from sampler_lint.source import is_candidate
-from sampler_lint.syntax.navigation import children, expressions, self_class, statements
+from sampler_lint.syntax.navigation import children, expressions, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -21,6 +21,7 @@ from sampler_lint.syntax.nodes import (
     Choice,
     Class,
     Compare,
+    Const,
     Declare,
     Expr,
     For,
@@ -301,8 +302,24 @@ def _escaping(parts: Iterable[tuple[Expr, bool]]) -> Iterator[tuple[Name | Attr,
             todo += ((part, not looking, None) for part in children(expr))
 
 
-def uses_names_by_string(scope: Scope) -> bool:
-    """Whether code in the scope reads variables by name, so that no read can be ruled out."""
+def is_used_by_string(scope: Scope, name: str) -> bool:
+    """Whether code in the scope may read its variable ``name`` by a text, or all of them."""
     return not NAMESPACES.called.isdisjoint(scope.called) and any(
-        isinstance(call.func, Name) and NAMESPACES.is_call(call) for call in scope.calls
+        isinstance(call.func, Name) and _may_read(call.func.id, call, scope, name)
+        for call in scope.calls
     )
+
+
+def _may_read(function: str, call: Call, scope: Scope, name: str) -> bool:
+    if function == "globals":
+        return scope.outer is None
+    if function == "eval":
+        # A text from elsewhere (a setting) knows no variable here.
+        texts = [
+            node.value
+            for arg in call.args
+            for node in walk(arg.value)
+            if isinstance(node, Const) and (isinstance(node.value, str) or node.value is ...)
+        ]
+        return any(text is ... or name in text for text in texts)
+    return function == "exec" or (function in {"locals", "vars"} and not call.args)

@@ -29,7 +29,7 @@ from sampler_lint.domain.concepts import (
     WORLD_SIZE,
 )
 from sampler_lint.findings import Place
-from sampler_lint.syntax.navigation import self_class
+from sampler_lint.syntax.navigation import built_by_itself, self_class
 from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Name, Node, Scope, last_name
 from sampler_lint.workspace.aliases import names_meant
 from sampler_lint.workspace.project import Module, Project, without
@@ -370,6 +370,7 @@ class Model:
                     )
                     or call.keyword("sampler") is not None
                     or call.keyword("batch_sampler") is not None
+                    or ((own := built_by_itself(call)) is not None and own.name in known)
                 ):
                     continue
                 for value in self.flow.values(call):

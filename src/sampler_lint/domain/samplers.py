@@ -7,9 +7,16 @@ from functools import partial
 
 from sampler_lint.analysis.declared import shuffles as declared_shuffles
 from sampler_lint.analysis.origins import LOCAL, ends
-from sampler_lint.analysis.values import Lit, Obj, Unknown, Value
+from sampler_lint.analysis.values import ClassRef, Ext, Lit, Obj, Unknown, Value
 from sampler_lint.catalog.declared import SAMPLER as DECLARED_SAMPLER
-from sampler_lint.domain.concepts import BEFORE_PASS, EPOCH, SAMPLER_ARGUMENTS, SEED, SEEDS_ALL
+from sampler_lint.domain.concepts import (
+    BEFORE_PASS,
+    EPOCH,
+    SAMPLER,
+    SAMPLER_ARGUMENTS,
+    SEED,
+    SEEDS_ALL,
+)
 from sampler_lint.domain.draws import Seeded, draws, global_draw, seeded
 from sampler_lint.domain.epoch_state import advances_itself, epoch_state, uses_epoch
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model, scopes_inside
@@ -186,13 +193,27 @@ def _is_anybodys(model: Model, sampler: Obj, given: Expr) -> bool:
 
 
 def sharding_programs(model: Model) -> frozenset[str]:
-    """The programs that build a distributed sampler (see ``Project.program_of``)."""
+    """The programs that build a distributed sampler (see ``Project.program_of``).
+
+    Or make a ``partial`` of one, which may be called anywhere.
+    """
     known: frozenset[str] | None = model.memo.get(sharding_programs)
     if known is None:
-        known = model.memo[sharding_programs] = frozenset(
-            model.project.program_of(model.module_of(obj.site.scope))
+        sites = [
+            obj.site
             for obj in model.constructions()
             if obj.site is not None and is_distributed_sampler(model, obj)
+        ]
+        sites += [
+            call
+            for call in model.project.calls_named("partial")
+            if call.positional and SAMPLER.names(call.positional[0])
+            for value in model.flow.values(call.positional[0])
+            if (isinstance(value, ClassRef) and model.flow.is_a(value.cls, DISTRIBUTED_SAMPLER))
+            or (isinstance(value, Ext) and model.flow.is_a(value.dotted, DISTRIBUTED_SAMPLER))
+        ]
+        known = model.memo[sharding_programs] = frozenset(
+            model.project.program_of(model.module_of(site.scope)) for site in sites
         )
     return known
 

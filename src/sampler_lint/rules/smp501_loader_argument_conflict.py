@@ -11,7 +11,8 @@ from sampler_lint.analysis.arguments import given_as
 from sampler_lint.analysis.values import ClassRef, Ext, Table
 from sampler_lint.domain.datasets import is_iterable
 from sampler_lint.domain.model import DATA_LOADER, Model
-from sampler_lint.domain.paths import Sym, Way, ways, ways_by_caller
+from sampler_lint.domain.paths import Sym, Way, literal, ways, ways_by_caller
+from sampler_lint.domain.ranks import built_classes
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Related
@@ -214,7 +215,9 @@ def _check(
         return None
     found = ways(model, call, [first, second])
     verdict = _judge(found, pair, second) if found else None
-    if verdict is not None and (verdict.kind == "always" or verdict.varies):
+    if found is None and built_classes(model, first) and isinstance(second, Const):
+        verdict = _Verdict("always") if pair.second_given(literal(second)) else None
+    elif verdict is not None and (verdict.kind == "always" or verdict.varies):
         # What is set in one place is easily set to something else: then the first one is absent.
         found = ways(model, call, [first], settled=False)
         if not (found and all(pair.first_given(way.values[0]) for way in found)):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Obj, Unknown, Why
-from sampler_lint.domain.escape import is_handed_on, target_of, uses_names_by_string
+from sampler_lint.domain.escape import is_handed_on, is_used_by_string, target_of
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import same, unparse
-from sampler_lint.syntax.nodes import Attr, Expr, Function, Name, Scope
+from sampler_lint.syntax.nodes import Attr, Expr, Function, Name, Scope, last_name
 
 
 class SamplerNotUsed(Rule):
@@ -58,7 +58,7 @@ class SamplerNotUsed(Rule):
                 target is None
                 or in_test_function(scope)
                 or is_expected(model, obj.site)
-                or uses_names_by_string(scope)
+                or is_used_by_string(scope, last_name(target) or "")
             ):
                 continue
             loader = _loader_beside(model, obj)

@@ -91,6 +91,9 @@ def _walked_alike(model: Model, one: Expr, other: Expr) -> tuple[Obj, str] | Non
         [value for value in model.flow.values(expr) if isinstance(value, Obj)]
         for expr in (one, other)
     )
+    if same(one, other) and isinstance(one, (Name, Attr, Index)):
+        givers = [giver for each in here if (giver := _giver(model, each)) is not None]
+        return (here[0], givers[0]) if here and len(givers) == len(here) else None
     if len(here) != 1 or len(there) != 1 or model.role(here[0]) != "loader":
         return None
     data, sampler, size = (
@@ -98,14 +101,15 @@ def _walked_alike(model: Model, one: Expr, other: Expr) -> tuple[Obj, str] | Non
         for name in ("dataset", "sampler", "batch_size")
     )
     is_it = partial(is_one_object, model.flow)
-    if same(one, other) and isinstance(one, (Name, Attr, Index)):
-        is_one = here == there
-    else:
-        is_one = here[0].site is not there[0].site and all(
-            x is not None and y is not None and test(x, y)
-            for (x, y), test in ((data, is_it), (sampler, is_it), (size, same))
-        )
-    giver = order_giver(model, here[0]) if is_one else None
-    if giver is None or data[0] is None or orders_itself(model, data[0]):
-        return None
-    return here[0], giver
+    is_one = here[0].site is not there[0].site and all(
+        x is not None and y is not None and test(x, y)
+        for (x, y), test in ((data, is_it), (sampler, is_it), (size, same))
+    )
+    giver = _giver(model, here[0]) if is_one else None
+    return (here[0], giver) if giver is not None else None
+
+
+def _giver(model: Model, loader: Obj) -> str | None:
+    """What gives every walk over a loader one order; None if that is not certain."""
+    data = model.flow.argument(loader, "dataset") if model.role(loader) == "loader" else None
+    return None if data is None or orders_itself(model, data) else order_giver(model, loader)

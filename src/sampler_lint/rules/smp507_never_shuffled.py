@@ -8,7 +8,7 @@ from functools import partial
 
 from sampler_lint.analysis.values import Lit, Obj
 from sampler_lint.domain.datasets import orders_itself
-from sampler_lint.domain.epochs import is_named_after_training, loops_over, trains
+from sampler_lint.domain.epochs import is_named_after_training, trained_with
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.paths import ways
 from sampler_lint.domain.ranks import built_classes, is_about_processes
@@ -29,7 +29,8 @@ class NeverShuffled(Rule):
         Which conditions lead to which sampler is worked out way by way: silent where something
         else than processes or devices makes the difference, such as a test for evaluation. Silent
         for evaluation loaders, for datasets that order themselves and for iterable ones. Only
-        `likely` where the loader is called after training and its loop is not known.
+        `likely` where the loader, or the function around, is called after training and nothing
+        is seen to train with it.
 
     Why is this bad?
         The same script trains differently on one device: every epoch reads the samples in the
@@ -65,7 +66,7 @@ class NeverShuffled(Rule):
             if not _is_off(model, loader, shuffle) or orders_itself(model, data):
                 continue
             built = _shuffling_elsewhere(model, loader.site, sampler)
-            trained = [trains(model, loop) for loop in loops_over(model, loader)] if built else []
+            trained = trained_with(model, loader) if built else []
             is_named = not trained and is_named_after_training(loader)
             if built is None or not (any(trained) or is_named):
                 continue

@@ -616,8 +616,11 @@ class _Extractor:
                 self.scope.iterated.append((source, self.stmt))
                 self.target(generator.target, source, "element")
             comp.tests.extend(self.expr(test) for test in generator.ifs)
+        comp.table = None
         if isinstance(node, ast.DictComp):
-            comp.elements = [self.expr(node.key), self.expr(node.value)]
+            key, value = comp.elements = [self.expr(node.key), self.expr(node.value)]
+            comp.table = _at(Map(), node)
+            comp.table.scope, comp.table.items = self.scope, [(key, value)]
         else:
             comp.elements = [self.expr(node.elt)]
         return comp

@@ -219,6 +219,15 @@ def method_around(scope: Scope) -> Function | None:
     return None
 
 
+def built_by_itself(call: Call) -> Class | None:
+    """The class of which ``cls(…)`` in one of its class methods builds an object."""
+    func = call.func
+    method = method_around(call.scope) if isinstance(func, Name) else None
+    if method is None or not method.is_classmethod or not method.params:
+        return None
+    return method.cls if isinstance(func, Name) and func.id == method.params[0].name else None
+
+
 def self_class(expr: Expr) -> Class | None:
     """The class C when ``expr`` is the ``self`` of one of C's methods."""
     if not isinstance(expr, Name):

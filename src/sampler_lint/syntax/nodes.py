@@ -173,11 +173,13 @@ class Compare(Expr):
 class Comp(Expr):
     """A comprehension; its variables are bound in the enclosing scope (close enough here)."""
 
-    __slots__ = ("elements", "iters", "kind", "tests")
+    __slots__ = ("elements", "iters", "kind", "table", "tests")
     kind: str
     elements: list[Expr]
     iters: list[Expr]
     tests: list[Expr]
+    table: Map | None
+    """Of a dict: the display of one of its entries."""
 
 
 class Yield(Expr):

@@ -15,6 +15,7 @@ from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.samplers import (
     is_distributed_sampler,
+    sharding_programs,
     shuffle_choice,
     shuffles,
     shuffles_by_epoch,
@@ -73,7 +74,7 @@ class EpochNeverSet(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at each epoch loop once for every sampler that it iterates."""
-        if not any(is_distributed_sampler(model, obj) for obj in model.constructions()):
+        if not sharding_programs(model):
             return
         seen = set()
         for found in epoch_loops(model):

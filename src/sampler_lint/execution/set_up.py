@@ -64,6 +64,7 @@ _SAYS_UNEVEN = re.compile(
     re.IGNORECASE,
 )
 _LIMIT_NAMES = re.compile(r"^(max|min)_|_(length|len|limit|threshold|tokens|frames|max|min)$")
+_PROGRESS_NAMES = re.compile(r"(^|_)(steps?|iter(ation)?s?|batch(es)?|batch_idx)$", re.IGNORECASE)
 
 
 class SetUp:
@@ -156,8 +157,12 @@ class SetUp:
         params = [*spec.posonlyargs, *spec.args][1:]
         out: dict[str, Any] = {}
         for param in params[: len(params) - len(spec.defaults)]:
-            is_size = role_of(param.arg) in {Role.BATCH_SIZE, Role.TOTAL_BATCH}
-            out[param.arg] = world.batch_size if is_size else steps
+            if _PROGRESS_NAMES.search(param.arg):
+                out[param.arg] = steps
+            elif role_of(param.arg) in {Role.BATCH_SIZE, Role.TOTAL_BATCH}:
+                out[param.arg] = world.batch_size
+            else:
+                raise CannotTellError("how far it has come")
         return out
 
     def build(self, world: World, rank: int, option: tuple[str, Any] | None = None) -> Instance:

@@ -50,7 +50,7 @@ class OrderDrawnOnce(Rule):
 
     References:
         - torch/utils/data/sampler.py, `RandomSampler.__iter__`: draws for each pass
-        - https://github.com/voicepaw/so-vits-svc-fork/blob/main/src/so_vits_svc_fork/dataset.py
+        - https://github.com/voicepaw/so-vits-svc-fork (so_vits_svc_fork/dataset.py)
     """
 
     code = "SMP106"

@@ -45,7 +45,7 @@ class WorkersSeededAlike(Rule):
           then calls `init_fn`
         - https://pytorch.org/docs/stable/notes/randomness.html#dataloader
         - https://github.com/pytorch/pytorch/issues/5059
-        - https://github.com/HiLab-git/SSL4MIS/blob/master/code/train_fully_supervised_2D.py
+        - https://github.com/HiLab-git/SSL4MIS (code/train_fully_supervised_2D.py)
     """
 
     code = "SMP601"

@@ -438,12 +438,10 @@ def _train_hooks(model: Model, cls: Class) -> set[str]:
 
 def loops_over(model: Model, loader: Obj) -> list[EpochLoop]:
     """The epoch loops that pass over a loader."""
-    known: dict[Call | None, list[EpochLoop]] | None = model.memo.get(loops_over)
-    if known is None:
-        known = model.memo[loops_over] = {}
-        for found in epoch_loops(model):
-            known.setdefault(found.inner.loader.site, []).append(found)
-    return [f for f in known.get(loader.site, ()) if loader.may_be(f.inner.loader)]
+    if loader.site is None:
+        return []
+    near = _loops_near(model, loader.site.scope)
+    return [f for found in near.values() for f in found if loader.may_be(f.inner.loader)]
 
 
 def feeds_training(model: Model, *loaders: Obj) -> bool | None:

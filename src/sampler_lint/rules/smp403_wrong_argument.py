@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 
+from sampler_lint.analysis.origins import scope_of
 from sampler_lint.analysis.values import Table
 from sampler_lint.domain.datasets import is_iterable
 from sampler_lint.domain.model import DATA_LOADER, Model
@@ -157,7 +158,9 @@ def _in_tables(model: Model, made: Construction) -> Iterator[Suspect]:
         table = next(iter(tables))
         if not isinstance(table, Table) or not isinstance(table.node, (Map, Call)):
             continue
-        module = model.module_of(table.node.scope)
+        # What fills `**kwargs` is written where the call is.
+        written = table.node.func if isinstance(table.node, Call) else table.node
+        module = model.module_of(scope_of(written))
         for name, node in _entries(module, table.node):
             near, sure = _near(name, made)
             if name in made.signature.names or near is None or not sure:

@@ -237,6 +237,12 @@ def test_the_prelude_is_torchs_also_for_python(n: int) -> None:
         real = getattr(theirs, name)(*arguments)
         assert len(ours) == len(real) == len(list(ours)) == len(list(real))
         assert set(ours) <= set(data)
+    assert [*prelude.Subset(data, [0, n - 1])][:2] == [*theirs.Subset(data, [0, n - 1])][:2]
+    for size, drop_last in ((1, False), (3, False), (3, True)):
+        ours = prelude.DataLoader(data, size, drop_last=drop_last)
+        loader = theirs.DataLoader(data, size, drop_last=drop_last)
+        assert len(ours) == len(loader) == len(list(ours)) == len(list(loader))
+    assert [*prelude.DataLoader(data)] == [int(one) for one in theirs.DataLoader(data)]
     some = prelude.RandomSampler(data, True, 3)
     assert len(list(some)) == len(some) == 3
     for size in (1, 3):

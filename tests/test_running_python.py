@@ -107,7 +107,9 @@ def run_by_python(source: str) -> Any:
         "[1, 2, 1].index(2), [1, 2, 1].count(1), [1, 2].copy()",
         "list({'a': 1}.keys()), list({'a': 1}.values()), list({'a': 1}.items())",
         "{'a': 1}.get('a'), {'a': 1}.get('b'), {'a': 1}.get('b', 2)",
-        "{1}.union([2]), {1, 2}.copy()",
+        "{1}.union([2]), {1, 2}.copy(), {1, 2}.intersection([2]), {1, 2}.difference([2])",
+        "{1}.issubset({1, 2}), {1}.isdisjoint([2]), 'a b'.split(), 'a-b'.split('-')",
+        "f'{1}-{True}{min(2, 3)}', {f'{1}': 2}['1'], ' a '.rstrip()",
         "dict.fromkeys([1, 2]), dict.fromkeys('ab', 0)",
         # the standard library
         "[math.ceil(2.1), math.floor(2.9), math.sqrt(4), math.gcd(4, 6), math.inf, math.pi]",
@@ -132,6 +134,14 @@ def run_by_python(source: str) -> Any:
         "(np.arange(3) == 1).tolist(), (-np.arange(3)).tolist(), (~(np.arange(3) > 1)).tolist()",
         "np.arange(3).shape, np.arange(3).ndim, np.arange(3).size, np.arange(3).T.tolist()",
         "torch.arange(3).numel()",
+        "np.append([1, 2], 3).tolist(), np.append([1], [2]).tolist()",
+        "np.delete(np.arange(5), [1, -1]).tolist(), np.delete(np.arange(3), 0).tolist()",
+        "np.roll(np.arange(5), 2).tolist(), np.roll(np.arange(5), -1).tolist()",
+        "np.diff(np.array([1, 4, 9])).tolist(), np.take(np.arange(5), [3, 1]).tolist()",
+        "torch.arange(4).add(1).tolist(), torch.arange(4).mul_(2).tolist()",
+        "torch.remainder(torch.arange(5), 2).tolist(), torch.arange(3).sub(1).tolist()",
+        "torch.arange(4).index_select(0, torch.tensor([2, 0])).tolist()",
+        "torch.arange(3).new_zeros(2).tolist(), np.iinfo(np.int32).max",
         # arrays of more dimensions
         "np.array([[1, 2], [3, 4]]).tolist(), np.array([[1, 2], [3, 4]]).shape",
         "np.arange(6).reshape(2, 3).tolist(), np.arange(6).reshape((-1, 2)).tolist()",
@@ -673,6 +683,10 @@ def test_deleting_what_is_not_there(tmp_path: Path) -> None:
         ("torch.distributed.is_initialized()", True),
         ("torch.cuda.device_count()", 4),
         ("int(os.environ.get('RANK'))", 1),
+        ("int(os.environ['LOCAL_RANK'])", 1),
+        ("os.environ.get('LOCAL_WORLD_SIZE', 2)", "4"),
+        ("os.environ.get('COLOUR', 'red')", "red"),
+        ("os.environ.get('NODE_RANK', 3)", UNKNOWN),
         ("os.getenv('WORLD_SIZE')", "4"),
         ("get_dist_info()", (1, 4)),
         ("mine.get_rank()", 1),
@@ -689,7 +703,10 @@ def test_places(tmp_path: Path, expression: str, where: object) -> None:
     [
         "os.environ.get('HOME')",
         "undefined_helper(1)",
-        "f'{1}'",
+        "f'{1:02}'",
+        "f'{undefined_helper(1)}{lost + 1}'",
+        "sys.path[0]",
+        "(np.array([os.environ.get('HOME')]) + 1)[0]",
         "'%d' % 3",
         "'a'.title()",
         "-os.environ.get('HOME')",
@@ -726,7 +743,9 @@ def test_values_that_are_not_known(tmp_path: Path, expression: str) -> None:
         ("2 ** 100", "a large number"),
         ("1 << 100", "a large number"),
         ("np.arange(2) + np.arange(3)", "arrays of different lengths"),
-        ("np.array([UNSET]) + 1", "what the array holds"),
+        ("np.array([UNSET]) > 1", "what the array holds"),
+        ("np.array([1])[np.array([UNSET])]", "which items are chosen"),
+        ("callable(UNSET)", "its type"),
         ("np.arange(2.5)", r"arange\(\)"),
         ("np.zeros('x')", "the shape of an array"),
         ("np.where([1])", r"where\(\)"),
@@ -783,8 +802,7 @@ def test_values_that_are_not_known(tmp_path: Path, expression: str) -> None:
         ("np.arange(4).item()", "`item` of an array"),
         ("np.arange(4).tofile(3)", "`tofile` of an array"),
         ("(3.5).hex()", "`hex` of a float"),
-        ("os.environ[[1]]", "an item from outside|the value"),
-        ("sys.path[0]", "an item from outside"),
+        ("os.environ[[1]]", "which variable is read"),
         ("3[0]", "an item"),
         ("plain_function.attribute", "`attribute` of a"),
         ("decorated(1)", "a decorated function"),
@@ -798,7 +816,7 @@ def test_values_that_are_not_known(tmp_path: Path, expression: str) -> None:
         ("endless()", "more than 60,000 steps"),
         ("asked()", "AsyncFor|Global|a target|Match|ClassDef"),
         ("unpacked()", "how many values there are"),
-        ("set_item(UNSET)", "which item is set"),
+        ("set_entry(UNSET)", "which item is set"),
         ("set_item(5)", "an item that is set"),
         ("set_slice(3)", "items that are set"),
         ("set_text()", "an item that is set"),
@@ -854,6 +872,9 @@ def unpacked():
 def set_item(key):
     [1][key] = 2
 
+def set_entry(key):
+    dict()[key] = 2
+
 def set_slice(value):
     [1][0:1] = value
 
@@ -885,7 +906,7 @@ def delete_attribute():
 
 #: Calls of functions that cannot be followed, and that are handed nothing they could change.
 ASIDE = {
-    "decorated(1)", "lost()", "deep(1)", "unpacked()", "set_item(UNSET)", "set_item(5)",
+    "decorated(1)", "lost()", "deep(1)", "unpacked()", "set_entry(UNSET)", "set_item(5)",
     "set_slice(3)", "set_text()", "set_property()", "set_on_list()",
     "delete_text()", "delete_attribute()",
 }  # fmt: skip

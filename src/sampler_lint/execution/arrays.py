@@ -14,6 +14,7 @@ from typing import Any
 
 from sampler_lint.execution.budget import BUDGET, Cost, Table
 from sampler_lint.execution.errors import CannotTellError, RaisedError
+from sampler_lint.execution.items import item
 from sampler_lint.execution.operators import (
     binary,
     bisected,
@@ -537,6 +538,78 @@ def _repeat(run: Run, values: Any, repeats: Any, *axis: Any, **keywords: Any) ->
     return Array(value for value in run.listed(values) for _ in BUDGET.collect(range(count)))
 
 
+def _operator(kind: type[ast.operator]) -> Callable[..., Any]:
+    def call(run: Run, left: Any, right: Any, **keywords: Any) -> Any:
+        left, right = (Array(s) if isinstance(s, (list, tuple)) else s for s in (left, right))
+        if left is UNKNOWN or right is UNKNOWN:
+            return UNKNOWN
+        return binary(kind, plain(left), plain(right))
+
+    return call
+
+
+#: Operators by name, with and without the ending by which torch changes the array itself.
+OPERATORS: dict[str, type[ast.operator]] = {
+    "add": ast.Add,
+    "div": ast.Div,
+    "divide": ast.Div,
+    "floor_divide": ast.FloorDiv,
+    "mod": ast.Mod,
+    "mul": ast.Mult,
+    "multiply": ast.Mult,
+    "remainder": ast.Mod,
+    "sub": ast.Sub,
+    "subtract": ast.Sub,
+}
+for _name, _kind in OPERATORS.items():
+    ARRAYS(Cost.BY_ITEM, _name)(_operator(_kind))
+
+
+@ARRAYS(Cost.BY_ITEM)
+def _append(run: Run, values: Any, more: Any, *axis: Any, **keywords: Any) -> Any:
+    """``numpy.append``."""
+    return _concatenate(run, [values, more if _is_listed(more) else [more]], *axis, **keywords)
+
+
+def _is_listed(value: Any) -> bool:
+    return not isinstance(value, (int, float))
+
+
+@ARRAYS(Cost.BY_ITEM)
+def _take(run: Run, values: Any, places: Any, *axis: Any, **keywords: Any) -> Any:
+    return item(Array(run.listed(values)), Array(run.listed(places)))
+
+
+@ARRAYS(Cost.BY_ITEM)
+def _index_select(run: Run, values: Any, dim: Any, index: Any) -> Any:
+    if plain(dim) != 0:
+        raise CannotTellError("index_select()")
+    return _take(run, values, index)
+
+
+def _without(run: Run, values: Any, places: Any) -> Array:
+    """``numpy.delete``."""
+    listed = run.listed(values)
+    gone = {
+        range(len(listed))[_count(p)]
+        for p in (run.listed(places) if _is_listed(places) else [places])
+    }
+    return Array(value for place, value in enumerate(listed) if place not in gone)
+
+
+@ARRAYS(Cost.BY_ITEM)
+def _roll(run: Run, values: Any, shift: Any, *axis: Any, **keywords: Any) -> Array:
+    listed = run.listed(values)
+    cut = -_count(shift) % max(1, len(listed))
+    return Array(listed[cut:] + listed[:cut])
+
+
+@ARRAYS(Cost.BY_ITEM)
+def _diff(run: Run, values: Any) -> Any:
+    listed = [plain(value) for value in run.listed(values)]
+    return Array(binary(ast.Sub, b, a) for a, b in itertools.pairwise(listed))
+
+
 ARRAYS(Cost.BY_ITEM, "zeros", "empty")(_filled(0))
 ARRAYS(Cost.BY_ITEM, "zeros_like", "empty_like")(_filled_like(0))
 ARRAYS(Cost.BY_ITEM, "ones")(_filled(1))
@@ -566,6 +639,7 @@ ARRAYS(Cost.BY_ITEM, "logical_or")(_of_two(lambda left, right: bool(left or righ
 ARRAYS(Cost.FLAT, "is_tensor")(lambda run, value: isinstance(value, Array))
 ARRAYS(Cost.BY_ITEM, "argmax")(_index_of(max))
 ARRAYS(Cost.BY_ITEM, "argmin")(_index_of(min))
+ARRAYS(Cost.BY_ITEM, "delete")(lambda run, values, places, *axis: _without(run, values, places))
 for _name in ("sum", "max", "min", "any", "all"):
     ARRAYS(Cost.BY_ITEM, _name)(_reduced(_name))
 ARRAYS(Cost.BY_ITEM, "ceil")(_elementwise(lambda number: float(math.ceil(number))))

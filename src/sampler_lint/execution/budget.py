@@ -52,6 +52,8 @@ MORE_THAN_AN_EPOCH = 40
 MOST_OPTIONS = 8
 #: How often a constructor is tried with other arguments until it runs through.
 MOST_GUESSES = 100
+#: How often one of these tries may run out of what a run is given.
+MOST_OVER_BUDGET = 2
 #: Trees of so many files are kept from one class to the next.
 MOST_FILES = 32
 

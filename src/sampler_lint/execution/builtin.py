@@ -28,6 +28,7 @@ from sampler_lint.execution.values import (
     Given,
     Instance,
     Klass,
+    Native,
     Run,
     Source,
     key,
@@ -91,6 +92,8 @@ def _hasattr(run: Run, owner: Any, name: Any) -> bool:
         return owner.has(name)
     if not isinstance(owner, Instance) or not isinstance(name, str):
         raise CannotTellError("hasattr")
+    if name == "__dict__":
+        return True
     return name in owner.attributes or run.member(owner.klass, name) is not None
 
 
@@ -114,12 +117,18 @@ def _isinstance(run: Run, value: Any, kinds: Any) -> bool:
     for kind in kinds if isinstance(kinds, tuple) else (kinds,):
         if _is_a(run, value, run.external_class(kind)):
             return True
-    # What was made up for an argument would be what is asked for, if it is to be anything.
-    run.stands_in = run.stands_in or _is_made_up(value)
+    # What was made up for an argument would be what is asked for, if it is to be anything; and
+    # a library may have its own name for the type of a number.
+    is_named = isinstance(value, (int, float, str)) and any(
+        isinstance(kind, External) and _python_type(kind.dotted.rpartition(".")[2]) is None
+        for kind in (kinds if isinstance(kinds, tuple) else (kinds,))
+    )
+    run.stands_in = run.stands_in or is_named or _is_made_up(value)
     return False
 
 
 def _is_made_up(value: Any) -> bool:
+    """Whether the value may stand for an argument."""
     return isinstance(value, (Data, Array, list, range)) or (
         isinstance(value, Instance) and value.klass.names.module is None
     )
@@ -161,6 +170,14 @@ def _use_of(kind: type) -> Kind:
     if kind is bool or issubclass(kind, dict):
         return Kind.FLAG if kind is bool else Kind.MAPPING
     return Kind.NUMBER if issubclass(kind, numbers.Number) else Kind.SEQUENCE
+
+
+@BUILTINS(Cost.FLAT)
+def _callable(run: Run, value: Any) -> bool:
+    if value is UNKNOWN:
+        raise CannotTellError("its type")
+    run.stands_in = run.stands_in or _is_made_up(value)
+    return isinstance(value, (Bound, External, Fn, Klass, Native))
 
 
 def sort_keys(run: Run, listed: list[Any], key: Any) -> list[Any]:
@@ -328,7 +345,6 @@ BUILTINS["abs"] = _number(abs)
 BUILTINS["round"] = _number(_round)
 BUILTINS["divmod"] = _number(divmod)
 BUILTINS(Cost.BY_ITEM, "reversed")(lambda run, values: iter(run.listed(values)[::-1]))
-BUILTINS(Cost.FLAT, "callable")(lambda run, value: isinstance(value, (Fn, Bound, Klass)))
 BUILTINS(Cost.FLAT, "slice")(
     lambda run, *parts: slice(*(None if p is None else plain(p) for p in parts))
 )

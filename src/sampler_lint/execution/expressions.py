@@ -13,6 +13,7 @@ from sampler_lint.execution.budget import (
 from sampler_lint.execution.errors import (
     CannotTellError,
     Kind,
+    OverBudgetError,
     RaisedError,
     WantedError,
 )
@@ -62,6 +63,13 @@ class Expressions(Run):
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Any:
         owner = self.value(node.value, frame)
         key = self._key(node.slice, frame)
+        try:
+            return self.item(owner, key)
+        except (IndexError, KeyError) as error:
+            raise RaisedError(type(error).__name__, node) from error
+
+    def item(self, owner: Any, key: Any) -> Any:
+        """``owner[key]``."""
         if isinstance(owner, Data):
             return owner.part(f"[{spell(key)}]")
         if owner is UNKNOWN:
@@ -71,10 +79,9 @@ class Expressions(Run):
             if getter is None:
                 raise CannotTellError("an item of an object")
             return self.call(getter, [key], {})
-        try:
-            return items.item(owner, key)
-        except (IndexError, KeyError) as error:
-            raise RaisedError(type(error).__name__, node) from error
+        if isinstance(owner, External):
+            return self.call(External(f"{owner.dotted}.__getitem__"), [key], {})
+        return items.item(owner, key)
 
     def _key(self, node: ast.expr, frame: Frame) -> Any:
         if isinstance(node, ast.Tuple) and any(isinstance(e, ast.Slice) for e in node.elts):
@@ -204,8 +211,11 @@ class Expressions(Run):
         if isinstance(op, (ast.In, ast.NotIn)):
             if isinstance(right, Given):
                 raise right.wanted(Kind.SEQUENCE)
-            if isinstance(right, (External, Instance, Data)) or right is UNKNOWN:
+            if isinstance(right, (External, Data)) or right is UNKNOWN:
                 raise CannotTellError("what is in it")
+            method = self.method(right, "__contains__") if isinstance(right, Instance) else None
+            if method is not None:
+                return self.true(self.call(method, [left], {})) is isinstance(op, ast.In)
             return items.contains(self, right, left) is isinstance(op, ast.In)
         if left is None or right is None:
             if left is UNKNOWN or right is UNKNOWN:
@@ -289,7 +299,26 @@ class Expressions(Run):
         return value
 
     def _text(self, node: ast.JoinedStr, frame: Frame) -> Any:
-        return UNKNOWN
+        """An f-string: known if it is made of plain texts and numbers."""
+        parts: list[Any] = []
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                if part.format_spec is not None or part.conversion != -1:
+                    return UNKNOWN
+                try:
+                    value = self.value(part.value, frame)
+                except OverBudgetError:
+                    raise
+                except (CannotTellError, RaisedError):
+                    return UNKNOWN  # mostly a message, which is no use of what it tells
+                if not isinstance(value, (int, str)):
+                    return UNKNOWN
+                operators.check_number(value)
+                parts.append(str(value))
+            else:
+                parts.append(self.value(part, frame))
+        BUDGET.text(sum(map(len, parts)))
+        return "".join(parts)
 
     # -- targets
 
@@ -336,7 +365,10 @@ class Expressions(Run):
                     raise CannotTellError("a property that is set")
                 self.run(setter, [owner, value], {}, owner)
                 return
-            owner.attributes[name] = value
+            if name == "__dict__" and isinstance(value, dict):
+                owner.attributes = value
+            else:
+                owner.attributes[name] = value
         elif isinstance(owner, Source):
             owner.changed[name] = value
         elif owner is not UNKNOWN:

@@ -143,7 +143,7 @@ class Interpreter(Statements):
         for node in names.nodes.get(cls.name, ()):
             # The row of a decorated class is that of its `class` line in both.
             if isinstance(node, ast.ClassDef) and node.lineno == cls.row:
-                if not all(_keeps_class(decorator) for decorator in node.decorator_list):
+                if not _writes_init(node) and not all(map(_keeps_class, node.decorator_list)):
                     raise CannotTellError("a decorated class")
                 if any(keyword.arg != "metaclass" for keyword in node.keywords):
                     raise CannotTellError("a class with keywords")
@@ -350,6 +350,8 @@ class Interpreter(Statements):
                 return owner.attributes[name]
             if name == "__class__":
                 return owner.klass
+            if name == "__dict__":
+                return owner.attributes
             member = self.member(owner.klass, name)
             if isinstance(member, Fn):
                 return self._bound(member, owner)
@@ -468,6 +470,14 @@ class Interpreter(Statements):
                 raise CannotTellError("whether it is true")
             return self.method(value, "__len__") is None or self.length(value) > 0
         return truth(value)
+
+
+def _writes_init(node: ast.ClassDef) -> bool:
+    """Whether a class has a constructor in its text: then a decorator adds none, whatever it is.
+
+    One that puts another class in its place still leaves this one to be right.
+    """
+    return any(isinstance(stmt, ast.FunctionDef) and stmt.name == "__init__" for stmt in node.body)
 
 
 def _keeps_class(decorator: ast.expr) -> bool:

@@ -10,9 +10,9 @@ from sampler_lint.execution.errors import CannotTellError
 from sampler_lint.execution.values import (
     UNKNOWN,
     Array,
-    External,
     Places,
     Run,
+    Source,
     key,
     plain,
     weigh,
@@ -21,8 +21,6 @@ from sampler_lint.execution.values import (
 
 def item(owner: Any, index: Any) -> Any:
     """``owner[index]``."""
-    if isinstance(owner, External):
-        raise CannotTellError("an item from outside")
     if isinstance(owner, Array):
         if isinstance(owner, Places) and index == 0:
             return Array(owner.items)
@@ -33,6 +31,8 @@ def item(owner: Any, index: Any) -> Any:
         if isinstance(index, (Array, list)):
             keys = index.items if isinstance(index, Array) else index
             BUDGET.items(len(keys))
+            if len(keys) == len(owner.items) and any(k is UNKNOWN for k in keys):
+                raise CannotTellError("which items are chosen")
             if len(keys) == len(owner.items) and all(isinstance(k, bool) for k in keys):
                 return Array(list(itertools.compress(owner.items, keys)))
             return Array([item(owner, k) for k in keys])
@@ -60,7 +60,8 @@ def item(owner: Any, index: Any) -> Any:
 def store(container: Any, index: Any, value: Any) -> None:
     """``container[index] = value``."""
     if index is UNKNOWN:
-        raise CannotTellError("which item is set")
+        _store_anywhere(container)
+        return
     if isinstance(container, Array):
         if isinstance(index, (slice, Array, tuple)):
             _store_several(container, index, value)
@@ -79,8 +80,19 @@ def store(container: Any, index: Any, value: Any) -> None:
         except (IndexError, TypeError) as error:
             raise CannotTellError("an item that is set") from error
         return
-    if container is not UNKNOWN:
+    if isinstance(container, Source) and isinstance(index, str):
+        container.changed[index] = value  # a column of a table
+    elif container is not UNKNOWN:
         raise CannotTellError("an item that is set")
+
+
+def _store_anywhere(container: Any) -> None:
+    """``container[…] = value``, nobody knows where: now each item may be another."""
+    if not isinstance(container, (list, Array)):
+        raise CannotTellError("which item is set")
+    listed = container.items if isinstance(container, Array) else container
+    BUDGET.items(len(listed))
+    listed[:] = [UNKNOWN] * len(listed)
 
 
 def _inner_item(owner: Array, index: tuple[Any, ...]) -> Any:

@@ -74,7 +74,7 @@ def external(run: Run, dotted: str, args: list[Any], keywords: dict[str, Any]) -
         raise CannotTellError(f"what {dotted} does")
     run.outside += 1
     for arg in args:
-        if isinstance(arg, Given) and root != "torch":
+        if isinstance(arg, Given):
             return arg.made_by(last)
     return UNKNOWN
 

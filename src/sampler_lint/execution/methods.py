@@ -8,6 +8,7 @@ from typing import Any
 
 from sampler_lint.execution.arrays import (
     ARRAYS,
+    OPERATORS,
     TORCH,
     axes_of,
     reshaped,
@@ -56,6 +57,17 @@ def methods_of(value: Any) -> Table:
 def _function(table: Table, name: str) -> Callable[..., Any]:
     """A method that does what the function of that name does."""
     return lambda run, array, *args, **kw: perform(table[name], run, [array, *args], kw)
+
+
+def _in_place(table: Table, name: str) -> Callable[..., Any]:
+    """A method that puts into its array what the function of that name makes."""
+    change = _function(table, name)
+    return lambda run, array, *args, **kw: _replaced(array, change(run, array, *args, **kw).items)
+
+
+def _replaced(array: Array, items: list[Any]) -> Array:
+    array.items[:] = items
+    return array
 
 
 def attribute(run: Run, owner: Any, name: str) -> Any:
@@ -212,6 +224,10 @@ def _dict_update(run: Run, owner: dict[Any, Any], other: Any = (), **more: Any) 
     owner.update(mapping(run, other, **more))
 
 
+def _of_sets(name: str) -> Callable[..., Any]:
+    return lambda run, owner, other: getattr(owner, name)({key(v) for v in run.listed(other)})
+
+
 def keeps_array(name: str) -> bool:
     """Whether it is a method by which an array, or a number in one, stays what it is."""
     return name in _KEEPS_ARRAY or name in {"item", "lower", "strip", "tolist", "upper"}
@@ -233,13 +249,21 @@ SET(Cost.FLAT, "discard")(lambda run, owner, value: owner.discard(key(value)))
 SET(Cost.FLAT, "remove")(lambda run, owner, value: owner.remove(key(value)))
 SET(Cost.BY_ITEM, "update")(lambda run, owner, values: owner.update(map(key, run.listed(values))))
 SET.own(Cost.SHALLOW, "clear", "copy")
-SET(Cost.SHALLOW, "union")(lambda run, owner, other: owner | {key(v) for v in run.listed(other)})
-STR.own(Cost.SHALLOW, "lower", "upper", "strip", "startswith", "endswith")
+for _name in ("union", "intersection", "difference", "issubset", "issuperset", "isdisjoint"):
+    SET(Cost.SHALLOW, _name)(_of_sets(_name))
+STR.own(Cost.SHALLOW, "lower", "upper", "strip", "lstrip", "rstrip", "startswith", "endswith")
+STR.own(Cost.SHALLOW, "isdigit", "split")
 ARRAY(Cost.BY_ITEM, "flatten", "ravel")(lambda run, array, **kw: Array(array.flat()))
 ARRAY(Cost.BY_ITEM, "t", "transpose", "permute")(lambda run, array, *axes, **kw: transposed(array))
 ARRAY(Cost.BY_ITEM, "numel", "nelement")(
     lambda run, array, *args, **kw: sum(1 for _ in array.flat())
 )
+for _name in OPERATORS:
+    ARRAY(Cost.BY_ITEM, f"{_name}_")(_in_place(ARRAYS, _name))
+ARRAY(Cost.BY_ITEM, "random_")(
+    lambda run, array, *bounds: _replaced(array, [UNKNOWN for _ in array.items])
+)
+ARRAY(Cost.BY_ITEM, "new_zeros")(lambda run, array, *size: perform(ARRAYS["zeros"], run, size, {}))
 ARRAY(Cost.FLAT, "__len__")(lambda run, array: len(array.items))
 ARRAY(Cost.FLAT, "dim")(lambda run, array: len(array.shape))
 ARRAY(Cost.BY_ITEM, "fill")(lambda run, array, value: store(array, slice(None), value))
@@ -247,7 +271,17 @@ for _name in ("split", "chunk"):
     ARRAY(Cost.BY_ITEM, _name)(_function(TORCH, _name))
 ARRAY(Cost.FLAT, "__getitem__")(lambda run, array, index: item(array, plain(index)))
 ARRAY(Cost.BY_ITEM, "repeat_interleave")(_function(ARRAYS, "repeat"))
-for _name in ("argsort", "nonzero", "clip", "clamp", "repeat", "tile"):
+for _name in (
+    "argsort",
+    "nonzero",
+    "clip",
+    "clamp",
+    "repeat",
+    "tile",
+    "take",
+    "index_select",
+    *OPERATORS,
+):
     ARRAY(Cost.BY_ITEM, _name)(_function(ARRAYS, _name))
 for _name in (
     *("sum", "max", "min", "any", "all", "cumsum", "unique", "argmax", "argmin", "mean", "prod"),

@@ -74,8 +74,10 @@ def binary(kind: type[ast.operator], left: Any, right: Any) -> Any:
     function = _BINARY.get(kind)
     if function is None:
         raise CannotTellError("an operator")
+    if kind in _OF_ARRAYS and (isinstance(left, list) or isinstance(right, list)):
+        left, right = _as_array(left, right), _as_array(right, left)
     if isinstance(left, Array) or isinstance(right, Array):
-        return _broadcast(partial(binary, kind), left, right)
+        return _broadcast(lambda a, b: _of_known(kind, a, b), left, right)
     left = int(left) if type(left) is Size else left
     right = int(right) if type(right) is Size else right
     if type(left) in _NUMBERS and type(right) in _NUMBERS:
@@ -90,6 +92,23 @@ def binary(kind: type[ast.operator], left: Any, right: Any) -> Any:
         raise
     except (TypeError, ArithmeticError, ValueError) as error:
         raise CannotTellError("an operator") from error
+
+
+#: Operators that lists have not.
+_OF_ARRAYS = frozenset({ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow})
+_ORDERS = frozenset({ast.Lt, ast.LtE, ast.Gt, ast.GtE})
+
+
+def _as_array(value: Any, other: Any) -> Any:
+    """A list beside a number: the argument that it stands for may be an array as well."""
+    is_array = isinstance(value, list) and isinstance(other, (int, float))
+    return Array(value) if is_array else value
+
+
+def _of_known(kind: type[ast.operator], left: Any, right: Any) -> Any:
+    if left is UNKNOWN or right is UNKNOWN:
+        return UNKNOWN
+    return binary(kind, plain(left), plain(right))
 
 
 def _charge(kind: type[ast.operator], left: Any, right: Any) -> None:
@@ -141,11 +160,16 @@ def compare(kind: type[ast.cmpop], left: Any, right: Any) -> Any:
     Raises:
         CannotTellError: it is not known.
     """
+    if kind in _ORDERS and (isinstance(left, list) or isinstance(right, list)):
+        left, right = _as_array(left, right), _as_array(right, left)
     if isinstance(left, Array) or isinstance(right, Array):
         return _broadcast(partial(compare, kind), left, right)
     if type(left) not in _SCALARS or type(right) not in _SCALARS:
         weigh(left)
         weigh(right)
+    if left is UNKNOWN or right is UNKNOWN:
+        raise CannotTellError("what the array holds")
+    left, right = plain(left), plain(right)
     try:
         return _COMPARISONS[kind](left, right)
     except TypeError as error:
@@ -169,10 +193,8 @@ def _broadcast(function: Callable[[Any, Any], Any], left: Any, right: Any) -> Ar
     else:
         BUDGET.items(len(right.items))
         pairs = [(left, item) for item in right.items]
-    if any(a is UNKNOWN or b is UNKNOWN for a, b in pairs):
-        raise CannotTellError("what the array holds")
     try:
-        return Array([function(plain(a), plain(b)) for a, b in pairs])
+        return Array([function(a, b) for a, b in pairs])
     except (ZeroDivisionError, TypeError) as error:
         raise CannotTellError("an operator of arrays") from error
 

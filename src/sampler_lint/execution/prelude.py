@@ -1,7 +1,7 @@
 """What torch's own samplers do, as code for the interpreter; never imported by the tool itself.
 
-Sources: torch 2.0-2.13 ``torch/utils/data/{sampler,distributed,dataset}.py``, without argument
-checks. A test holds the classes against the installed torch.
+Sources: torch 2.0-2.13 ``torch/utils/data/{sampler,distributed,dataset,dataloader}.py``, without
+argument checks. A test holds the classes against the installed torch.
 """
 # mypy: ignore-errors
 # ruff: noqa: D101, D102
@@ -14,6 +14,18 @@ import torch.distributed as dist
 
 class Dataset:
     pass
+
+
+class Subset(Dataset):
+    def __init__(self, dataset, indices):
+        self.dataset = dataset
+        self.indices = indices
+
+    def __getitem__(self, idx):
+        return self.dataset[self.indices[idx]]
+
+    def __len__(self):
+        return len(self.indices)
 
 
 class Sampler:
@@ -147,3 +159,25 @@ class DistributedSampler(Sampler):
 
     def set_epoch(self, epoch):
         self.epoch = epoch
+
+
+class DataLoader:
+    def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, **kw):
+        self.dataset = dataset
+        self.batch_size = batch_size
+        if batch_sampler is None:
+            if sampler is None:
+                sampler = SequentialSampler(dataset)
+            batch_sampler = BatchSampler(sampler, batch_size, kw.get("drop_last", False))
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+
+    def __iter__(self):
+        for batch in self.batch_sampler:
+            if len(batch) == 1:
+                yield self.dataset[batch[0]]
+            else:
+                yield torch.utils.data.default_collate([self.dataset[index] for index in batch])
+
+    def __len__(self):
+        return len(self.batch_sampler)

@@ -23,6 +23,7 @@ from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.values import (
     COLUMN,
     NOT_MADE,
+    PLACE,
     UNKNOWN,
     Array,
     Data,
@@ -196,9 +197,10 @@ class SetUp:
             return self._built(name, note, world, rank)
         role = self._role(name, note)
         may_be_none = isinstance(default, ast.Constant) and default.value is None
+        is_empty = isinstance(default, (ast.List, ast.Tuple, ast.Dict)) and not _parts_of(default)
         if may_be_none and role is Role.COLUMN:
             return [COLUMN]
-        is_left = default is not None and not (self.fills_none and may_be_none)
+        is_left = default is not None and not (self.fills_none and (may_be_none or is_empty))
         inner = self.around_shard and role is Role.SAMPLER
         if is_left and role not in _ALWAYS and not inner:
             return _KEEP
@@ -335,24 +337,30 @@ class SetUp:
             arguments = {"num_replicas": world.ranks, "rank": self.place}
         build, class_of = self.interpreter.build, self.interpreter.known_class
         sampler = build(class_of(known), [data], arguments)
+        sampler.attributes["dataset"] = data  # as samplers of one's own call it
         if role is Role.SAMPLER:
             return sampler
         return build(class_of("BatchSampler"), [sampler, world.batch_size, world.drop_last], {})
 
 
+def _parts_of(display: ast.List | ast.Tuple | ast.Dict) -> list[Any]:
+    return display.keys if isinstance(display, ast.Dict) else display.elts
+
+
 _KEEP = object()
 
-#: Ways to stand for a sequence, of which all but the last two are of numbers.
-_SEQUENCES: dict[str, Callable[[World], list[Any]]] = {
+#: Ways to stand for a sequence, of which the first three are of numbers.
+_SEQUENCES: dict[str, Callable[[World], Any]] = {
     "samples": lambda world: list(range(world.samples)),
     "sizes": lambda world: [part.size for part in Source(world.samples).parts()],
     "groups": lambda world: _groups(world),
+    "a table": lambda world: Source(world.samples),
     "parts": lambda world: list(Source(world.samples).parts()),
 }
 #: What may stand for an argument, by what the program first does with it: what changes nothing
 #: (an offset of 0, a flag that is not set) before what does. A text is a way to make it.
 STAND_INS: dict[Kind, tuple[Any, ...]] = {
-    Kind.NUMBER: (0, 2),
+    Kind.NUMBER: (0, 2, 1),
     Kind.FLAG: (False, True, "something", *_SEQUENCES),
     Kind.SEQUENCE: (*_SEQUENCES, "each", "both", "mapped groups"),
     Kind.MAPPING: ("mapped groups", "each mapped", "both mapped"),
@@ -421,7 +429,7 @@ class Made:
         if guess in _SEQUENCES:
             return _SEQUENCES[guess](self.world)
         if guess.startswith("its "):
-            place = int(key.rpartition("[")[2].partition("]")[0] or 0) if "[" in key else 0
+            place = int(found[-1]) if (found := PLACE.findall(key)) else 0
             if guess == "its share":
                 return list(range(place % 2, self.world.samples, 2))
             return place % 2 if guess == "its group" else place

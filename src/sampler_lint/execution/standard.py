@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -11,7 +12,6 @@ from typing import Any
 from sampler_lint.execution.budget import BUDGET, Cost, Op, Table
 from sampler_lint.execution.builtin import BUILTINS, mapping, sort_keys
 from sampler_lint.execution.errors import CannotTellError, RaisedError
-from sampler_lint.execution.items import item
 from sampler_lint.execution.operators import (
     binary,
     bisected,
@@ -29,6 +29,7 @@ from sampler_lint.execution.values import (
     perform,
     plain,
 )
+from sampler_lint.parameters import Role, role_of
 
 #: By their full names; also those of the builtins that are made by methods.
 DOTTED = Table()
@@ -189,17 +190,28 @@ def _repeat_value(run: Run, value: Any, *times: Any) -> Iterator[Any]:
 def _itemgetter(run: Run, *keys: Any) -> Native:
     wanted = [plain(one) for one in keys]
     if len(wanted) == 1:
-        return Native(lambda owner: item(owner, wanted[0]))
-    return Native(lambda owner: tuple(item(owner, one) for one in BUDGET.each(wanted)))
+        return Native(lambda owner: run.item(owner, wanted[0]))
+    return Native(lambda owner: tuple(run.item(owner, one) for one in BUDGET.each(wanted)))
 
 
-@DOTTED(Cost.FLAT, "os.getenv", "os.environ.get")
+@DOTTED(Cost.FLAT, "os.getenv", "os.environ.get", "os.environ.__getitem__")
 def _getenv(run: Run, name: Any, default: Any = None) -> Any:
+    """What a launcher sets on one node; of what says nothing of processes, the default."""
     if not isinstance(name, str):
         raise CannotTellError("which variable is read")
-    places = {"WORLD_SIZE": run.world, "RANK": run.rank}
-    run.asked_place = run.asked_place or name == "RANK"
-    return str(places[name]) if name in places else UNKNOWN
+    if not _OF_NODES.search(name):
+        role = role_of(name)
+        if role is Role.RANK:
+            return str(_place(run)[0])
+        if role is Role.WORLD_SIZE:
+            return str(run.world)
+    return UNKNOWN if default is None or _OF_PROCESSES.search(name) else default
+
+
+#: In names of variables that say which node this is, or how many there are.
+_OF_NODES = re.compile("node|group|host", re.IGNORECASE)
+#: In names of those that say anything of processes.
+_OF_PROCESSES = re.compile("rank|size|proc|task|world|local|num|id|node|host", re.IGNORECASE)
 
 
 def _place(run: Run) -> tuple[int, int]:
@@ -217,6 +229,9 @@ def _fromkeys(run: Run, keys: Any, value: Any = None) -> dict[Any, Any]:
     return dict.fromkeys(map(key, run.listed(keys)), value)
 
 
+DOTTED(Cost.FLAT, "numpy.iinfo", "torch.iinfo")(
+    lambda run, kind=None: record(["min", "max"]).call(-(2**31), 2**31 - 1)
+)
 DOTTED(Cost.FLAT, "heapq.heapify")(lambda run, heap: None)
 DOTTED(Cost.FLAT, "functools.partial")(
     lambda run, function, *first, **kw: Native(

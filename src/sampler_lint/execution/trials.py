@@ -19,6 +19,7 @@ from sampler_lint.execution.budget import (
     MOST_GUESSES,
     MOST_HANDED_OUT,
     MOST_OPTIONS,
+    MOST_OVER_BUDGET,
     MOST_ROUNDED_BATCHES,
 )
 from sampler_lint.execution.errors import (
@@ -224,9 +225,16 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
         return Trials(unknown=BUDGET.gone)
     if not trials.usual:
         trials = trials._replace(guessed=tuple(_with_guesses(interpreter, spec)))
-    if (trials.usual or trials.guessed) and not trials.sharded:
+    if any(not any(trial.differs for trial in same) for same in _by_arguments(trials)):
         trials = trials._replace(repeated=_repeated(interpreter, spec))
     return plain if BUDGET.gone else trials
+
+
+def _by_arguments(trials: Trials) -> Iterator[list[Trial]]:
+    """The worlds with the same arguments: of two ways through a class, one may not share."""
+    known = (*trials.usual, *trials.guessed)
+    for also in dict.fromkeys(trial.also for trial in known):
+        yield [trial for trial in known if trial.also == also]
 
 
 def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
@@ -344,14 +352,17 @@ def _guess(
     spec.guesses = guesses
     left: list[tuple[str, list[Any]]] = []
     refused = None
+    too_much: list[OverBudgetError] = []
     for _ in range(MOST_GUESSES):
         try:
             trial = _trial(interpreter, spec, world, option)
             refused = trial.raised
             if refused is None and all(turn.count for turn in trial.turns):
                 return True
-        except OverBudgetError:
-            raise
+        except OverBudgetError as error:
+            too_much.append(error)
+            if BUDGET.gone or not left or len(too_much) == MOST_OVER_BUDGET:
+                raise
         except WantedError as error:
             left.append((error.key, stand_ins(error)))
         except _SILENT:
@@ -360,6 +371,8 @@ def _guess(
             guesses.pop(left.pop()[0], None)
         if not left and refused is not None:
             raise refused
+        if not left and too_much:
+            raise too_much[0]
         if not left:
             return False
         key, choices = left[-1]
@@ -407,13 +420,16 @@ def _is_same_share(trial: Trial, alone: Trial) -> bool:
     if trial.raised is not None or alone.raised is not None:
         return False
     first = trial.turns[0]
-    together, share = set(alone.turns[0].indices or ()), set(first.indices or ())
+    together, share = alone.turns[0].indices or (), first.indices or ()
     ranks, batch = trial.world.ranks, trial.world.batch_size
     return (
         first.seeds is not None
         and all(t.indices == first.indices and t.seeds == first.seeds for t in trial.turns)
-        and len(share) < len(together)
-        and abs(len(share) * ranks - len(together)) <= MOST_ROUNDED_BATCHES * ranks * batch
+        and any(
+            len(part) < len(whole)
+            and abs(len(part) * ranks - len(whole)) <= MOST_ROUNDED_BATCHES * ranks * batch
+            for part, whole in ((share, together), (set(share), set(together)))
+        )
     )
 
 

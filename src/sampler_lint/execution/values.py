@@ -47,7 +47,7 @@ COLUMN = "text"
 
 
 #: Which sample it is, in a key.
-_PLACE = re.compile(r"[\[(]([0-9]{1,9})[\])]")
+PLACE = re.compile(r"[\[(]([0-9]{1,9})[\])]")
 
 
 class Data:
@@ -70,14 +70,14 @@ class Data:
         """The number that stands for it."""
         Data.asked += 1
         BUDGET.text(len(self.key))
-        if Data.dense and (place := _PLACE.search(self.key)):
+        if Data.dense and (place := PLACE.search(self.key)):
             return int(place[1]) % 2
         return 1 + zlib.crc32(self.key.encode()) % 5
 
     @property
     def size_of_part(self) -> int | None:
         """How much a part of a sample holds: as much as its own number says."""
-        return Data(f"len({self.key})").number if _PLACE.search(self.key) else None
+        return Data(f"len({self.key})").number if PLACE.search(self.key) else None
 
     def part(self, what: str) -> Any:
         """An attribute, item or result of it; a sample that is a mapping has one column."""
@@ -111,6 +111,10 @@ class StandIns(Protocol):
 
         ``pattern`` is the key without the places of items, which are all of one kind.
         """
+
+
+#: What is asked of a column of a table.
+_OF_COLUMNS = frozenset({".isin", ".nunique", ".unique", ".value_counts", ".values"})
 
 
 class _NotMade:
@@ -150,6 +154,8 @@ class Given(Data):
         BUDGET.text(len(self.key) + len(what))
         if what in {".items", ".keys"}:
             raise self.wanted(Kind.MAPPING)
+        if what in _OF_COLUMNS and self.pattern.endswith(("']", '"]')):
+            raise self.wanted(Kind.SEQUENCE)
         if what.startswith("[") and not what.startswith(("['", '["')):
             raise self.wanted(Kind.SEQUENCE)
         return given(f"{self.key}{what}", self.made, f"{self.pattern}{what}")
@@ -175,10 +181,18 @@ def given(key: str, made: StandIns, pattern: str) -> Any:
 
 
 class Entry(Given):
-    """An attribute of a data set: any number, or what its use tells."""
+    """An attribute of a data set, or a part of one: any number, or what its use tells."""
 
     number = Data.number
-    part = Data.part
+
+    def part(self, what: str) -> Any:
+        """An attribute, item or result of it."""
+        BUDGET.text(len(self.key) + len(what))
+        if what in _OF_COLUMNS and self.pattern.endswith(("']", '"]')):
+            raise self.wanted(Kind.SEQUENCE)
+        key, pattern = f"{self.key}{what}", f"{self.pattern}{PLACE.sub('[]', what)}"
+        found = self.made.of(pattern, key)
+        return Entry(key, self.made, pattern) if found is NOT_MADE else found
 
 
 class Source(Data):
@@ -198,6 +212,8 @@ class Source(Data):
         """``dataset.name``."""
         if name in self.changed:
             return self.changed[name]
+        if name in {"iloc", "loc"}:
+            return self
         if name == "indices":
             return list(range(self.size))
         if name in {"remove_columns", "select_columns", "rename_columns", "with_format"}:
@@ -233,6 +249,9 @@ class Source(Data):
     def part(self, what: str) -> Any:
         """A sample, a column, or the result of a method."""
         if what.startswith(("['", '["')):
+            column = what[2:-2]
+            if column in self.changed:
+                return self.changed[column]
             return Data(f"{self.key}{what}", self.size)
         return super().part(what)
 
@@ -449,6 +468,9 @@ class Run(Protocol):
 
     def external_class(self, value: Any) -> Any:
         """torch's classes as the prelude has them."""
+
+    def item(self, owner: Any, key: Any) -> Any:
+        """``owner[key]``."""
 
     def iterate(self, value: Any) -> Iterator[Any]:
         """``iter(value)``, charged item by item."""

@@ -150,10 +150,12 @@ def _starved(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
 
 def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
     turn = trial.turns[0]
+    is_all = len(set(turn.indices or ())) == trial.world.samples
     message = (
         f"with {trial.story}, every rank hands out the same {turn.count}: `{cls.name}` takes a "
         f"share of the data and does not say by the rank which, so that the ranks read the same "
-        f"samples and nobody reads the others; let the share begin at the rank"
+        f"samples{' at the same time' if is_all else ' and nobody reads the others'}; let the "
+        f"share begin at the rank"
     )
     iterate = defined_by(model, cls, "__iter__")
     if iterate is None:

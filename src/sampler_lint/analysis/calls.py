@@ -19,7 +19,7 @@ from sampler_lint.analysis.arguments import (
     passed,
 )
 from sampler_lint.analysis.attributes import Attributes
-from sampler_lint.analysis.containers import TABLE_METHOD_NAMES
+from sampler_lint.analysis.containers import TABLE_METHOD_NAMES, VIEWS
 from sampler_lint.analysis.declared import Declared
 from sampler_lint.analysis.solver import Var
 from sampler_lint.analysis.values import (
@@ -61,7 +61,7 @@ from sampler_lint.workspace.aliases import called_by
 from sampler_lint.workspace.project import Project
 
 #: What keeps its keyword arguments, as entries or as attributes.
-_KEEPS_KEYWORDS = {"dict", "types.SimpleNamespace", "argparse.Namespace"}
+_KEEPS_KEYWORDS = {"types.SimpleNamespace", "argparse.Namespace"}
 _DICTS = {"dict", "collections.OrderedDict", "collections.defaultdict"}
 #: What gives back what it is given last, or its items.
 _TRANSPARENT_CALLS = frozenset(
@@ -252,7 +252,7 @@ class Calls(Attributes):
             self._add(var, Lit(None, "NoneType"))
 
     def _apply_table_method(self, table: Table, name: str, call: Call, var: Var) -> None:
-        if name in {"items", "values"}:
+        if name in VIEWS:
             self._add(var, View(table, name == "items"))
             return
         key = call.positional[0] if call.positional else None

@@ -68,7 +68,9 @@ def _pseudo(name: str) -> Function:
     return function
 
 
-_READS_TABLE = ("items", "values", "get", "pop", "setdefault")
+#: The methods of a dict that give all that it holds.
+VIEWS = ("items", "values")
+_READS_TABLE = (*VIEWS, "get", "pop", "setdefault")
 TABLE_METHODS = {name: _pseudo(name) for name in _READS_TABLE}
 TABLE_METHOD_NAMES = {id(function): name for name, function in TABLE_METHODS.items()}
 

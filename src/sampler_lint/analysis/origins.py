@@ -13,6 +13,7 @@ from enum import Flag, auto
 from typing import NamedTuple, TypeAlias
 
 from sampler_lint.analysis.arguments import MISSING, passed
+from sampler_lint.analysis.containers import VIEWS
 from sampler_lint.analysis.fillings import PUTS
 from sampler_lint.analysis.points_to import Flow
 from sampler_lint.analysis.reaching import definitions
@@ -294,7 +295,7 @@ def contents(scope: Scope, container: Expr) -> Iterator[Expr]:
     For a view or a copy of it, that itself, too.
     """
     func = container.func if isinstance(container, Call) else None
-    if isinstance(func, Attr) and func.name in {"values", "items", "copy"}:
+    if isinstance(func, Attr) and (func.name in VIEWS or func.name == "copy"):
         container = func.value
         yield container
     if not isinstance(container, (Name, Attr)):

@@ -15,8 +15,6 @@ from sampler_lint.analysis.values import Ext, Value
 from sampler_lint.syntax.navigation import owner_of, walk
 from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, Imported, Index, Name, last_name
 
-_NEVER = re.compile(r"(?!)")
-
 
 @dataclass(frozen=True, slots=True)
 class Concept:
@@ -28,7 +26,7 @@ class Concept:
     """What a function is called that is it or gives it, whosever it is."""
     variables: frozenset[str] = frozenset()
     """The variables of the environment that launchers give it in."""
-    spelled: re.Pattern[str] = _NEVER
+    spelled: re.Pattern[str] | None = None
     """What is in the name of a variable, an attribute or a function that is about it."""
 
     def is_made(self, call: Call, values: Callable[[Expr], Iterable[Value]]) -> bool:
@@ -47,7 +45,7 @@ class Concept:
 
     def says(self, name: str | None) -> bool:
         """Whether a name is about it."""
-        return name is not None and self.spelled.search(name) is not None
+        return bool(name and self.spelled and self.spelled.search(name))
 
     def names(self, expr: Expr) -> bool:
         """Whether the (last) name of a variable, an attribute or a class is about it."""

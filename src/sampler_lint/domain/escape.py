@@ -306,7 +306,7 @@ def is_used_by_string(scope: Scope, name: str) -> bool:
     """Whether code in the scope may read its variable ``name`` by a text, or all of them."""
     return not NAMESPACES.called.isdisjoint(scope.called) and any(
         isinstance(call.func, Name) and _may_read(call.func.id, call, scope, name)
-        for call in scope.calls
+        for call in NAMESPACES.calls_in(scope.calls)
     )
 
 
@@ -322,4 +322,4 @@ def _may_read(function: str, call: Call, scope: Scope, name: str) -> bool:
             if isinstance(node, Const) and (isinstance(node.value, str) or node.value is ...)
         ]
         return any(text is ... or name in text for text in texts)
-    return function == "exec" or (function in {"locals", "vars"} and not call.args)
+    return function == "exec" or not call.args

@@ -8,7 +8,14 @@ from typing import NamedTuple
 from sampler_lint.analysis.origins import LOCAL, Hop, Step, depends_on
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Obj
-from sampler_lint.domain.concepts import DRAW, EVALUATES, ORDERS, called_name
+from sampler_lint.domain.concepts import (
+    DRAW,
+    EVALUATES,
+    GIVES_STATE,
+    ORDERS,
+    RESTORES,
+    called_name,
+)
 from sampler_lint.domain.epoch_state import Reach, epoch_state, is_closed, own_classes, reach
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.wrapping import iterated_attributes
@@ -192,7 +199,13 @@ def _is_made_again(model: Model, cls: Class, built: Reach, name: str) -> bool:
     scopes = [scope for each in family for scope in scopes_inside(each)]
     later = [scope for scope in scopes if isinstance(scope, Function)]
     later = [scope for scope in later if scope not in built.functions]
-    if any(scope.name in _RESUMES or any(ORDERS.calls_in(scope.calls)) for scope in later):
+    # What is put where it was may be brought another order, too.
+    if any(
+        GIVES_STATE.says(scope.name)
+        or RESTORES.says(scope.name)
+        or any(ORDERS.calls_in(scope.calls))
+        for scope in later
+    ):
         return True
     if any(store.scope not in built.functions for store in model.project.stores_near(name, cls)):
         return True
@@ -208,7 +221,3 @@ def _is_made_again(model: Model, cls: Class, built: Reach, name: str) -> bool:
         if function.name != "__init__"
         for caller in model.flow.callers(function)
     )
-
-
-#: What has these is put where it was; who does so may bring it another order, too.
-_RESUMES = frozenset({"state_dict", "load_state_dict"})

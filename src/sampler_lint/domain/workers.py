@@ -12,7 +12,9 @@ from sampler_lint.domain.concepts import (
     DRAW,
     EPOCH,
     GENERATORS,
+    GIVES_STATE,
     RANK,
+    RESTORES,
     SEEDS_ALL,
     SEEDS_ONE,
     WORLD_SIZE,
@@ -38,16 +40,8 @@ from sampler_lint.syntax.nodes import (
 )
 
 _MADE = Hop.ASSIGNED | Hop.OPERAND | Hop.TEST | Hop.ARGUMENT
-#: Of what ``get_worker_info()`` tells, what is the same in each epoch.
-_STAYS = frozenset({"id", "num_workers"})
 #: What modules that draw have besides: generators of one's own, and the state of theirs.
-_NO_DRAWS = (
-    GENERATORS.called
-    | SEEDS_ONE.called
-    | {
-        *("Generator", "get_state", "set_state", "getstate", "setstate"),
-    }
-)
+_NO_DRAWS = GENERATORS.called | SEEDS_ONE.called | {"Generator"}
 
 
 class Seeding(NamedTuple):
@@ -128,7 +122,8 @@ def _is_told(model: Model, end: Step, within: set[Scope]) -> bool:
         steps = origins(model.flow, expr.value, Hop.ASSIGNED, scope=end.scope)
         return all(
             not isinstance(made.expr, Call)
-            or (last_name(made.expr.func) == "get_worker_info" and expr.name in _STAYS)
+            # All that it tells is the same in each epoch, but for the seed.
+            or (last_name(made.expr.func) == "get_worker_info" and expr.name != "seed")
             for made in steps
             if made.is_end and made.scope in within
         )
@@ -159,7 +154,8 @@ def _draws(call: Call, library: str) -> bool:
     """Whether a function of a module that draws does so."""
     if library == "torch":
         return DRAW.is_call(call) or DRAW.says(last_name(call.func))
-    return last_name(call.func) not in _NO_DRAWS
+    name = last_name(call.func)
+    return name not in _NO_DRAWS and not (GIVES_STATE.says(name) or RESTORES.says(name))
 
 
 def _of_object(model: Model, value: Value, depth: int) -> list[Function]:

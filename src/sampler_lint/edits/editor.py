@@ -566,26 +566,28 @@ def _by_tokens(text: str, start: int) -> _Items:
                 continue
             begin = start + starts[token.start[0] - 1] + token.start[1]
             end = start + starts[token.end[0] - 1] + token.end[1]
-            mark = token.string if token.type == tokenize.OP else ""
-            if opened and depth == 1 and mark in {")", ","}:
+            kind = token.exact_type
+            if opened and depth == 1 and kind in {tokenize.RPAR, tokenize.COMMA}:
                 if first is not None:
-                    items.append(_Item(first, last, end if mark == "," else None))
+                    items.append(_Item(first, last, end if kind == tokenize.COMMA else None))
                 first = None
-                if mark == ")":
+                if kind == tokenize.RPAR:
                     return _Items(opened, items, begin)
                 continue
             if opened and first is None:
                 first = begin
             last = end
-            if not depth and mark == "(":
+            if not depth and kind == tokenize.LPAR:
                 opened = end
             # The first may close a parenthesis around what is called.
-            depth = max(0, depth + (mark in {"(", "[", "{"}) - (mark in {")", "]", "}"}))
+            depth = max(0, depth + (kind in _OPENS) - (kind in _CLOSES))
     except (tokenize.TokenError, IndentationError):
         pass
     raise EditError("there are no parentheses here")
 
 
+_OPENS = {tokenize.LPAR, tokenize.LSQB, tokenize.LBRACE}
+_CLOSES = {tokenize.RPAR, tokenize.RSQB, tokenize.RBRACE}
 _NO_CODE = {
     *(tokenize.NL, tokenize.NEWLINE, tokenize.COMMENT, tokenize.INDENT, tokenize.DEDENT),
     tokenize.ENCODING,

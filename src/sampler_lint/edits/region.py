@@ -43,7 +43,7 @@ class Region:
             start = starts[first - 1]
             end = starts[last] if last < len(starts) else len(self.source.text)
             text = self.source.text[start:end]
-            nested = text[:1] in {" ", "\t", "\f"}
+            nested = text.startswith((" ", "\t", "\f"))
             stretch = _read(f"if 1:{self.source.newline}{text}" if nested else text)
             if stretch is None:
                 continue

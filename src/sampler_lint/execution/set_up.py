@@ -541,7 +541,7 @@ def _read_keywords(node: ast.AST, kwarg: str) -> Iterator[str]:
         if (
             isinstance(call, ast.Call)
             and isinstance(call.func, ast.Attribute)
-            and call.func.attr in {"get", "pop"}
+            and hasattr(dict, call.func.attr)  # get, pop
             and isinstance(call.func.value, ast.Name)
             and call.func.value.id == kwarg
             and len(call.args) == 2

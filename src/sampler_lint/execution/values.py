@@ -195,6 +195,17 @@ class Entry(Given):
         return Entry(key, self.made, pattern) if found is NOT_MADE else found
 
 
+#: What tables have (pandas' and those of `datasets`): rows, columns, themselves without a column.
+_OF_TABLES: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("iloc", "loc"), lambda table: table),
+    **dict.fromkeys(("column_names", "columns", "features"), lambda table: [COLUMN]),
+    **dict.fromkeys(
+        ("remove_columns", "select_columns", "rename_columns", "with_format"),
+        lambda table: Native(lambda *args, **keywords: table),
+    ),
+}
+
+
 class Source(Data):
     """A data set of ``length`` samples, of which nothing else is known.
 
@@ -212,14 +223,10 @@ class Source(Data):
         """``dataset.name``."""
         if name in self.changed:
             return self.changed[name]
-        if name in {"iloc", "loc"}:
-            return self
         if name == "indices":
             return list(range(self.size))
-        if name in {"remove_columns", "select_columns", "rename_columns", "with_format"}:
-            return Native(lambda *args, **keywords: self)
-        if name in {"column_names", "columns", "features"}:
-            return [COLUMN]
+        if name in _OF_TABLES:
+            return _OF_TABLES[name](self)
         if name == "datasets":
             return self.parts()
         if name == "cumulative_sizes":

@@ -166,7 +166,10 @@ def _corrects(model: Model, scope: Scope) -> bool:
 def _cuts(node: Expr) -> bool:
     """``out[:total]``, and anything about ``len(dataset)``."""
     if isinstance(node, Index) and isinstance(node.key, Other):
-        return any(role_of(last_name(part) or "") is Role.SIZE for part in walk(node.key))
+        parts = list(walk(node.key))
+        called = {part.func for part in parts if isinstance(part, Call)}  # the batch's own size()
+        sizes = (last_name(part) for part in parts if part not in called)
+        return any(role_of(size or "") is Role.SIZE for size in sizes)
     if not isinstance(node, Call) or last_name(node.func) != "len":
         return False
     return any((last_name(one) or "").endswith(("dataset", "sampler")) for one in node.positional)

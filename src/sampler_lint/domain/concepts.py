@@ -131,7 +131,7 @@ PROCESSES = Concept(
 #: What gives the ranks different samples, or shares the model among them.
 SHARDS = Concept(
     spelled=re.compile(
-        r"distributed\w*sampler|num_replicas|num_shards|split_(?:dataset_)?by_node|^shard$|accelerator"
+        r"distributed\w{0,40}sampler|num_replicas|num_shards|split_(?:dataset_)?by_node|^shard$|accelerator"
         r"|local_sgd|^mpi$|^scatter$|broadcast_object|device_?mesh"
         r"|(?:tensor|pipeline|sequence|context)_?parallel",
         re.IGNORECASE,

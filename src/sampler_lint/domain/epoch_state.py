@@ -19,6 +19,7 @@ from sampler_lint.domain.concepts import (
     LOGS,
     LOOKS,
     PROTOCOL,
+    RESTORES,
     SEEDS_ONE,
 )
 from sampler_lint.domain.datasets import is_dataset
@@ -294,7 +295,7 @@ def is_closed(model: Model, cls: Class) -> bool:
 
 def iterates(model: Model, cls: Class) -> bool:
     """Whether the class is a sampler or an iterable dataset, so that its passes give an order."""
-    return model.is_sampler_class(cls) or any(
+    return model.is_meant_as_sampler(cls) or any(
         is_dataset(base, iterable=True) for base in model.flow.mro(cls)
     )
 
@@ -422,8 +423,14 @@ def _may_be_of(model: Model, store: Store, cls: Class) -> bool:
 
 
 def _is_in_init(store: Store) -> bool:
+    """Whether an object sets it when it is built, or when it is put where it was."""
+    scope = store.scope
     is_own = isinstance(store.target, Attr) and self_class(store.target.value) is not None
-    return is_own and isinstance(store.scope, Function) and store.scope.name == "__init__"
+    return (
+        is_own
+        and isinstance(scope, Function)
+        and (scope.name == "__init__" or RESTORES.says(scope.name))
+    )
 
 
 def is_kept_literal(model: Model, cls: Class, name: str) -> bool:

@@ -25,6 +25,7 @@ from sampler_lint.domain.concepts import (
     NAMESPACES,
     RANK,
     RESTORES,
+    SAMPLER_CLASS,
     SETS_EPOCH,
     WORLD_SIZE,
 )
@@ -182,6 +183,12 @@ class Model:
     def is_sampler_class(self, cls: Class) -> bool:
         """Whether the class is certainly a torch sampler, or is used as one by a loader."""
         return self.flow.is_a(cls, SAMPLER) is True or cls in self.used_as_sampler
+
+    def is_meant_as_sampler(self, cls: Class) -> bool:
+        """Whether the class is a sampler, or is called one and can be iterated."""
+        return self.is_sampler_class(cls) or (
+            SAMPLER_CLASS.says(cls.name) and cls.method("__iter__") is not None
+        )
 
     @cached_property
     def used_as_sampler(self) -> dict[Class, Obj]:

@@ -42,7 +42,7 @@ def may_be_uneven(cls: Class) -> bool:
 def judged(model: Model) -> Iterator[tuple[Module, Class]]:
     """The sampler classes of the tree that can be built as they are."""
     for module, cls in model.classes():
-        if model.is_sampler_class(cls) and not any(
+        if model.is_meant_as_sampler(cls) and not any(
             (last_name(decorator) or "").startswith("abstract")
             for method in cls.methods
             for decorator in method.decorators

@@ -81,7 +81,7 @@ class SeedDiffersByRank(Rule):
                 seen.add(suspect.start)  # type: ignore[arg-type]
                 yield suspect
         for module, cls in model.classes():
-            if is_test(module) or not model.is_sampler_class(cls):
+            if is_test(module) or not model.is_meant_as_sampler(cls):
                 continue
             for shuffle in own_shuffles(model, cls):
                 if shuffle.term.whole not in seen:

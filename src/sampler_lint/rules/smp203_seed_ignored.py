@@ -72,7 +72,7 @@ class SeedIgnored(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at every generator that a sampler of the tree seeds."""
         for module, cls in model.classes():
-            if is_test(module) or not model.is_sampler_class(cls):
+            if is_test(module) or not model.is_meant_as_sampler(cls):
                 continue
             found = list(ignores_seed(model, cls))
             if not found or epoch_carries_seed(model, module):

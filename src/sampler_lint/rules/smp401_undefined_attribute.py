@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import Hop, ends
 from sampler_lint.analysis.values import Obj
-from sampler_lint.domain.concepts import ASKS_BY_NAME, LOOKS, PROCESSES, SAMPLER, SAMPLER_CLASS
+from sampler_lint.domain.concepts import ASKS_BY_NAME, LOOKS, PROCESSES, SAMPLER
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.edits.editor import Fixer, replacing
 from sampler_lint.edits.names import text_of
@@ -95,9 +95,7 @@ class UndefinedAttribute(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Compare what each sampler class reads with what its hierarchy defines."""
         for module, cls in model.classes():
-            if model.is_sampler_class(cls) or (
-                SAMPLER_CLASS.says(cls.name) and cls.method("__iter__")
-            ):
+            if model.is_meant_as_sampler(cls):
                 yield from self._class(model, module, cls)
         yield from _no_epoch_to_set(model)
         yield from outside_reads(model)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.domain.concepts import SAMPLER_CLASS
 from sampler_lint.domain.model import Model
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp404_misdirected_assignment.attributes import (
@@ -63,10 +62,7 @@ class MisdirectedAssignment(Rule):
         reads = Reads(model)
         yield from unread_outside(model, reads)
         for module, cls in model.classes():
-            if not (
-                model.is_sampler_class(cls)
-                or (SAMPLER_CLASS.says(cls.name) and cls.method("__iter__"))
-            ):
+            if not model.is_meant_as_sampler(cls):
                 continue
             yield from unread_inside(model, module, cls, reads)
             yield from lost_locals(model, module, cls)

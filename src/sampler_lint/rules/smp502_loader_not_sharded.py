@@ -8,7 +8,6 @@ from sampler_lint import catalog
 from sampler_lint.analysis.origins import depends_on
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import (
-    DEVICES,
     DRAW,
     ITERATED,
     PROCESSES,
@@ -33,11 +32,12 @@ from sampler_lint.domain.ranks import (
 from sampler_lint.findings import Related
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.navigation import nodes_in, statements, unparse
+from sampler_lint.syntax.navigation import nodes_in, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
     Bin,
     Call,
     Class,
+    Const,
     Expr,
     Function,
     If,
@@ -46,6 +46,7 @@ from sampler_lint.syntax.nodes import (
     Return,
     Scope,
     Stmt,
+    last_name,
 )
 from sampler_lint.workspace.project import Module
 
@@ -287,8 +288,15 @@ def _takes_share(node: Expr) -> bool:
     """``files[rank::world_size]``, and ``step % world_size``."""
     if isinstance(node, Index):
         return isinstance(node.key, Other) and PROCESSES.is_mentioned(node.key)
-    sized = (WORLD_SIZE.is_mentioned, DEVICES.is_mentioned)
-    return isinstance(node, Bin) and node.op == "Mod" and any(says(node.right) for says in sized)
+    if not isinstance(node, Bin) or node.op != "Mod" or _is_text(node.left):
+        return False
+    sizes = (role_of(last_name(part) or "") is Role.WORLD_SIZE for part in walk(node.right))
+    return WORLD_SIZE.is_mentioned(node.right) or any(sizes)
+
+
+def _is_text(expr: Expr) -> bool:
+    """Whether it is a text, into which ``%`` puts a number."""
+    return isinstance(expr, Const) and isinstance(expr.value, str)
 
 
 def _chooses_by_rank(scope: Scope) -> bool:

@@ -31,7 +31,8 @@ def is_expected(
     A handler of it (or of a base of it), ``pytest.raises(…)``, ``self.assertRaises(…)`` and
     ``contextlib.suppress(…)``, around the node or around every call of its function or told to
     run it, and the marks by which pytest and unittest let a whole test fail. A type that is not
-    Python's own may be a base of it, for all we see.
+    Python's own may be a base of it, for all we see. What takes every error counts around the node
+    itself only.
     """
     return _is_expected(model, node, error, frozenset())
 
@@ -50,7 +51,8 @@ def _is_expected(
             ):
                 return True
         elif any(inner is stmt or inner.encloses(stmt) for inner in around.body) and any(
-            kind is None or _covers(kind, error) for kind, _ in around.handlers
+            not (within and _is_catch_all(kind)) and (kind is None or _covers(kind, error))
+            for kind, _ in around.handlers
         ):
             return True
     function = node.scope
@@ -81,6 +83,14 @@ def _guards(model: Model, stmt: Stmt) -> tuple[With | Try, ...]:
         around = known[each.parent]
         known[each] = (*around, each) if isinstance(each, (With, Try)) else around
     return known[stmt]
+
+
+def _is_catch_all(kind: Expr | None) -> bool:
+    """Whether a handler takes every error: around a whole run it expects none in particular."""
+    return kind is None or getattr(builtins, last_name(kind) or "", None) in {
+        Exception,
+        BaseException,
+    }
 
 
 _TO_FAIL = frozenset({"xfail", "expectedFailure"})

@@ -53,11 +53,11 @@ class IterableNotSplit(Rule):
         for loader in model.loaders:
             if loader.site is None or is_test(model.module_of(loader.site.scope)):
                 continue
-            grade = _grade(model, loader)
-            for dataset in model.passed_to(loader, "dataset") if grade is not None else ():
+            for dataset in model.passed_to(loader, "dataset"):
                 if not isinstance(dataset, Obj) or not is_iterated(model, dataset):
                     continue
                 iterate = whole_pass(model, dataset)
+                grade = _grade(model, loader) if iterate is not None else None
                 if iterate is None or grade is None:
                     continue
                 yield Suspect(

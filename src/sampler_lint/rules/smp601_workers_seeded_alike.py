@@ -59,9 +59,10 @@ class WorkersSeededAlike(Rule):
         for loader in model.loaders:
             if loader.site is None or is_test(model.module_of(loader.site.scope)):
                 continue
-            if not has_workers(model, loader) or not _starts_anew(model, loader):
+            seedings = list(seedings_alike(model, loader))
+            if not seedings or not has_workers(model, loader) or not _starts_anew(model, loader):
                 continue
-            for seeding in seedings_alike(model, loader):
+            for seeding in seedings:
                 drawn = _drawn(model, loader, seeding.library)
                 trains = feeds_training(model, loader) if drawn is not None else False
                 if drawn is None or trains is False or seeding.call.scope in seen:

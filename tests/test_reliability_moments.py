@@ -207,6 +207,35 @@ def test_a_worker_that_is_not_asked_is_ended() -> None:
     assert not set(supervise.descendants(os.getpid())) - before
 
 
+INTERRUPTED_AT_THE_FORK = """
+import os, signal, time
+from sampler_lint.parallel import Aside
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+fork = os.fork
+
+def interrupted():
+    child = fork()
+    if child:
+        os.kill(os.getpid(), signal.SIGINT)
+    return child
+
+os.fork = interrupted
+try:
+    with Aside(lambda: time.sleep(1000), forks=True):
+        raise SystemExit("the interrupt was lost")
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_an_interrupt_while_a_worker_starts_leaves_none_behind() -> None:
+    command = [sys.executable, "-c", INTERRUPTED_AT_THE_FORK]
+    # A worker that is left behind keeps the pipe open, and this runs into the timeout.
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (run.stdout, run.stderr, run.returncode) == ("interrupted\n", "", 0)
+
+
 def test_a_worker_that_says_nothing_is_not_believed() -> None:
     parent = os.getpid()
     with Aside(lambda: "here" if os.getpid() == parent else os._exit(0), forks=True) as aside:

@@ -8,25 +8,41 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[set[int]]:
+    """Ctrl-C and a request to end wait until the block is done; gives the mask from before."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield before
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Aside:
     """A function's result, computed in a process of its own where ``forks``.
 
-    The result must survive JSON. Whatever goes wrong in that process, the function is called
-    in this one. As a context manager it leaves no process behind.
+    The process starts when the context is entered and ends with it. The result must survive
+    JSON. Whatever goes wrong in that process, the function is called in this one.
     """
 
     def __init__(self, function: Callable[[], Any], *, forks: bool) -> None:
         self._function = function
+        self._forks = forks
         self._child: tuple[int, int] | None = None
-        if forks and hasattr(os, "fork") and threading.active_count() == 1:
-            with contextlib.suppress(OSError):
-                self._child = self._start()
 
     def __enter__(self) -> Aside:
+        if self._forks and hasattr(os, "fork") and threading.active_count() == 1:
+            try:
+                with contextlib.suppress(OSError), _uninterrupted() as before:
+                    self._child = self._start(before)
+            except BaseException:
+                # An interrupt that waited until the process was known: nobody calls `__exit__`.
+                self.__exit__()
+                raise
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -38,7 +54,7 @@ class Aside:
                 os.kill(child, signal.SIGKILL)
                 os.waitpid(child, 0)
 
-    def _start(self) -> tuple[int, int]:
+    def _start(self, signals: set[int]) -> tuple[int, int]:
         read, write = os.pipe()
         # What is buffered belongs to this process alone.
         sys.stdout.flush()
@@ -54,6 +70,7 @@ class Aside:
             return child, read
         status = 1
         try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, signals)
             os.close(read)
             with open(write, "w", encoding="ascii") as file:
                 json.dump(self._function(), file)

@@ -77,8 +77,9 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("rounds", "unfinished", "fixing", "rules", "suppressions", "discovery"),
         *("roots", "source", "findings"),
     },
+    "asked": {"rules", "domain", "analysis", "syntax", "findings"},
     "explain": {
-        *("engine", "rules", "domain", "analysis", "workspace", "syntax"),
+        *("asked", "engine", "rules", "domain", "analysis", "workspace", "syntax"),
         *("roots", "options", "source", "findings"),
     },
     "language_server": {

@@ -142,3 +142,62 @@ def test_what_one_rule_says_is_not_denied_by_the_silence_of_another(said):
         "tries to set the epoch, and does not reach" in head + rest for head, rest in told.items()
     )
     assert not any("sets (or may set)" in head + rest for head, rest in told.items())
+
+
+SILENT = """\
+import torch
+from torch.utils.data import BatchSampler, DataLoader, DistributedSampler, Sampler
+
+class Halves(Sampler):
+    def __init__(self, data, batch_size):
+        self.data, self._size = data, batch_size
+
+    def __iter__(self):
+        yield list(range(len(self.data)))[: self._size]
+
+    def __len__(self):
+        return 1
+
+def main(data, other):
+    loader = DataLoader(data, batch_sampler=Halves(data, 4))
+    rest = DataLoader(data, sampler=DistributedSampler(data), shuffle=False)
+    torch.manual_seed(3)
+    for batch in zip(loader, rest):
+        print(batch)
+
+main(list(range(8)), list(range(9)))
+"""
+
+
+@pytest.mark.parametrize(
+    ("at", "code", "says"),
+    [
+        ("loader = ", "SMP506", "is built over (`sampled`): nothing"),
+        (
+            "rest = ",
+            "SMP507",
+            "(`_shuffling_elsewhere`): nothing",
+        ),
+        ("class Halves", "SMP301", "makes no use of the class (`_is_for_others`): no"),
+        ("self.data, self._size", "SMP203", "the generators that the class's own methods seed"),
+        ("in zip(", "SMP505", "walk"),
+    ],
+)
+def test_a_rule_that_looked_and_said_nothing_names_its_last_question(tmp_path, at, code, says):
+    (tmp_path / "pyproject.toml").touch()
+    path = tmp_path / "main.py"
+    path.write_text(SILENT)
+    row = SILENT[: SILENT.index(at)].count("\n") + 1
+    told = explain(str(path), row)
+    (line,) = (line for line in told if line.startswith(f"  {code} is silent"))
+    start = told.index(line)
+    assert says in "".join(told[start : start + 4])
+
+
+def test_asking_leaves_the_rules_as_they_were(said):
+    from sampler_lint.domain.model import Model
+    from sampler_lint.rules import smp507_never_shuffled as rule
+
+    before = (rule._is_off, rule.shuffles, vars(Model)["is_a"])
+    said("return self.length")
+    assert (rule._is_off, rule.shuffles, vars(Model)["is_a"]) == before

@@ -6,14 +6,16 @@ import os
 from collections.abc import Iterator, Mapping
 
 from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Lit, Obj, Unknown, Value
+from sampler_lint.asked import last_question
 from sampler_lint.domain.model import Model
 from sampler_lint.engine import Session
 from sampler_lint.findings import FileError, Finding
 from sampler_lint.options import DEFAULTS, Options, OptionsOf
 from sampler_lint.roots import root_for_question
+from sampler_lint.rules import Rule
 from sampler_lint.source import SourceError
 from sampler_lint.syntax.navigation import nodes_in, statements, unparse
-from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, For, Name, Scope, Stmt, While
+from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, For, Name, Node, Scope, Stmt, While
 from sampler_lint.workspace.project import Module
 
 
@@ -46,14 +48,16 @@ def explain(
     model.silences = []
     from sampler_lint.rules import all_rules
 
-    found = tree.findings(all_rules()).get(absolute, [])
+    rules = all_rules()
+    found = tree.findings(rules).get(absolute, [])
     out = [f"{shown}: {module.source.line(row).strip()}"]
     here = list(_statements_at(module, row))
     out += _names(model, here, row)
     out += _loops(model, here)
     out += _untried(model, module, here, row)
-    out += _rules(model, module, here, row, found)
-    return out
+    told = _rules(model, module, here, row, found)
+    told += _asked(model, module, here, row, [r for r in rules if f"  {r.code} " not in str(told)])
+    return out + (told or ["  no rule has anything to say here"])
 
 
 def _statements_at(module: Module, row: int) -> Iterator[Stmt]:
@@ -177,8 +181,26 @@ def _rules(
             line = f"  {silence.code} is silent: {silence.reason}"
             if line not in out:
                 out.append(line)
-    if not any(line.lstrip().startswith("SMP") for line in out):
-        out.append("  no rule has anything to say here")
+    return out
+
+
+def _asked(
+    model: Model, module: Module, here: list[Stmt], row: int, rules: list[Rule]
+) -> list[str]:
+    """What the rules that said nothing of the line wanted to know of it last."""
+    nodes: set[Node] = {stmt for stmt in here if stmt.row == row}
+    nodes.update(node for node in nodes_in(here) if node.row == row)
+    around = (scope for stmt in here for scope in stmt.scope.outward())
+    nodes.update(scope for scope in around if isinstance(scope, Class))
+    scopes = (*module.facts.classes, *module.facts.functions)
+    nodes.update(scope for scope in scopes if scope.row == row)
+    out = []
+    for rule in rules:
+        question = last_question(rule, model, nodes)
+        if question is not None:
+            head, *rest = question.lines(model)
+            out.append(f"  {rule.code} is silent. Asked last: {head}")
+            out += [f"    and for that: {line}" for line in rest]
     return out
 
 

@@ -31,8 +31,8 @@ from sampler_lint.execution.errors import (
 )
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.set_up import SetUp, World, stand_ins
-from sampler_lint.execution.values import Array, Data, Fn, Instance
-from sampler_lint.properties import Observation, Rank, Reading
+from sampler_lint.execution.values import Array, Data, Fn, Instance, Lost
+from sampler_lint.properties import Observation, Rank, Reading, Violation, coverage, partitions
 from sampler_lint.syntax.nodes import Class
 
 #: What the interpreter raises for a program it cannot follow, or that fails in its own hands.
@@ -111,6 +111,8 @@ class Trial(NamedTuple):
     """What building the sampler raises; the turns then end with the rank before."""
     also: str = ""
     """What else is special about it, in words."""
+    lost: tuple[Lost, ...] = ()
+    """What the class's own constructor stored, and that of a base overwrote with something else."""
 
     @property
     def raised(self) -> RaisedError | None:
@@ -163,6 +165,7 @@ _WORLDS = (
     World(24, 2, 4),
     World(21, 4, 4),
 )
+_EVEN = (World(16, 2, 4), World(24, 3, 2), World(24, 2, 4))
 _TINY = (World(1, 4, 1), World(3, 8, 1), World(9, 8, 1))
 
 
@@ -188,6 +191,9 @@ class Trials(NamedTuple):
     use is known. What is wrong in one of them may be the arguments' fault, in all the class's."""
     repeated: Trial | None = None
     """A world in which every rank hands out the same part of the data, if that is so in all."""
+    torn: tuple[Trial, Violation] | None = None
+    """A world that divides evenly, and in which the ranks lose and repeat samples all the same, if
+    that is so in all of them."""
     length_raised: RaisedError | None = None
     """What ``len()`` of a new object raises, whatever else is understood."""
     unknown: str = ""
@@ -227,7 +233,12 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
         trials = trials._replace(guessed=tuple(_with_guesses(interpreter, spec)))
     if any(not any(trial.differs for trial in same) for same in _by_arguments(trials)):
         trials = trials._replace(repeated=_repeated(interpreter, spec))
-    return plain if BUDGET.gone else trials
+    if BUDGET.gone:
+        return plain
+    if trials.sharded and trials.repeated is None:
+        torn = _torn(interpreter, spec)
+        trials = trials._replace(torn=None if BUDGET.gone else torn)
+    return trials
 
 
 def _by_arguments(trials: Trials) -> Iterator[list[Trial]]:
@@ -407,6 +418,49 @@ def _repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
     return None
 
 
+def _torn(interpreter: Interpreter, spec: SetUp) -> tuple[Trial, Violation] | None:
+    """A world in which the ranks do not share out what one process alone hands out."""
+    guesses = [spec.guesses] if spec.guesses is None else [spec.guesses, spec.otherwise()]
+    found: list[tuple[Trial, Violation]] = []
+    worlds = (*_EVEN, *spec.large_worlds())
+    for spec.guesses, world in itertools.product(guesses, worlds):
+        for drop_last in spec.drops:
+            here = world._replace(drop_last=drop_last)
+            trials = [*_each(interpreter, spec, (here, here._replace(ranks=1)))]
+            if len(trials) < 2 or not _is_even(*trials):
+                continue
+            seen = _shared(*trials)
+            violation = partitions(seen)
+            if violation is None or coverage(seen) is None:
+                return None
+            found.append((trials[0], violation))
+    return found[0] if len(found) > 1 else None
+
+
+def _is_even(trial: Trial, alone: Trial) -> bool:
+    """Whether what one process reads, each sample once, can be shared without a rest."""
+    whole = alone.turns[0].indices if alone.raised is None and alone.turns else None
+    world = trial.world
+    return (
+        bool(whole)
+        and whole is not None
+        and len(set(whole)) == len(whole)
+        and len(whole) % (world.ranks * world.batch_size) == 0
+        and trial.raised is None
+        and all(
+            len(turn.indices or ()) < len(whole) and set(turn.indices or ()) <= set(whole)
+            for turn in trial.turns
+        )
+    )
+
+
+def _shared(trial: Trial, alone: Trial) -> Observation:
+    """The world as one whose ranks are to read what one process reads."""
+    seen = trial.observed
+    seen.expected, seen.batch, seen.groups = alone.turns[0].indices, trial.world.batch_size, None
+    return seen
+
+
 def _is_apart(trial: Trial) -> bool:
     """Whether the ranks mostly read what others do not."""
     if trial.raised is not None or not trial.differs:
@@ -490,6 +544,7 @@ def _trial(
     interpreter: Interpreter, spec: SetUp, world: World, option: tuple[str, Any] | None = None
 ) -> Trial:
     turns: list[Turn] = []
+    lost: list[Lost] = []
     refused = None
     for rank in range(world.ranks):
         interpreter.restart(world.ranks, rank)
@@ -499,14 +554,15 @@ def _trial(
         except RaisedError as error:
             refused = error.bare()
             break
+        lost += filter(spec.is_taken_over, instance.lost)
         turns.append(_turn(interpreter, instance, rank, asked))
     given = {part for part in (spec.settled, option) if part and part[0] != "drop_last"}
     also = [*(f"{name}={value}" for name, value in given), *spec.guessed]
     if spec.around_shard:
         also.insert(0, "around a DistributedSampler")
-    return Trial(
-        world, tuple(turns), spec.takes_batch_size, spec.takes_drop_last, refused, ", ".join(also)
-    )
+    story = ", ".join(also)
+    takes = spec.takes_batch_size, spec.takes_drop_last
+    return Trial(world, tuple(turns), *takes, refused, story, tuple(lost))
 
 
 def _varied(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Grade, Related, Severity
-from sampler_lint.properties import listed, shares
+from sampler_lint.properties import Violation, listed, shares
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._trials import (
     checks_length,
@@ -56,6 +56,9 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
             yield suspect
             return
     if trials.repeated is not None:
+        return
+    if trials.torn is not None:
+        yield _torn(model, module, cls, *trials.torn)
         return
     if not trials.usual or any(t.from_data for t in trials.usual) or not trials.sharded:
         return
@@ -162,6 +165,16 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
         return Suspect(module, name_of(module, cls), message)
     where = model.module_of(iterate)
     return Suspect(where, _strided(where, iterate) or name_of(where, iterate), message)
+
+
+def _torn(model: Model, module: Module, cls: Class, trial: Trial, violation: Violation) -> Suspect:
+    message = (
+        f"with {trial.story}, {violation.text}, although they come out even: the shares that "
+        f"`{cls.name}` gives its ranks do not fit together; let each begin where another ends, or "
+        f"take every n-th sample from the rank on"
+    )
+    where, node = splitting_place(model, cls) or (module, name_of(module, cls))
+    return Suspect(where, node, message)
 
 
 def _strided(module: Module, function: Function) -> Index | None:

@@ -448,7 +448,9 @@ def _is_even(trial: Trial, alone: Trial) -> bool:
         and len(whole) % (world.ranks * world.batch_size) == 0
         and trial.raised is None
         and all(
-            len(turn.indices or ()) < len(whole) and set(turn.indices or ()) <= set(whole)
+            turn.count == trial.turns[0].count
+            and len(turn.indices or ()) < len(whole)
+            and set(turn.indices or ()) <= set(whole)
             for turn in trial.turns
         )
     )

@@ -27,7 +27,6 @@ CODES = {
     "stride-of-all": _COUNTS,
     "share-of-neighbours": _COUNTS,
     "share-one-less": _COUNTS,
-    "rank-and-ranks-exchanged": _COUNTS | {"SMP403"},
     "floor-for-ceil": _COUNTS,
     "ceil-for-floor": _COUNTS,
     "padding-cut-once": _COUNTS,
@@ -54,8 +53,10 @@ class Samplers(File):
     def bugs(self) -> Iterator[Edit]:
         """Every slip that fits."""
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.ClassDef) and any(
-                "Sampler" in name for name in (node.name, *map(_last, node.bases))
+            if (
+                isinstance(node, ast.ClassDef)
+                and any("Sampler" in name for name in (node.name, *map(_last, node.bases)))
+                and any(getattr(stmt, "name", "") in {"__iter__", "__len__"} for stmt in node.body)
             ):
                 yield from self._of_class(node)
 
@@ -114,7 +115,6 @@ class Samplers(File):
                 begin = f"({rank}) * ({size})"
                 less = f"{items}[{begin} : {begin} + {size} - 1]"
                 yield self.edit("share-one-less", node, less)
-                yield self.edit("rank-and-ranks-exchanged", node, f"{items}[{ranks} :: {rank}]")
             repeated = node.value  # (indices * math.ceil(padding / len(indices)))[:padding]
             if (
                 (last is not None and first is None and step is None)

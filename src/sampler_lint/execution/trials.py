@@ -32,7 +32,7 @@ from sampler_lint.execution.errors import (
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.set_up import SetUp, World, stand_ins
 from sampler_lint.execution.values import Array, Data, Fn, Instance, Lost
-from sampler_lint.properties import Observation, Rank, Reading, Violation, coverage, partitions
+from sampler_lint.properties import Observation, Rank, Reading, Violation, partitions, shares
 from sampler_lint.syntax.nodes import Class
 
 #: What the interpreter raises for a program it cannot follow, or that fails in its own hands.
@@ -191,6 +191,8 @@ class Trials(NamedTuple):
     use is known. What is wrong in one of them may be the arguments' fault, in all the class's."""
     repeated: Trial | None = None
     """A world in which every rank hands out the same part of the data, if that is so in all."""
+    failing: Trial | None = None
+    """The first world, where iterating the class raises in all of them."""
     torn: tuple[Trial, Violation] | None = None
     """A world that divides evenly, and in which the ranks lose and repeat samples all the same, if
     that is so in all of them."""
@@ -265,6 +267,9 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     except _SILENT as error:
         usual.clear()
         unknown = _reason(error)
+        failing = [*_each(interpreter, spec, worlds)]
+        if len(failing) == len(worlds) and all(trial.raised for trial in failing):
+            return Trials(failing=failing[0], length_raised=length_raised, unknown=unknown)
     if usual and not any(t.raised or any(turn.count for turn in t.turns) for t in usual):
         usual.clear()
         unknown = "it hands out nothing of little data"
@@ -419,22 +424,49 @@ def _repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
 
 
 def _torn(interpreter: Interpreter, spec: SetUp) -> tuple[Trial, Violation] | None:
-    """A world in which the ranks do not share out what one process alone hands out."""
+    """A world in which the ranks do not share out what one process alone hands out.
+
+    The flags are tried one by one: each may be another way to share.
+    """
+    for option in (None, *itertools.islice(spec.flags(), MOST_OPTIONS)):
+        found = [*_shared_evenly(interpreter, spec, option)]
+        tears = [(trial, tear) for trial, seen in found if (tear := _tear(spec, seen)) is not None]
+        if len(found) == len(tears) > 1:
+            return tears[0]
+    return None
+
+
+def _shared_evenly(
+    interpreter: Interpreter, spec: SetUp, option: tuple[str, Any] | None
+) -> Iterator[tuple[Trial, Observation]]:
+    """Worlds without a rest, as such whose ranks are to read what one process reads.
+
+    They end with the first in which the ranks do.
+    """
     guesses = [spec.guesses] if spec.guesses is None else [spec.guesses, spec.otherwise()]
-    found: list[tuple[Trial, Violation]] = []
-    worlds = (*_EVEN, *spec.large_worlds())
-    for spec.guesses, world in itertools.product(guesses, worlds):
-        for drop_last in spec.drops:
-            here = world._replace(drop_last=drop_last)
-            trials = [*_each(interpreter, spec, (here, here._replace(ranks=1)))]
-            if len(trials) < 2 or not _is_even(*trials):
-                continue
-            seen = _shared(*trials)
-            violation = partitions(seen)
-            if violation is None or coverage(seen) is None:
-                return None
-            found.append((trials[0], violation))
-    return found[0] if len(found) > 1 else None
+    tried = itertools.product(guesses, (*_EVEN, *spec.large_worlds()), spec.drops)
+    for spec.guesses, world, drop_last in tried:
+        here = world._replace(drop_last=drop_last)
+        trials = [*_each(interpreter, spec, (here, here._replace(ranks=1)), option)]
+        if len(trials) == 2 and _is_even(*trials):
+            trial, alone = trials
+            seen = trial.observed
+            seen.expected, seen.batch = alone.turns[0].indices, world.batch_size
+            yield trial, seen
+            if _tear(spec, seen) is None:
+                return
+
+
+def _tear(spec: SetUp, seen: Observation) -> Violation | None:
+    """What the ranks lose while they read other samples twice, or half of all.
+
+    Less than half of all may be what is left of groups of a size that nobody knows.
+    """
+    found = next((found for _, _, found in shares(seen)), None)
+    if found is None or not found.missing:
+        return None
+    is_most = spec.guesses is None and 2 * len(found.missing) >= found.expected
+    return partitions(seen) if found.repeats or is_most else None
 
 
 def _is_even(trial: Trial, alone: Trial) -> bool:
@@ -447,6 +479,7 @@ def _is_even(trial: Trial, alone: Trial) -> bool:
         and len(set(whole)) == len(whole)
         and len(whole) % (world.ranks * world.batch_size) == 0
         and trial.raised is None
+        and trial.differs
         and all(
             turn.count == trial.turns[0].count
             and len(turn.indices or ()) < len(whole)
@@ -454,13 +487,6 @@ def _is_even(trial: Trial, alone: Trial) -> bool:
             for turn in trial.turns
         )
     )
-
-
-def _shared(trial: Trial, alone: Trial) -> Observation:
-    """The world as one whose ranks are to read what one process reads."""
-    seen = trial.observed
-    seen.expected, seen.batch, seen.groups = alone.turns[0].indices, trial.world.batch_size, None
-    return seen
 
 
 def _is_apart(trial: Trial) -> bool:

@@ -71,7 +71,7 @@ class MisdirectedAssignment(Rule):
             yield from unread_inside(model, module, cls, reads)
             yield from lost_locals(model, module, cls)
             yield from set_before_super(model, module, cls)
-            yield from overwritten(module, cls)
+            yield from overwritten(model, module, cls)
             yield from hiding(model, module, cls)
             yield from moving_getters(module, cls)
             yield from hidden_methods(model, module, cls)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.analysis.origins import depends_on
+from sampler_lint.domain.model import Model
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Suspect
-from sampler_lint.rules.smp404_misdirected_assignment.kept_seed import name_reads
 from sampler_lint.syntax.navigation import self_class, walk
 from sampler_lint.syntax.nodes import Attr, Class, Function, Name, Stmt, Store, last_name
 from sampler_lint.workspace.project import Module
 
 
-def overwritten(module: Module, cls: Class) -> Iterator[Suspect]:
+def overwritten(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     """``self.x = x``, and then ``self.x = 0`` with nothing between that reads it."""
     init = cls.method("__init__")
     kept: dict[str, Store] = {}
@@ -30,22 +31,22 @@ def overwritten(module: Module, cls: Class) -> Iterator[Suspect]:
             and store.how == before.how == "assign"
             and not reads(init, target.name, before.stmt, store.stmt)
             and not _hands_on(init, before.stmt, store.stmt)
-            and (param := _only_kept(module, init, before)) is not None
+            and (param := _without_a_say(model, init, before, store)) is not None
         ):
             yield _suspect(module, cls, before, store, param)
 
 
-def _only_kept(module: Module, init: Function, store: Store) -> str | None:
-    """A parameter that nothing but the value of a store reads."""
-    if store.value is None or not init.called.isdisjoint({"locals", "eval", "exec"}):
+def _without_a_say(model: Model, init: Function, before: Store, store: Store) -> str | None:
+    """An argument that the one value is made of, and the other is not."""
+    if before.value is None or store.value is None:
         return None
-    scopes = (init, *module.facts.inside(init))
-    for node in walk(store.value):
-        if isinstance(node, Name) and init.param(node.id) is not None:
-            reads = [read for scope in scopes for read in name_reads(scope, node.id)]
-            if all(read is store.stmt for read in reads):
-                return node.id
-    return None
+    params = [
+        node.id
+        for node in walk(before.value)
+        if isinstance(node, Name) and init.param(node.id) is not None
+    ]
+    source = lambda expr: isinstance(expr, Name) and expr.id in params  # noqa: E731
+    return None if not params or depends_on(model.flow, store.value, source) else params[0]
 
 
 def reads(init: Function, name: str, first: Stmt, second: Stmt) -> bool:
@@ -78,7 +79,7 @@ def _suspect(module: Module, cls: Class, before: Store, store: Store, param: str
     shown = text_of(module.source, store.target)
     message = (
         f"`{shown}` is overwritten here before anything reads what was kept there, so the argument "
-        f"`{param}` of `{cls.name}` has no say; drop one of the two"
+        f"`{param}` of `{cls.name}` has no say in it; drop one of the two"
     )
     why = (Related(module.place(before.stmt), f"`{param}` kept here"),)
     return Suspect(module, store.target, message, why=why)

@@ -41,6 +41,12 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     several = (*sure, *trials.resized, *trials.tiny)
     if trials.repeated is not None:
         yield _same_share(model, module, cls, trials.repeated)
+    always = trials.failing
+    if always is not None and always.refused is None and always.raised is not None:
+        suspect = _failing_check(model, cls, always, always.raised)
+        if suspect is not None and checks_length(always.raised):
+            yield suspect
+            return
     for number, trial in enumerate(several):
         error = trial.raised
         if error is not None and checks_length(error) and _only_sometimes(known, error):

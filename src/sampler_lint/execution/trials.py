@@ -253,6 +253,7 @@ def _by_arguments(trials: Trials) -> Iterator[list[Trial]]:
 def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     """All worlds, with what no one knows left unknown."""
     usual: list[Trial] = []
+    failing = None
     unknown = ""
     try:
         worlds = _welcoming(interpreter, spec)
@@ -267,9 +268,9 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     except _SILENT as error:
         usual.clear()
         unknown = _reason(error)
-        failing = [*_each(interpreter, spec, worlds)]
-        if len(failing) == len(worlds) and all(trial.raised for trial in failing):
-            return Trials(failing=failing[0], length_raised=length_raised, unknown=unknown)
+        every = [*_each(interpreter, spec, worlds)]
+        if len(every) == len(worlds) and all(trial.raised for trial in every):
+            failing = every[0]
     if usual and not any(t.raised or any(turn.count for turn in t.turns) for t in usual):
         usual.clear()
         unknown = "it hands out nothing of little data"
@@ -277,7 +278,9 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     for world in _TINY:
         with contextlib.suppress(*_SILENT):
             tiny.append(_trial(interpreter, spec, world))
-    trials = Trials(tuple(usual), tuple(tiny), length_raised=length_raised, unknown=unknown)
+    trials = Trials(
+        tuple(usual), tuple(tiny), failing=failing, length_raised=length_raised, unknown=unknown
+    )
     if trials.sharded:
         trials = trials._replace(
             varied=tuple(_varied(interpreter, spec)),

@@ -17,13 +17,16 @@ from sampler_lint.rules.smp404_misdirected_assignment.attributes import read_by
 from sampler_lint.rules.smp404_misdirected_assignment.overwritten import reads
 from sampler_lint.syntax.navigation import same, self_class, walk
 from sampler_lint.syntax.nodes import (
+    SUMS,
     Attr,
+    Bin,
     Class,
     Const,
     Expr,
     Function,
     Name,
     Store,
+    Unary,
 )
 from sampler_lint.workspace.project import Module
 
@@ -113,7 +116,8 @@ def _by_its_arguments(
             if (
                 isinstance(target, Attr)
                 and self_class(target.value) is cls
-                and target.name in entry.attributes & set(entry.params) & read
+                and target.name in entry.attributes & read
+                and (target.name in entry.params or _is_floored(store.value))
                 and store.stmt.order < stmt.order
                 and store.value is not None
                 and store.how == "assign"
@@ -121,7 +125,7 @@ def _by_its_arguments(
                 and not _stored_again(init, target, store)
             ):
                 given = _given(made, target.name)
-                if _differs(target, store.value, given):
+                if target.name not in entry.params or _differs(target, store.value, given):
                     yield _overwrite(module, cls, made, store, target, store.value, given)
                     break
 
@@ -141,6 +145,18 @@ def _given(made: Construction, name: str) -> Expr | None:
         return None
     index = made.signature.positional.index(name)
     return made.positional[index] if index < len(made.positional) else None
+
+
+def _is_floored(value: Expr | None) -> bool:
+    """Whether it is a count of the class's own, and not rounded up as the base does."""
+    return (
+        isinstance(value, Bin)
+        and value.op == "FloorDiv"
+        and not any(
+            isinstance(node, Unary) or (isinstance(node, Bin) and node.op in SUMS)
+            for node in walk(value)
+        )
+    )
 
 
 def _differs(target: Attr, stored: Expr, given: Expr | None) -> bool:
@@ -171,6 +187,8 @@ def _overwrite(
     advice = f"pass `{target.name}={shown}`"
     if given is not None:
         what = f"sets it to `{text_of(module.source, given)}`"
+    elif target.name not in _DEFAULTS:
+        what, advice = "works out its own", "set it after that call"
     else:
         what = f"sets it to its default, {_DEFAULTS[target.name]}"
     message = (

@@ -41,6 +41,8 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     several = (*sure, *trials.resized, *trials.tiny)
     if trials.repeated is not None:
         yield _same_share(model, module, cls, trials.repeated)
+    if trials.torn is not None:
+        yield _torn(model, module, cls, *trials.torn)
     always = trials.failing
     if always is not None and always.refused is None and always.raised is not None:
         suspect = _failing_check(model, cls, always, always.raised)
@@ -61,10 +63,7 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         if suspect is not None:
             yield suspect
             return
-    if trials.repeated is not None:
-        return
-    if trials.torn is not None:
-        yield _torn(model, module, cls, *trials.torn)
+    if trials.repeated is not None or trials.torn is not None:
         return
     if not trials.usual or any(t.from_data for t in trials.usual) or not trials.sharded:
         return

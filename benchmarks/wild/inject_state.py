@@ -3,8 +3,8 @@
 
     python benchmarks/wild/inject_state.py TREES [--part read|blind] [--per 2] [--kinds K …]
 
-As ``inject_loaders.py`` beside it, for classes that are called samplers. Some slips are harmless: a
-count that is the same in every world, a value that nothing needs.
+As ``inject_loaders.py`` beside it, for classes that are called samplers. About one slip in twenty
+is harmless, mostly a floor for a ceil, or the other way round, where it comes to the same.
 """
 
 from __future__ import annotations

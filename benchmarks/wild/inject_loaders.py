@@ -18,7 +18,7 @@ import hashlib
 import json
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,12 +27,12 @@ from sampler_lint.rules import all_rules
 from sampler_lint.trees import Tree
 
 CODES = {
-    "shuffle-dropped": "SMP507",
-    "loader-zipped-with-itself": "SMP505",
-    "sampler-of-another-dataset": "SMP506",
-    "order-drawn-once": "SMP106",
-    "iterable-not-split": "SMP308",
-    "workers-seeded-alike": "SMP601",
+    "shuffle-dropped": {"SMP507"},
+    "loader-zipped-with-itself": {"SMP505"},
+    "sampler-of-another-dataset": {"SMP506"},
+    "order-drawn-once": {"SMP106"},
+    "iterable-not-split": {"SMP308"},
+    "workers-seeded-alike": {"SMP601"},
 }
 #: What is put below a file for a bug that it lacks a class or function for.
 _BELOW = {
@@ -214,16 +214,18 @@ def _last(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-def places(tree: Path, per: int, kinds: set[str]) -> list[Edit]:
+def places(
+    tree: Path, per: int, kinds: set[str], reader: type[File] = File, word: str = "oader"
+) -> list[Edit]:
     """Some places of each kind, by a digest of their text."""
     found: dict[str, list[tuple[str, Edit]]] = collections.defaultdict(list)
     for path in sorted(tree.rglob("*.py")):
         name = path.relative_to(tree).as_posix()
         try:
             text = path.read_bytes().decode()
-            if "oader" not in text or "\r" in text or _APART.search(name):
+            if word not in text or "\r" in text or _APART.search(name):
                 continue
-            bugs = [*File(path, text).bugs()]
+            bugs = [*reader(path, text).bugs()]
         except (SyntaxError, UnicodeDecodeError, ValueError, RecursionError, OSError):
             continue
         for bug in bugs:
@@ -233,9 +235,9 @@ def places(tree: Path, per: int, kinds: set[str]) -> list[Edit]:
     return [bug for kind in sorted(found) for _, bug in sorted(found[kind])[:per]]
 
 
-def said(tree: Tree, code: str) -> collections.Counter[tuple[str, str]]:
-    """What a rule says, by file, without numbers."""
-    rules = [rule for rule in all_rules() if rule.code == code]
+def said(tree: Tree, codes: set[str]) -> collections.Counter[tuple[str, str]]:
+    """What some rules say, by file, without numbers."""
+    rules = [rule for rule in all_rules() if rule.code in codes]
     return collections.Counter(
         (path, re.sub(r"\d+", "", finding.message))
         for path, found in tree.findings(rules).items()
@@ -243,13 +245,16 @@ def said(tree: Tree, code: str) -> collections.Counter[tuple[str, str]]:
     )
 
 
-def main() -> None:
+def main(
+    codes: dict[str, set[str]] = CODES,
+    find: Callable[[Path, int, set[str]], list[Edit]] = places,
+) -> None:
     """Print a table: seen and put in, for each kind."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("trees", type=Path)
     parser.add_argument("--part", choices=["read", "blind", "all"], default="all")
     parser.add_argument("--per", type=int, default=2)
-    parser.add_argument("--kinds", nargs="*", default=sorted(CODES))
+    parser.add_argument("--kinds", nargs="*", default=sorted(codes))
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     rows = []
@@ -257,19 +262,19 @@ def main() -> None:
         is_blind = hashlib.sha256(folder.name.encode()).digest()[0] % 2
         if args.part != "all" and is_blind != (args.part == "blind"):
             continue
-        todo = places(folder, args.per, set(args.kinds))
+        todo = find(folder, args.per, set(args.kinds))
         files = {str(path): str(path.relative_to(folder)) for path in folder.rglob("*.py")}
         base = Tree(str(folder), DEFAULTS, files, {}, edits=False) if todo else None
-        before = {CODES[bug.kind]: said(base, CODES[bug.kind]) for bug in todo if base}
+        before = {bug.kind: said(base, codes[bug.kind]) for bug in todo if base}
         for bug in todo:
             changed = {str(bug.path): bug.text.encode()}
             parsed = base.project.parsed if base else None
             tree = Tree(str(folder), DEFAULTS, files, changed, edits=False, parsed=parsed)
-            seen = bool(said(tree, CODES[bug.kind]) - before[CODES[bug.kind]])
+            seen = bool(said(tree, codes[bug.kind]) - before[bug.kind])
             path = bug.path.relative_to(folder).as_posix()
             rows.append((bug.kind, seen, folder.name, f"{path}:{bug.line}", bug.new))
         print(folder.name, len(todo), file=sys.stderr, flush=True)
-    for kind in sorted(CODES):
+    for kind in sorted(codes):
         told = [seen for each, seen, *_ in rows if each == kind]
         print(f"{kind:32} {sum(told):>4}/{len(told):<5} {sum(told) / max(1, len(told)):.0%}")
     if args.json:

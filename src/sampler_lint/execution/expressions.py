@@ -26,6 +26,7 @@ from sampler_lint.execution.values import (
     Frame,
     Given,
     Instance,
+    Lost,
     Parent,
     Places,
     Run,
@@ -327,7 +328,7 @@ class Expressions(Run):
         if isinstance(target, ast.Name):
             frame.variables[target.id] = value
         elif isinstance(target, ast.Attribute):
-            self._set_attribute(self.value(target.value, frame), target.attr, value)
+            self._set_attribute(self.value(target.value, frame), target, value)
         elif isinstance(target, ast.Subscript):
             container = self.value(target.value, frame)
             key = self._key(target.slice, frame)
@@ -356,7 +357,8 @@ class Expressions(Run):
             assert isinstance(target, ast.Starred)
             self.assign(target.value, value, frame)
 
-    def _set_attribute(self, owner: Any, name: str, value: Any) -> None:
+    def _set_attribute(self, owner: Any, target: ast.Attribute, value: Any) -> None:
+        name = target.attr
         if isinstance(owner, Instance):
             member = self.member(owner.klass, name)
             if isinstance(member, Fn) and member.decorators:
@@ -369,6 +371,10 @@ class Expressions(Run):
                 owner.attributes = value
             else:
                 owner.attributes[name] = value
+                before = owner.unread.get(name)
+                if before is not None:
+                    owner.lost.append(Lost(*before, target, value))
+                owner.unread[name] = target, value
         elif isinstance(owner, Source):
             owner.changed[name] = value
         elif owner is not UNKNOWN:

@@ -346,11 +346,13 @@ class Interpreter(Statements):
     def attribute(self, owner: Any, name: str, node: ast.AST | None = None) -> Any:
         """``owner.name``."""
         if isinstance(owner, Instance):
+            owner.unread.pop(name, None)
             if name in owner.attributes:
                 return owner.attributes[name]
             if name == "__class__":
                 return owner.klass
             if name == "__dict__":
+                owner.unread.clear()
                 return owner.attributes
             member = self.member(owner.klass, name)
             if isinstance(member, Fn):

@@ -31,6 +31,7 @@ from sampler_lint.execution.values import (
     Given,
     Instance,
     Klass,
+    Lost,
     Passed,
     Source,
     given,
@@ -92,6 +93,8 @@ class SetUp:
         """Whether the data holds the numbers of two classes, and no others."""
         self.place = 0
         init = interpreter.member(klass, "__init__")
+        own = init.node if isinstance(init, Fn) and init.klass is klass else None
+        self.own_constructor = set() if own is None else {*ast.walk(own)}
         self.params, self.spread = _parameters(interpreter, klass, init)
         self.names = {param.arg for param, _ in [*self.params, *self.spread]}
         self.worlds = set(_sizes_beside_ranks(klass))
@@ -99,6 +102,15 @@ class SetUp:
         self.takes_rank = Role.RANK in self.roles
         self.takes_drop_last = Role.DROP_LAST in self.roles
         self.takes_batch_size = Role.BATCH_SIZE in self.roles
+
+    def is_taken_over(self, lost: Lost) -> bool:
+        """Whether a base's constructor has overwritten what the class's own had set."""
+        return (
+            lost.target in self.own_constructor
+            and lost.by not in self.own_constructor
+            and type(lost.value) is type(lost.other) in {bool, int, float, str}
+            and lost.value != lost.other
+        )
 
     def options(self) -> Iterator[tuple[str, Any]]:
         """Optional arguments with another value than their default: flags, and limits."""

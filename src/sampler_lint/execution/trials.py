@@ -31,8 +31,8 @@ from sampler_lint.execution.errors import (
 )
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.set_up import SetUp, World, stand_ins
-from sampler_lint.execution.values import Array, Data, Fn, Instance
-from sampler_lint.properties import Observation, Rank, Reading
+from sampler_lint.execution.values import Array, Data, Fn, Instance, Lost
+from sampler_lint.properties import Observation, Rank, Reading, Violation, partitions, shares
 from sampler_lint.syntax.nodes import Class
 
 #: What the interpreter raises for a program it cannot follow, or that fails in its own hands.
@@ -111,6 +111,8 @@ class Trial(NamedTuple):
     """What building the sampler raises; the turns then end with the rank before."""
     also: str = ""
     """What else is special about it, in words."""
+    lost: tuple[Lost, ...] = ()
+    """What the class's own constructor stored, and that of a base overwrote with something else."""
 
     @property
     def raised(self) -> RaisedError | None:
@@ -163,6 +165,7 @@ _WORLDS = (
     World(24, 2, 4),
     World(21, 4, 4),
 )
+_EVEN = (World(16, 2, 4), World(24, 3, 2), World(24, 2, 4))
 _TINY = (World(1, 4, 1), World(3, 8, 1), World(9, 8, 1))
 
 
@@ -188,6 +191,11 @@ class Trials(NamedTuple):
     use is known. What is wrong in one of them may be the arguments' fault, in all the class's."""
     repeated: Trial | None = None
     """A world in which every rank hands out the same part of the data, if that is so in all."""
+    failing: Trial | None = None
+    """The first world, where iterating the class raises in all of them."""
+    torn: tuple[Trial, Violation] | None = None
+    """A world that divides evenly, and in which the ranks lose and repeat samples all the same, if
+    that is so in all of them."""
     length_raised: RaisedError | None = None
     """What ``len()`` of a new object raises, whatever else is understood."""
     unknown: str = ""
@@ -227,7 +235,12 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
         trials = trials._replace(guessed=tuple(_with_guesses(interpreter, spec)))
     if any(not any(trial.differs for trial in same) for same in _by_arguments(trials)):
         trials = trials._replace(repeated=_repeated(interpreter, spec))
-    return plain if BUDGET.gone else trials
+    if BUDGET.gone:
+        return plain
+    if trials.sharded and trials.repeated is None:
+        torn = _torn(interpreter, spec)
+        trials = trials._replace(torn=None if BUDGET.gone else torn)
+    return trials
 
 
 def _by_arguments(trials: Trials) -> Iterator[list[Trial]]:
@@ -240,6 +253,7 @@ def _by_arguments(trials: Trials) -> Iterator[list[Trial]]:
 def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     """All worlds, with what no one knows left unknown."""
     usual: list[Trial] = []
+    failing = None
     unknown = ""
     try:
         worlds = _welcoming(interpreter, spec)
@@ -254,6 +268,9 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     except _SILENT as error:
         usual.clear()
         unknown = _reason(error)
+        every = [*_each(interpreter, spec, worlds)]
+        if len(every) == len(worlds) and all(trial.raised for trial in every):
+            failing = every[0]
     if usual and not any(t.raised or any(turn.count for turn in t.turns) for t in usual):
         usual.clear()
         unknown = "it hands out nothing of little data"
@@ -261,7 +278,9 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     for world in _TINY:
         with contextlib.suppress(*_SILENT):
             tiny.append(_trial(interpreter, spec, world))
-    trials = Trials(tuple(usual), tuple(tiny), length_raised=length_raised, unknown=unknown)
+    trials = Trials(
+        tuple(usual), tuple(tiny), failing=failing, length_raised=length_raised, unknown=unknown
+    )
     if trials.sharded:
         trials = trials._replace(
             varied=tuple(_varied(interpreter, spec)),
@@ -407,6 +426,72 @@ def _repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
     return None
 
 
+def _torn(interpreter: Interpreter, spec: SetUp) -> tuple[Trial, Violation] | None:
+    """A world in which the ranks do not share out what one process alone hands out.
+
+    The flags are tried one by one: each may be another way to share.
+    """
+    for option in (None, *itertools.islice(spec.flags(), MOST_OPTIONS)):
+        found = [*_shared_evenly(interpreter, spec, option)]
+        tears = [(trial, tear) for trial, seen in found if (tear := _tear(spec, seen)) is not None]
+        if len(found) == len(tears) > 1:
+            return tears[0]
+    return None
+
+
+def _shared_evenly(
+    interpreter: Interpreter, spec: SetUp, option: tuple[str, Any] | None
+) -> Iterator[tuple[Trial, Observation]]:
+    """Worlds without a rest, as such whose ranks are to read what one process reads.
+
+    They end with the first in which the ranks do.
+    """
+    guesses = [spec.guesses] if spec.guesses is None else [spec.guesses, spec.otherwise()]
+    tried = itertools.product(guesses, (*_EVEN, *spec.large_worlds()), spec.drops)
+    for spec.guesses, world, drop_last in tried:
+        here = world._replace(drop_last=drop_last)
+        trials = [*_each(interpreter, spec, (here, here._replace(ranks=1)), option)]
+        if len(trials) == 2 and _is_even(*trials):
+            trial, alone = trials
+            seen = trial.observed
+            seen.expected, seen.batch = alone.turns[0].indices, world.batch_size
+            yield trial, seen
+            if _tear(spec, seen) is None:
+                return
+
+
+def _tear(spec: SetUp, seen: Observation) -> Violation | None:
+    """What the ranks lose while they read other samples twice, or half of all.
+
+    Less than half of all may be what is left of groups of a size that nobody knows.
+    """
+    found = next((found for _, _, found in shares(seen)), None)
+    if found is None or not found.missing:
+        return None
+    is_most = spec.guesses is None and 2 * len(found.missing) >= found.expected
+    return partitions(seen) if found.repeats or is_most else None
+
+
+def _is_even(trial: Trial, alone: Trial) -> bool:
+    """Whether what one process reads, each sample once, can be shared without a rest."""
+    whole = alone.turns[0].indices if alone.raised is None and alone.turns else None
+    world = trial.world
+    return (
+        bool(whole)
+        and whole is not None
+        and len(set(whole)) == len(whole)
+        and len(whole) % (world.ranks * world.batch_size) == 0
+        and trial.raised is None
+        and trial.differs
+        and all(
+            turn.count == trial.turns[0].count
+            and len(turn.indices or ()) < len(whole)
+            and set(turn.indices or ()) <= set(whole)
+            for turn in trial.turns
+        )
+    )
+
+
 def _is_apart(trial: Trial) -> bool:
     """Whether the ranks mostly read what others do not."""
     if trial.raised is not None or not trial.differs:
@@ -490,6 +575,7 @@ def _trial(
     interpreter: Interpreter, spec: SetUp, world: World, option: tuple[str, Any] | None = None
 ) -> Trial:
     turns: list[Turn] = []
+    lost: list[Lost] = []
     refused = None
     for rank in range(world.ranks):
         interpreter.restart(world.ranks, rank)
@@ -499,14 +585,15 @@ def _trial(
         except RaisedError as error:
             refused = error.bare()
             break
+        lost += filter(spec.is_taken_over, instance.lost)
         turns.append(_turn(interpreter, instance, rank, asked))
     given = {part for part in (spec.settled, option) if part and part[0] != "drop_last"}
     also = [*(f"{name}={value}" for name, value in given), *spec.guessed]
     if spec.around_shard:
         also.insert(0, "around a DistributedSampler")
-    return Trial(
-        world, tuple(turns), spec.takes_batch_size, spec.takes_drop_last, refused, ", ".join(also)
-    )
+    story = ", ".join(also)
+    takes = spec.takes_batch_size, spec.takes_drop_last
+    return Trial(world, tuple(turns), *takes, refused, story, tuple(lost))
 
 
 def _varied(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:

@@ -370,6 +370,20 @@ class Instance:
 
     klass: Klass
     attributes: dict[str, Any] = field(default_factory=dict)
+    unread: dict[str, tuple[ast.expr, Any]] = field(default_factory=dict)
+    """What its constructor has stored and nothing has read yet, and where."""
+    lost: list[Lost] = field(default_factory=list)
+    """What its constructor has stored and overwritten before anything read it."""
+
+
+class Lost(NamedTuple):
+    """A value that was stored in an attribute and overwritten before anything read it."""
+
+    target: ast.expr
+    value: Any
+    by: ast.expr
+    """Where it was overwritten."""
+    other: Any
 
 
 @dataclass(eq=False)

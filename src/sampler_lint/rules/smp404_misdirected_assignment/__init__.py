@@ -13,9 +13,11 @@ from sampler_lint.rules.smp404_misdirected_assignment.attributes import (
 )
 from sampler_lint.rules.smp404_misdirected_assignment.bases import hidden_methods
 from sampler_lint.rules.smp404_misdirected_assignment.before_super import set_before_super
+from sampler_lint.rules.smp404_misdirected_assignment.hiding import hiding
 from sampler_lint.rules.smp404_misdirected_assignment.kept_seed import seed_not_read
 from sampler_lint.rules.smp404_misdirected_assignment.local_names import lost_locals
 from sampler_lint.rules.smp404_misdirected_assignment.no_effect import no_effect
+from sampler_lint.rules.smp404_misdirected_assignment.overwritten import overwritten
 from sampler_lint.rules.smp404_misdirected_assignment.state_getter import moving_getters
 
 
@@ -29,6 +31,8 @@ class MisdirectedAssignment(Rule):
         epoch` in `set_epoch`);
         a setter that assigns nothing (`self.epoch == epoch`, `self.epoch: epoch`);
         an attribute set before `super().__init__(...)`, which stores another value over it;
+        an argument that the constructor keeps, and overwrites before anything reads it;
+        an attribute of a property's name, or of a method's that the class calls;
         a `seed` that the constructor keeps and nothing reads, beside a shuffle with a generator of
         the whole process;
         a `state_dict` that stores its argument into the sampler's own position;
@@ -67,6 +71,8 @@ class MisdirectedAssignment(Rule):
             yield from unread_inside(model, module, cls, reads)
             yield from lost_locals(model, module, cls)
             yield from set_before_super(model, module, cls)
+            yield from overwritten(model, module, cls)
+            yield from hiding(model, module, cls)
             yield from moving_getters(module, cls)
             yield from hidden_methods(model, module, cls)
             yield from seed_not_read(model, module, cls)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from sampler_lint import catalog
 from sampler_lint.domain.model import Model
@@ -12,6 +14,7 @@ from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp404_misdirected_assignment.attributes import read_by
+from sampler_lint.rules.smp404_misdirected_assignment.overwritten import reads
 from sampler_lint.syntax.navigation import same, self_class, walk
 from sampler_lint.syntax.nodes import (
     SUMS,
@@ -27,6 +30,10 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Module
 
+if TYPE_CHECKING:
+    from sampler_lint.execution.trials import Trial, Trials
+    from sampler_lint.execution.values import Lost
+
 #: What `DistributedSampler.__init__` stores when the argument is left out.
 _DEFAULTS = {"shuffle": True, "seed": 0, "drop_last": False}
 
@@ -36,6 +43,66 @@ def set_before_super(model: Model, module: Module, cls: Class) -> Iterator[Suspe
     init = cls.method("__init__")
     if init is None:
         return
+    found = [*_by_its_arguments(model, module, cls, init)]
+    yield from found or _by_running(model, module, cls, init)
+
+
+def _by_running(model: Model, module: Module, cls: Class, init: Function) -> Iterator[Suspect]:
+    """What the base's constructor overwrites with something else when the class is built."""
+    read = read_by(model, cls)
+    for base in model.flow.mro(cls):
+        entry = catalog.known(base) if isinstance(base, str) else None
+        read |= entry.attributes if entry is not None else set()
+    for made in base_inits(model, cls):
+        stmt = made.call.stmt
+        before = {
+            (target.row, target.col): target
+            for store in init.stores
+            if isinstance(target := store.target, Attr)
+            and self_class(target.value) is cls
+            and target.name in read
+            and not isinstance(store.value, Const)
+            and stmt is not None
+            and store.stmt.order < stmt.order
+            and not reads(init, target.name, store.stmt, stmt)
+        }
+        overwritten = (
+            (before[place], trial.story, lost)
+            for trial, lost in (_lost_by(model.trials(cls)) if before else ())
+            if (place := (lost.target.lineno, lost.target.col_offset)) in before
+        )
+        for target, story, lost in itertools.islice(overwritten, 1):
+            yield _taken_over(module, made, target, story, lost)
+
+
+def _lost_by(trials: Trials) -> Iterator[tuple[Trial, Lost]]:
+    """What is lost in some usual world, or in all those of which some arguments are guessed."""
+    for trial in trials.usual or trials.guessed[:1]:
+        for lost in trial.lost:
+            if trials.usual or all(
+                any(other.target is lost.target for other in each.lost)
+                for each in trials.guessed
+                if each.turns
+            ):
+                yield trial, lost
+
+
+def _taken_over(
+    module: Module, made: Construction, target: Attr, story: str, lost: Lost
+) -> Suspect:
+    shown = text_of(module.source, target)
+    message = (
+        f"`{shown}`, set before, is lost: with {story}, it is {lost.value}, and "
+        f"`{made.built}.__init__` makes it {lost.other}; set it after this call"
+    )
+    why = (Related(module.place(target), f"`{shown}` set here"),)
+    return Suspect(module, made.call, message, why=why)
+
+
+def _by_its_arguments(
+    model: Model, module: Module, cls: Class, init: Function
+) -> Iterator[Suspect]:
+    """What a call of a base's constructor says that it overwrites."""
     for made in base_inits(model, cls):
         owner, stmt = made.signature.owner, made.call.stmt
         entry = catalog.known(owner) if isinstance(owner, str) else None

@@ -25,7 +25,9 @@ class PartitionArithmetic(Rule):
         is imported or run) and reports, with the numbers: its own check of a length failing, also
         after `load_state_dict()` of what `state_dict()` says in mid-epoch, or later where the class
         counts on that; a `while` loop that never ends; a share of the data that is the same on
-        every rank; and shards so unequal that a rank gets two samples less than another, or none.
+        every rank; shards so unequal that a rank gets two samples less than another, or none; and
+        shares that overlap and leave samples to nobody, although the samples come out even and one
+        process alone reads each of them once.
         Reports as well, in sampler classes: a slice `[:-k]`
         whose `k` is a remainder and so may be 0; a loop `range(len(x) - 1, 0, -1)` that removes
         items but never the first; and a list compared with a batch size. In any function: a

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Grade, Related, Severity
-from sampler_lint.properties import listed, shares
+from sampler_lint.properties import Violation, listed, shares
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._trials import (
     checks_length,
@@ -41,6 +41,14 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
     several = (*sure, *trials.resized, *trials.tiny)
     if trials.repeated is not None:
         yield _same_share(model, module, cls, trials.repeated)
+    if trials.torn is not None:
+        yield _torn(model, module, cls, *trials.torn)
+    always = trials.failing
+    if always is not None and always.refused is None and always.raised is not None:
+        suspect = _failing_check(model, cls, always, always.raised)
+        if suspect is not None and checks_length(always.raised):
+            yield suspect
+            return
     for number, trial in enumerate(several):
         error = trial.raised
         if error is not None and checks_length(error) and _only_sometimes(known, error):
@@ -55,7 +63,7 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         if suspect is not None:
             yield suspect
             return
-    if trials.repeated is not None:
+    if trials.repeated is not None or trials.torn is not None:
         return
     if not trials.usual or any(t.from_data for t in trials.usual) or not trials.sharded:
         return
@@ -162,6 +170,16 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
         return Suspect(module, name_of(module, cls), message)
     where = model.module_of(iterate)
     return Suspect(where, _strided(where, iterate) or name_of(where, iterate), message)
+
+
+def _torn(model: Model, module: Module, cls: Class, trial: Trial, violation: Violation) -> Suspect:
+    message = (
+        f"with {trial.story}, {violation.text}, although they come out even: the shares that "
+        f"`{cls.name}` gives its ranks do not fit together; let each begin where another ends, or "
+        f"take every n-th sample from the rank on"
+    )
+    where, node = splitting_place(model, cls) or (module, name_of(module, cls))
+    return Suspect(where, node, message)
 
 
 def _strided(module: Module, function: Function) -> Index | None:

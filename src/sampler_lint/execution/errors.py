@@ -45,10 +45,18 @@ class Kind(Enum):
 class WantedError(CannotTellError):
     """The program uses the argument ``key``, of which nothing is known yet, as a ``kind``."""
 
-    def __init__(self, key: str, kind: Kind, choices: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        key: str,
+        kind: Kind,
+        choices: Sequence[str] = (),
+        others: frozenset[str] = frozenset(),
+    ) -> None:
         super().__init__(f"what `{key}` is")
         self.choices = choices
         """Of a text: what the program compares it with."""
+        self.others = others
+        """Of a text: what it is known not to be."""
         self.key = key
         self.kind = kind
 

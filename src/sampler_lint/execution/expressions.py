@@ -207,7 +207,9 @@ class Expressions(Run):
         if isinstance(left, Given):
             texts = right if isinstance(right, (list, tuple, set)) else [right]
             if texts and all(isinstance(text, str) for text in texts):
-                raise WantedError(left.pattern, Kind.TEXT, sorted(texts))
+                if new := sorted(set(texts) - left.others):
+                    raise WantedError(left.pattern, Kind.TEXT, new, left.others)
+                return isinstance(op, (ast.NotEq, ast.NotIn))
         if isinstance(op, (ast.In, ast.NotIn)):
             if isinstance(right, Given):
                 raise right.wanted(Kind.SEQUENCE)

@@ -205,6 +205,8 @@ class SetUp:
         if is_left and role not in _ALWAYS and not inner:
             return _KEEP
         value = self._wanted(role, name, note, world, rank)
+        if role is None and role_of(name.removesuffix("s")) is Role.BATCH_SIZE:
+            value = [world.batch_size for _ in Source(world.samples).parts()]
         for passed in self.klass.passed.get(name, ()) if value is UNKNOWN else ():
             value = self._passed(passed, note, world, rank)
             if value is not UNKNOWN:
@@ -379,10 +381,17 @@ class _Text(str):
     __slots__ = ()
 
 
+class _OtherText(NamedTuple):
+    """A text that is none of these."""
+
+    others: frozenset[str]
+
+
 def stand_ins(error: WantedError) -> list[Any]:
     """What may stand for what the program asked for."""
     if error.choices:
-        return [_Text(choice) for choice in (*error.choices, "")]
+        other = _OtherText(error.others.union(error.choices))
+        return [*map(_Text, error.choices), other]
     table = ITEM_STAND_INS if _ITEM in error.key else STAND_INS
     return list(table[error.kind])
 
@@ -421,6 +430,8 @@ class Made:
             return NOT_MADE if value is UNKNOWN else value
         if isinstance(guess, _Text):
             return str(guess)
+        if isinstance(guess, _OtherText):
+            return Given(key, self, pattern, is_true=True, others=guess.others)
         if isinstance(guess, int):
             is_rank = self.rank is not None and not isinstance(guess, bool)
             return self.rank if is_rank else guess

@@ -128,10 +128,18 @@ class Given(Data):
     """An argument, or a part of one, of which only the name is known."""
 
     def __init__(
-        self, key: str, made: StandIns, pattern: str | None = None, *, is_true: bool = False
+        self,
+        key: str,
+        made: StandIns,
+        pattern: str | None = None,
+        *,
+        is_true: bool = False,
+        others: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(key)
         self.made = made
+        self.others = others
+        """The texts that it is not, if it is one."""
         self.is_true = is_true
         """Whether it is known not to be None, 0 or empty."""
         self.pattern = key if pattern is None else pattern

@@ -165,6 +165,20 @@ def _is_a(run: Run, value: Any, kind: Any) -> bool:
     return isinstance(value, python)
 
 
+@BUILTINS(Cost.FLAT)
+def _type(run: Run, value: Any) -> Any:
+    if isinstance(value, Instance):
+        return value.klass
+    if type(value) not in _PLAIN:
+        raise CannotTellError("its type")
+    run.stands_in = True  # of a number, or of a list, an array may stand there
+    return External(f"builtins.{type(value).__name__}")
+
+
+#: What is here of the type that it is in the program.
+_PLAIN = frozenset({bool, dict, float, int, list, set, str, tuple, type(None)})
+
+
 def _use_of(kind: type) -> Kind:
     """What is a ``kind`` is used as."""
     if kind is bool or issubclass(kind, dict):

@@ -203,7 +203,8 @@ class Expressions(Run):
         if isinstance(op, (ast.Is, ast.IsNot)):
             if left is UNKNOWN or right is UNKNOWN:
                 raise CannotTellError("whether it is None")
-            return (left is right) is isinstance(op, ast.Is)
+            same = isinstance(left, External) and left == right
+            return (same or left is right) is isinstance(op, ast.Is)
         if isinstance(left, Given):
             texts = right if isinstance(right, (list, tuple, set)) else [right]
             if texts and all(isinstance(text, str) for text in texts):
@@ -219,6 +220,8 @@ class Expressions(Run):
             if method is not None:
                 return self.true(self.call(method, [left], {})) is isinstance(op, ast.In)
             return items.contains(self, right, left) is isinstance(op, ast.In)
+        if isinstance(left, External) and isinstance(right, External):
+            return (left == right) is isinstance(op, ast.Eq)
         if left is None or right is None:
             if left is UNKNOWN or right is UNKNOWN:
                 raise CannotTellError("whether it is None")

@@ -48,6 +48,8 @@ COLUMN = "text"
 
 #: Which sample it is, in a key.
 PLACE = re.compile(r"[\[(]([0-9]{1,9})[\])]")
+#: The same, without the number that a method of something worked out is given.
+_OF_SAMPLE = re.compile(r".*?\[([0-9]{1,9})\]|[^)]*?\(([0-9]{1,9})\)")
 
 
 class Data:
@@ -70,14 +72,14 @@ class Data:
         """The number that stands for it."""
         Data.asked += 1
         BUDGET.text(len(self.key))
-        if Data.dense and (place := PLACE.search(self.key)):
-            return int(place[1]) % 2
+        if Data.dense and (place := _OF_SAMPLE.match(self.key)):
+            return int(place[1] or place[2]) % 2
         return 1 + zlib.crc32(self.key.encode()) % 5
 
     @property
     def size_of_part(self) -> int | None:
         """How much a part of a sample holds: as much as its own number says."""
-        return Data(f"len({self.key})").number if PLACE.search(self.key) else None
+        return Data(f"len({self.key})").number if _OF_SAMPLE.match(self.key) else None
 
     def part(self, what: str) -> Any:
         """An attribute, item or result of it; a sample that is a mapping has one column."""
@@ -198,7 +200,9 @@ class Entry(Given):
         BUDGET.text(len(self.key) + len(what))
         if what in _OF_COLUMNS and self.pattern.endswith(("']", '"]')):
             raise self.wanted(Kind.SEQUENCE)
-        key, pattern = f"{self.key}{what}", f"{self.pattern}{PLACE.sub('[]', what)}"
+        is_of_sample = what.startswith("[") or ")" not in self.key
+        key = f"{self.key}{what}"
+        pattern = f"{self.pattern}{PLACE.sub('[]', what) if is_of_sample else what}"
         found = self.made.of(pattern, key)
         return Entry(key, self.made, pattern) if found is NOT_MADE else found
 
@@ -415,7 +419,7 @@ class Parent:
     receiver: Instance
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True)
 class External:
     """A module, class or function outside the tree, by dotted name."""
 

@@ -19,6 +19,9 @@ class Globals(Protocol):
     def get(self, name: str) -> Any:
         """The value of a global name or builtin."""
 
+    def set(self, name: str, value: Any) -> None:
+        """Give a global name another value."""
+
     def imported(self, node: ast.Import | ast.ImportFrom, name: str) -> Any:
         """What an import statement binds to ``name``."""
 

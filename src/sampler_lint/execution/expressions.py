@@ -202,7 +202,9 @@ class Expressions(Run):
     def _compared(self, op: ast.cmpop, left: Any, right: Any) -> Any:
         if isinstance(op, (ast.Is, ast.IsNot)):
             if left is UNKNOWN or right is UNKNOWN:
-                raise CannotTellError("whether it is None")
+                if not self.guesses:
+                    raise CannotTellError("whether it is None")
+                self.outside += 1  # something was made: it is none where arguments are guessed
             same = isinstance(left, External) and left == right
             return (same or left is right) is isinstance(op, ast.Is)
         if isinstance(left, Given):
@@ -329,7 +331,9 @@ class Expressions(Run):
 
     def assign(self, target: ast.expr, value: Any, frame: Frame) -> None:
         """``target = value``."""
-        if isinstance(target, ast.Name):
+        if isinstance(target, ast.Name) and target.id in frame.outer:
+            frame.names.set(target.id, value)
+        elif isinstance(target, ast.Name):
             frame.variables[target.id] = value
         elif isinstance(target, ast.Attribute):
             self._set_attribute(self.value(target.value, frame), target.attr, value)

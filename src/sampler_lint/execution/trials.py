@@ -32,6 +32,7 @@ from sampler_lint.execution.errors import (
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.set_up import SetUp, World, stand_ins
 from sampler_lint.execution.values import Array, Data, Fn, Instance
+from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.properties import Observation, Rank, Reading
 from sampler_lint.syntax.nodes import Class
 
@@ -204,7 +205,9 @@ class Trials(NamedTuple):
 #: Where optional arguments are tried: enough to tell equal shares from others.
 _SOME = (World(13, 2, 4), World(11, 3, 2), World(24, 2, 4), World(21, 4, 4))
 #: Where something is left that makes no batch, of the whole or of one of two parts.
-_LEFT_OVER = tuple(World(*numbers, drop_last=True) for numbers in ((7, 2, 4), (7, 2, 2), (13, 2, 4)))
+_LEFT_OVER = tuple(
+    World(*numbers, drop_last=True) for numbers in ((7, 2, 4), (7, 2, 2), (13, 2, 4))
+)
 #: Where batches cannot be taken apart.
 _SINGLES = (World(8, 3, 1), World(7, 2, 1))
 
@@ -318,10 +321,14 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
         try:
             if _guess(interpreter, spec, some[0], option):
                 spec.settled = option
-                yield from _each(interpreter, spec, some)
-                first, spec.guesses = spec.guesses, spec.otherwise()
-                yield from _each(interpreter, spec, some)
-                spec.guesses = first
+                both, handing_out = (spec.guesses, spec.otherwise()), 0
+                for spec.guesses in both:
+                    for trial in _each(interpreter, spec, some):
+                        handing_out += any(turn.count for turn in trial.turns)
+                        yield trial
+                spec.guesses = both[0]
+                if handing_out < FEWEST_GUESSED and some is _WORLDS:
+                    yield from _each(interpreter, spec, spec.large_worlds())
                 return
         except OverBudgetError:
             too_much = True
@@ -498,6 +505,7 @@ def _trial(
 ) -> Trial:
     turns: list[Turn] = []
     refused = None
+    interpreter.guesses = spec.guesses is not None
     for rank in range(world.ranks):
         interpreter.restart(world.ranks, rank)
         asked = Data.asked

@@ -447,6 +447,8 @@ class Frame:
         self.variables = variables
         self.klass = klass
         self.receiver = receiver
+        self.outer: frozenset[str] = frozenset()
+        """The names that it sets in its module."""
 
     def inner(self, variables: dict[str, Any]) -> Frame:
         """A frame inside this one (a comprehension)."""
@@ -461,6 +463,7 @@ class Run(Protocol):
     outside: int
     asked_place: bool
     stands_in: bool
+    guesses: bool
     seeds: list[Any] | None
     touched: set[Any]
 

@@ -88,8 +88,10 @@ def _getattr(run: Run, owner: Any, name: Any, *default: Any) -> Any:
 
 @BUILTINS(Cost.FLAT)
 def _hasattr(run: Run, owner: Any, name: Any) -> bool:
-    if isinstance(owner, Source) and isinstance(name, str):
+    if isinstance(owner, (Source, Given)) and isinstance(name, str):
         return owner.has(name)
+    if type(owner) in _PLAIN and isinstance(name, str):
+        return hasattr(type(owner), name)
     if not isinstance(owner, Instance) or not isinstance(name, str):
         raise CannotTellError("hasattr")
     if name == "__dict__":

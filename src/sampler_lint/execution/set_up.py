@@ -362,7 +362,7 @@ _SEQUENCES: dict[str, Callable[[World], Any]] = {
 #: What may stand for an argument, by what the program first does with it: what changes nothing
 #: (an offset of 0, a flag that is not set) before what does. A text is a way to make it.
 STAND_INS: dict[Kind, tuple[Any, ...]] = {
-    Kind.NUMBER: (0, 2, 1),
+    Kind.NUMBER: (0, 2, 1, "size"),
     Kind.FLAG: (False, True, "something", *_SEQUENCES),
     Kind.SEQUENCE: (*_SEQUENCES, "each", "both", "mapped groups"),
     Kind.MAPPING: ("mapped groups", "each mapped", "both mapped"),
@@ -435,6 +435,8 @@ class Made:
         if isinstance(guess, int):
             is_rank = self.rank is not None and not isinstance(guess, bool)
             return self.rank if is_rank else guess
+        if guess == "size":
+            return self.world.samples
         if guess == "something":
             return Given(key, self, pattern, is_true=True)
         if guess in _SEQUENCES:

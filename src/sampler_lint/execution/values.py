@@ -175,6 +175,10 @@ class Given(Data):
         BUDGET.text(len(self.key) + len(function))
         return given(f"{function}({self.key})", self.made, f"{function}({self.pattern})")
 
+    def has(self, name: str) -> bool:
+        """``hasattr(it, name)``."""
+        return said(self.made, f"hasattr({self.pattern}, {name!r})")
+
     def items(self) -> list[Any]:
         """Its elements.
 
@@ -188,6 +192,18 @@ def given(key: str, made: StandIns, pattern: str) -> Any:
     """What stands for an argument, or for a part of one; itself while nothing does."""
     found = made.of(pattern, key)
     return Given(key, made, pattern) if found is NOT_MADE else found
+
+
+def said(made: StandIns, key: str) -> bool:
+    """What is taken to be so, or not, of what nobody knows.
+
+    Raises:
+        WantedError: nothing, as yet.
+    """
+    found = made.of(key, key)
+    if found is NOT_MADE:
+        raise WantedError(key, Kind.FLAG)
+    return bool(found)
 
 
 class Entry(Given):
@@ -255,15 +271,11 @@ class Source(Data):
         Raises:
             CannotTellError: nobody knows.
         """
-        key = f"hasattr(dataset, {name!r})"
         if name in PER_SAMPLE:
             return True
         if self.made is None:
             raise CannotTellError("hasattr")
-        found = self.made.of(key, key)
-        if found is NOT_MADE:
-            raise WantedError(key, Kind.FLAG)
-        return bool(found)
+        return said(self.made, f"hasattr(dataset, {name!r})")
 
     def part(self, what: str) -> Any:
         """A sample, a column, or the result of a method."""

@@ -85,16 +85,13 @@ def _shallow(run: Run, value: Any) -> Any:
         made.update(value)
         return made
     if isinstance(value, Instance):
-        if any(run.member(value.klass, name) is not None for name in _OF_COPIES):
+        own = run.member(value.klass, "__copy__") or run.member(value.klass, "__deepcopy__")
+        if own is not None or run.member(value.klass, "__getstate__") is not None:
             raise CannotTellError("a copy of an object")
         return Instance(value.klass, dict(value.attributes))
     if isinstance(value, (list, dict, set)):
         return value.copy()
     return Array(value.items) if isinstance(value, Array) else value
-
-
-#: By which a class says itself how it is copied.
-_OF_COPIES = ("__copy__", "__deepcopy__", "__reduce__", "__getstate__", "__setstate__")
 
 
 @DOTTED(Cost.FLAT, "collections.defaultdict")

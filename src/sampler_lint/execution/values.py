@@ -48,8 +48,6 @@ COLUMN = "text"
 
 #: Which sample it is, in a key.
 PLACE = re.compile(r"[\[(]([0-9]{1,9})[\])]")
-#: The same, without the number that a method of something worked out is given.
-_OF_SAMPLE = re.compile(r".*?\[([0-9]{1,9})\]|[^)]*?\(([0-9]{1,9})\)")
 
 
 class Data:
@@ -72,14 +70,23 @@ class Data:
         """The number that stands for it."""
         Data.asked += 1
         BUDGET.text(len(self.key))
-        if Data.dense and (place := _OF_SAMPLE.match(self.key)):
-            return int(place[1] or place[2]) % 2
+        if Data.dense and (place := self.place) is not None:
+            return place % 2
         return 1 + zlib.crc32(self.key.encode()) % 5
 
     @property
     def size_of_part(self) -> int | None:
         """How much a part of a sample holds: as much as its own number says."""
-        return Data(f"len({self.key})").number if _OF_SAMPLE.match(self.key) else None
+        return None if self.place is None else Data(f"len({self.key})").number
+
+    @property
+    def place(self) -> int | None:
+        """Which sample it is, or is of: no number that a method of something made is given."""
+        for found in PLACE.finditer(self.key):
+            is_item = found[0].startswith("[")
+            if is_item or self.key.find(")", 0, found.start()) < 0:
+                return int(found[1])
+        return None
 
     def part(self, what: str) -> Any:
         """An attribute, item or result of it; a sample that is a mapping has one column."""

@@ -88,11 +88,14 @@ def _getattr(run: Run, owner: Any, name: Any, *default: Any) -> Any:
 
 @BUILTINS(Cost.FLAT)
 def _hasattr(run: Run, owner: Any, name: Any) -> bool:
-    if isinstance(owner, (Source, Given)) and isinstance(name, str):
+    if not isinstance(name, str):
+        raise CannotTellError("hasattr")
+    BUDGET.text(len(name))
+    if isinstance(owner, (Source, Given)):
         return owner.has(name)
-    if type(owner) in _PLAIN and isinstance(name, str):
+    if type(owner) in _PLAIN:
         return hasattr(type(owner), name)
-    if not isinstance(owner, Instance) or not isinstance(name, str):
+    if not isinstance(owner, Instance):
         raise CannotTellError("hasattr")
     if name == "__dict__":
         return True

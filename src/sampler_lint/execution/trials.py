@@ -617,9 +617,10 @@ def _turn(interpreter: Interpreter, instance: Instance, rank: int, asked: int) -
     yielded, raised = _pass(interpreter, instance)
     setter = interpreter.method(instance, "set_epoch")
     if raised is not None and setter is not None and not yielded and _refuses(raised):
-        interpreter.call(setter, [0], {})  # as its loop does
-        length, _ = _length(interpreter, instance)
-        yielded, raised = _pass(interpreter, instance)
+        with contextlib.suppress(RaisedError):
+            interpreter.call(setter, [0], {})  # as its loop does
+            length, _ = _length(interpreter, instance)
+            yielded, raised = _pass(interpreter, instance)
     later, _ = _length(interpreter, instance)
     outcome = None if raised else tuple(yielded)
     seeds = None if interpreter.seeds is None else tuple(interpreter.seeds)

@@ -184,6 +184,7 @@ class Given(Data):
 
     def has(self, name: str) -> bool:
         """``hasattr(it, name)``."""
+        BUDGET.text(len(self.pattern))
         return said(self.made, f"hasattr({self.pattern}, {name!r})")
 
     def items(self) -> list[Any]:

@@ -422,7 +422,7 @@ def test_a_world_is_told_in_words(tmp_path: Path) -> None:
     [
         ("@wrapped\nclass S(Sampler):", "a decorated class"),
         ("class S(Sampler, strict=True):", "a class with keywords"),
-        ("def f():\n  class S(Sampler):", "a nested class"),
+        ("def f(iter):\n  class S(Sampler):", "a nested class"),
     ],
 )
 def test_classes_that_are_not_tried(tmp_path: Path, head: str, reason: str) -> None:

@@ -115,6 +115,7 @@ def run_by_python(source: str) -> Any:
         "[math.ceil(2.1), math.floor(2.9), math.sqrt(4), math.gcd(4, 6), math.inf, math.pi]",
         "sys.maxsize > 2 ** 31",
         "copy.copy([1, [2]]), copy.deepcopy({'a': [1]}), copy.deepcopy(3), copy.copy({1})",
+        "dict(copy.deepcopy(defaultdict(list))), hasattr(3, 'x'), hasattr([], 'append')",
         "list(itertools.chain([1], (2,))), list(itertools.chain.from_iterable([[1], [2, 3]]))",
         "list(itertools.islice(itertools.cycle([1, 2]), 5))",
         "list(itertools.islice([1, 2, 3], 1, None))",
@@ -787,13 +788,13 @@ def test_values_that_are_not_known(tmp_path: Path, expression: str) -> None:
         ("[3].remove(4)", "a call"),
         ("getattr(Base(), UNSET)", "getattr"),
         ("getattr(os, 'x', 3)", "whether there is"),
-        ("hasattr(3, 'x')", "hasattr"),
+        ("hasattr(os, 'x')", "hasattr"),
         ("isinstance(UNSET, int)", "its type"),
         ("isinstance(Base(), Any)", "its type"),
         ("next([1])", r"next\(\)"),
         ("list(iter(len, 3))", "a sentinel"),
-        ("copy.copy(Base())", "a copy of an object"),
-        ("copy.deepcopy(defaultdict(list))", "a copy"),
+        ("copy.deepcopy(iter([1]))", "a copy"),
+        ("copy.copy(Kept())", "a copy of an object"),
         ("defaultdict()", r"defaultdict\(\)"),
         ("sum([[1], 2])", "a sum"),
         ("math.ceil('a')", "a number"),
@@ -814,7 +815,7 @@ def test_values_that_are_not_known(tmp_path: Path, expression: str) -> None:
         ("lost()", "super"),
         ("deep(1)", "how deep it calls"),
         ("endless()", "more than 60,000 steps"),
-        ("asked()", "AsyncFor|Global|a target|Match|ClassDef"),
+        ("asked()", "AsyncFor|Nonlocal|a target|Match|ClassDef"),
         ("unpacked()", "how many values there are"),
         ("set_entry(UNSET)", "which item is set"),
         ("set_item(5)", "an item that is set"),
@@ -862,9 +863,16 @@ def sent():
     got = yield 3
     yield got
 
+class Kept:
+    def __copy__(self):
+        return self
+
 def asked():
-    global UNSET
-    UNSET = 3
+    local = 3
+    def inner():
+        nonlocal local
+        local = 4
+    inner()
 
 def unpacked():
     a, b = [1, 2, 3]

@@ -86,7 +86,8 @@ _SPELLED = {
     Role.WEIGHTS: "(sample )?weights|probabilities",
     Role.INDICES: "indices|indexes|idxs|ids",
     Role.SEED: "((random|data|shuffle|base|rng) )?seed|random state",
-    Role.START: "((start|last|initial) )?epoch|start (index|iter|step)|consumed samples|offset",
+    Role.START: "epoch|(start|last|initial)( global)? (epoch|index|iter|step)"
+    "|consumed samples|offset",
     Role.SHUFFLE: "shuffle",
     Role.REPLACEMENT: "replacement",
     Role.DROP_LAST: "drop last",
@@ -117,7 +118,9 @@ _ANNOTATED = {
     _INT: Role.NUMBER,
 }
 _BATCHES = re.compile(r"BatchSampler|(Sampler|Itera(ble|tor))\[\s*[Ll]ist\b")
-_SEVERAL = re.compile(r"([\w.]*(Optional|Union)\[\s*)?([\w.]*\.)?([Ll]ist|Sequence|[Tt]uple)\b")
+_SEVERAL = re.compile(
+    r"([\w.]*(Optional|Union)\[\s*)?([\w.]*\.)?([Ll]ist|Sequence|[Tt]uple|[Dd]ict|Mapping)\b"
+)
 
 
 @lru_cache(1 << 14)

@@ -88,9 +88,14 @@ def _getattr(run: Run, owner: Any, name: Any, *default: Any) -> Any:
 
 @BUILTINS(Cost.FLAT)
 def _hasattr(run: Run, owner: Any, name: Any) -> bool:
-    if isinstance(owner, Source) and isinstance(name, str):
+    if not isinstance(name, str):
+        raise CannotTellError("hasattr")
+    BUDGET.text(len(name))
+    if isinstance(owner, (Source, Given)):
         return owner.has(name)
-    if not isinstance(owner, Instance) or not isinstance(name, str):
+    if type(owner) in _PLAIN:
+        return hasattr(type(owner), name)
+    if not isinstance(owner, Instance):
         raise CannotTellError("hasattr")
     if name == "__dict__":
         return True
@@ -163,6 +168,20 @@ def _is_a(run: Run, value: Any, kind: Any) -> bool:
             raise value.wanted(_use_of(python))
         raise CannotTellError("the type of data")
     return isinstance(value, python)
+
+
+@BUILTINS(Cost.FLAT)
+def _type(run: Run, value: Any) -> Any:
+    if isinstance(value, Instance):
+        return value.klass
+    if type(value) not in _PLAIN:
+        raise CannotTellError("its type")
+    run.stands_in = True  # of a number, or of a list, an array may stand there
+    return External(f"builtins.{type(value).__name__}")
+
+
+#: What is here of the type that it is in the program.
+_PLAIN = frozenset({bool, dict, float, int, list, set, str, tuple, type(None)})
 
 
 def _use_of(kind: type) -> Kind:

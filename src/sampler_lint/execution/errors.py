@@ -19,6 +19,9 @@ class Globals(Protocol):
     def get(self, name: str) -> Any:
         """The value of a global name or builtin."""
 
+    def set(self, name: str, value: Any) -> None:
+        """Give a global name another value."""
+
     def imported(self, node: ast.Import | ast.ImportFrom, name: str) -> Any:
         """What an import statement binds to ``name``."""
 
@@ -45,10 +48,18 @@ class Kind(Enum):
 class WantedError(CannotTellError):
     """The program uses the argument ``key``, of which nothing is known yet, as a ``kind``."""
 
-    def __init__(self, key: str, kind: Kind, choices: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        key: str,
+        kind: Kind,
+        choices: Sequence[str] = (),
+        others: frozenset[str] = frozenset(),
+    ) -> None:
         super().__init__(f"what `{key}` is")
         self.choices = choices
         """Of a text: what the program compares it with."""
+        self.others = others
+        """Of a text: what it is known not to be."""
         self.key = key
         self.kind = kind
 

@@ -203,12 +203,17 @@ class Expressions(Run):
     def _compared(self, op: ast.cmpop, left: Any, right: Any) -> Any:
         if isinstance(op, (ast.Is, ast.IsNot)):
             if left is UNKNOWN or right is UNKNOWN:
-                raise CannotTellError("whether it is None")
-            return (left is right) is isinstance(op, ast.Is)
+                if not self.guesses:
+                    raise CannotTellError("whether it is None")
+                self.outside += 1  # something was made: it is none where arguments are guessed
+            same = isinstance(left, External) and left == right
+            return (same or left is right) is isinstance(op, ast.Is)
         if isinstance(left, Given):
             texts = right if isinstance(right, (list, tuple, set)) else [right]
             if texts and all(isinstance(text, str) for text in texts):
-                raise WantedError(left.pattern, Kind.TEXT, sorted(texts))
+                if new := sorted(set(texts) - left.others):
+                    raise WantedError(left.pattern, Kind.TEXT, new, left.others)
+                return isinstance(op, (ast.NotEq, ast.NotIn))
         if isinstance(op, (ast.In, ast.NotIn)):
             if isinstance(right, Given):
                 raise right.wanted(Kind.SEQUENCE)
@@ -218,6 +223,8 @@ class Expressions(Run):
             if method is not None:
                 return self.true(self.call(method, [left], {})) is isinstance(op, ast.In)
             return items.contains(self, right, left) is isinstance(op, ast.In)
+        if isinstance(left, External) and isinstance(right, External):
+            return (left == right) is isinstance(op, ast.Eq)
         if left is None or right is None:
             if left is UNKNOWN or right is UNKNOWN:
                 raise CannotTellError("whether it is None")
@@ -325,7 +332,9 @@ class Expressions(Run):
 
     def assign(self, target: ast.expr, value: Any, frame: Frame) -> None:
         """``target = value``."""
-        if isinstance(target, ast.Name):
+        if isinstance(target, ast.Name) and target.id in frame.outer:
+            frame.names.set(target.id, value)
+        elif isinstance(target, ast.Name):
             frame.variables[target.id] = value
         elif isinstance(target, ast.Attribute):
             self._set_attribute(self.value(target.value, frame), target, value)

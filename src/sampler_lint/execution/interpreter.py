@@ -88,6 +88,8 @@ class Interpreter(Statements):
         """What random numbers were seeded with; None once some depend on nothing known."""
         self.stands_in = False
         """Whether the type was asked of something that stands for an argument."""
+        self.guesses = False
+        """Whether arguments of which only the use is known are guessed."""
         self.touched: set[Names] = set()
         """Those of which something has been made in this process."""
         self._names: dict[int, Names] = {}
@@ -140,7 +142,7 @@ class Interpreter(Statements):
             CannotTellError: it is none that this interpreter can build.
         """
         names = self.names_of(self.project.module_of(cls))
-        for node in names.nodes.get(cls.name, ()):
+        for node in names.nodes.get(cls.name) or names.local_classes(cls.name):
             # The row of a decorated class is that of its `class` line in both.
             if isinstance(node, ast.ClassDef) and node.lineno == cls.row:
                 if not _writes_init(node) and not all(map(_keeps_class, node.decorator_list)):

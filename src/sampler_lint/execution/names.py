@@ -67,6 +67,11 @@ class Names:
             self.made[name] = self._make(name)
         return self.made[name]
 
+    def set(self, name: str, value: Any) -> None:
+        """Give a global name another value, until the process ends."""
+        self.interpreter.touched.add(self)
+        self.made[name] = value
+
     def _make(self, name: str) -> Any:
         nodes = self.nodes.get(name)
         if not nodes:
@@ -123,6 +128,21 @@ class Names:
         path = self.module.project.imports.find(dotted, self.module, level)
         target = None if path is None else self.module.project.module_at(path)
         return None if target is None else self.interpreter.names_of(target)
+
+    def local_classes(self, name: str) -> list[ast.ClassDef]:
+        """The classes of that name in functions, without those that read a function's names."""
+        found: dict[ast.ClassDef, bool] = {}
+        for function in ast.walk(self.tree):
+            if isinstance(function, ast.FunctionDef):
+                nodes = list(ast.walk(function))
+                for node in nodes:
+                    if isinstance(node, ast.ClassDef) and node.name == name:
+                        inside = set(ast.walk(node))
+                        bound = {_bound(n) for n in nodes if n not in inside and n is not function}
+                        used = {n.id for n in inside if isinstance(n, ast.Name)}
+                        used -= set(map(_bound, inside))
+                        found[node] = found.get(node, True) and not bound & used
+        return [node for node, is_apart in found.items() if is_apart]
 
     def klass(self, node: ast.ClassDef) -> Klass:
         """The class of a ``class`` statement."""
@@ -190,3 +210,14 @@ def _fields_init(klass: Klass) -> ast.FunctionDef:
         made.args.args.append(ast.arg(name, field.annotation))
         made.args.defaults += [] if default is None else [default]
     return ast.fix_missing_locations(made)
+
+
+def _bound(node: ast.AST) -> str:
+    """The local name that a node binds, if it does."""
+    if isinstance(node, ast.Name):
+        return node.id if isinstance(node.ctx, ast.Store) else ""
+    if isinstance(node, ast.alias):
+        return node.asname or node.name.partition(".")[0]
+    if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+        return node.name
+    return node.arg if isinstance(node, ast.arg) else ""

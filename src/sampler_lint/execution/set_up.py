@@ -217,6 +217,8 @@ class SetUp:
         if is_left and role not in _ALWAYS and not inner:
             return _KEEP
         value = self._wanted(role, name, note, world, rank)
+        if role is None and role_of(name.removesuffix("s")) is Role.BATCH_SIZE:
+            value = [world.batch_size for _ in Source(world.samples).parts()]
         for passed in self.klass.passed.get(name, ()) if value is UNKNOWN else ():
             value = self._passed(passed, note, world, rank)
             if value is not UNKNOWN:
@@ -372,7 +374,7 @@ _SEQUENCES: dict[str, Callable[[World], Any]] = {
 #: What may stand for an argument, by what the program first does with it: what changes nothing
 #: (an offset of 0, a flag that is not set) before what does. A text is a way to make it.
 STAND_INS: dict[Kind, tuple[Any, ...]] = {
-    Kind.NUMBER: (0, 2, 1),
+    Kind.NUMBER: (0, 2, 1, "size"),
     Kind.FLAG: (False, True, "something", *_SEQUENCES),
     Kind.SEQUENCE: (*_SEQUENCES, "each", "both", "mapped groups"),
     Kind.MAPPING: ("mapped groups", "each mapped", "both mapped"),
@@ -391,10 +393,17 @@ class _Text(str):
     __slots__ = ()
 
 
+class _OtherText(NamedTuple):
+    """A text that is none of these."""
+
+    others: frozenset[str]
+
+
 def stand_ins(error: WantedError) -> list[Any]:
     """What may stand for what the program asked for."""
     if error.choices:
-        return [_Text(choice) for choice in (*error.choices, "")]
+        other = _OtherText(error.others.union(error.choices))
+        return [*map(_Text, error.choices), other]
     table = ITEM_STAND_INS if _ITEM in error.key else STAND_INS
     return list(table[error.kind])
 
@@ -433,9 +442,13 @@ class Made:
             return NOT_MADE if value is UNKNOWN else value
         if isinstance(guess, _Text):
             return str(guess)
+        if isinstance(guess, _OtherText):
+            return Given(key, self, pattern, is_true=True, others=guess.others)
         if isinstance(guess, int):
             is_rank = self.rank is not None and not isinstance(guess, bool)
             return self.rank if is_rank else guess
+        if guess == "size":
+            return self.world.samples
         if guess == "something":
             return Given(key, self, pattern, is_true=True)
         if guess in _SEQUENCES:

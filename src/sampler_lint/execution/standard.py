@@ -53,24 +53,45 @@ class Defaults(dict[Any, Any]):
 
 @DOTTED(Cost.DEEP, "copy.deepcopy")
 def _deepcopy(run: Run, value: Any) -> Any:
-    if isinstance(value, list):
-        return [_deepcopy(run, item) for item in value]
-    if isinstance(value, Defaults):
+    return _copied(run, value, {})
+
+
+def _copied(run: Run, value: Any, known: dict[int, Any]) -> Any:
+    """The value and what it holds again; ``known`` has what was copied before, as lists do."""
+    BUDGET.step()
+    if id(value) in known:
+        return known[id(value)]
+    if isinstance(value, (Iterator, Queue, Record)):
         raise CannotTellError("a copy")
+    if isinstance(value, (list, tuple)):
+        return type(value)(_copied(run, item, known) for item in value)
     if isinstance(value, dict):
-        return {key: _deepcopy(run, item) for key, item in value.items()}
+        made = _shallow(run, value)
+        made.update((key, _copied(run, item, known)) for key, item in value.items())
+        return made
     if isinstance(value, Array):
-        return Array(value.items)
+        return Array(_copied(run, item, known) for item in value.items)
     if isinstance(value, Instance):
-        raise CannotTellError("a copy of an object")
-    return value
+        made = known[id(value)] = _shallow(run, value)
+        made.attributes = _copied(run, value.attributes, known)
+        return made
+    return value.copy() if isinstance(value, set) else value
 
 
 @DOTTED(Cost.SHALLOW, "copy.copy")
 def _shallow(run: Run, value: Any) -> Any:
+    if isinstance(value, Defaults):
+        made = Defaults(value.make)
+        made.update(value)
+        return made
+    if isinstance(value, Instance):
+        own = run.member(value.klass, "__copy__") or run.member(value.klass, "__deepcopy__")
+        if own is not None or run.member(value.klass, "__getstate__") is not None:
+            raise CannotTellError("a copy of an object")
+        return Instance(value.klass, dict(value.attributes))
     if isinstance(value, (list, dict, set)):
         return value.copy()
-    return _deepcopy(run, value)
+    return Array(value.items) if isinstance(value, Array) else value
 
 
 @DOTTED(Cost.FLAT, "collections.defaultdict")

@@ -108,6 +108,8 @@ class Statements(Expressions):
             raise Break
         elif isinstance(stmt, ast.Continue):
             raise Continue
+        elif isinstance(stmt, ast.Global):
+            frame.outer = frame.outer.union(stmt.names)
         elif not isinstance(stmt, ast.Pass):
             raise CannotTellError(type(stmt).__name__)
 

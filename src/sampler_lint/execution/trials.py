@@ -32,6 +32,7 @@ from sampler_lint.execution.errors import (
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.set_up import SetUp, World, stand_ins
 from sampler_lint.execution.values import Array, Data, Fn, Instance, Lost
+from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.properties import Observation, Rank, Reading, Violation, partitions, shares
 from sampler_lint.syntax.nodes import Class
 
@@ -189,6 +190,8 @@ class Trials(NamedTuple):
     guessed: tuple[Trial, ...] = ()
     """Where there are no usual ones: worlds with arguments of which only their
     use is known. What is wrong in one of them may be the arguments' fault, in all the class's."""
+    dropping: tuple[Trial, ...] = ()
+    """The guesses again, with ``drop_last``."""
     repeated: Trial | None = None
     """A world in which every rank hands out the same part of the data, if that is so in all."""
     failing: Trial | None = None
@@ -209,6 +212,10 @@ class Trials(NamedTuple):
 
 #: Where optional arguments are tried: enough to tell equal shares from others.
 _SOME = (World(13, 2, 4), World(11, 3, 2), World(24, 2, 4), World(21, 4, 4))
+#: Where something is left that makes no batch, of the whole or of one of two parts.
+_LEFT_OVER = tuple(
+    World(*numbers, drop_last=True) for numbers in ((7, 2, 4), (7, 2, 2), (13, 2, 4))
+)
 #: Where batches cannot be taken apart.
 _SINGLES = (World(8, 3, 1), World(7, 2, 1))
 
@@ -233,6 +240,8 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
         return Trials(unknown=BUDGET.gone)
     if not trials.usual:
         trials = trials._replace(guessed=tuple(_with_guesses(interpreter, spec)))
+        if trials.guessed and spec.drops == (False, True):
+            trials = trials._replace(dropping=tuple(_each(interpreter, spec, _LEFT_OVER)))
     if any(not any(trial.differs for trial in same) for same in _by_arguments(trials)):
         trials = trials._replace(repeated=_repeated(interpreter, spec))
     if BUDGET.gone:
@@ -330,10 +339,15 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
             continue  # no flag lets it in where nothing shuts it out
         try:
             if _guess(interpreter, spec, some[0], option):
-                yield from _each(interpreter, spec, some, option)
-                first, spec.guesses = spec.guesses, spec.otherwise()
-                yield from _each(interpreter, spec, some, option)
-                spec.guesses = first
+                spec.settled = option
+                both, handing_out = (spec.guesses, spec.otherwise()), 0
+                for spec.guesses in both:
+                    for trial in _each(interpreter, spec, some):
+                        handing_out += any(turn.count for turn in trial.turns)
+                        yield trial
+                spec.guesses = both[0]
+                if handing_out < FEWEST_GUESSED and some is _WORLDS:
+                    yield from _each(interpreter, spec, spec.large_worlds())
                 return
         except OverBudgetError:
             too_much = True
@@ -577,6 +591,7 @@ def _trial(
     turns: list[Turn] = []
     lost: list[Lost] = []
     refused = None
+    interpreter.guesses = spec.guesses is not None
     for rank in range(world.ranks):
         interpreter.restart(world.ranks, rank)
         asked = Data.asked
@@ -686,8 +701,22 @@ def _from_checkpoint(
 
 def _turn(interpreter: Interpreter, instance: Instance, rank: int, asked: int) -> Turn:
     length, _ = _length(interpreter, instance)
+    yielded, raised = _pass(interpreter, instance)
+    setter = interpreter.method(instance, "set_epoch")
+    if raised is not None and setter is not None and not yielded and _refuses(raised):
+        with contextlib.suppress(RaisedError):
+            interpreter.call(setter, [0], {})  # as its loop does
+            length, _ = _length(interpreter, instance)
+            yielded, raised = _pass(interpreter, instance)
+    later, _ = _length(interpreter, instance)
+    outcome = None if raised else tuple(yielded)
+    seeds = None if interpreter.seeds is None else tuple(interpreter.seeds)
+    return Turn(rank, outcome, length, later, raised, Data.asked > asked, seeds)
+
+
+def _pass(interpreter: Interpreter, instance: Instance) -> tuple[list[Any], RaisedError | None]:
+    """What the object hands out, and what ends that before its end."""
     yielded: list[Any] = []
-    raised = None
     try:
         for item in interpreter.iterate(instance):
             # A batch may be cleared by who yielded it.
@@ -695,11 +724,13 @@ def _turn(interpreter: Interpreter, instance: Instance, rank: int, asked: int) -
             if len(yielded) > MOST_HANDED_OUT:
                 raise CannotTellError("whether it ends")
     except RaisedError as error:
-        raised = error.bare()
-    later, _ = _length(interpreter, instance)
-    outcome = None if raised else tuple(yielded)
-    seeds = None if interpreter.seeds is None else tuple(interpreter.seeds)
-    return Turn(rank, outcome, length, later, raised, Data.asked > asked, seeds)
+        return yielded, error.bare()
+    return yielded, None
+
+
+def _refuses(error: RaisedError) -> bool:
+    """Whether it is the program itself that raises: it checks how it is used."""
+    return isinstance(error.node, (ast.Assert, ast.Raise))
 
 
 def _length(interpreter: Interpreter, instance: Instance) -> tuple[int | None, RaisedError | None]:

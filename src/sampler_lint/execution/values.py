@@ -70,14 +70,23 @@ class Data:
         """The number that stands for it."""
         Data.asked += 1
         BUDGET.text(len(self.key))
-        if Data.dense and (place := PLACE.search(self.key)):
-            return int(place[1]) % 2
+        if Data.dense and (place := self.place) is not None:
+            return place % 2
         return 1 + zlib.crc32(self.key.encode()) % 5
 
     @property
     def size_of_part(self) -> int | None:
         """How much a part of a sample holds: as much as its own number says."""
-        return Data(f"len({self.key})").number if PLACE.search(self.key) else None
+        return None if self.place is None else Data(f"len({self.key})").number
+
+    @property
+    def place(self) -> int | None:
+        """Which sample it is, or is of: no number that a method of something made is given."""
+        for found in PLACE.finditer(self.key):
+            is_item = found[0].startswith("[")
+            if is_item or self.key.find(")", 0, found.start()) < 0:
+                return int(found[1])
+        return None
 
     def part(self, what: str) -> Any:
         """An attribute, item or result of it; a sample that is a mapping has one column."""
@@ -128,10 +137,18 @@ class Given(Data):
     """An argument, or a part of one, of which only the name is known."""
 
     def __init__(
-        self, key: str, made: StandIns, pattern: str | None = None, *, is_true: bool = False
+        self,
+        key: str,
+        made: StandIns,
+        pattern: str | None = None,
+        *,
+        is_true: bool = False,
+        others: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(key)
         self.made = made
+        self.others = others
+        """The texts that it is not, if it is one."""
         self.is_true = is_true
         """Whether it is known not to be None, 0 or empty."""
         self.pattern = key if pattern is None else pattern
@@ -165,6 +182,11 @@ class Given(Data):
         BUDGET.text(len(self.key) + len(function))
         return given(f"{function}({self.key})", self.made, f"{function}({self.pattern})")
 
+    def has(self, name: str) -> bool:
+        """``hasattr(it, name)``."""
+        BUDGET.text(len(self.pattern))
+        return said(self.made, f"hasattr({self.pattern}, {name!r})")
+
     def items(self) -> list[Any]:
         """Its elements.
 
@@ -180,6 +202,18 @@ def given(key: str, made: StandIns, pattern: str) -> Any:
     return Given(key, made, pattern) if found is NOT_MADE else found
 
 
+def said(made: StandIns, key: str) -> bool:
+    """What is taken to be so, or not, of what nobody knows.
+
+    Raises:
+        WantedError: nothing, as yet.
+    """
+    found = made.of(key, key)
+    if found is NOT_MADE:
+        raise WantedError(key, Kind.FLAG)
+    return bool(found)
+
+
 class Entry(Given):
     """An attribute of a data set, or a part of one: any number, or what its use tells."""
 
@@ -190,7 +224,9 @@ class Entry(Given):
         BUDGET.text(len(self.key) + len(what))
         if what in _OF_COLUMNS and self.pattern.endswith(("']", '"]')):
             raise self.wanted(Kind.SEQUENCE)
-        key, pattern = f"{self.key}{what}", f"{self.pattern}{PLACE.sub('[]', what)}"
+        is_of_sample = what.startswith("[") or ")" not in self.key
+        key = f"{self.key}{what}"
+        pattern = f"{self.pattern}{PLACE.sub('[]', what) if is_of_sample else what}"
         found = self.made.of(pattern, key)
         return Entry(key, self.made, pattern) if found is NOT_MADE else found
 
@@ -243,15 +279,11 @@ class Source(Data):
         Raises:
             CannotTellError: nobody knows.
         """
-        key = f"hasattr(dataset, {name!r})"
         if name in PER_SAMPLE:
             return True
         if self.made is None:
             raise CannotTellError("hasattr")
-        found = self.made.of(key, key)
-        if found is NOT_MADE:
-            raise WantedError(key, Kind.FLAG)
-        return bool(found)
+        return said(self.made, f"hasattr(dataset, {name!r})")
 
     def part(self, what: str) -> Any:
         """A sample, a column, or the result of a method."""
@@ -421,7 +453,7 @@ class Parent:
     receiver: Instance
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True)
 class External:
     """A module, class or function outside the tree, by dotted name."""
 
@@ -449,6 +481,8 @@ class Frame:
         self.variables = variables
         self.klass = klass
         self.receiver = receiver
+        self.outer: frozenset[str] = frozenset()
+        """The names that it sets in its module."""
 
     def inner(self, variables: dict[str, Any]) -> Frame:
         """A frame inside this one (a comprehension)."""
@@ -463,6 +497,7 @@ class Run(Protocol):
     outside: int
     asked_place: bool
     stands_in: bool
+    guesses: bool
     seeds: list[Any] | None
     touched: set[Any]
 

@@ -40,9 +40,12 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
         return None
     trials = model.trials(cls)
     trial = next((trial for trial in trials.usual if _is_wrong(trial)), None)
-    guessed = [trial for trial in trials.guessed if trial.raised is None]
+    guessed = [trial for trial in trials.guessed if trial.raised is None and not _is_idle(trial)]
     if len(guessed) >= FEWEST_GUESSED and all(map(_is_wrong, guessed)):
         trial = guessed[0]
+    elif len(guessed) >= FEWEST_GUESSED and all(map(_is_true, guessed)):
+        # The guesses fit the class: what is wrong with another flag is no fault of theirs.
+        trial = next(filter(_is_wrong, trials.dropping), None)
     if trial is None or _takes_wrong_remainder(model, cls):
         return None
     turn = next(turn for turn in trial.turns if miscounts(turn.reading))
@@ -135,6 +138,15 @@ def _is_wrong(trial: Trial) -> bool:
         turn.length is not None and turn.later is not None and miscounts(turn.reading)
         for turn in trial.turns
     )
+
+
+def _is_true(trial: Trial) -> bool:
+    return all(turn.length == turn.count for turn in trial.turns)
+
+
+def _is_idle(trial: Trial) -> bool:
+    """Whether nothing is handed out where something is promised: the guess may be what is wrong."""
+    return not any(turn.count for turn in trial.turns) and any(t.length for t in trial.turns)
 
 
 def _fills_batches(trial: Trial) -> bool:

@@ -60,8 +60,12 @@ class Inner(NamedTuple):
 def inners(model: Model, state: EpochState) -> Iterator[Inner]:
     """What a pass over the class iterates, besides itself."""
     cls = state.cls
-    for name in sorted(iterated_attributes(model, state.iteration)):
+    for name in sorted(iterated_attributes(model, state.iteration) | _kept_in_runs(model, state)):
         values = model.flow.ask_field(Obj(cls), name)
+        if not any(isinstance(value, (Obj, Pack)) for value in values):  # a base of torch keeps it
+            built = (obj for obj in model.constructions() if obj.cls is cls)
+            found = {value: None for obj in built for value in model.flow.ask_field(obj, name)}
+            values = Values(found) or values
         many = any(isinstance(value, Pack) for value in values)
         yield Inner(
             _owner(model, cls, name),
@@ -89,6 +93,14 @@ def inners(model: Model, state: EpochState) -> Iterator[Inner]:
                 yield Inner(
                     _owner(model, cls, name), (name, inner), values, many=False, param=param
                 )
+
+
+def _kept_in_runs(model: Model, state: EpochState) -> set[str]:
+    """The attributes that lead to what a run iterates and keeps the epoch from."""
+    if state.setter is None:
+        return set()
+    trials = (model.epoch_trial(state.cls, around_shard=given) for given in (False, True))
+    return {held.path[0] for trial in trials if trial is not None for held in trial.kept_from}
 
 
 def iterated_attributes(model: Model, found: Reach) -> set[str]:

@@ -18,6 +18,7 @@ from sampler_lint.execution.budget import (
     Cost,
     Op,
 )
+from sampler_lint.execution.chance import Chance, Stream
 from sampler_lint.execution.errors import CannotTellError, Globals, Kind, WantedError
 from sampler_lint.parameters import Role
 from sampler_lint.workspace.project import Module
@@ -412,6 +413,8 @@ class External:
     """A module, class or function outside the tree, by dotted name."""
 
     dotted: str
+    stream: Stream | None = None
+    """The generator that it is, or is a method of."""
 
 
 @dataclass(eq=False)
@@ -449,7 +452,7 @@ class Run(Protocol):
     outside: int
     asked_place: bool
     stands_in: bool
-    seeds: list[Any] | None
+    chance: Chance
     touched: set[Any]
 
     def value(self, node: ast.expr, frame: Frame) -> Any:
@@ -487,6 +490,9 @@ class Run(Protocol):
 
     def length(self, value: Any) -> int:
         """``len(value)``."""
+
+    def stream(self, of: External) -> Stream:
+        """What a generator or its method draws from: the process's own for a function."""
 
     def true(self, value: Any) -> bool:
         """Whether the value is true."""

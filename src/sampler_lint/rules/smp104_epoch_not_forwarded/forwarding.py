@@ -43,12 +43,17 @@ def not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
         return
     mentioned = _handed_on(model, state)
     for inner in inners(model, state):
-        if inner.path[0] in mentioned or _replaced_in_pass(state, inner):
+        if _replaced_in_pass(state, inner):
             continue
         owner = inner.owner
         module = model.module_of(owner)
         carriers = list(_carriers(model, inner, frozenset({state.cls})))
-        carriers = [c for c in carriers if not _set_directly(model, c)]
+        carriers = [c for c in carriers if not _set_directly(model, state, c)]
+        if inner.path[0] in mentioned:
+            carriers = [c for c in carriers if _stays_as_it_was(model, state, inner, c)]
+            if setter is not None and carriers:
+                yield unforwarded(model, module, state, inner, carriers, None)
+            continue
         if setter is None:
             call = asked(model, state.cls) if carriers and len(inner.path) == 1 else None
             if call is None:
@@ -68,6 +73,21 @@ def not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
             and not _reached_by_name(model, inner)
         ):
             yield unforwarded(model, module, state, inner, [], None)
+
+
+def _stays_as_it_was(model: Model, state: EpochState, inner: Inner, carrier: Carrier) -> bool:
+    """Whether a run shows that setting the wrapper's epoch leaves that of what it iterates."""
+    cls = carrier.obj.cls
+    name = inner.path[0] if inner.param is None else inner.param.name
+    if name not in (model.flow.params(state.cls) or ()):
+        trial = model.epoch_trial(state.cls)
+    elif isinstance(cls, Class):
+        trial = model.epoch_trial(state.cls, around=(name, cls))
+    else:
+        trial = model.epoch_trial(state.cls, around_shard=True)
+    return trial is not None and any(
+        held.path == (*inner.path, *carrier.path) for held in trial.kept_from
+    )
 
 
 def _is_of_test(model: Model, obj: Obj) -> bool:
@@ -178,18 +198,20 @@ def _replaced_in_pass(state: EpochState, inner: Inner) -> bool:
     )
 
 
-def _set_directly(model: Model, carrier: Carrier) -> bool:
+def _set_directly(model: Model, state: EpochState, carrier: Carrier) -> bool:
     """Whether code outside calls ``set_epoch`` on the wrapped object itself."""
-    wanted = (carrier.obj.cls, carrier.obj.site)
-    targets = {wanted}
+    targets = {(carrier.obj.cls, carrier.obj.site)}
     if carrier.path:
-        targets |= {
+        targets = {
             (value.cls, value.site)
             for value in model.flow.ask_field(carrier.obj, carrier.path[0])
             if isinstance(value, Obj)
         }
+    own = set(own_classes(model, state.cls))
     for call in model.epoch_setters:
         assert isinstance(call.func, Attr)
+        if not own.isdisjoint(call.scope.outward()):
+            continue
         for value in model.flow.values(call.func.value):
             if isinstance(value, Obj) and (value.cls, value.site) in targets:
                 return True

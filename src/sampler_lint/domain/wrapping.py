@@ -25,6 +25,7 @@ from sampler_lint.syntax.nodes import (
     Expr,
     For,
     Function,
+    Index,
     Name,
     Param,
     Yield,
@@ -121,12 +122,14 @@ def _sources(function: Function) -> Iterator[Expr]:
         if isinstance(stmt, For):
             yield stmt.iter
         for node in nodes_in([stmt]):
-            if isinstance(node, Comp):
+            if function.name == "__getitem__" and isinstance(node, Index):
+                yield node.value
+            elif isinstance(node, Comp):
                 yield from node.iters
             elif isinstance(node, Yield) and node.delegates and node.value is not None:
                 yield node.value
             elif isinstance(node, Call) and ITERATES.is_call(node):
-                yield from node.positional
+                yield from (arg.value for arg in node.args if not arg.keyword and arg.stars < 2)
 
 
 def _flat(model: Model, values: frozenset[Value]) -> frozenset[Value]:

@@ -10,6 +10,7 @@ from sampler_lint.domain.epoch_state import (
     is_closed,
     iterates,
     own_classes,
+    wraps,
 )
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.edits.editor import Editor
@@ -75,15 +76,16 @@ class EpochNotForwarded(Rule):
         yield from unreached_by_lightning(model)
         told = set()
         for module, cls in model.classes():
-            if not iterates(model, cls) or not is_closed(model, cls):
+            ordered = iterates(model, cls)
+            if not (ordered or wraps(model, cls)) or not is_closed(model, cls):
                 continue
             state = epoch_state(model, cls)
             if state.iteration.opaque or not state.iteration.functions | state.iteration.outside:
                 continue
             found = list(not_forwarded(model, state))
-            if not found:
+            if not found and ordered:
                 found = [s for s in (unread(model, module, state),) if s is not None]
-            if not found and state.setter is None:
+            if not found and ordered and state.setter is None:
                 found = [s for s in (_missing(model, module, state),) if s is not None]
             for suspect in found:
                 place = (suspect.module, suspect.start.row, suspect.start.col)

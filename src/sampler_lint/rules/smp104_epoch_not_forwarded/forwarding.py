@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EPOCH, SAMPLER, SEEDS_ALL, SETS_EPOCH
@@ -11,6 +12,8 @@ from sampler_lint.domain.epoch_state import (
     EpochState,
     advances_itself,
     epoch_state,
+    is_map_dataset,
+    iterates,
     own_classes,
     seedings_of,
     uses_epoch,
@@ -35,6 +38,9 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Module
 
+if TYPE_CHECKING:
+    from sampler_lint.execution.epochs import EpochTrial
+
 
 def not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
     """A wrapper whose ``set_epoch`` stops at itself."""
@@ -49,20 +55,19 @@ def not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
         module = model.module_of(owner)
         carriers = list(_carriers(model, inner, frozenset({state.cls})))
         carriers = [c for c in carriers if not _set_directly(model, state, c)]
-        if inner.path[0] in mentioned:
+        passed_on = inner.path[0] in mentioned
+        if passed_on:
             carriers = [c for c in carriers if _stays_as_it_was(model, state, inner, c)]
-            if setter is not None and carriers:
-                yield unforwarded(model, module, state, inner, carriers, None)
-            continue
         if setter is None:
-            call = asked(model, state.cls) if carriers and len(inner.path) == 1 else None
+            called = carriers and len(inner.path) == 1 and not passed_on
+            call = asked(model, state.cls) if called else None
             if call is None:
                 continue
             yield unforwarded(model, module, state, inner, carriers, call)
         elif carriers:
             yield unforwarded(model, module, state, inner, carriers, None)
         elif (
-            setter.inert
+            (_stays_around_shard(model, state, inner) if passed_on else setter.inert)
             and inner.open
             and all(_is_of_test(model, obj) for obj in inner.objects)
             and inner.param is not None
@@ -84,10 +89,20 @@ def _stays_as_it_was(model: Model, state: EpochState, inner: Inner, carrier: Car
     elif isinstance(cls, Class):
         trial = model.epoch_trial(state.cls, around=(name, cls))
     else:
-        trial = model.epoch_trial(state.cls, around_shard=True)
-    return trial is not None and any(
-        held.path == (*inner.path, *carrier.path) for held in trial.kept_from
-    )
+        return _stays_around_shard(model, state, inner, carrier.path)
+    return _is_kept_from(trial, (*inner.path, *carrier.path))
+
+
+def _stays_around_shard(
+    model: Model, state: EpochState, inner: Inner, path: tuple[str, ...] = ()
+) -> bool:
+    """The same of a DistributedSampler that it is given."""
+    trial = model.epoch_trial(state.cls, around_shard=True)
+    return _is_kept_from(trial, (*inner.path, *path))
+
+
+def _is_kept_from(trial: EpochTrial | None, path: tuple[str, ...]) -> bool:
+    return trial is not None and any(held.path == path for held in trial.kept_from)
 
 
 def _is_of_test(model: Model, obj: Obj) -> bool:
@@ -102,7 +117,7 @@ def _carriers(model: Model, inner: Inner, seen: frozenset[Class]) -> Iterator[Ca
             if obj.cls not in seen and _carries(model, obj.cls, seen | {obj.cls}):
                 yield Carrier(obj, ())
             continue
-        path = epoch_path(model, obj)
+        path = _path_of_loader(model, obj) or epoch_path(model, obj)
         if isinstance(path, tuple):
             target = obj
             for name in path:
@@ -113,6 +128,19 @@ def _carriers(model: Model, inner: Inner, seen: frozenset[Class]) -> Iterator[Ca
             else:
                 if not _never_shuffles(model, target) and not isinstance(target.cls, Class):
                     yield Carrier(obj, path)
+
+
+def _path_of_loader(model: Model, obj: Obj) -> tuple[str, ...] | None:
+    """How the epoch of what a loader is given is reached from the loader; None for no loader."""
+    if model.role(obj) != "loader":
+        return None
+    given = {
+        (name, *path)
+        for name in ("sampler", "batch_sampler")
+        for value in model.passed_to(obj, name)
+        if isinstance(path := epoch_path(model, value), tuple)
+    }
+    return given.pop() if len(given) == 1 else None
 
 
 def _carries(model: Model, cls: Class, seen: frozenset[Class]) -> bool:
@@ -245,6 +273,15 @@ def asked(model: Model, cls: Class) -> Call | None:
     return None
 
 
+def _of_samplers(model: Model, carriers: list[Carrier]) -> bool:
+    """Whether nothing but samplers is wrapped."""
+    return not any(
+        model.role(carrier.obj) == "loader"
+        or (isinstance(carrier.obj.cls, Class) and not iterates(model, carrier.obj.cls))
+        for carrier in carriers
+    )
+
+
 def unforwarded(
     model: Model,
     module: Module,
@@ -259,8 +296,11 @@ def unforwarded(
     held = "self." + ".".join(inner.path)
     what = " or ".join(sorted({f"`{c.obj.name}`" for c in carriers})[:2])
     if carriers:
-        who = f"the samplers in `{held}` ({what})" if inner.many else f"`{held}` ({what})"
+        parts = "the samplers in" if _of_samplers(model, carriers) else "what is in"
+        who = f"{parts} `{held}` ({what})" if inner.many else f"`{held}` ({what})"
         result = "whose own epoch stays as it was: every epoch repeats one order of it"
+        if any(isinstance(c.obj.cls, Class) and is_map_dataset(model, c.obj.cls) for c in carriers):
+            result = "whose own epoch stays as it was: every epoch draws the same"
     else:
         assert inner.param is not None
         who = f"the `{inner.param.name}` it wraps"
@@ -285,5 +325,6 @@ def unforwarded(
     if call is not None:
         why.append(Related(model.place(call.scope, call), "`set_epoch` is called here"))
     start = name_of(module, own if own is not None else owner)
-    fix = partial(forward, state, inner, carriers, own) if len(inner.path) == 1 else None
+    each = "sampler" if _of_samplers(model, carriers) else "each"
+    fix = partial(forward, state, inner, carriers, own, each) if len(inner.path) == 1 else None
     return Suspect(module, start, message, why=tuple(why), fix=fix)

@@ -46,10 +46,9 @@ def unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
     if trial is not None and trial.uses and not trial.frozen:
         return None
     found = _unread(model, module, state)
-    if found is None and setter is not None and trial is not None:
-        if trial.draws and not trial.changes:
-            found = _changes_nothing(model, module, state, setter, frozen=trial.frozen)
-    return found
+    if found is not None or setter is None or trial is None or not trial.draws or trial.changes:
+        return found
+    return _changes_nothing(model, module, state, setter, frozen=trial.frozen)
 
 
 def _changes_nothing(

@@ -405,6 +405,26 @@ def seed_parts(model: Model, expr: Expr) -> Iterator[Expr]:
     return ends(model.flow, expr, LOCAL | Hop.TEST | Hop.CALLER | Hop.RETURN)
 
 
+def changed_elsewhere(model: Model, state: EpochState) -> bool:
+    """Whether code besides a pass and ``set_epoch`` may change what the pass reads."""
+    setting = reach(model, state.cls, "set_epoch")
+    ran = state.iteration.functions | setting.functions
+    names = {read.name for found in (state.iteration, setting) for read in found.self_reads()}
+    names.update(_read_outside(state.iteration))
+    return any(
+        store.scope not in ran and _may_be_of(model, store, state.cls) and not _is_in_init(store)
+        for name in names
+        for store in model.project.stores_near(name, state.cls)
+    )
+
+
+def _read_outside(found: Reach) -> Iterator[str]:
+    """The attributes that methods of known classes read."""
+    for base, name in found.outside:
+        for entry in catalog.known_mro(base):
+            yield from (each for method, names in entry.reads if method == name for each in names)
+
+
 def _stays(model: Model, state: EpochState, leaf: Expr) -> bool:
     if isinstance(leaf, Const):
         return True

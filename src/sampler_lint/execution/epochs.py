@@ -52,7 +52,8 @@ class _Pass(NamedTuple):
     draws: int
     yielded: list[Any]
     seeded: bool
-    walks: list[tuple[Instance, dict[str, Any]]]
+    walks: list[tuple[Instance, Any]]
+    """What was iterated, and how it was then; None where that cannot be told."""
 
 
 def try_epochs(
@@ -142,14 +143,14 @@ def _pass(interpreter: Interpreter, instance: Instance, epoch: int) -> _Pass:
         raise CannotTellError("its epoch")
     interpreter.chance.begin()
     interpreter.call(setter, [epoch], {})
-    walks: list[tuple[Instance, dict[str, Any]]] = []
-    interpreter.walks = walks
+    walks: list[tuple[Instance, Any]] = []
+    interpreter.watch = lambda iterated: walks.append((iterated, _state(iterated)))
     try:
         yielded = [
             state(item) for item in itertools.islice(interpreter.iterate(instance), MOST_HANDED_OUT)
         ]
     finally:
-        interpreter.walks = None
+        interpreter.watch = None
     if len(yielded) == MOST_HANDED_OUT:
         raise CannotTellError("whether it ends")
     chance = interpreter.chance
@@ -168,7 +169,7 @@ def _kept_from(interpreter: Interpreter, instance: Instance, passes: list[_Pass]
         if (
             path is None
             or not all(states)
-            or any(_scalars(known) != _scalars(states[0][0]) for each in states for known in each)
+            or any(known is None or known != states[0][0] for each in states for known in each)
         ):
             continue
         with contextlib.suppress(RaisedError, *SILENT):
@@ -179,8 +180,13 @@ def _kept_from(interpreter: Interpreter, instance: Instance, passes: list[_Pass]
                 yield Held(path, inner.klass.name)
 
 
-def _scalars(attributes: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in attributes.items() if isinstance(value, int)}
+def _state(instance: Instance) -> Any:
+    try:
+        return state(instance)
+    except OverBudgetError:
+        raise
+    except CannotTellError:
+        return None
 
 
 def _paths(owner: Any, inner: Instance, depth: int = 2) -> Iterator[tuple[str, ...]]:

@@ -86,8 +86,8 @@ class Interpreter(Statements):
         self.asked_place = False
         """Whether it asked for its rank."""
         self.chance = Chance()
-        self.walks: list[tuple[Instance, dict[str, Any]]] | None = None
-        """While it is a list: the objects that were iterated, and how they were then."""
+        self.watch: Callable[[Instance], None] | None = None
+        """What is told of each object that is iterated, before it is."""
         self.stands_in = False
         """Whether the type was asked of something that stands for an argument."""
         self.touched: set[Names] = set()
@@ -419,9 +419,8 @@ class Interpreter(Statements):
     def iterate(self, value: Any) -> Iterator[Any]:
         """``iter(value)``."""
         if isinstance(value, Instance):
-            if self.walks is not None:
-                BUDGET.items(len(value.attributes))
-                self.walks.append((value, dict(value.attributes)))
+            if self.watch is not None:
+                self.watch(value)
             method = self.method(value, "__iter__")
             if method is None:
                 raise CannotTellError("how it iterates")

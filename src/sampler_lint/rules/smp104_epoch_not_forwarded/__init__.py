@@ -31,12 +31,14 @@ class EpochNotForwarded(Rule):
     """`set_epoch` of a sampler or wrapper does not reach what makes the order.
 
     What it does:
-        Reports a sampler, batch sampler or iterable dataset whose `set_epoch`
+        Reports a sampler, a batch sampler, a dataset or a wrapper of loaders whose `set_epoch`
 
         - keeps the epoch to itself although what it wraps and iterates has a `set_epoch` of
           its own and shuffles by it,
         - stores the epoch where no pass reads it: the generator is seeded without it, the
           order was made in `__init__`, or `__iter__` reads another attribute,
+        - changes nothing that a pass draws, in a small world in which the class is worked through
+          with several epochs, or comes after the first pass has drawn the order and kept it,
         - is missing, although `__iter__` seeds its generator with an epoch that nothing ever
           changes,
         - belongs to a batch sampler that Lightning's `train_dataloader` hook hands over:

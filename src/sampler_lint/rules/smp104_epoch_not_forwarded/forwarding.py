@@ -15,6 +15,7 @@ from sampler_lint.domain.epoch_state import (
     is_map_dataset,
     iterates,
     own_classes,
+    reach,
     seedings_of,
     uses_epoch,
 )
@@ -47,9 +48,9 @@ def not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
     setter = state.setter
     if _seeds_process(model, state):
         return
-    mentioned = _handed_on(model, state)
+    mentioned, elsewhere = _handed_on(model, state)
     for inner in inners(model, state):
-        if _replaced_in_pass(state, inner):
+        if inner.path[0] in elsewhere or _replaced_in_pass(state, inner):
             continue
         owner = inner.owner
         module = model.module_of(owner)
@@ -161,9 +162,11 @@ def _never_shuffles(model: Model, obj: Obj) -> bool:
     return constants is not None and not any(constants)
 
 
-def _handed_on(model: Model, state: EpochState) -> set[str]:
-    """The attributes that some method of the class may pass the epoch to."""
+def _handed_on(model: Model, state: EpochState) -> tuple[set[str], set[str]]:
+    """The attributes that ``set_epoch`` or a pass may pass the epoch to, and those others may."""
+    ran = state.iteration.functions | reach(model, state.cls, "set_epoch", "__init__").functions
     names: set[str] = set()
+    others: set[str] = set()
     for cls in own_classes(model, state.cls):
         for scope in scopes_inside(cls):
             if not isinstance(scope, Function):
@@ -174,13 +177,13 @@ def _handed_on(model: Model, state: EpochState) -> set[str]:
             stores = [s for s in scope.stores if _stores_epoch(s)]
             tells = [c for c in scope.calls if any(_reads_stored(state, a.value) for a in c.args)]
             if is_setter or sets or stores or tells:
-                names |= {
+                (names if scope in ran else others).update(
                     read.name
                     for read in scope.reads
                     if self_class(read.value) is not None
                     and (is_setter or sets or stores or _within(read, tells))
-                }
-    return names
+                )
+    return names, others
 
 
 def _on_super(call: Call) -> bool:

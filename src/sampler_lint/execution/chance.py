@@ -8,16 +8,13 @@ from typing import Any
 
 from sampler_lint.execution.budget import BUDGET
 
-#: What torch seeds a new generator with.
-_OF_TORCH = (67280421310721,)
-
 
 @dataclass(eq=False)
 class Stream:
     """A generator: of the process, or an object."""
 
     seeds: tuple[Any, ...] | None = None
-    """What seeded it; None where nothing known did."""
+    """What seeded it; None where nothing known did, empty where torch always does it alike."""
     drawn: int = 0
     """How often it was drawn from since."""
 
@@ -48,7 +45,7 @@ class Chance:
 
     def new(self, library: str, values: Iterable[Any]) -> Stream:
         """Another generator, perhaps seeded."""
-        made = Stream(_OF_TORCH if library == "torch" else None)
+        made = Stream(() if library == "torch" else None)
         if library != "torch" and (given := list(values)):
             self.seed(made, given)
         return made

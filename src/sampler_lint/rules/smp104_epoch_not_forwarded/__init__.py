@@ -120,7 +120,7 @@ def _missing(model: Model, module: Module, state: EpochState) -> Suspect | None:
     )
     why = [Related(model.place(read.scope, read), "the epoch is read here")]
     if call is not None:
-        why.append(Related(model.place(call.scope, call), "`set_epoch` is called here"))
+        why.append(Related(call, "`set_epoch` is called here"))
 
     def fix(editor: Editor) -> Fix:
         add_method(editor, state.cls, [f"self.{name} = epoch"], "epoch")

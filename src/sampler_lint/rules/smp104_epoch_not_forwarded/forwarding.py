@@ -24,7 +24,7 @@ from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import epoch_path
 from sampler_lint.domain.wrapping import Inner, inners, says_sampler
 from sampler_lint.edits.names import name_of
-from sampler_lint.findings import Related
+from sampler_lint.findings import Place, Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp104_epoch_not_forwarded.setter import Carrier, forward, own_setter
 from sampler_lint.syntax.navigation import self_class, walk
@@ -263,16 +263,19 @@ def _reached_by_name(model: Model, inner: Inner) -> bool:
     return False
 
 
-def asked(model: Model, cls: Class) -> Call | None:
-    """A ``set_epoch`` call whose receiver may be an instance of the class."""
-    for call in model.epoch_setters:
-        assert isinstance(call.func, Attr)
-        values = model.flow.values(call.func.value)
-        if call.func.name == "set_epoch" and any(
+def asked(model: Model, cls: Class) -> Place | None:
+    """Where ``set_epoch`` is called, or got by name, of what may be an instance of the class."""
+    sets = [
+        (call.scope, call, call.func.value)
+        for call in model.epoch_setters
+        if isinstance(call.func, Attr) and call.func.name == "set_epoch"
+    ]
+    for scope, node, receiver in (*sets, *model.epoch_setters_kept):
+        if any(
             isinstance(value, Obj) and value.cls is cls and value.site is not None
-            for value in values
+            for value in model.flow.values(receiver)
         ):
-            return call
+            return model.place(scope, node)
     return None
 
 
@@ -291,7 +294,7 @@ def unforwarded(
     state: EpochState,
     inner: Inner,
     carriers: list[Carrier],
-    call: Call | None,
+    call: Place | None,
 ) -> Suspect:
     """The report of an epoch that does not reach what is wrapped."""
     owner, setter = inner.owner, state.setter
@@ -326,7 +329,7 @@ def unforwarded(
     }
     why = [Related(built[key], f"`{key[1]}` built here") for key in sorted(built)[:2]]
     if call is not None:
-        why.append(Related(model.place(call.scope, call), "`set_epoch` is called here"))
+        why.append(Related(call, "`set_epoch` is called here"))
     start = name_of(module, own if own is not None else owner)
     each = "sampler" if _of_samplers(model, carriers) else "each"
     fix = partial(forward, state, inner, carriers, own, each) if len(inner.path) == 1 else None

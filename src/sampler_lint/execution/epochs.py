@@ -164,6 +164,7 @@ def _kept_from(interpreter: Interpreter, instance: Instance, passes: list[_Pass]
     for inner in dict.fromkeys(walked for walked, _ in passes[0].walks):
         if inner is instance or interpreter.method(inner, "set_epoch") is None:
             continue
+        BUDGET.items(sum(len(p.walks) for p in passes))
         states = [[known for each, known in p.walks if each is inner] for p in passes]
         path = next(_paths(instance, inner), None)
         if (

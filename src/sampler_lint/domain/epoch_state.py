@@ -406,10 +406,23 @@ def seed_parts(model: Model, expr: Expr) -> Iterator[Expr]:
 
 
 def changed_elsewhere(model: Model, state: EpochState) -> bool:
-    """Whether code besides a pass and ``set_epoch`` may change what the pass reads."""
+    """Whether code besides a pass and ``set_epoch`` may change what the pass seeds with.
+
+    Or what either of them asks before: from where on a pass is read is another question.
+    """
     setting = reach(model, state.cls, "set_epoch")
     ran = state.iteration.functions | setting.functions
-    names = {read.name for found in (state.iteration, setting) for read in found.self_reads()}
+    arguments = filter(None, map(seed_argument, seedings_of(state.iteration)))
+    parts = [part for argument in arguments for part in seed_parts(model, argument)]
+    tests = [
+        part
+        for function in state.iteration.functions
+        for stmt in statements(function.body)
+        if isinstance(stmt, If)
+        for part in walk(stmt.test)
+    ]
+    names = {part.name for part in (*parts, *tests) if isinstance(part, Attr)}
+    names.update(read.name for read in setting.self_reads())
     names.update(_read_outside(state.iteration))
     return any(
         store.scope not in ran and _may_be_of(model, store, state.cls) and not _is_in_init(store)

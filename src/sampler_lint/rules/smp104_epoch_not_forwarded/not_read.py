@@ -14,7 +14,6 @@ from sampler_lint.domain.epoch_state import (
     is_fixed,
     is_kept_literal,
     own_classes,
-    reach,
     read_elsewhere,
     seed_argument,
     seed_parts,
@@ -50,8 +49,7 @@ def unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
     found = _unread(model, module, state)
     if found is not None or setter is None or trial is None or not trial.draws or trial.changes:
         return found
-    ran = (state.iteration, state.construction, reach(model, state.cls, "set_epoch"))
-    if read_elsewhere(model, state, ran) or changed_elsewhere(model, state):
+    if changed_elsewhere(model, state):
         return None
     return _changes_nothing(model, module, state, setter, frozen=trial.frozen)
 

@@ -125,6 +125,8 @@ random.choices([1], k=10**10)
 random.choices(range(10**12), k=2)
 random.choice(range(10**12))
 random.shuffle(list(range(10**10)))
+torch.manual_seed(paired())
+np.random.default_rng(doubled())
 b"a" * 3 * 10**9
 b"%1000000000d" % 3
 "a" * 3 * 10**9

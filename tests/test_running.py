@@ -453,3 +453,73 @@ def test_a_file_that_the_interpreter_cannot_parse_is_not_run(
 
     monkeypatch.setattr(ast, "parse", parse)
     assert "the file" in model.trials(class_of(model)).unknown
+
+
+# what setting the epoch changes
+
+PLAIN = "import torch\nfrom torch.utils.data import Sampler\n\n\n"
+ORDER = "torch.randperm(len(self.data), generator=g).tolist()"
+PASSES = {
+    "seeded with the epoch": ("g = torch.Generator().manual_seed(self.epoch)", (True, True, True)),
+    "seeded without it": ("g = torch.Generator().manual_seed(3)", (False, False, True)),
+    "never seeded": ("g = torch.Generator()", (False, False, True)),
+    "multiplied by the seed": (
+        "g = torch.Generator().manual_seed(self.seed * self.epoch)",
+        (True, True, True),
+    ),
+    "seeded with who knows what": (
+        "import clock\n        g = torch.Generator().manual_seed(clock.now())",
+        (False, False, False),
+    ),
+    "the process's own generator": ("g = None", (False, False, False)),
+    "the process's own, of another library": (
+        "import random\n        random.seed(self.epoch)\n        g = None",
+        (True, True, False),
+    ),
+    "the process's own, seeded here": (
+        "torch.manual_seed(self.epoch)\n        g = None",
+        (True, True, True),
+    ),
+    "one that runs on": ("g = self.own", (False, True, True)),
+    "something else is told": (
+        "import clock\n        clock.start(self.epoch)\n        g = torch.Generator()",
+        (True, True, True),
+    ),
+    "something else is done to it": (
+        "import random\n        g = None\n        random.seed(1)\n        random.setstate(self)",
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_what_setting_the_epoch_changes(tmp_path: Path, name: str) -> None:
+    """Whether it does for new objects, for one object, and whether all draws are known."""
+    code, expected = PASSES[name]
+    text = (
+        f"{PLAIN}class S(Sampler):\n"
+        "    def __init__(self, data, seed=0):\n"
+        "        self.data, self.seed, self.epoch = data, seed, 0\n"
+        "        self.own = torch.Generator().manual_seed(seed)\n"
+        "    def set_epoch(self, epoch):\n        self.epoch = epoch\n"
+        f"    def __iter__(self):\n        {code}\n        return iter({ORDER})\n"
+    )
+    model = model_of(tmp_path, text)
+    trial = model.epoch_trial(class_of(model))
+    assert (None if trial is None else (trial.uses, trial.changes, trial.draws)) == expected
+
+
+def test_an_epoch_that_an_option_gives_a_meaning_has_one(tmp_path: Path) -> None:
+    text = (
+        f"{PLAIN}class S(Sampler):\n"
+        "    def __init__(self, data, fresh=False):\n"
+        "        self.data, self.fresh, self.epoch = data, fresh, 0\n"
+        "    def set_epoch(self, epoch):\n        self.epoch = epoch\n"
+        "    def __iter__(self):\n"
+        "        g = torch.Generator().manual_seed(self.epoch if self.fresh else 0)\n"
+        f"        return iter({ORDER})\n"
+    )
+    model = model_of(tmp_path, text)
+    trial = model.epoch_trial(class_of(model))
+    assert trial is not None
+    assert trial.uses

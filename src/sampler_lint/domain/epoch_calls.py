@@ -225,6 +225,7 @@ def _calls_for(
         elif (
             call.scope.module in near
             and not _forwards(call)
+            and not is_nothing(values)
             and (
                 not values
                 or any(
@@ -235,6 +236,16 @@ def _calls_for(
         ):
             doubtful.append(call)
     return hits, doubtful
+
+
+def is_nothing(values: frozenset[Value]) -> bool:
+    """Whether they are all that an attribute may be that certainly nobody sets.
+
+    Whoever asks before is told so, and passes on.
+    """
+    return bool(values) and all(
+        isinstance(value, Unknown) and value.why is Why.UNDEFINED for value in values
+    )
 
 
 def _forwards(call: Call) -> bool:

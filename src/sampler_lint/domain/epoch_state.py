@@ -241,7 +241,7 @@ class EpochState:
     cls: Class
     setter: Setter | None
     iteration: Reach
-    """What runs in a pass: ``__iter__`` and ``__next__``."""
+    """What runs in a pass: ``__iter__`` and ``__next__``, of a dataset ``__getitem__``."""
     construction: Reach
 
     @property
@@ -270,10 +270,11 @@ def _is_logged(read: Attr) -> bool:
 
 def epoch_state(model: Model, cls: Class) -> EpochState:
     """What ``cls`` does with the epoch."""
+    passing = ("__getitem__",) if is_map_dataset(model, cls) else ("__iter__", "__next__")
     return EpochState(
         cls,
         setter_of(model, cls),
-        reach(model, cls, "__iter__", "__next__"),
+        reach(model, cls, *passing),
         reach(model, cls, "__init__"),
     )
 
@@ -300,6 +301,19 @@ def iterates(model: Model, cls: Class) -> bool:
     )
 
 
+def is_map_dataset(model: Model, cls: Class) -> bool:
+    """Whether a loader asks the class for samples one by one."""
+    mro = model.flow.mro(cls)
+    return any(map(is_dataset, mro)) and not any(is_dataset(base, iterable=True) for base in mro)
+
+
+def wraps(model: Model, cls: Class) -> bool:
+    """Whether the class hands out what another object does, by an epoch that it is told."""
+    return lookup(model, cls, "set_epoch", None) is not None and (
+        is_map_dataset(model, cls) or lookup(model, cls, "__iter__", None) is not None
+    )
+
+
 def takes_order_of_torch(model: Model, cls: Class) -> bool:
     """Whether a pass goes over what ``DistributedSampler`` itself draws, perhaps cut or grouped."""
     return (DISTRIBUTED_SAMPLER, "__iter__") in reach(model, cls, "__iter__", "__next__").outside
@@ -311,7 +325,7 @@ def uses_epoch(model: Model, cls: Class) -> bool:
     if state.setter is None:
         return False
     if state.reads(state.iteration):
-        return True
+        return not is_map_dataset(model, cls) or bool(seedings_of(state.iteration))
     return state.setter.inherited == DISTRIBUTED_SAMPLER and takes_order_of_torch(model, cls)
 
 
@@ -389,6 +403,39 @@ def is_fixed(model: Model, state: EpochState, expr: Expr) -> bool:
 def seed_parts(model: Model, expr: Expr) -> Iterator[Expr]:
     """What a seed of a pass is made of: literals, attributes, and what is not followed."""
     return ends(model.flow, expr, LOCAL | Hop.TEST | Hop.CALLER | Hop.RETURN)
+
+
+def changed_elsewhere(model: Model, state: EpochState) -> bool:
+    """Whether code besides a pass and ``set_epoch`` may change what the pass seeds with.
+
+    Or what either of them asks before: from where on a pass is read is another question.
+    """
+    setting = reach(model, state.cls, "set_epoch")
+    ran = state.iteration.functions | setting.functions
+    arguments = filter(None, map(seed_argument, seedings_of(state.iteration)))
+    parts = [part for argument in arguments for part in seed_parts(model, argument)]
+    tests = [
+        part
+        for function in state.iteration.functions
+        for stmt in statements(function.body)
+        if isinstance(stmt, If)
+        for part in walk(stmt.test)
+    ]
+    names = {part.name for part in (*parts, *tests) if isinstance(part, Attr)}
+    names.update(read.name for read in setting.self_reads())
+    names.update(_read_outside(state.iteration))
+    return any(
+        store.scope not in ran and _may_be_of(model, store, state.cls) and not _is_in_init(store)
+        for name in names
+        for store in model.project.stores_near(name, state.cls)
+    )
+
+
+def _read_outside(found: Reach) -> Iterator[str]:
+    """The attributes that methods of known classes read."""
+    for base, name in found.outside:
+        for entry in catalog.known_mro(base):
+            yield from (each for method, names in entry.reads if method == name for each in names)
 
 
 def _stays(model: Model, state: EpochState, leaf: Expr) -> bool:

@@ -37,6 +37,7 @@ from sampler_lint.workspace.project import Module, Project, without
 from sampler_lint.workspace.requirements import Range, Requirements
 
 if TYPE_CHECKING:
+    from sampler_lint.execution.epochs import EpochTrial
     from sampler_lint.execution.interpreter import Interpreter
     from sampler_lint.execution.trials import Trial, Trials
     from sampler_lint.execution.values import Passed
@@ -326,6 +327,24 @@ class Model:
         from sampler_lint.execution.trials import try_around
 
         return try_around(self._interpreter, cls, parameter, inner)
+
+    def epoch_trial(
+        self, cls: Class, *, around_shard: bool = False, around: tuple[str, Class] | None = None
+    ) -> EpochTrial | None:
+        """What setting the epoch of an object does in a small world (see :mod:`.epochs`).
+
+        ``around_shard``: when the sampler it is given is a DistributedSampler; ``around``: when
+        it is given an object of another class of the tree as a parameter.
+        """
+        key = (Model.epoch_trial, cls, around_shard, around)
+        if key not in self.memo:
+            from sampler_lint.execution.epochs import try_epochs
+
+            self.memo[key] = try_epochs(
+                self._interpreter, cls, around_shard=around_shard, around=around
+            )
+        known: EpochTrial | None = self.memo[key]
+        return known
 
     def true_length(self, cls: Class, returned: Expr, candidates: list[str]) -> str | None:
         """The first of several codes that is the length of ``cls``, returned in that place."""

@@ -25,6 +25,7 @@ from sampler_lint.syntax.nodes import (
     Expr,
     For,
     Function,
+    Index,
     Name,
     Param,
     Yield,
@@ -60,8 +61,12 @@ class Inner(NamedTuple):
 def inners(model: Model, state: EpochState) -> Iterator[Inner]:
     """What a pass over the class iterates, besides itself."""
     cls = state.cls
-    for name in sorted(iterated_attributes(model, state.iteration)):
+    for name in sorted(iterated_attributes(model, state.iteration) | _kept_in_runs(model, state)):
         values = model.flow.ask_field(Obj(cls), name)
+        if not any(isinstance(value, (Obj, Pack)) for value in values):  # a base of torch keeps it
+            built = (obj for obj in model.constructions() if obj.cls is cls)
+            found = {value: None for obj in built for value in model.flow.ask_field(obj, name)}
+            values = Values(found) or values
         many = any(isinstance(value, Pack) for value in values)
         yield Inner(
             _owner(model, cls, name),
@@ -91,6 +96,14 @@ def inners(model: Model, state: EpochState) -> Iterator[Inner]:
                 )
 
 
+def _kept_in_runs(model: Model, state: EpochState) -> set[str]:
+    """The attributes that lead to what a run iterates and keeps the epoch from."""
+    if state.setter is None:
+        return set()
+    trials = (model.epoch_trial(state.cls, around_shard=given) for given in (False, True))
+    return {held.path[0] for trial in trials if trial is not None for held in trial.kept_from}
+
+
 def iterated_attributes(model: Model, found: Reach) -> set[str]:
     """The ``self`` attributes that the code iterates."""
     names: set[str] = set()
@@ -109,12 +122,14 @@ def _sources(function: Function) -> Iterator[Expr]:
         if isinstance(stmt, For):
             yield stmt.iter
         for node in nodes_in([stmt]):
-            if isinstance(node, Comp):
+            if function.name == "__getitem__" and isinstance(node, Index):
+                yield node.value
+            elif isinstance(node, Comp):
                 yield from node.iters
             elif isinstance(node, Yield) and node.delegates and node.value is not None:
                 yield node.value
             elif isinstance(node, Call) and ITERATES.is_call(node):
-                yield from node.positional
+                yield from (arg.value for arg in node.args if not arg.keyword and arg.stars < 2)
 
 
 def _flat(model: Model, values: frozenset[Value]) -> frozenset[Value]:

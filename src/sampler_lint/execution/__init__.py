@@ -4,7 +4,8 @@
 ``statements``, ``expressions`` and the global ``names``. ``library`` finds what a function outside
 the tree does: ``builtin``, ``standard``, ``arrays``, and ``methods`` and ``items`` of values;
 ``prelude`` is torch's samplers. ``set_up`` makes arguments, ``trials`` builds a class for a few
-worlds and counts, all within the ``budget``.
+worlds and counts, ``epochs`` sets the epoch of an object and looks what ``chance`` then rests on,
+all within the ``budget``.
 
 Nothing of the user's is compiled, imported or run by Python: what this small interpreter does not
 know raises :class:`~.errors.CannotTellError`, and rules stay silent.

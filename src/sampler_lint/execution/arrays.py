@@ -9,6 +9,7 @@ import ast
 import itertools
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -25,7 +26,6 @@ from sampler_lint.execution.operators import (
 from sampler_lint.execution.values import (
     UNKNOWN,
     Array,
-    Data,
     External,
     Places,
     Run,
@@ -44,24 +44,19 @@ SEEDS = Table()
 # -- random
 
 
-@SEEDS(Cost.FLAT, "seed", "manual_seed")
-def _seed(run: Run, *values: Any, **keywords: Any) -> Any:
-    """Note what all later random numbers depend on."""
-    values += tuple(keywords.values())
-    known = values and all(isinstance(value, (int, float, str, Data)) for value in values)
+@SEEDS(Cost.DEEP, "seed", "manual_seed")
+def _seed(run: Run, owner: External, *values: Any, **keywords: Any) -> Any:
+    """Note what all later random numbers of the generator depend on."""
     run.outside += 1
-    if not known:
-        run.seeds = None
-    elif run.seeds is not None:
-        run.seeds += [value.key if isinstance(value, Data) else value for value in values]
-    return UNKNOWN
+    run.chance.seed(run.stream(owner), (*values, *keywords.values()))
+    return UNKNOWN if owner.stream is None else replace(owner, dotted="numpy.random")
 
 
-@SEEDS(Cost.FLAT, "Random", "SystemRandom", "RandomState", "default_rng", "Generator")
-def _generator(run: Run, *values: Any, **keywords: Any) -> External:
-    if values or keywords:
-        _seed(run, *values, **keywords)
-    return External("numpy.random")
+@SEEDS(Cost.DEEP, "Random", "SystemRandom", "RandomState", "default_rng", "Generator")
+def _generator(run: Run, owner: External, *values: Any, **keywords: Any) -> External:
+    run.outside += 1
+    library = owner.dotted.partition(".")[0]
+    return External("numpy.random", run.chance.new(library, (*values, *keywords.values())))
 
 
 @RANDOM(Cost.BY_ITEM, "randperm", "permutation")
@@ -146,8 +141,7 @@ def _multinomial(
     return Array([index % n for index in BUDGET.collect(range(plain(num_samples)))])
 
 
-@RANDOM(Cost.BY_ITEM, "random_sample", "uniform", "normal")
-@ARRAYS(Cost.BY_ITEM, "rand", "randn")
+@RANDOM(Cost.BY_ITEM, "random_sample", "uniform", "normal", "rand", "randn", "random")
 def _random_array(run: Run, *size: Any, **keywords: Any) -> Any:
     """Numbers by chance."""
     size = size or tuple(keywords[name] for name in ("size",) if name in keywords)

@@ -59,7 +59,8 @@ MOST_FILES = 32
 
 #: Larger numbers are for real data, of which a small world has too little.
 LARGE_NUMBER = 64
-#: What is tried in the place of such a number: one that many divide.
+#: What is tried in the place of such a number: one that many divide. Also a seed that is given,
+#: so that nothing is lost where it is multiplied.
 SMALL_NUMBER = 24
 #: For what data holds, which is 1 to 5 (see :class:`~.values.Data`): some of it is left out.
 SMALL_LIMIT = 3

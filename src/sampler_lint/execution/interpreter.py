@@ -21,6 +21,7 @@ from sampler_lint.execution.budget import (
     MOST_FILES,
     size,
 )
+from sampler_lint.execution.chance import Chance, Stream
 from sampler_lint.execution.errors import (
     CannotTellError,
     Kind,
@@ -84,8 +85,9 @@ class Interpreter(Statements):
         """How often anything was asked that may answer otherwise the next time."""
         self.asked_place = False
         """Whether it asked for its rank."""
-        self.seeds: list[Any] | None = []
-        """What random numbers were seeded with; None once some depend on nothing known."""
+        self.chance = Chance()
+        self.watch: Callable[[Instance], None] | None = None
+        """What is told of each object that is iterated, before it is."""
         self.stands_in = False
         """Whether the type was asked of something that stands for an argument."""
         self.guesses = False
@@ -100,7 +102,7 @@ class Interpreter(Statements):
         """Be another process, with a fresh budget; module globals are made again."""
         self.world, self.rank = world, rank
         self.depth = 0
-        self.seeds = []
+        self.chance = Chance()
         BUDGET.restart()
         for names in self.touched:
             names.made.clear()
@@ -225,15 +227,17 @@ class Interpreter(Statements):
             if callee.klass is not None and args and isinstance(args[0], Instance):
                 return self.run(callee, args, keywords, args[0])  # `Base.method(self)`
             if isinstance(callee.node, ast.FunctionDef) and callee.node.name in standard.PLACES:
-                return library.external(self, f"torch.distributed.{callee.node.name}", [], {})
+                place = External(f"torch.distributed.{callee.node.name}")
+                return library.external(self, place, [], {})
             return self._aside(callee, args, keywords)
         if isinstance(callee, External):
-            return library.external(self, callee.dotted, args, keywords)
+            return library.external(self, callee, args, keywords)
         if isinstance(callee, Data) and not isinstance(callee, Source):
             self.outside += 1
             return callee.part(f"({', '.join(map(spell, args))})")
         if callee is UNKNOWN:
             self.outside += 1
+            self.chance.tell("", [*args, *keywords.values()])
             return UNKNOWN
         if isinstance(callee, Size):
             return int(callee)
@@ -245,7 +249,7 @@ class Interpreter(Statements):
         Raises:
             CannotTellError: it cannot, and may change what others hold.
         """
-        seeds = None if self.seeds is None else list(self.seeds)
+        before = self.chance.kept()
         try:
             return self.run(fn, args, keywords, None)
         except (OverBudgetError, WantedError):
@@ -264,7 +268,8 @@ class Interpreter(Statements):
             ):
                 raise
             self.outside += 1
-            self.seeds = seeds
+            self.chance.put_back(before)
+            self.chance.tell(last_name(fn.node), [*args, *keywords.values()])
             return UNKNOWN
 
     def run(self, fn: Fn, args: list[Any], keywords: dict[str, Any], receiver: Any) -> Any:
@@ -411,9 +416,15 @@ class Interpreter(Statements):
             return self.run(function, [owner], {}, owner)
         return Bound(function, owner)
 
+    def stream(self, of: External) -> Stream:
+        """What a generator or its method draws from: the process's own for a function."""
+        return of.stream or self.chance.of_process(of.dotted.partition(".")[0])
+
     def iterate(self, value: Any) -> Iterator[Any]:
         """``iter(value)``."""
         if isinstance(value, Instance):
+            if self.watch is not None:
+                self.watch(value)
             method = self.method(value, "__iter__")
             if method is None:
                 raise CannotTellError("how it iterates")

@@ -50,11 +50,12 @@ def external_attribute(owner: External, name: str) -> Any:
     if owner.dotted == "sys" and name == "maxsize":
         return 2**63 - 1
     BUDGET.text(len(owner.dotted) + len(name))
-    return External(f"{owner.dotted}.{name}")
+    return External(f"{owner.dotted}.{name}", owner.stream)
 
 
-def external(run: Run, dotted: str, args: list[Any], keywords: dict[str, Any]) -> Any:
+def external(run: Run, callee: External, args: list[Any], keywords: dict[str, Any]) -> Any:
     """A call of something outside the tree."""
+    dotted = callee.dotted
     root, _, rest = dotted.partition(".")
     last = dotted.rpartition(".")[2]
     if root == "builtins":
@@ -62,7 +63,9 @@ def external(run: Run, dotted: str, args: list[Any], keywords: dict[str, Any]) -
     elif root == "math":
         op = MATH.get(rest)
     else:
-        op = _numeric(run, root, rest) or PLACES.get(last) or ANYWHERE.get(last)
+        if last in SEEDS and root in _NUMERIC:
+            return perform(SEEDS[last], run, [callee, *args], keywords)
+        op = _numeric(run, callee, keywords) or PLACES.get(last) or ANYWHERE.get(last)
         op = op or DOTTED.get(dotted)
     if op is not None:
         return perform(op, run, args, keywords)
@@ -73,6 +76,10 @@ def external(run: Run, dotted: str, args: list[Any], keywords: dict[str, Any]) -
     if root == "torch" and ".distributed" in dotted:
         raise CannotTellError(f"what {dotted} does")
     run.outside += 1
+    if root == "random" or rest.startswith("random."):
+        run.chance.forget(run.stream(callee))
+    if not _is_pure(dotted, keywords):
+        run.chance.tell(dotted, [*args, *keywords.values()])
     for arg in args:
         if isinstance(arg, Given):
             return arg.made_by(last)
@@ -100,17 +107,18 @@ def _is_pure(dotted: str, keywords: dict[str, Any]) -> bool:
     )
 
 
-def _numeric(run: Run, root: str, rest: str) -> Op | None:
+def _numeric(run: Run, callee: External, keywords: dict[str, Any]) -> Op | None:
     """A function of arrays or random numbers."""
+    root, _, rest = callee.dotted.partition(".")
     if root not in _NUMERIC:
         return None
     _, _, last = rest.rpartition(".")
     is_own = last == rest
-    if last in SEEDS:
-        return SEEDS[last]
     if last in RANDOM and ((root != "numpy" and is_own) or rest.startswith("random.")):
         run.outside += 1
-        run.seeds = run.seeds or None
+        given = keywords.get("generator")
+        source = callee if given is None else given
+        run.chance.draw(run.stream(source) if isinstance(source, External) else None)
         return RANDOM[last]
     if root == "random" or not is_own:
         return None

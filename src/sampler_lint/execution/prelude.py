@@ -16,6 +16,10 @@ class Dataset:
     pass
 
 
+class IterableDataset(Dataset):
+    pass
+
+
 class Subset(Dataset):
     def __init__(self, dataset, indices):
         self.dataset = dataset
@@ -59,6 +63,7 @@ class RandomSampler(Sampler):
 
     def __iter__(self):
         n = len(self.data_source)
+        torch.randperm(n, generator=self.generator)
         for start in range(self.num_samples):
             yield start % n
 
@@ -72,6 +77,7 @@ class SubsetRandomSampler(Sampler):
         self.generator = generator
 
     def __iter__(self):
+        torch.randperm(len(self.indices), generator=self.generator)
         for i in range(len(self.indices)):
             yield self.indices[i]
 
@@ -88,6 +94,7 @@ class WeightedRandomSampler(Sampler):
 
     def __iter__(self):
         n = len(self.weights)
+        torch.randperm(n, generator=self.generator)
         for i in range(self.num_samples):
             yield i % n
 
@@ -140,7 +147,9 @@ class DistributedSampler(Sampler):
 
     def __iter__(self):
         if self.shuffle:
-            indices = torch.randperm(len(self.dataset)).tolist()
+            g = torch.Generator()
+            g.manual_seed(self.seed + self.epoch)
+            indices = torch.randperm(len(self.dataset), generator=g).tolist()
         else:
             indices = list(range(len(self.dataset)))
         if not self.drop_last:

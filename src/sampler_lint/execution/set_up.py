@@ -89,6 +89,8 @@ class SetUp:
         """Whether each such argument that is a number is taken to be the rank."""
         self.settled: tuple[str, Any] | None = None
         """An optional argument without whose other value the class refuses every world."""
+        self.seed: int | None = None
+        """What is given for a seed that has a number by default."""
         self.dense = False
         """Whether the data holds the numbers of two classes, and no others."""
         self.place = 0
@@ -212,6 +214,9 @@ class SetUp:
         is_empty = isinstance(default, (ast.List, ast.Tuple, ast.Dict)) and not _parts_of(default)
         if may_be_none and role is Role.COLUMN:
             return [COLUMN]
+        is_number = isinstance(default, ast.Constant) and type(default.value) is int
+        if self.seed is not None and role is Role.SEED and is_number:
+            return self.seed
         is_left = default is not None and not (self.fills_none and (may_be_none or is_empty))
         inner = self.around_shard and role is Role.SAMPLER
         if is_left and role not in _ALWAYS and not inner:
@@ -258,7 +263,7 @@ class SetUp:
                 parts = [Source(part.size) for part in Source(samples).parts()]
                 return [self._sampler(role, world, part) for part in parts]
             case Role.SAMPLER | Role.BATCH_SAMPLER:
-                return self._sampler(role, world, Source(samples))
+                return self._sampler(role, world, Source(samples, self._made(world)))
             case Role.SIZE | Role.NUMBER if Role.CLASSES in self.roles and name.startswith("n"):
                 return 2
             case Role.PART_SIZES:

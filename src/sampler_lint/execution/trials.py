@@ -9,8 +9,9 @@ from __future__ import annotations
 import ast
 import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from sampler_lint.execution.budget import (
@@ -37,7 +38,7 @@ from sampler_lint.properties import Observation, Rank, Reading, Violation, parti
 from sampler_lint.syntax.nodes import Class
 
 #: What the interpreter raises for a program it cannot follow, or that fails in its own hands.
-_SILENT = (
+SILENT = (
     CannotTellError,
     ArithmeticError,
     AttributeError,
@@ -233,7 +234,7 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
     interpreter.asked_place = False
     try:
         spec = SetUp(interpreter, interpreter.class_of(cls), around_shard=around_shard)
-    except (RaisedError, *_SILENT) as error:
+    except (RaisedError, *SILENT) as error:
         return Trials(unknown=_reason(error))
     plain = trials = _plainly(interpreter, spec)
     if BUDGET.gone:
@@ -265,16 +266,16 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     failing = None
     unknown = ""
     try:
-        worlds = _welcoming(interpreter, spec)
+        worlds = welcoming(interpreter, spec)
         interpreter.restart(worlds[0].ranks, 0)
         length_raised = _length(interpreter, spec.build(worlds[0], 0))[1]
-    except (RaisedError, *_SILENT) as error:
+    except (RaisedError, *SILENT) as error:
         return Trials(unknown=_reason(error))
     try:
         usual += _usual(interpreter, spec, worlds)
     except OverBudgetError as error:
         return Trials(unknown=_reason(error), length_raised=length_raised)
-    except _SILENT as error:
+    except SILENT as error:
         usual.clear()
         unknown = _reason(error)
         every = [*_each(interpreter, spec, worlds)]
@@ -285,7 +286,7 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
         unknown = "it hands out nothing of little data"
     tiny = []
     for world in _TINY:
-        with contextlib.suppress(*_SILENT):
+        with contextlib.suppress(*SILENT):
             tiny.append(_trial(interpreter, spec, world))
     trials = Trials(
         tuple(usual), tuple(tiny), failing=failing, length_raised=length_raised, unknown=unknown
@@ -302,7 +303,7 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     return trials
 
 
-def _welcoming(interpreter: Interpreter, spec: SetUp) -> tuple[World, ...]:
+def welcoming(interpreter: Interpreter, spec: SetUp) -> tuple[World, ...]:
     """Worlds in the first of which the class lets itself be built and hands something out.
 
     Where the usual ones are too small for it, or it wants a flag, other data or less than its
@@ -320,7 +321,7 @@ def _welcoming(interpreter: Interpreter, spec: SetUp) -> tuple[World, ...]:
             world = worlds[0]._replace(drop_last=spec.drops[0])
             try:
                 trial = _trial(interpreter, spec, world)
-            except _SILENT:
+            except SILENT:
                 unclear = True  # only less than it takes by itself may end
                 continue
             if trial.raised is None and any(turn.count for turn in trial.turns):
@@ -338,7 +339,7 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
         if option is not None and not (too_much if type(option[1]) is int else refused):
             continue  # no flag lets it in where nothing shuts it out
         try:
-            if _guess(interpreter, spec, some[0], option):
+            if guess(spec, partial(_hands_out, interpreter, spec, some[0], option)):
                 spec.settled = option
                 both, handing_out = (spec.guesses, spec.otherwise()), 0
                 for spec.guesses in both:
@@ -365,14 +366,12 @@ def _each(
 ) -> Iterator[Trial]:
     """The worlds that it can be tried in."""
     for world in worlds:
-        with contextlib.suppress(*_SILENT):
+        with contextlib.suppress(*SILENT):
             yield _trial(interpreter, spec, world, option)
 
 
-def _guess(
-    interpreter: Interpreter, spec: SetUp, world: World, option: tuple[str, Any] | None
-) -> bool:
-    """Find what may stand for the arguments, so that a world runs through.
+def guess(spec: SetUp, attempt: Callable[[], bool]) -> bool:
+    """Find what may stand for the arguments, so that an attempt succeeds.
 
     A use that nothing is known of says of what kind an argument is; where that leads nowhere,
     the last one that may be another takes its next value.
@@ -388,17 +387,18 @@ def _guess(
     too_much: list[OverBudgetError] = []
     for _ in range(MOST_GUESSES):
         try:
-            trial = _trial(interpreter, spec, world, option)
-            refused = trial.raised
-            if refused is None and all(turn.count for turn in trial.turns):
+            if attempt():
                 return True
+            refused = None
+        except RaisedError as error:
+            refused = error
         except OverBudgetError as error:
             too_much.append(error)
             if BUDGET.gone or not left or len(too_much) == MOST_OVER_BUDGET:
                 raise
         except WantedError as error:
             left.append((error.key, stand_ins(error)))
-        except _SILENT:
+        except SILENT:
             pass
         while left and not left[-1][1]:
             guesses.pop(left.pop()[0], None)
@@ -411,6 +411,20 @@ def _guess(
         key, choices = left[-1]
         guesses[key] = choices.pop(0)
     return False
+
+
+def _hands_out(
+    interpreter: Interpreter, spec: SetUp, world: World, option: tuple[str, Any] | None
+) -> bool:
+    """Whether each rank of a world hands something out.
+
+    Raises:
+        RaisedError: the class does not let itself be built or iterated.
+    """
+    trial = _trial(interpreter, spec, world, option)
+    if trial.raised is not None:
+        raise trial.raised
+    return all(turn.count for turn in trial.turns)
 
 
 def _repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
@@ -548,11 +562,11 @@ def is_as_long_as_it_says(interpreter: Interpreter, cls: Class) -> bool:
 
     Stops at the first that does not.
     """
-    with contextlib.suppress(RaisedError, *_SILENT):
+    with contextlib.suppress(RaisedError, *SILENT):
         spec = SetUp(interpreter, interpreter.class_of(cls))
         return all(
             trial.raised is None and all(turn.length == turn.count for turn in trial.turns)
-            for trial in _usual(interpreter, spec, _welcoming(interpreter, spec))
+            for trial in _usual(interpreter, spec, welcoming(interpreter, spec))
         )
     return False
 
@@ -573,7 +587,7 @@ def try_around(
     """Try a sampler class around objects of another class of the tree."""
     BUDGET.open()
     out: list[Trial] = []
-    with contextlib.suppress(RaisedError, *_SILENT):
+    with contextlib.suppress(RaisedError, *SILENT):
         spec = SetUp(interpreter, interpreter.class_of(cls))
         spec.given = parameter, SetUp(interpreter, interpreter.class_of(inner))
         drops = spec.takes_drop_last or spec.given[1].takes_drop_last
@@ -616,7 +630,7 @@ def _varied(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
     for option in itertools.islice(spec.options(), MOST_OPTIONS):
         try:
             trials = [_trial(interpreter, spec, world, option) for world in _SOME]
-        except _SILENT:
+        except SILENT:
             continue
         if all(trial.raised is None for trial in trials):
             yield from trials
@@ -628,7 +642,7 @@ def _stuck(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
         for world in (*_SOME, *_SINGLES):
             try:
                 trial = _trial(interpreter, spec, world, option)
-            except _SILENT:
+            except SILENT:
                 continue
             if isinstance(trial.raised, EndlessError):
                 if world in _SINGLES and not spec.takes_batch_size:
@@ -650,7 +664,7 @@ def _resumed(
     for some, drop_last in itertools.product(_SOME, spec.drops):
         before = some._replace(drop_last=drop_last)
         after = before._replace(ranks=before.ranks + more_ranks)
-        with contextlib.suppress(RaisedError, *_SILENT):
+        with contextlib.suppress(RaisedError, *SILENT):
             yield from _from_checkpoint(interpreter, spec, before, after, steps)
 
 
@@ -710,7 +724,7 @@ def _turn(interpreter: Interpreter, instance: Instance, rank: int, asked: int) -
             yielded, raised = _pass(interpreter, instance)
     later, _ = _length(interpreter, instance)
     outcome = None if raised else tuple(yielded)
-    seeds = None if interpreter.seeds is None else tuple(interpreter.seeds)
+    seeds = interpreter.chance.seeds
     return Turn(rank, outcome, length, later, raised, Data.asked > asked, seeds)
 
 

@@ -18,6 +18,7 @@ from sampler_lint.execution.budget import (
     Cost,
     Op,
 )
+from sampler_lint.execution.chance import Chance, Stream
 from sampler_lint.execution.errors import CannotTellError, Globals, Kind, WantedError
 from sampler_lint.parameters import Role
 from sampler_lint.workspace.project import Module
@@ -458,6 +459,8 @@ class External:
     """A module, class or function outside the tree, by dotted name."""
 
     dotted: str
+    stream: Stream | None = None
+    """The generator that it is, or is a method of."""
 
 
 @dataclass(eq=False)
@@ -498,7 +501,7 @@ class Run(Protocol):
     asked_place: bool
     stands_in: bool
     guesses: bool
-    seeds: list[Any] | None
+    chance: Chance
     touched: set[Any]
 
     def value(self, node: ast.expr, frame: Frame) -> Any:
@@ -536,6 +539,9 @@ class Run(Protocol):
 
     def length(self, value: Any) -> int:
         """``len(value)``."""
+
+    def stream(self, of: External) -> Stream:
+        """What a generator or its method draws from: the process's own for a function."""
 
     def true(self, value: Any) -> bool:
         """Whether the value is true."""

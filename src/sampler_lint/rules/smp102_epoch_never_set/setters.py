@@ -11,6 +11,7 @@ from sampler_lint.domain.epoch_calls import (
     EpochSet,
     EpochSets,
     called_epoch_sets,
+    is_nothing,
     may_act_in,
     runs_in,
     sets_epoch_itself,
@@ -59,6 +60,8 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
         if not may_act_in(model, found, scope, node):
             continue
         values = model.flow.values(receiver)
+        if is_nothing(values):
+            continue
         place = _Setter(str(model.place(scope, node)), _misses(model, receiver, reached))
         if any(obj.may_be(value) for obj in ours for value in values):
             return place

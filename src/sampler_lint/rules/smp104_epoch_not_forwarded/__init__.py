@@ -10,6 +10,7 @@ from sampler_lint.domain.epoch_state import (
     is_closed,
     iterates,
     own_classes,
+    wraps,
 )
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.edits.editor import Editor
@@ -30,12 +31,14 @@ class EpochNotForwarded(Rule):
     """`set_epoch` of a sampler or wrapper does not reach what makes the order.
 
     What it does:
-        Reports a sampler, batch sampler or iterable dataset whose `set_epoch`
+        Reports a sampler, a batch sampler, a dataset or a wrapper of loaders whose `set_epoch`
 
         - keeps the epoch to itself although what it wraps and iterates has a `set_epoch` of
           its own and shuffles by it,
         - stores the epoch where no pass reads it: the generator is seeded without it, the
           order was made in `__init__`, or `__iter__` reads another attribute,
+        - changes nothing that a pass draws, in a small world in which the class is worked through
+          with several epochs, or comes after the first pass has drawn the order and kept it,
         - is missing, although `__iter__` seeds its generator with an epoch that nothing ever
           changes,
         - belongs to a batch sampler that Lightning's `train_dataloader` hook hands over:
@@ -75,15 +78,16 @@ class EpochNotForwarded(Rule):
         yield from unreached_by_lightning(model)
         told = set()
         for module, cls in model.classes():
-            if not iterates(model, cls) or not is_closed(model, cls):
+            ordered = iterates(model, cls)
+            if not (ordered or wraps(model, cls)) or not is_closed(model, cls):
                 continue
             state = epoch_state(model, cls)
             if state.iteration.opaque or not state.iteration.functions | state.iteration.outside:
                 continue
             found = list(not_forwarded(model, state))
-            if not found:
+            if not found and ordered:
                 found = [s for s in (unread(model, module, state),) if s is not None]
-            if not found and state.setter is None:
+            if not found and ordered and state.setter is None:
                 found = [s for s in (_missing(model, module, state),) if s is not None]
             for suspect in found:
                 place = (suspect.module, suspect.start.row, suspect.start.col)
@@ -116,7 +120,7 @@ def _missing(model: Model, module: Module, state: EpochState) -> Suspect | None:
     )
     why = [Related(model.place(read.scope, read), "the epoch is read here")]
     if call is not None:
-        why.append(Related(model.place(call.scope, call), "`set_epoch` is called here"))
+        why.append(Related(call, "`set_epoch` is called here"))
 
     def fix(editor: Editor) -> Fix:
         add_method(editor, state.cls, [f"self.{name} = epoch"], "epoch")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EPOCH, SAMPLER, SEEDS_ALL, SETS_EPOCH
@@ -11,7 +12,10 @@ from sampler_lint.domain.epoch_state import (
     EpochState,
     advances_itself,
     epoch_state,
+    is_map_dataset,
+    iterates,
     own_classes,
+    reach,
     seedings_of,
     uses_epoch,
 )
@@ -20,7 +24,7 @@ from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import epoch_path
 from sampler_lint.domain.wrapping import Inner, inners, says_sampler
 from sampler_lint.edits.names import name_of
-from sampler_lint.findings import Related
+from sampler_lint.findings import Place, Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp104_epoch_not_forwarded.setter import Carrier, forward, own_setter
 from sampler_lint.syntax.navigation import self_class, walk
@@ -35,29 +39,36 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Module
 
+if TYPE_CHECKING:
+    from sampler_lint.execution.epochs import EpochTrial
+
 
 def not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
     """A wrapper whose ``set_epoch`` stops at itself."""
     setter = state.setter
     if _seeds_process(model, state):
         return
-    mentioned = _handed_on(model, state)
+    mentioned, elsewhere = _handed_on(model, state)
     for inner in inners(model, state):
-        if inner.path[0] in mentioned or _replaced_in_pass(state, inner):
+        if inner.path[0] in elsewhere or _replaced_in_pass(state, inner):
             continue
         owner = inner.owner
         module = model.module_of(owner)
         carriers = list(_carriers(model, inner, frozenset({state.cls})))
-        carriers = [c for c in carriers if not _set_directly(model, c)]
+        carriers = [c for c in carriers if not _set_directly(model, state, c)]
+        passed_on = inner.path[0] in mentioned
+        if passed_on:
+            carriers = [c for c in carriers if _stays_as_it_was(model, state, inner, c)]
         if setter is None:
-            call = asked(model, state.cls) if carriers and len(inner.path) == 1 else None
+            called = carriers and len(inner.path) == 1 and not passed_on
+            call = asked(model, state.cls) if called else None
             if call is None:
                 continue
             yield unforwarded(model, module, state, inner, carriers, call)
         elif carriers:
             yield unforwarded(model, module, state, inner, carriers, None)
         elif (
-            setter.inert
+            (_stays_around_shard(model, state, inner) if passed_on else setter.inert)
             and inner.open
             and all(_is_of_test(model, obj) for obj in inner.objects)
             and inner.param is not None
@@ -68,6 +79,31 @@ def not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
             and not _reached_by_name(model, inner)
         ):
             yield unforwarded(model, module, state, inner, [], None)
+
+
+def _stays_as_it_was(model: Model, state: EpochState, inner: Inner, carrier: Carrier) -> bool:
+    """Whether a run shows that setting the wrapper's epoch leaves that of what it iterates."""
+    cls = carrier.obj.cls
+    name = inner.path[0] if inner.param is None else inner.param.name
+    if name not in (model.flow.params(state.cls) or ()):
+        trial = model.epoch_trial(state.cls)
+    elif isinstance(cls, Class):
+        trial = model.epoch_trial(state.cls, around=(name, cls))
+    else:
+        return _stays_around_shard(model, state, inner, carrier.path)
+    return _is_kept_from(trial, (*inner.path, *carrier.path))
+
+
+def _stays_around_shard(
+    model: Model, state: EpochState, inner: Inner, path: tuple[str, ...] = ()
+) -> bool:
+    """The same of a DistributedSampler that it is given."""
+    trial = model.epoch_trial(state.cls, around_shard=True)
+    return _is_kept_from(trial, (*inner.path, *path))
+
+
+def _is_kept_from(trial: EpochTrial | None, path: tuple[str, ...]) -> bool:
+    return trial is not None and any(held.path == path for held in trial.kept_from)
 
 
 def _is_of_test(model: Model, obj: Obj) -> bool:
@@ -82,7 +118,7 @@ def _carriers(model: Model, inner: Inner, seen: frozenset[Class]) -> Iterator[Ca
             if obj.cls not in seen and _carries(model, obj.cls, seen | {obj.cls}):
                 yield Carrier(obj, ())
             continue
-        path = epoch_path(model, obj)
+        path = _path_of_loader(model, obj) or epoch_path(model, obj)
         if isinstance(path, tuple):
             target = obj
             for name in path:
@@ -93,6 +129,19 @@ def _carriers(model: Model, inner: Inner, seen: frozenset[Class]) -> Iterator[Ca
             else:
                 if not _never_shuffles(model, target) and not isinstance(target.cls, Class):
                     yield Carrier(obj, path)
+
+
+def _path_of_loader(model: Model, obj: Obj) -> tuple[str, ...] | None:
+    """How the epoch of what a loader is given is reached from the loader; None for no loader."""
+    if model.role(obj) != "loader":
+        return None
+    given = {
+        (name, *path)
+        for name in ("sampler", "batch_sampler")
+        for value in model.passed_to(obj, name)
+        if isinstance(path := epoch_path(model, value), tuple)
+    }
+    return given.pop() if len(given) == 1 else None
 
 
 def _carries(model: Model, cls: Class, seen: frozenset[Class]) -> bool:
@@ -113,9 +162,11 @@ def _never_shuffles(model: Model, obj: Obj) -> bool:
     return constants is not None and not any(constants)
 
 
-def _handed_on(model: Model, state: EpochState) -> set[str]:
-    """The attributes that some method of the class may pass the epoch to."""
+def _handed_on(model: Model, state: EpochState) -> tuple[set[str], set[str]]:
+    """The attributes that ``set_epoch`` or a pass may pass the epoch to, and those others may."""
+    ran = state.iteration.functions | reach(model, state.cls, "set_epoch", "__init__").functions
     names: set[str] = set()
+    others: set[str] = set()
     for cls in own_classes(model, state.cls):
         for scope in scopes_inside(cls):
             if not isinstance(scope, Function):
@@ -126,13 +177,13 @@ def _handed_on(model: Model, state: EpochState) -> set[str]:
             stores = [s for s in scope.stores if _stores_epoch(s)]
             tells = [c for c in scope.calls if any(_reads_stored(state, a.value) for a in c.args)]
             if is_setter or sets or stores or tells:
-                names |= {
+                (names if scope in ran else others).update(
                     read.name
                     for read in scope.reads
                     if self_class(read.value) is not None
                     and (is_setter or sets or stores or _within(read, tells))
-                }
-    return names
+                )
+    return names, others
 
 
 def _on_super(call: Call) -> bool:
@@ -178,18 +229,20 @@ def _replaced_in_pass(state: EpochState, inner: Inner) -> bool:
     )
 
 
-def _set_directly(model: Model, carrier: Carrier) -> bool:
+def _set_directly(model: Model, state: EpochState, carrier: Carrier) -> bool:
     """Whether code outside calls ``set_epoch`` on the wrapped object itself."""
-    wanted = (carrier.obj.cls, carrier.obj.site)
-    targets = {wanted}
+    targets = {(carrier.obj.cls, carrier.obj.site)}
     if carrier.path:
-        targets |= {
+        targets = {
             (value.cls, value.site)
             for value in model.flow.ask_field(carrier.obj, carrier.path[0])
             if isinstance(value, Obj)
         }
+    own = set(own_classes(model, state.cls))
     for call in model.epoch_setters:
         assert isinstance(call.func, Attr)
+        if not own.isdisjoint(call.scope.outward()):
+            continue
         for value in model.flow.values(call.func.value):
             if isinstance(value, Obj) and (value.cls, value.site) in targets:
                 return True
@@ -210,17 +263,29 @@ def _reached_by_name(model: Model, inner: Inner) -> bool:
     return False
 
 
-def asked(model: Model, cls: Class) -> Call | None:
-    """A ``set_epoch`` call whose receiver may be an instance of the class."""
-    for call in model.epoch_setters:
-        assert isinstance(call.func, Attr)
-        values = model.flow.values(call.func.value)
-        if call.func.name == "set_epoch" and any(
+def asked(model: Model, cls: Class) -> Place | None:
+    """Where ``set_epoch`` is called, or got by name, of what may be an instance of the class."""
+    sets = [
+        (call.scope, call, call.func.value)
+        for call in model.epoch_setters
+        if isinstance(call.func, Attr) and call.func.name == "set_epoch"
+    ]
+    for scope, node, receiver in (*sets, *model.epoch_setters_kept):
+        if any(
             isinstance(value, Obj) and value.cls is cls and value.site is not None
-            for value in values
+            for value in model.flow.values(receiver)
         ):
-            return call
+            return model.place(scope, node)
     return None
+
+
+def _of_samplers(model: Model, carriers: list[Carrier]) -> bool:
+    """Whether nothing but samplers is wrapped."""
+    return not any(
+        model.role(carrier.obj) == "loader"
+        or (isinstance(carrier.obj.cls, Class) and not iterates(model, carrier.obj.cls))
+        for carrier in carriers
+    )
 
 
 def unforwarded(
@@ -229,7 +294,7 @@ def unforwarded(
     state: EpochState,
     inner: Inner,
     carriers: list[Carrier],
-    call: Call | None,
+    call: Place | None,
 ) -> Suspect:
     """The report of an epoch that does not reach what is wrapped."""
     owner, setter = inner.owner, state.setter
@@ -237,8 +302,11 @@ def unforwarded(
     held = "self." + ".".join(inner.path)
     what = " or ".join(sorted({f"`{c.obj.name}`" for c in carriers})[:2])
     if carriers:
-        who = f"the samplers in `{held}` ({what})" if inner.many else f"`{held}` ({what})"
+        parts = "the samplers in" if _of_samplers(model, carriers) else "what is in"
+        who = f"{parts} `{held}` ({what})" if inner.many else f"`{held}` ({what})"
         result = "whose own epoch stays as it was: every epoch repeats one order of it"
+        if any(isinstance(c.obj.cls, Class) and is_map_dataset(model, c.obj.cls) for c in carriers):
+            result = "whose own epoch stays as it was: every epoch draws the same"
     else:
         assert inner.param is not None
         who = f"the `{inner.param.name}` it wraps"
@@ -261,7 +329,8 @@ def unforwarded(
     }
     why = [Related(built[key], f"`{key[1]}` built here") for key in sorted(built)[:2]]
     if call is not None:
-        why.append(Related(model.place(call.scope, call), "`set_epoch` is called here"))
+        why.append(Related(call, "`set_epoch` is called here"))
     start = name_of(module, own if own is not None else owner)
-    fix = partial(forward, state, inner, carriers, own) if len(inner.path) == 1 else None
+    each = "sampler" if _of_samplers(model, carriers) else "each"
+    fix = partial(forward, state, inner, carriers, own, each) if len(inner.path) == 1 else None
     return Suspect(module, start, message, why=tuple(why), fix=fix)

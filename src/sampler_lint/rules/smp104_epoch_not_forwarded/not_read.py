@@ -8,6 +8,8 @@ from sampler_lint import catalog
 from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.epoch_state import (
     EpochState,
+    Setter,
+    changed_elsewhere,
     draws_of,
     is_fixed,
     is_kept_literal,
@@ -39,7 +41,45 @@ from sampler_lint.workspace.project import Module
 
 
 def unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
-    """An epoch that the pass does not read."""
+    """An epoch that the pass does not read, or that changes nothing in it."""
+    setter = state.setter
+    trial = model.epoch_trial(state.cls) if setter is not None else None
+    if trial is not None and trial.uses and not trial.frozen:
+        return None
+    found = _unread(model, module, state)
+    if found is not None or setter is None or trial is None or not trial.draws or trial.changes:
+        return found
+    if changed_elsewhere(model, state):
+        return None
+    return _changes_nothing(model, module, state, setter, frozen=trial.frozen)
+
+
+def _changes_nothing(
+    model: Model, module: Module, state: EpochState, setter: Setter, *, frozen: bool
+) -> Suspect | None:
+    """What a run shows where the code alone does not."""
+    own = own_setter(state.cls, setter.functions)
+    if own is None and state.cls.method("__iter__") is None:
+        return None  # what its base does is told there
+    found = seedings_of(state.iteration)
+    why = tuple(Related(model.place(call.scope, call), "seeded here") for call in found)
+    if frozen:
+        message = (
+            f"`{state.cls.name}` draws its order in the first pass and keeps it, whatever "
+            f"`set_epoch` is given: every epoch repeats one order; draw it again in `set_epoch`"
+        )
+    else:
+        message = (
+            f"`{state.cls.name}.set_epoch` changes nothing that a pass draws: its random numbers "
+            f"are seeded alike in each epoch, which repeats one order; seed them with the epoch"
+        )
+    fix = None if frozen else partial(_seed_with_epoch, model, state, found)
+    start = name_of(module, own if own is not None else state.cls)
+    return Suspect(module, start, message, why=why, fix=fix)
+
+
+def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
+    """An epoch that nothing reads, by the code."""
     setter = state.setter
     if setter is None or not setter.inert or state.reads(state.iteration):
         return None

@@ -37,6 +37,7 @@ def forward(
     inner: Inner,
     carriers: list[Carrier],
     own: Function | None,
+    each: str,
     editor: Editor,
 ) -> Fix | None:
     """Pass the epoch on, in the setter that is there or in one that is added."""
@@ -54,7 +55,11 @@ def forward(
         if taken is None:
             return None
         this, param = taken
-    lines = _forwarding(source.indent, f"{this}.{name}", path, inner, param, source.quote, certain)
+    held = f"{this}.{name}"
+    one = each if inner.many else held
+    lines = _forwarding(source.indent, (one, *path), param, source.quote, certain)
+    if inner.many:
+        lines = [f"for {one} in {held}:", *(source.indent + line for line in lines)]
     if own is not None:
         editor.append(own, *lines)
     else:
@@ -75,21 +80,12 @@ def epoch_parameter(setter: Function) -> tuple[str, str] | None:
 
 
 def _forwarding(
-    indent: str,
-    held: str,
-    path: tuple[str, ...],
-    inner: Inner,
-    param: str,
-    quote: str,
-    certain: bool,
+    indent: str, path: tuple[str, ...], param: str, quote: str, certain: bool
 ) -> list[str]:
-    one = "sampler" if inner.many else held
-    target = ".".join((one, *path))
+    target = ".".join(path)
     lines = [f"{target}.set_epoch({param})"]
     if not certain:
         lines = [f"if hasattr({target}, {quote}set_epoch{quote}):", indent + lines[0]]
-    if inner.many:
-        lines = [f"for sampler in {held}:", *(indent + line for line in lines)]
     return lines
 
 

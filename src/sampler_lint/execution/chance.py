@@ -1,0 +1,110 @@
+"""Where random numbers come from: which generator, what seeded it, how often it was drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sampler_lint.execution.budget import BUDGET
+
+
+@dataclass(eq=False)
+class Stream:
+    """A generator: of the process, or an object."""
+
+    seeds: tuple[Any, ...] | None = None
+    """What seeded it; None where nothing known did, empty where torch always does it alike."""
+    drawn: int = 0
+    """How often it was drawn from since."""
+
+
+class Chance:
+    """What a process does with random numbers."""
+
+    def __init__(self) -> None:
+        self.streams: dict[str, Stream] = {}
+        """The process's own generators, by their library."""
+        self.trace: list[tuple[Any, ...] | None] = []
+        """Each seeding and each draw; None where nobody knows what it rests on."""
+        self.draws = 0
+        """How many draws there were."""
+        self.said: list[Any] = []
+        """What functions outside the tree were told that are not followed; None where that is
+        not plain."""
+
+    @property
+    def seeds(self) -> tuple[Any, ...] | None:
+        """What all draws rest on; None once some rest on nothing known."""
+        known = [each for each in self.trace if each is not None]
+        return tuple(known) if len(known) == len(self.trace) else None
+
+    def of_process(self, library: str) -> Stream:
+        """The generator that a library's functions draw from."""
+        return self.streams.setdefault(library, Stream())
+
+    def new(self, library: str, values: Iterable[Any]) -> Stream:
+        """Another generator, perhaps seeded."""
+        made = Stream(() if library == "torch" else None)
+        if library != "torch" and (given := list(values)):
+            self.seed(made, given)
+        return made
+
+    def seed(self, stream: Stream, values: Iterable[Any]) -> None:
+        """What is drawn from now on rests on the values."""
+        known = tuple(_plain(values))
+        stream.seeds = known if known and None not in known else None
+        stream.drawn = 0
+        self.trace.append(stream.seeds)
+
+    def draw(self, stream: Stream | None) -> None:
+        """A draw, from who knows what for None."""
+        self.draws += 1
+        if stream is None or stream.seeds is None:
+            self.trace.append(None)
+            return
+        stream.drawn += 1
+        self.trace.append((*stream.seeds, stream.drawn))
+
+    def forget(self, stream: Stream) -> None:
+        """Something else was done to a generator."""
+        stream.seeds = None
+
+    def tell(self, name: str, values: Iterable[Any]) -> None:
+        """A function that is not followed was called."""
+        known = tuple(_plain(values))
+        self.said.append(None if None in known else (name, *known))
+
+    def begin(self) -> None:
+        """Forget what was done so far; generators stay as they are."""
+        self.trace, self.said, self.draws = [], [], 0
+
+    def kept(self) -> tuple[dict[str, Stream], int, int]:
+        """How things stand, for :meth:`put_back`."""
+        return (
+            {name: replace(each) for name, each in self.streams.items()},
+            len(self.trace),
+            (self.draws),
+        )
+
+    def put_back(self, before: tuple[dict[str, Stream], int, int]) -> None:
+        """What was done since then was not done."""
+        self.streams, length, self.draws = before
+        del self.trace[length:]
+
+
+def _plain(values: Iterable[Any]) -> Iterator[Any]:
+    """The numbers and texts among the values, and in lists of such; None for what is neither."""
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            BUDGET.items(len(value))
+            yield "["
+            yield from map(_scalar, value)
+            yield "]"
+        else:
+            yield _scalar(value)
+
+
+def _scalar(value: Any) -> Any:
+    key = getattr(value, "key", value)
+    return key if isinstance(key, (int, float, str)) else None

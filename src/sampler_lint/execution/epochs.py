@@ -1,0 +1,204 @@
+"""Sets the epoch of an object in a small world, iterates it, and looks what came of it.
+
+What the class does with the epoch is what its random numbers rest on in one pass and in another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from sampler_lint.execution.budget import BUDGET, MOST_HANDED_OUT, MOST_OPTIONS, SMALL_NUMBER
+from sampler_lint.execution.errors import CannotTellError, OverBudgetError, RaisedError
+from sampler_lint.execution.interpreter import Interpreter
+from sampler_lint.execution.set_up import SetUp, World
+from sampler_lint.execution.trials import SILENT, guess, welcoming
+from sampler_lint.execution.values import Instance, Klass, state
+from sampler_lint.syntax.nodes import Class
+
+#: The second is not the first, as in a program, and the others are far from both.
+_EPOCHS = (0, 1, 2, 7, 1000)
+
+
+class Held(NamedTuple):
+    """A sampler that an object iterates in a pass, and that has an epoch of its own."""
+
+    path: tuple[str, ...]
+    """The attributes that lead to it; the last ones may lead to a list that it is in."""
+    name: str
+    """What its class is called."""
+
+
+class EpochTrial(NamedTuple):
+    """What setting the epoch of an object does."""
+
+    uses: bool
+    """Whether the first pass of a new object is another for another epoch."""
+    changes: bool
+    """Whether passes of one object differ, be it by the epoch or because it moves on by itself."""
+    draws: bool
+    """Whether passes draw random numbers that all rest on known seeds."""
+    frozen: bool = False
+    """Whether the first pass draws an order, and all others hand out the same."""
+    kept_from: tuple[Held, ...] = ()
+    """What it iterates and whose own epoch stays as it was, though it shuffles by it."""
+
+
+class _Pass(NamedTuple):
+    trace: tuple[Any, ...]
+    draws: int
+    yielded: list[Any]
+    seeded: bool
+    walks: list[tuple[Instance, Any]]
+    """What was iterated, and how it was then; None where that cannot be told."""
+
+
+def try_epochs(
+    interpreter: Interpreter,
+    cls: Class,
+    *,
+    around_shard: bool = False,
+    around: tuple[str, Class] | None = None,
+) -> EpochTrial | None:
+    """Set several epochs of one object, one after the other; None where it cannot be told.
+
+    ``around_shard``: the sampler that it takes is a DistributedSampler; ``around``: a parameter
+    is an object of that class.
+    """
+    BUDGET.open()
+    try:
+        spec = SetUp(interpreter, interpreter.class_of(cls), around_shard=around_shard)
+        if around is not None:
+            spec.given = around[0], SetUp(interpreter, interpreter.class_of(around[1]))
+        return _told(_each_option(interpreter, spec))
+    except (RaisedError, *SILENT):
+        return None
+
+
+def _told(found: Iterator[EpochTrial]) -> EpochTrial | None:
+    """What holds whatever is chosen: an option under which the epoch counts is a choice."""
+    trials = list(found)
+    drawing = [trial for trial in trials if trial.draws or trial.frozen]
+    if not trials:
+        return None
+    kept = set.intersection(*(set(trial.kept_from) for trial in drawing or trials))
+    return EpochTrial(
+        any(trial.uses for trial in trials),
+        any(trial.changes for trial in trials),
+        bool(drawing),
+        bool(drawing) and all(trial.frozen for trial in drawing),
+        tuple(sorted(kept)),
+    )
+
+
+def _each_option(interpreter: Interpreter, spec: SetUp) -> Iterator[EpochTrial]:
+    """The class as it is, and with each of its flags turned."""
+    world = welcoming(interpreter, spec)[0]._replace(drop_last=spec.drops[0])
+    spec.seed = SMALL_NUMBER
+    plainly = partial(_with, interpreter, spec, world)
+    try:
+        yield plainly(None)
+    except OverBudgetError:
+        raise
+    except (RaisedError, *SILENT):
+        if not guess(spec, lambda: plainly(None) is not None):
+            return
+        yield plainly(None)
+    for option in itertools.islice(spec.flags(), MOST_OPTIONS):
+        with contextlib.suppress(RaisedError):
+            yield plainly(option)
+
+
+def _with(
+    interpreter: Interpreter, spec: SetUp, world: World, option: tuple[str, Any] | None
+) -> EpochTrial:
+    interpreter.guesses = spec.guesses is not None
+    interpreter.restart(world.ranks, 0)
+    instance = spec.build(world, 0, option)
+    passes = [_pass(interpreter, instance, epoch) for epoch in _EPOCHS]
+    first, second, *_ = passes
+    later = [(p.trace, p.yielded) for p in passes[1:]]
+    frozen = (
+        first.draws > 0
+        and first.seeded
+        and not any(p.draws or p.trace for p in passes[1:])
+        and all(each == later[0] for each in later)
+        and second.yielded == first.yielded
+    )
+    changes = (first.trace, first.yielded) != later[0] or any(each != later[0] for each in later)
+    draws = all(p.draws and p.seeded for p in passes)
+    kept = tuple(_kept_from(interpreter, instance, passes))
+    interpreter.restart(world.ranks, 0)
+    other = _pass(interpreter, spec.build(world, 0, option), _EPOCHS[-1])
+    uses = (other.trace, other.yielded) != (first.trace, first.yielded)
+    return EpochTrial(uses, changes and not frozen, draws, frozen, kept)
+
+
+def _pass(interpreter: Interpreter, instance: Instance, epoch: int) -> _Pass:
+    """Set the epoch, and what happens from there to the end of the pass."""
+    setter = interpreter.method(instance, "set_epoch")
+    if setter is None:
+        raise CannotTellError("its epoch")
+    interpreter.chance.begin()
+    interpreter.call(setter, [epoch], {})
+    walks: list[tuple[Instance, Any]] = []
+    interpreter.watch = lambda iterated: walks.append((iterated, _state(iterated)))
+    try:
+        yielded = [
+            state(item) for item in itertools.islice(interpreter.iterate(instance), MOST_HANDED_OUT)
+        ]
+    finally:
+        interpreter.watch = None
+    if len(yielded) == MOST_HANDED_OUT:
+        raise CannotTellError("whether it ends")
+    chance = interpreter.chance
+    told = all(said is not None for said in chance.said)
+    trace = (*chance.trace, *chance.said)
+    return _Pass(trace, chance.draws, yielded, told and chance.seeds is not None, walks)
+
+
+def _kept_from(interpreter: Interpreter, instance: Instance, passes: list[_Pass]) -> Iterator[Held]:
+    """What each pass iterates as it was before, though its epoch would change what it gives."""
+    for inner in dict.fromkeys(walked for walked, _ in passes[0].walks):
+        if inner is instance or interpreter.method(inner, "set_epoch") is None:
+            continue
+        BUDGET.items(sum(len(p.walks) for p in passes))
+        states = [[known for each, known in p.walks if each is inner] for p in passes]
+        path = next(_paths(instance, inner), None)
+        if (
+            path is None
+            or not all(states)
+            or any(known is None or known != states[0][0] for each in states for known in each)
+        ):
+            continue
+        with contextlib.suppress(RaisedError, *SILENT):
+            alone = [_pass(interpreter, inner, epoch) for epoch in (1, 2, 1)]
+            same = alone[0].trace == alone[2].trace
+            drawn = all(p.draws and p.seeded for p in alone)
+            if drawn and same and alone[0].trace != alone[1].trace:
+                yield Held(path, inner.klass.name)
+
+
+def _state(instance: Instance) -> Any:
+    try:
+        return state(instance)
+    except OverBudgetError:
+        raise
+    except CannotTellError:
+        return None
+
+
+def _paths(owner: Any, inner: Instance, depth: int = 2) -> Iterator[tuple[str, ...]]:
+    """The attributes that lead from an object to one that it holds, perhaps in a list."""
+    attributes = owner.attributes if isinstance(owner, Instance) else {}
+    for name, value in attributes.items():
+        parts = value.values() if isinstance(value, dict) else value
+        parts = parts if isinstance(value, (list, tuple, dict)) else [value]
+        for part in parts:
+            if part is inner:
+                yield (name,)
+            elif depth and isinstance(part, Instance) and isinstance(part.klass, Klass):
+                yield from ((name, *rest) for rest in _paths(part, inner, depth - 1))

@@ -16,7 +16,16 @@ from sampler_lint.domain.concepts import (
     RESTORES,
     called_name,
 )
-from sampler_lint.domain.epoch_state import Reach, epoch_state, is_closed, own_classes, reach
+from sampler_lint.domain.epoch_state import (
+    Reach,
+    epoch_state,
+    is_closed,
+    is_fixed,
+    own_classes,
+    reach,
+    seed_argument,
+    seedings_of,
+)
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.wrapping import iterated_attributes
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
@@ -126,6 +135,47 @@ def _drawn_once(
                 ):
                     return FixedOrder(draw, name)
     return None
+
+
+def seeded_in_each_pass(model: Model, cls: Class) -> Call | None:
+    """The call that seeds every pass of a sampler alike, so that all draw one order.
+
+    Of a class with an epoch of its own that is another question (`epoch_state`). A run in a small
+    world shows that the order rests on the seed; nothing may change the seed from outside.
+    """
+    state = epoch_state(model, cls)
+    found = seedings_of(state.iteration)
+    if state.setter is not None or not found or not is_closed(model, cls):
+        return None
+    for call in found:
+        seed = seed_argument(call)
+        if seed is None or _is_for_evaluation(call) or not is_fixed(model, state, seed):
+            return None
+    trial = model.epoch_trial(cls)
+    is_alike = trial is not None and trial.draws and not (trial.changes or trial.frozen)
+    return found[0] if is_alike else None
+
+
+def may_be_told_not_to(model: Model, obj: Obj, call: Call) -> bool:
+    """Whether a test around ``call`` asks for a parameter that the object may be given."""
+    init = model.flow.method(obj.cls, "__init__")
+    if not isinstance(init, Function) or call.stmt is None:
+        return False
+    asked = {
+        (last_name(node) or "").lstrip("_")
+        for stmt in call.stmt.ancestors()
+        if isinstance(stmt, If)
+        for node in walk(stmt.test)
+        if isinstance(node, (Name, Attr))
+    }
+    return any(
+        param.name in asked
+        and (
+            model.flow.argument(obj, param.name) is not None
+            or model.flow.may_be_passed(obj, param.name)
+        )
+        for param in init.params
+    )
 
 
 def is_asked_to_draw(model: Model, obj: Obj, order: FixedOrder) -> bool:

@@ -65,6 +65,8 @@ def try_epochs(
 ) -> EpochTrial | None:
     """Set several epochs of one object, one after the other; None where it cannot be told.
 
+    A class that has no epoch to set is iterated as often.
+
     ``around_shard``: the sampler that it takes is a DistributedSampler; ``around``: a parameter
     is an object of that class.
     """
@@ -140,10 +142,9 @@ def _with(
 def _pass(interpreter: Interpreter, instance: Instance, epoch: int) -> _Pass:
     """Set the epoch, and what happens from there to the end of the pass."""
     setter = interpreter.method(instance, "set_epoch")
-    if setter is None:
-        raise CannotTellError("its epoch")
     interpreter.chance.begin()
-    interpreter.call(setter, [epoch], {})
+    if setter is not None:
+        interpreter.call(setter, [epoch], {})
     walks: list[tuple[Instance, Any]] = []
     interpreter.watch = lambda iterated: walks.append((iterated, _state(iterated)))
     try:

@@ -9,15 +9,17 @@ from sampler_lint.domain.epochs import feeds_training
 from sampler_lint.domain.fixed_orders import (
     FixedOrder,
     is_asked_to_draw,
+    may_be_told_not_to,
     order_of_items,
     order_of_passes,
+    seeded_in_each_pass,
 )
 from sampler_lint.domain.model import BATCH_SAMPLER, Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import reads_in_turn
 from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.nodes import Class
+from sampler_lint.syntax.nodes import Call, Class
 
 
 class OrderDrawnOnce(Rule):
@@ -29,7 +31,10 @@ class OrderDrawnOnce(Rule):
         - of a sampler or batch sampler whose `__iter__`, with everything that it calls, draws
           nothing and reads no epoch,
         - of a map-style dataset that numbers its items by it, where the loader neither shuffles
-          nor has a sampler.
+          nor has a sampler,
+
+        and a seed that a sampler without an epoch sets in each pass, and that nothing changes from
+        outside, where a run in a small world shows that all passes come out alike.
 
         Only where such a loader trains in a loop; `likely` where the loop is not known and the
         loader is called after training. Silent where anything draws the order again, where the
@@ -61,11 +66,22 @@ class OrderDrawnOnce(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Ask of each class that orders a training loader when it draws."""
         for cls, built in _by_class(model, _samplers).items():
-            advice = "draw it in `__iter__`"
-            yield from _suspects(model, cls, built, order_of_passes(model, cls), advice)
+            order = order_of_passes(model, cls)
+            if order is not None:
+                yield from _drawn_once(model, cls, built, order, "draw it in `__iter__`")
+                continue
+            seeding = seeded_in_each_pass(model, cls)
+            if seeding is not None:
+                said = f"`{cls.name}` seeds its order alike in each pass"
+                advice = "seed once, when it is built, or with the epoch"
+                asked = [pair for pair in built if not may_be_told_not_to(model, pair[0], seeding)]
+                yield from _suspect(model, seeding, asked, said, advice)
         for cls, built in _by_class(model, _datasets).items():
-            advice = "pass `shuffle=True` to the loader"
-            yield from _suspects(model, cls, built, order_of_items(model, cls), advice)
+            order = order_of_items(model, cls)
+            if order is not None:
+                yield from _drawn_once(
+                    model, cls, built, order, "pass `shuffle=True` to the loader"
+                )
 
 
 _Part = Callable[[Model, Obj], Iterator[Value]]
@@ -95,24 +111,26 @@ def _datasets(model: Model, loader: Obj) -> Iterator[Value]:
         yield from model.passed_to(loader, "dataset")
 
 
-def _suspects(
-    model: Model,
-    cls: Class,
-    built: list[tuple[Obj, Obj]],
-    order: FixedOrder | None,
-    advice: str,
+def _drawn_once(
+    model: Model, cls: Class, built: list[tuple[Obj, Obj]], order: FixedOrder, advice: str
 ) -> Iterator[Suspect]:
-    if order is None:
-        return
-    loaders = [loader for obj, loader in built if is_asked_to_draw(model, obj, order)]
+    said = f"`{cls.name}` draws the order in `self.{order.attribute}` once, when it is built"
+    asked = [pair for pair in built if is_asked_to_draw(model, pair[0], order)]
+    yield from _suspect(model, order.draw, asked, said, advice)
+
+
+def _suspect(
+    model: Model, call: Call, built: list[tuple[Obj, Obj]], said: str, advice: str
+) -> Iterator[Suspect]:
+    """The finding, if one of the loaders trains."""
+    loaders = [loader for _, loader in built]
     trains = feeds_training(model, *loaders)
     if trains is False:
         return
     yield Suspect(
-        model.module_of(order.draw.scope),
-        order.draw,
-        f"`{cls.name}` draws the order in `self.{order.attribute}` once, when it is built: "
-        f"training then reads the samples in one order in every epoch; {advice}",
+        model.module_of(call.scope),
+        call,
+        f"{said}: training then reads the samples in one order in every epoch; {advice}",
         why=(Related(model.place_of(loaders[0]), "a loader reads in this order"),),
         grade=Grade.CERTAIN if trains else Grade.LIKELY,
     )

@@ -270,6 +270,13 @@ def _is_logged(read: Attr) -> bool:
 
 def epoch_state(model: Model, cls: Class) -> EpochState:
     """What ``cls`` does with the epoch."""
+    known: dict[Class, EpochState] = model.memo.setdefault(epoch_state, {})
+    if cls not in known:
+        known[cls] = _epoch_state(model, cls)
+    return known[cls]
+
+
+def _epoch_state(model: Model, cls: Class) -> EpochState:
     passing = ("__getitem__",) if is_map_dataset(model, cls) else ("__iter__", "__next__")
     return EpochState(
         cls,

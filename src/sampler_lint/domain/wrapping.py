@@ -58,8 +58,15 @@ class Inner(NamedTuple):
         return not self.values or any(not isinstance(v, (Obj, Lit)) for v in self.values)
 
 
-def inners(model: Model, state: EpochState) -> Iterator[Inner]:
+def inners(model: Model, state: EpochState) -> list[Inner]:
     """What a pass over the class iterates, besides itself."""
+    known: dict[Class, list[Inner]] = model.memo.setdefault(inners, {})
+    if state.cls not in known:
+        known[state.cls] = list(_inners(model, state))
+    return known[state.cls]
+
+
+def _inners(model: Model, state: EpochState) -> Iterator[Inner]:
     cls = state.cls
     for name in sorted(iterated_attributes(model, state.iteration) | _kept_in_runs(model, state)):
         values = model.flow.ask_field(Obj(cls), name)

@@ -54,7 +54,7 @@ def not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
             continue
         owner = inner.owner
         module = model.module_of(owner)
-        carriers = list(_carriers(model, inner, frozenset({state.cls})))
+        carriers = list(_carriers(model, inner, state.cls))
         carriers = [c for c in carriers if not _set_directly(model, state, c)]
         passed_on = inner.path[0] in mentioned
         if passed_on:
@@ -110,25 +110,29 @@ def _is_of_test(model: Model, obj: Obj) -> bool:
     return obj.site is not None and is_test(model.module_of(obj.site.scope))
 
 
-def _carriers(model: Model, inner: Inner, seen: frozenset[Class]) -> Iterator[Carrier]:
+def _carriers(model: Model, inner: Inner, wrapper: Class) -> Iterator[Carrier]:
     for obj in inner.objects:
         if _never_shuffles(model, obj):
             continue
         if isinstance(obj.cls, Class):
-            if obj.cls not in seen and _carries(model, obj.cls, seen | {obj.cls}):
+            if obj.cls is not wrapper and _carries(model, obj.cls, wrapper):
                 yield Carrier(obj, ())
-            continue
-        path = _path_of_loader(model, obj) or epoch_path(model, obj)
-        if isinstance(path, tuple):
-            target = obj
-            for name in path:
-                known = [v for v in model.flow.ask_field(target, name) if isinstance(v, Obj)]
-                if len(known) != 1:
-                    break
-                target = known[0]
-            else:
-                if not _never_shuffles(model, target) and not isinstance(target.cls, Class):
-                    yield Carrier(obj, path)
+        elif (path := _path_to_shard(model, obj)) is not None:
+            yield Carrier(obj, path)
+
+
+def _path_to_shard(model: Model, obj: Obj) -> tuple[str, ...] | None:
+    """How a sampler of torch that shuffles by its epoch is reached from an object of torch."""
+    path = _path_of_loader(model, obj) or epoch_path(model, obj)
+    if not isinstance(path, tuple):
+        return None
+    target = obj
+    for name in path:
+        known = [v for v in model.flow.ask_field(target, name) if isinstance(v, Obj)]
+        if len(known) != 1:
+            return None
+        target = known[0]
+    return None if _never_shuffles(model, target) or isinstance(target.cls, Class) else path
 
 
 def _path_of_loader(model: Model, obj: Obj) -> tuple[str, ...] | None:
@@ -144,14 +148,25 @@ def _path_of_loader(model: Model, obj: Obj) -> tuple[str, ...] | None:
     return given.pop() if len(given) == 1 else None
 
 
-def _carries(model: Model, cls: Class, seen: frozenset[Class]) -> bool:
+def _carries(model: Model, cls: Class, wrapper: Class) -> bool:
     """Whether an instance shuffles by the epoch that its ``set_epoch`` is given (or wraps one)."""
-    state = epoch_state(model, cls)
-    if uses_epoch(model, cls):
-        return not advances_itself(state)
-    return state.setter is not None and any(
-        next(_carriers(model, inner, seen), None) is not None for inner in inners(model, state)
-    )
+    seen, todo = {wrapper, cls}, [cls]
+    for current in todo:
+        state = epoch_state(model, current)
+        if uses_epoch(model, current):
+            if not advances_itself(state):
+                return True
+        elif state.setter is not None:
+            for obj in (obj for inner in inners(model, state) for obj in inner.objects):
+                if _never_shuffles(model, obj):
+                    continue
+                if not isinstance(obj.cls, Class):
+                    if _path_to_shard(model, obj) is not None:
+                        return True
+                elif obj.cls not in seen:
+                    seen.add(obj.cls)
+                    todo.append(obj.cls)
+    return False
 
 
 def _never_shuffles(model: Model, obj: Obj) -> bool:

@@ -24,6 +24,7 @@ from sampler_lint.domain.epoch_state import (
     own_classes,
     reach,
     seed_argument,
+    seed_parts,
     seedings_of,
 )
 from sampler_lint.domain.model import Model, scopes_inside
@@ -151,9 +152,26 @@ def seeded_in_each_pass(model: Model, cls: Class) -> Call | None:
         seed = seed_argument(call)
         if seed is None or _is_for_evaluation(call) or not is_fixed(model, state, seed):
             return None
+        if _has_another_part(model, cls, state.iteration, seed):
+            return None
     trial = model.epoch_trial(cls)
     is_alike = trial is not None and trial.draws and not (trial.changes or trial.frozen)
     return found[0] if is_alike else None
+
+
+def _has_another_part(model: Model, cls: Class, found: Reach, seed: Expr) -> bool:
+    """Whether the class reads an attribute of the seed outside its passes too.
+
+    It is then meant to move, or to be kept, and what goes wrong with that is told there.
+    """
+    names = {each.name for each in seed_parts(model, seed) if isinstance(each, Attr)}
+    return any(
+        read.name in names and self_class(read.value) is not None
+        for each in own_classes(model, cls)
+        for scope in scopes_inside(each)
+        if scope not in found.functions and getattr(scope, "name", "") != "__init__"
+        for read in scope.reads
+    )
 
 
 def may_be_told_not_to(model: Model, obj: Obj, call: Call) -> bool:

@@ -56,8 +56,10 @@ def explain(
     out += _loops(model, here)
     out += _untried(model, module, here, row)
     told = _rules(model, module, here, row, found)
-    told += _asked(model, module, here, row, [r for r in rules if f"  {r.code} " not in str(told)])
-    return out + (told or ["  no rule has anything to say here"])
+    mute = [rule for rule in rules if rule.code not in told]
+    told |= _asked(model, module, here, row, mute)
+    lines = [line for each in told.values() for line in each]
+    return out + (lines or ["  no rule has anything to say here"])
 
 
 def _statements_at(module: Module, row: int) -> Iterator[Stmt]:
@@ -165,13 +167,13 @@ def _untried(model: Model, module: Module, here: list[Stmt], row: int) -> list[s
 
 def _rules(
     model: Model, module: Module, here: list[Stmt], row: int, found: list[Finding]
-) -> list[str]:
-    """Who spoke here, and who kept silent for a reason worth saying."""
-    out = []
+) -> dict[str, list[str]]:
+    """Who spoke here, and who kept silent for a reason worth saying: lines by code."""
+    told = {}
     spoke = {f.code: f for f in found if f.start.row <= row <= f.end.row}
-    for _, finding in sorted(spoke.items()):
-        out.append(f"  {finding.label} spoke: {finding.message}")
-        out += [f"    because of {why}" for why in finding.why]
+    for code, finding in sorted(spoke.items()):
+        reasons = [f"    because of {why}" for why in finding.why]
+        told[code] = [f"  {finding.label} spoke: {finding.message}", *reasons]
     scopes: set[Scope] = {stmt.scope for stmt in here}
     rows = {r for stmt in here for r in (stmt.row, row)}
     for silence in model.silences or ():
@@ -179,29 +181,29 @@ def _rules(
             continue
         if silence.node.row in rows or (silence.node in scopes):
             line = f"  {silence.code} is silent: {silence.reason}"
-            if line not in out:
-                out.append(line)
-    return out
+            if line not in told.setdefault(silence.code, []):
+                told[silence.code].append(line)
+    return told
 
 
 def _asked(
     model: Model, module: Module, here: list[Stmt], row: int, rules: list[Rule]
-) -> list[str]:
-    """What the rules that said nothing of the line wanted to know of it last."""
+) -> dict[str, list[str]]:
+    """What the rules that said nothing of the line wanted to know of it last, by code."""
     nodes: set[Node] = {stmt for stmt in here if stmt.row == row}
     nodes.update(node for node in nodes_in(here) if node.row == row)
     around = (scope for stmt in here for scope in stmt.scope.outward())
     nodes.update(scope for scope in around if isinstance(scope, Class))
     scopes = (*module.facts.classes, *module.facts.functions)
     nodes.update(scope for scope in scopes if scope.row == row)
-    out = []
+    told = {}
     for rule in rules:
         question = last_question(rule, model, nodes)
         if question is not None:
             head, *rest = question.lines(model)
-            out.append(f"  {rule.code} is silent. Asked last: {head}")
-            out += [f"    and for that: {line}" for line in rest]
-    return out
+            told[rule.code] = [f"  {rule.code} is silent. Asked last: {head}"]
+            told[rule.code] += [f"    and for that: {line}" for line in rest]
+    return told
 
 
 __all__ = ["describe", "explain"]

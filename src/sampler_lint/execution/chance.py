@@ -84,7 +84,7 @@ class Chance:
         return (
             {name: replace(each) for name, each in self.streams.items()},
             len(self.trace),
-            (self.draws),
+            self.draws,
         )
 
     def put_back(self, before: tuple[dict[str, Stream], int, int]) -> None:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Iterator
 
 from sampler_lint import catalog
-from sampler_lint.analysis.origins import Hop, ends
+from sampler_lint.analysis.origins import Hop, Step, ends
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import ASKS_BY_NAME, LOOKS, PROCESSES, SAMPLER
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
@@ -261,7 +261,10 @@ def _no_epoch_to_set(model: Model) -> Iterator[Suspect]:
 def _may_be_none(model: Model, loader: Obj) -> bool:
     """Whether the code that passes a loader its sampler chooses between one and None itself."""
     through = Hop.ASSIGNED | Hop.OPERAND
-    stop = lambda step: not isinstance(step.expr, (Choice, Name))  # noqa: E731
+
+    def stop(step: Step) -> bool:
+        return not isinstance(step.expr, (Choice, Name))
+
     expr = model.flow.argument(loader, "sampler")
     found = [*ends(model.flow, expr, through, stop=stop)] if expr is not None else []
     return len(found) > 1 and any(isinstance(e, Const) and e.value is None for e in found)

@@ -10,7 +10,7 @@ from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.syntax.navigation import self_class, walk
-from sampler_lint.syntax.nodes import Attr, Class, Function, Name, Stmt, Store, last_name
+from sampler_lint.syntax.nodes import Attr, Class, Expr, Function, Name, Stmt, Store, last_name
 from sampler_lint.workspace.project import Module
 
 
@@ -45,7 +45,10 @@ def _without_a_say(model: Model, init: Function, before: Store, store: Store) ->
         for node in walk(before.value)
         if isinstance(node, Name) and init.param(node.id) is not None
     ]
-    source = lambda expr: isinstance(expr, Name) and expr.id in params  # noqa: E731
+
+    def source(expr: Expr) -> bool:
+        return isinstance(expr, Name) and expr.id in params
+
     return None if not params or depends_on(model.flow, store.value, source) else params[0]
 
 

@@ -307,6 +307,7 @@ def test_a_part_is_told_from_the_whole(
     assert [check(cache, *part) for part in parts] == expected
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_what_is_known_depends_on_the_options(project: Path, cache: Cache) -> None:
     for options in (
         engine.Options(),

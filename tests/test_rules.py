@@ -372,6 +372,7 @@ def every_bad(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]
     return base, folders
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_library_and_command_line_agree(every_bad: tuple[Path, list[str]]) -> None:
     base, folders = every_bad
     with working_in(base):
@@ -382,6 +383,7 @@ def test_library_and_command_line_agree(every_bad: tuple[Path, list[str]]) -> No
     assert {Path(found["path"]).parts[0] for found in theirs} == set(RULES)
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_library_and_flake8_agree(every_bad: tuple[Path, list[str]]) -> None:
     base, folders = every_bad
     with working_in(base):

@@ -128,11 +128,10 @@ def _compares_length(test: ast.expr, op: type[ast.cmpop]) -> bool:
 
 
 def counts(trial: Trial) -> str:
-    """How many each rank hands out, in words: ``rank 0 hands out 4, rank 1 3``."""
+    """How many each rank yields, in words: ``rank 0 yields 4, rank 1 yields 3``."""
     first = trial.turns[0]
     other = next((turn for turn in trial.turns if turn.count != first.count), trial.turns[-1])
-    few, many = f"rank {first.rank} hands out {first.count}", f"rank {other.rank} {other.count}"
-    return f"{few}, {many}"
+    return f"rank {first.rank} yields {first.count}, rank {other.rank} yields {other.count}"
 
 
 def is_uneven(trial: Trial) -> bool:

@@ -84,16 +84,21 @@ class RemainderOfQuotient(Rule):
         operand = text_of(source, remainder.operand)
         count = text_of(source, quotient.count)
         parts = text_of(source, quotient.parts)
-        message = (
-            f"`{operand}` is already `{count} // {parts}`, so `{operand} % {parts}` does not say "
-            f"which parts hold one element more: samples are lost or repeated and lengths are "
-            f"untrue; take the remainder of `{count}`"
-        )
+        message = f"`{operand}` in `{operand} % {parts}` is already `{count} // {parts}`"
         why = (Related(module.place(quotient.stmt), "quotient taken here"),)
 
         text = count if _is_atom(quotient.count) else f"({count})"
         fix = replacing(remainder.operand, text, f"Take the remainder of `{count}`")
-        return Suspect(module, remainder.operand, message, why=why, fix=fix)
+        return Suspect(
+            module,
+            remainder.operand,
+            message,
+            why=why,
+            fix=fix,
+            effect="the remainder does not say which parts hold one more: samples are lost or "
+            "repeated, and lengths are wrong",
+            advice=f"take the remainder of `{count}`",
+        )
 
 
 def _splitting(model: Model) -> dict[Function, bool]:

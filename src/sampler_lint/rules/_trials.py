@@ -135,7 +135,7 @@ def counts(trial: Trial) -> str:
 
 
 def is_uneven(trial: Trial) -> bool:
-    """Whether the ranks of a world hand out different numbers."""
+    """Whether the ranks of a world yield different numbers."""
     return trial.raised is None and equal_steps(trial.observed) is not None
 
 
@@ -154,6 +154,6 @@ def slice_of(module: Module, node: Index) -> ast.Slice | None:
 
 
 def is_meant(trials: tuple[Trial, ...]) -> bool:
-    """Whether every rank knows, and says, how many it hands out."""
+    """Whether every rank knows, and says, how many it yields."""
     turns = [turn for trial in trials if trial.raised is None for turn in trial.turns]
     return all(turn.length == turn.count or turn.later == turn.count for turn in turns)

@@ -51,7 +51,7 @@ class OrderDrawnOnce(Rule):
         `shuffle=True` and let the dataset keep its order.
 
     How it is proved:
-        Invariant `shuffles`: the epochs hand out one order; in the right twin each has its own.
+        Invariant `shuffles`: the epochs yield one order; in the right twin each has its own.
 
     References:
         - torch/utils/data/sampler.py, `RandomSampler.__iter__`: draws for each pass

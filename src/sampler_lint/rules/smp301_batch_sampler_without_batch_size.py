@@ -285,7 +285,7 @@ def _drop_last(cls: Class, init: Function, size: str) -> str:
 
 
 def _floors(cls: Class) -> bool:
-    """Whether the length rounds down, so that an incomplete last batch is not handed out."""
+    """Whether the length rounds down, so that an incomplete last batch is not yielded."""
     method = cls.method("__len__")
     if method is None or len(method.returns) != 1 or method.returns[0].value is None:
         return False

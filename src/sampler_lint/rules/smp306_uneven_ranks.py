@@ -1,4 +1,4 @@
-"""SMP306: the ranks of a distributed sampler hand out different numbers of items."""
+"""SMP306: the ranks of a distributed sampler yield different numbers of items."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 class UnevenRanks(Rule):
-    """The ranks of a sampler hand out different numbers of samples or batches.
+    """The ranks of a sampler yield different numbers of samples or batches.
 
     What it does:
         Builds the sampler for a few small worlds in an interpreter of its own (nothing of yours
-        is imported or run) and counts what each rank hands out; with its optional limits and
+        is imported or run) and counts what each rank yields; with its optional limits and
         flags too, and around a `DistributedSampler` where the program gives it one. Reports a
         class whose ranks differ although its `__len__` says nothing of it, with the numbers. A
         sampler whose `__len__` is exact on every rank is uneven on purpose and left alone, as

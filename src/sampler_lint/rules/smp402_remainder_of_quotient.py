@@ -37,7 +37,7 @@ class RemainderOfQuotient(Rule):
 
     Why is this bad?
         The first `n % k` parts must hold one element more than the others. `q % k` says
-        nothing about that: some samples are handed out never or twice, and `__len__` differs
+        nothing about that: some samples are yielded never or twice, and `__len__` differs
         from what `__iter__` yields. Both names are valid, so nothing raises.
 
     Fix safety:
@@ -46,7 +46,7 @@ class RemainderOfQuotient(Rule):
 
     How it is proved:
         Invariant `coverage`: before the fix the parts together miss samples (or claim a
-        length they do not yield), after it they hand out each sample once.
+        length they do not yield), after it they yield each sample once.
 
     References:
         - https://github.com/mit-han-lab/efficientvit/issues/175

@@ -23,7 +23,7 @@ class SamplerOfAnotherDataset(Rule):
         that are built alike but for how samples are transformed.
 
     Why is this bad?
-        The sampler hands out indices up to the length of the other dataset. If that is longer,
+        The sampler yields indices up to the length of the other dataset. If that is longer,
         the loader raises `IndexError` some time in an epoch; if it is shorter, the rest is never
         read, and nothing says so.
 

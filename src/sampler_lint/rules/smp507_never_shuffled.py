@@ -42,7 +42,7 @@ class NeverShuffled(Rule):
         one. No fix where the sampler is written into the call.
 
     How it is proved:
-        Invariant `shuffles`: run as one process, the epochs hand out one order; after the fix each
+        Invariant `shuffles`: run as one process, the epochs yield one order; after the fix each
         has its own.
 
     References:

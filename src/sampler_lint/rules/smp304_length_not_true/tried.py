@@ -151,7 +151,7 @@ def _is_true(trial: Trial) -> bool:
 
 
 def _is_idle(trial: Trial) -> bool:
-    """Whether nothing is handed out where something is promised: the guess may be what is wrong."""
+    """Whether nothing is yielded where something is promised: the guess may be what is wrong."""
     return not any(turn.count for turn in trial.turns) and any(t.length for t in trial.turns)
 
 

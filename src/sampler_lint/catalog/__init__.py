@@ -91,7 +91,7 @@ def handed_back(dotted: str) -> tuple[str, ...]:
 
 @cache
 def sharders(name: str) -> dict[str, Sharder]:
-    """The framework's functions that shard loaders, by each dotted name that they are reached by."""
+    """The functions of a framework that shard loaders, by each dotted name of theirs."""
     return {dotted: each for each in framework(name).sharders for dotted in each.names}
 
 

@@ -161,6 +161,9 @@ def library_of(dotted: str) -> str | None:
     return None if "()" in dotted else next((name.partition(".")[0] for name in owners), None)
 
 
+#: What opens a stream of samples, of which each process gets all unless it is told otherwise.
+STREAMS = Concept(made_by=frozenset({"datasets.load_dataset"}), called=frozenset({"load_dataset"}))
+
 #: Draws without replacement: what orders or divides data.
 ORDERS = Concept(called=frozenset({"randperm", "shuffle", "permutation", "permuted", "sample"}))
 DRAW = Concept(

@@ -47,7 +47,8 @@ class ShardedTwice(Rule):
     References:
         - accelerate/data_loader.py, `prepare_data_loader` and `BatchSamplerShard`
         - lightning/pytorch/trainer/connectors/data_connector.py, `_get_distributed_sampler`
-        - https://github.com/huggingface/accelerate/issues/679
+        - https://github.com/huggingface/accelerate/issues/3520
+        - https://github.com/huggingface/accelerate/issues/4199
     """
 
     code = "SMP307"

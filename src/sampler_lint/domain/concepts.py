@@ -300,5 +300,7 @@ SAMPLER = Concept(spelled=re.compile(r"sampler", re.IGNORECASE))
 BATCH_SIZE = Concept(spelled=re.compile(r"batch_?size(?!s)|(^|_)bs$|^_?bsz?$", re.IGNORECASE))
 #: What a pass goes over.
 ITERATED = Concept(spelled=re.compile(r"sampler|data_?set|subset|loader|pipe", re.IGNORECASE))
+#: What reads a checkpoint.
+LOADS = Concept(made_by=frozenset({"torch.load"}))
 #: A class that is meant to be a sampler, whatever it derives from.
 SAMPLER_CLASS = Concept(spelled=re.compile(r"Sampler"))

@@ -264,3 +264,55 @@ def test_accelerate_counts_a_batch_of_all_ranks(tmp_path: Path) -> None:
         engine.fix(["."])
     assert run(tmp_path, *TORCHRUN) == ""
     assert [share[0] for share in seen(tmp_path)] == [8, 8]
+
+
+SHARE = """\
+from torch.utils.data import Sampler
+
+
+class Share(Sampler):
+    def __init__(self, data, rank, world_size):
+        self.data, self.rank, self.world_size = data, rank, world_size
+
+    def __iter__(self):
+        return iter(range(self.rank, len(self) * self.world_size, self.world_size))
+
+    def __len__(self):
+        return len(self.data) // self.world_size
+"""
+
+
+@pytest.mark.parametrize(
+    ("train", "sampler", "launcher"),
+    [
+        (ACCELERATE, "DistributedSampler(dataset)", TORCHRUN),
+        (ACCELERATE, "Share(dataset, accelerator.process_index, 2)", TORCHRUN),
+        (LIGHTNING, "Share(dataset, self.trainer.global_rank, 2)", ()),
+    ],
+    ids=["accelerate", "accelerate-own", "lightning-own"],
+)
+def test_a_part_is_divided_again(
+    tmp_path: Path, train: str, sampler: str, launcher: tuple[str, ...]
+) -> None:
+    train = train.replace("import Buckets", "import Share")
+    train = train.replace("SequentialSampler,", "DistributedSampler, SequentialSampler,")
+    bad = train.replace("batch_sampler=batches", f"batch_size=4, sampler={sampler}")
+    write(tmp_path, bad, SHARE, "None")
+    assert codes(tmp_path) == {"SMP307"}
+    assert run(tmp_path, *launcher) == ""
+    assert len({str(each) for each in seen(tmp_path)}) == 2
+    assert len(indices(seen(tmp_path))) == SAMPLES // 2
+    write(tmp_path, train.replace("batch_sampler=batches", "batch_size=4"), SHARE, "None")
+    assert codes(tmp_path) == set()
+    assert run(tmp_path, *launcher) == ""
+    assert indices(seen(tmp_path)) == set(range(SAMPLES))
+
+
+def indices(read: list[list[int]]) -> set[int]:
+    """The samples of all ranks, batches taken apart."""
+    return {
+        index
+        for part in read
+        for one in part
+        for index in (one if isinstance(one, list) else [one])
+    }

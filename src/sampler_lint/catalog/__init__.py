@@ -17,6 +17,7 @@ from sampler_lint.catalog.schema import (
     Contract,
     Framework,
     KnownClass,
+    Sharder,
     Span,
     release,
 )
@@ -89,6 +90,12 @@ def handed_back(dotted: str) -> tuple[str, ...]:
 
 
 @cache
+def sharders(name: str) -> dict[str, Sharder]:
+    """The functions of a framework that shard loaders, by each dotted name of theirs."""
+    return {dotted: each for each in framework(name).sharders for dotted in each.names}
+
+
+@cache
 def known(dotted: str) -> KnownClass | None:
     """The catalog's entry for a dotted name."""
     if dotted.partition(".")[0] == declared.PACKAGE:
@@ -126,6 +133,7 @@ __all__ = [
     "Contract",
     "Framework",
     "KnownClass",
+    "Sharder",
     "Span",
     "canonical",
     "contracts",

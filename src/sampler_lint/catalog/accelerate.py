@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Span
+from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Sharder, Span
 from sampler_lint.catalog.torch import TORCH_DATA
 
 _LOADER = "accelerate.data_loader"
@@ -131,6 +131,16 @@ FRAMEWORK = Framework(
             required=1,
             attributes=frozenset({"batch_sampler", "skip_batches"}),
             methods=frozenset({"__iter__", "__len__", "total_length"}),
+        ),
+    ),
+    sharders=(
+        Sharder(
+            (
+                "accelerate.Accelerator().prepare", "accelerate.Accelerator().prepare_data_loader",
+                "accelerate.accelerator.Accelerator().prepare",
+                "accelerate.accelerator.Accelerator().prepare_data_loader",
+                f"{_LOADER}.prepare_data_loader",
+            ),
         ),
     ),
 )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Span
+from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Sharder, Span
 from sampler_lint.catalog.torch import TORCH_DATA
 
 _RESOLVE = "lightning.pytorch.utilities.data:_dataloader_init_kwargs_resolve_sampler"
@@ -171,6 +171,19 @@ FRAMEWORK = Framework(
             aliases=(
                 "pytorch_lightning.overrides.distributed.UnrepeatedDistributedSamplerWrapper",
             ),
+        ),
+    ),
+    sharders=(
+        Sharder(
+            tuple(
+                f"{module}.Fabric().setup_dataloaders"
+                for module in (
+                    "lightning", "lightning.fabric", "lightning.fabric.fabric", "lightning_fabric",
+                )
+            ),
+            leaves=TORCH_DATA + "DistributedSampler",
+            parts=("sampler",),
+            switch="use_distributed_sampler",
         ),
     ),
 )  # fmt: skip

@@ -94,6 +94,20 @@ class HandsBack(NamedTuple):
     """Its parameters, in the order of both what it takes and what it returns."""
 
 
+class Sharder(NamedTuple):
+    """A function that gives each rank a part of the loaders it is handed."""
+
+    names: tuple[str, ...]
+    """The dotted names it is reached by; ``()`` stands for an instance, ``self`` for one whose
+    class derives from the framework's."""
+    leaves: str = ""
+    """The class of samplers whose loaders it leaves as they are."""
+    parts: tuple[str, ...] = ("sampler", "batch_sampler")
+    """The arguments of a loader whose order it divides, and does not make anew."""
+    switch: str = ""
+    """The argument that turns it off."""
+
+
 Deed = Literal["reads", "demands", "calls", "rebuilds", "wraps", "replaces"]
 
 
@@ -140,6 +154,8 @@ class Framework(NamedTuple):
     """Arguments of those that turn rebuilding and replacing off."""
     train_hooks: frozenset[str] = frozenset()
     """Methods of its classes that give the loader to train with."""
+    sampler_hooks: frozenset[str] = frozenset()
+    """Methods of its classes that give the sampler of a loader that it then shards."""
     imported_as: tuple[tuple[str, Span], ...] = ()
     """What an import name alone says of the version, where two names share the package."""
     registry: str = ""
@@ -147,3 +163,4 @@ class Framework(NamedTuple):
     contracts: tuple[Contract, ...] = ()
     classes: tuple[KnownClass, ...] = ()
     hands_back: tuple[HandsBack, ...] = ()
+    sharders: tuple[Sharder, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Span
+from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Sharder, Span
 from sampler_lint.catalog.torch import TORCH_DATA
 
 _UTILS = "transformers.trainer_pt_utils."
@@ -18,6 +18,7 @@ FRAMEWORK = Framework(
     ),
     trainers=frozenset({"Trainer", "Seq2SeqTrainer"}),
     train_hooks=frozenset({"get_train_dataloader"}),
+    sampler_hooks=frozenset({"_get_train_sampler"}),
     contracts=(
         Contract(
             "wraps", "batch_sampler", ("accelerator.prepare",), Span(since="4.57"),
@@ -120,5 +121,8 @@ FRAMEWORK = Framework(
             methods=frozenset({"__iter__", "__len__"}),
             distributed=True,
         ),
+    ),
+    sharders=(
+        Sharder(("self.accelerator.prepare", "self.accelerator.prepare_data_loader")),
     ),
 )  # fmt: skip

@@ -161,6 +161,9 @@ def library_of(dotted: str) -> str | None:
     return None if "()" in dotted else next((name.partition(".")[0] for name in owners), None)
 
 
+#: What opens a stream of samples, of which each process gets all unless it is told otherwise.
+STREAMS = Concept(made_by=frozenset({"datasets.load_dataset"}), called=frozenset({"load_dataset"}))
+
 #: Draws without replacement: what orders or divides data.
 ORDERS = Concept(called=frozenset({"randperm", "shuffle", "permutation", "permuted", "sample"}))
 DRAW = Concept(
@@ -297,5 +300,7 @@ SAMPLER = Concept(spelled=re.compile(r"sampler", re.IGNORECASE))
 BATCH_SIZE = Concept(spelled=re.compile(r"batch_?size(?!s)|(^|_)bs$|^_?bsz?$", re.IGNORECASE))
 #: What a pass goes over.
 ITERATED = Concept(spelled=re.compile(r"sampler|data_?set|subset|loader|pipe", re.IGNORECASE))
+#: What reads a checkpoint.
+LOADS = Concept(made_by=frozenset({"torch.load"}))
 #: A class that is meant to be a sampler, whatever it derives from.
 SAMPLER_CLASS = Concept(spelled=re.compile(r"Sampler"))

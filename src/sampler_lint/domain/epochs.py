@@ -99,6 +99,17 @@ def passes(model: Model) -> list[Pass]:
     return kept
 
 
+def _passes_near(model: Model, scope: Scope) -> list[Pass]:
+    """Those of the program that a scope is of, also of one that shards nothing."""
+    program = model.project.program_of(model.module_of(scope))
+    if program in sharding_programs(model):
+        return passes(model)
+    kept: dict[str, list[Pass]] = model.memo.setdefault(_passes_near, {})
+    if program not in kept:
+        kept[program] = list(dict.fromkeys(_passes(model, {program})))
+    return kept[program]
+
+
 def _passes(model: Model, programs: Collection[str]) -> Iterator[Pass]:
     for module in model.modules:
         if model.project.program_of(module) not in programs:
@@ -241,7 +252,7 @@ def _loops_near(model: Model, scope: Scope) -> dict[Loop, list[EpochLoop]]:
     known = by_program.get(key)
     if known is None:
         known = by_program[key] = {}
-        inner = dict.fromkeys(_passes(model, {program})) if key else {}
+        inner = _passes_near(model, scope) if key else []
         others = (found for each in inner for found in _loops_around(model, each))
         for found in others if key else epoch_loops(model):
             known.setdefault(found.loop, []).append(found)
@@ -405,7 +416,8 @@ def trained_with(model: Model, loader: Obj) -> list[bool]:
     loops = loops_over(model, loader)
     if loops:
         return [trains(model, loop) for loop in loops]
-    found = [pass_trains(model, each) for each in passes(model) if loader.may_be(each.loader)]
+    near = _passes_near(model, loader.site.scope) if loader.site is not None else []
+    found = [pass_trains(model, each) for each in near if loader.may_be(each.loader)]
     found += [True for hooked in _hooked(model) if loader.may_be(hooked)]
     return found if any(found) else []
 

@@ -5,12 +5,24 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Iterator
+from functools import partial
 
-from sampler_lint.analysis.origins import Hop, only
-from sampler_lint.analysis.values import ExtObj, FuncRef, Obj, Pack, Value
-from sampler_lint.domain.concepts import DRAW, ITERATES, ORDERS, RANGES, WORKERS, called_name
+from sampler_lint.analysis.origins import Hop, depends_on, only
+from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj, Pack, Value
+from sampler_lint.domain.concepts import (
+    DRAW,
+    ITERATES,
+    ORDERS,
+    PROCESSES,
+    RANGES,
+    STREAMS,
+    WORKERS,
+    called_name,
+)
+from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.epoch_state import is_closed, lookup, reach
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.ranks import knows_ranks, text_of_scope
 from sampler_lint.limits import DEEPEST_WRAPPING, MOST_SEARCHED_FOR_STEP
 from sampler_lint.syntax.navigation import expressions, statements, walk
 from sampler_lint.syntax.nodes import (
@@ -53,6 +65,70 @@ def whole_pass(model: Model, dataset: Obj) -> Function | None:
     sources = list(_sources(model, method, 0))
     is_whole = all(source is not None and _is_whole(model, source) for source in sources)
     return method if sources and is_whole else None
+
+
+def same_on_ranks(model: Model, loader: Obj) -> Function | Call | None:
+    """What gives every rank all of a loader's iterable data, whoever divides it among workers.
+
+    The ``__iter__`` of a class of the tree, or the call that opens a stream of `datasets`. None
+    where the data may hang on the rank, or on a draw that ranks do not share.
+    """
+    data = model.flow.argument(loader, "dataset")
+    if data is None or depends_on(model.flow, data, PROCESSES.is_mentioned) is not None:
+        return None
+    found: Function | Call | None = None
+    for value in model.flow.values(data):
+        if not isinstance(value, (Obj, ExtObj)):
+            return None
+        found = _same_pass(model, value) if isinstance(value, Obj) else _stream(model, data)
+        if found is None:
+            return None
+    return found
+
+
+def _stream(model: Model, data: Expr) -> Call | None:
+    """The call of `datasets` that opens the stream that a loader reads."""
+    steps = depends_on(model.flow, data, partial(_opens_stream, model))
+    return steps.expr if steps is not None and isinstance(steps.expr, Call) else None
+
+
+def _opens_stream(model: Model, expr: Expr) -> bool:
+    given = expr.keyword("streaming") if STREAMS.is_call(expr) and isinstance(expr, Call) else None
+    return (
+        given is not None
+        and model.flow.constants(given) == {True}
+        and isinstance(expr, Call)
+        and STREAMS.is_made(expr, model.flow.values)
+    )
+
+
+def _same_pass(model: Model, dataset: Obj) -> Function | None:
+    cls = dataset.cls
+    if not isinstance(cls, Class) or not is_iterated(model, dataset) or not is_closed(model, cls):
+        return None
+    found = reach(model, cls, "__iter__", "__next__")
+    if found.opaque or found.outside or knows_ranks(model, cls) is not False:
+        return None
+    if not all(_is_told_nothing(model, call) for call in found.calls):
+        return None
+    method = lookup(model, cls, "__iter__", None)
+    return method if isinstance(method, Function) else None
+
+
+def _is_told_nothing(model: Model, call: Call) -> bool:
+    """Whether a call certainly tells ranks nothing apart: no draw, and nobody's that may ask."""
+    if DRAW.is_call(call) or DRAW.says(called_name(call)) or called_name(call) == "next":
+        return False
+    if model.flow.callees(call):
+        return all(
+            not PROCESSES.says(text_of_scope(model, each)) for each in model.flow.callees(call)
+        )
+    return all(
+        isinstance(value, Ext)
+        and not PROCESSES.says(value.dotted)
+        and value.dotted.split(".")[0].removesuffix("()") in _APART | {"torch"}
+        for value in model.flow.values(call.func)
+    )
 
 
 def _knows_no_worker(model: Model, cls: Class) -> bool:

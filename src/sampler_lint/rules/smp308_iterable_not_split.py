@@ -1,4 +1,4 @@
-"""SMP308: every worker of a loader yields all samples of an iterable dataset."""
+"""SMP308: every worker, or every rank, gets all samples of iterable data."""
 
 from __future__ import annotations
 
@@ -6,32 +6,42 @@ from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.datasets import is_iterated
+from sampler_lint.domain.epochs import is_named_after_training, trained_with
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
-from sampler_lint.domain.splits import whole_pass
+from sampler_lint.domain.splits import same_on_ranks, whole_pass
+from sampler_lint.domain.undivided import undivided
 from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.nodes import Call
 
 
 class IterableNotSplit(Rule):
-    """An `IterableDataset` gives all its samples in each worker, so they come several times.
+    """Iterable data gives all its samples in each worker or on each rank: they come repeatedly.
 
     What it does:
         Reports a loader with more than one worker whose iterable dataset, a class of the tree,
         goes over known data (a range, a list, a file) and asks nowhere in which worker it is:
         neither its `__iter__`, nor what that calls, nor a `worker_init_fn`. Only `likely` where
         the number of workers is not known. Silent for datasets that draw their samples, that
-        never end or that iterate something unknown, which may divide itself. That ranks divide
-        the data, too, is not asked. Not met in the wild yet.
+        never end or that iterate something unknown, which may divide itself.
+
+        Also reports a loader over such a dataset, or over a stream of
+        `datasets.load_dataset(…, streaming=True)`, in a program that wraps its model in
+        `DistributedDataParallel` (or FSDP), trains it, and nowhere says its rank or imports what
+        shards by itself, as SMP502 asks. Silent where what a pass runs draws at random or
+        calls something that is not known. Not met in the wild yet.
 
     Why is this bad?
         Each worker has a copy of the dataset and iterates all of it: with `num_workers=4` an
         epoch holds every sample four times, and an evaluation counts each four times. With
-        `num_workers=0` or 1 all is well, so it is seen late.
+        `num_workers=0` or 1 all is well, so it is seen late. Ranks that read the same samples
+        compute the same gradients: the program learns no more than on one device.
 
     Fix safety:
         No fix is offered: take every `num_workers`-th sample, beginning with `id`, of what
-        `torch.utils.data.get_worker_info()` tells.
+        `torch.utils.data.get_worker_info()` tells, or of the ranks; for a stream there is
+        `datasets.distributed.split_dataset_by_node`.
 
     How it is proved:
         Invariant `runs`: the fixture counts what an epoch gives and stops where that is more than
@@ -41,6 +51,8 @@ class IterableNotSplit(Rule):
         - torch/utils/data/dataset.py, `IterableDataset`: "each replica must be configured
           separately to avoid having duplicate data"
         - https://github.com/pytorch/pytorch/issues/30599
+        - https://github.com/huggingface/datasets/issues/5360
+        - https://github.com/Smith42/astroPT/pull/64
     """
 
     code = "SMP308"
@@ -49,10 +61,11 @@ class IterableNotSplit(Rule):
     fixable = "never"
 
     def check(self, model: Model) -> Iterator[Suspect]:
-        """Look at each loader with workers over an iterable dataset of the tree."""
+        """Look at each loader over data that is iterated: at its workers, then at the ranks."""
         for loader in model.loaders:
             if loader.site is None or is_test(model.module_of(loader.site.scope)):
                 continue
+            yield from _by_ranks(model, loader, loader.site)
             for dataset in model.passed_to(loader, "dataset"):
                 if not isinstance(dataset, Obj) or not is_iterated(model, dataset):
                     continue
@@ -74,6 +87,33 @@ class IterableNotSplit(Rule):
                     advice="give each worker its part by `get_worker_info()`",
                 )
                 break
+
+
+def _by_ranks(model: Model, loader: Obj, site: Call) -> Iterator[Suspect]:
+    given = same_on_ranks(model, loader)
+    joins = undivided(model, site) if given is not None else None
+    trained = trained_with(model, loader) if joins is not None else []
+    if given is None or joins is None or not (any(trained) or is_named_after_training(loader)):
+        return
+    is_stream = isinstance(given, Call)
+    advice = (
+        "pass the stream through `datasets.distributed.split_dataset_by_node`"
+        if is_stream
+        else "let `__iter__` give each rank its part"
+    )
+    where = given.scope if isinstance(given, Call) else given
+    yield Suspect(
+        model.module_of(site.scope),
+        site.func,
+        f"this `{loader.name}` trains in several processes, and each reads all of its iterable "
+        f"data: nothing divides that among the ranks, and every sample comes once for each; "
+        f"{advice}",
+        why=(
+            Related(model.place(where, given), "each rank reads all of this"),
+            Related(model.place(joins.scope, joins), "the program runs as several processes"),
+        ),
+        grade=Grade.CERTAIN if any(trained) else Grade.LIKELY,
+    )
 
 
 def _grade(model: Model, loader: Obj) -> Grade | None:

@@ -1,0 +1,96 @@
+"""Where a program goes on from a checkpoint: what it restores before it trains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from sampler_lint.analysis.origins import depends_on
+from sampler_lint.analysis.reaching import may_run_before
+from sampler_lint.domain.concepts import EPOCH, LOADS, RESTORES
+from sampler_lint.domain.conditions import contradict
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.ranks import reached
+from sampler_lint.syntax.navigation import nodes_in, statements
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Const,
+    Expr,
+    Function,
+    Index,
+    Loop,
+    Scope,
+    last_name,
+)
+
+
+def restored_before(model: Model, loop: Loop) -> Call | None:
+    """Where the optimizer is put back as a checkpoint has it, before a loop begins."""
+    known: dict[Loop, Call | None] = model.memo.setdefault(restored_before, {})
+    if loop not in known:
+        known[loop] = next(
+            (
+                call
+                for call in _calls_before(model, loop)
+                if _restores_optimizer(model, call) and not contradict(model, [call], [loop])
+            ),
+            None,
+        )
+    return known[loop]
+
+
+def reads_epoch(scope: Scope) -> bool:
+    """Whether a function takes an epoch's number out of something by its key."""
+    return any(
+        isinstance(key, Const) and isinstance(key.value, str) and EPOCH.says(key.value)
+        for node in nodes_in(statements(scope.body))
+        for key in _keys(node)
+    )
+
+
+def _keys(node: Expr) -> list[Expr]:
+    if isinstance(node, Index):
+        return [node.key]
+    is_get = isinstance(node, Call) and isinstance(node.func, Attr) and node.func.name == "get"
+    return node.positional[:1] if isinstance(node, Call) and is_get else []
+
+
+def _calls_before(model: Model, loop: Loop) -> Iterator[Call]:
+    """The calls that run before a loop: in its function, below it, and where its owner is built."""
+    scope = loop.scope
+    before = [
+        call
+        for call in scope.calls
+        if call.stmt is not None
+        and not loop.encloses(call.stmt)
+        and may_run_before(call.stmt, loop)
+    ]
+    yield from before
+    inside = {callee for call in before for callee in model.flow.callees(call)}
+    init = model.flow.method(scope.cls, "__init__") if _has_class(scope) else None
+    if isinstance(init, Function):
+        inside.add(init)
+    below = {each for function in inside for each in reached(model, function)} - {scope}
+    for each in sorted(below, key=lambda each: (model.module_of(each).path, each.row)):
+        yield from each.calls
+
+
+def _has_class(scope: Scope) -> bool:
+    return isinstance(scope, Function) and scope.cls is not None
+
+
+def _restores_optimizer(model: Model, call: Call) -> bool:
+    """Whether a call gives back its state, from a file, to what is asked to step elsewhere."""
+    func = call.func
+    if not isinstance(func, Attr) or not RESTORES.says(func.name) or not call.positional:
+        return False
+    name = last_name(func.value)
+    return any(
+        isinstance(step.func, Attr) and last_name(step.func.value) == name
+        for step in model.project.calls_near("step", call.scope)
+    ) and (depends_on(model.flow, call.positional[0], partial(_loads, model)) is not None)
+
+
+def _loads(model: Model, expr: Expr) -> bool:
+    return isinstance(expr, Call) and LOADS.is_made(expr, model.flow.values)

@@ -1,0 +1,220 @@
+"""Which samplers give each rank its part, and what of a framework divides that part once more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sampler_lint import catalog
+from sampler_lint.analysis.origins import Hop, ends, parameter_of
+from sampler_lint.analysis.values import Ext, Obj, Pack, Value
+from sampler_lint.domain.injection import Injection, Switch
+from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.programs import program_files
+from sampler_lint.limits import DEEPEST_WRAPPING
+from sampler_lint.parameters import Role, role_of
+from sampler_lint.properties import partitions
+from sampler_lint.syntax.navigation import self_class, unparse
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    Call,
+    Class,
+    Expr,
+    ExprStmt,
+    Function,
+    Name,
+    Seq,
+    dotted,
+    last_name,
+)
+from sampler_lint.workspace.project import Module
+
+
+def shares_out(model: Model, sampler: Obj, depth: int = 0) -> bool:
+    """Whether a sampler, or one that it takes samples from, certainly gives each rank its part."""
+    if depth > DEEPEST_WRAPPING or _is_alone(model, sampler):
+        return False
+    if _divides(model, sampler.cls):
+        return True
+    return model.is_a(sampler, BATCH_SAMPLER) is True and any(
+        isinstance(inner, Obj) and shares_out(model, inner, depth + 1)
+        for inner in model.passed_to(sampler, "sampler")
+    )
+
+
+def _divides(model: Model, cls: Class | str) -> bool:
+    if isinstance(cls, str):
+        return any(entry.distributed for entry in catalog.known_mro(cls))
+    if model.flow.method(cls, "__iter__") == DISTRIBUTED_SAMPLER:
+        return True
+    trials = model.trials(cls)
+    return any(
+        trial.differs and partitions(trial.observed) is None
+        for trial in (*trials.usual, *trials.guessed)
+    )
+
+
+def _is_alone(model: Model, sampler: Obj) -> bool:
+    """Whether a sampler is told, by its caller or a default, that there is one process."""
+    init = model.flow.method(sampler.cls, "__init__")
+    params = (
+        {param.name: param.default for param in init.params}
+        if isinstance(init, Function)
+        else dict.fromkeys(model.flow.params(sampler.cls) or ())
+    )
+    for name, default in params.items():
+        if role_of(name) is Role.WORLD_SIZE:
+            given = model.flow.argument(sampler, name) or default
+            if given is not None and model.flow.constants(given) == {1}:
+                return True
+    return False
+
+
+class Again(NamedTuple):
+    """A framework that divides among the ranks what a sampler has divided already."""
+
+    sampler: Obj
+    loader: Obj | None
+    """The loader that has it, where the framework does not build that."""
+    place: Call | Function
+    """The call that divides, or the hook that hands over to what does."""
+    by: str
+    """What divides, as a message calls it."""
+    framework: str
+
+
+def divided_again(model: Model) -> Iterator[Again]:
+    """The samplers whose parts a framework certainly divides among the ranks once more."""
+    for module in model.modules:
+        for framework in sorted(model.frameworks(module)):
+            for again in (
+                *_by_calls(model, module, framework),
+                *_by_hooks(model, module, framework),
+            ):
+                if _deals_with_it(model):
+                    return
+                yield again
+
+
+def _deals_with_it(model: Model) -> bool:
+    """Whether the tree speaks of what a framework puts around a batch sampler: to replace it."""
+    known: bool | None = model.memo.get(_deals_with_it)
+    if known is None:
+        names = {
+            name
+            for framework in catalog.tables()
+            for contract in catalog.contracts(framework, "wraps", "batch_sampler")
+            for name in contract.names
+            if name.isidentifier()
+        }
+        files = program_files(model)
+        known = any(files.says(path, *names) for path in model.project.files)
+        model.memo[_deals_with_it] = known
+    return known
+
+
+def _by_calls(model: Model, module: Module, framework: str) -> Iterator[Again]:
+    known = catalog.sharders(framework)
+    words = {name.rpartition(".")[2] for name in known}
+    for call in module.facts.all_calls if known else ():
+        if last_name(call.func) not in words:
+            continue
+        found = [known[name] for name in _reached_by(model, call, framework) if name in known]
+        if not found or _is_off(model, call, found[0]):
+            continue
+        for place, arg in enumerate(call.args):
+            if arg.stars == 2 or _is_dropped(call, place):
+                continue
+            for loader in _loaders(model, arg.value):
+                for sampler in _divided(model, loader, found[0]):
+                    yield Again(sampler, loader, call, f"`{unparse(call.func)}`", framework)
+
+
+def _reached_by(model: Model, call: Call, framework: str) -> Iterator[str]:
+    """The dotted names of what is called: by value, by annotation, or by the class around."""
+    for value in model.flow.values(call.func):
+        if isinstance(value, Ext):
+            yield value.dotted
+    if not isinstance(call.func, Attr):
+        return
+    for end in ends(model.flow, call.func.value, Hop.ASSIGNED | Hop.ATTRIBUTE | Hop.CALLER):
+        _, param = parameter_of(end) or (None, None)
+        for value in model.flow.values(param.annotation) if param and param.annotation else ():
+            if isinstance(value, Ext):
+                yield f"{value.dotted}().{call.func.name}"
+    root: Expr = call.func
+    while isinstance(root, Attr):
+        root = root.value
+    cls = self_class(root)
+    if cls is not None and _is_of(model, cls, framework):
+        yield "self." + (dotted(call.func) or "").partition(".")[2]
+
+
+def _is_of(model: Model, cls: Class, framework: str) -> bool:
+    """Whether a class derives from a class of the framework."""
+    return any(
+        isinstance(base, str)
+        and catalog.FRAMEWORK_PACKAGES.get(base.partition(".")[0]) == framework
+        and base.rpartition(".")[2] in catalog.framework(framework).trainers
+        for base in model.flow.mro(cls)
+    )
+
+
+def _is_off(model: Model, call: Call, sharder: catalog.Sharder) -> bool:
+    given = call.keyword(sharder.switch) if sharder.switch else None
+    return call.has_double_star or (given is not None and model.flow.constants(given) != {True})
+
+
+def _is_dropped(call: Call, place: int) -> bool:
+    """Whether the program goes on with what it gave, and not with what it gets back for it."""
+    if not isinstance(call.stmt, Assign) or call.stmt.value is not call:
+        return isinstance(call.stmt, ExprStmt) and call.stmt.value is call
+    target = call.stmt.targets[0]
+    if isinstance(target, Seq) and place < len(target.items) == len(call.args):
+        target = target.items[place]
+    return isinstance(target, Name) and target.id.startswith("_")
+
+
+def _loaders(model: Model, expr: Expr) -> Iterator[Obj]:
+    todo: list[Value] = [*model.flow.values(expr)]
+    for value in todo:
+        if isinstance(value, Pack):
+            todo += [each for item in value.items for each in model.flow.values(item)]
+        elif isinstance(value, Obj) and model.role(value) == "loader":
+            yield value
+
+
+def _divided(model: Model, loader: Obj, sharder: catalog.Sharder) -> Iterator[Obj]:
+    """The samplers of a loader that share out what is then divided again."""
+    for name in sharder.parts:
+        for value in model.passed_to(loader, name):
+            if (
+                isinstance(value, Obj)
+                and value.site is not None
+                and not (sharder.leaves and model.is_a(value, sharder.leaves) is not False)
+                and shares_out(model, value)
+            ):
+                yield value
+
+
+def _by_hooks(model: Model, module: Module, framework: str) -> Iterator[Again]:
+    table = catalog.framework(framework)
+    injection: Injection = model.memo.setdefault(Injection, Injection(model))
+    for function in module.facts.functions:
+        if function.cls is None or not _is_of(model, function.cls, framework):
+            continue
+        returned = [each.value for each in function.returns if each.value is not None]
+        if function.name in table.sampler_hooks:
+            for value in (value for expr in returned for value in model.flow.values(expr)):
+                if isinstance(value, Obj) and value.site is not None and shares_out(model, value):
+                    yield Again(value, None, function, table.title, framework)
+        elif function.name in table.train_hooks and any(
+            contract.part == "sampler" for contract in catalog.contracts(framework, "wraps")
+        ):
+            if injection.switch(injection.program(module)) != Switch.OPEN:
+                continue
+            sharder = catalog.Sharder((), DISTRIBUTED_SAMPLER, ("sampler",))
+            for loader in (each for expr in returned for each in _loaders(model, expr)):
+                for sampler in _divided(model, loader, sharder):
+                    yield Again(sampler, loader, function, f"{table.title}'s Trainer", framework)

@@ -1,0 +1,113 @@
+"""SMP105: a program that goes on from a checkpoint counts its epochs from 0 again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.analysis.origins import Hop, only
+from sampler_lint.domain.concepts import RANGES
+from sampler_lint.domain.epoch_calls import calls_for, carriers
+from sampler_lint.domain.epochs import EpochLoop, epoch_expression, epoch_loops, trains
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.resuming import reads_epoch, restored_before
+from sampler_lint.findings import Grade, Related
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.navigation import leaves, same, statements, unparse, walk
+from sampler_lint.syntax.nodes import Call, Expr, For, If, Name
+
+
+class EpochLostOnResuming(Rule):
+    """`set_epoch` begins at 0 again after a checkpoint was loaded.
+
+    What it does:
+        Reports a `set_epoch` that gets the counter of an epoch loop which certainly begins at 0,
+        where before it an optimizer is put back as `torch.load` read it: the program goes on with
+        a run that has epochs behind it. Silent where turns of the loop are skipped by their number,
+        and where something is added to the counter. Only `likely` where the code that restores
+        takes no epoch out of the checkpoint: the optimizer alone may be wanted. For an iterator
+        that is made before `set_epoch`, see SMP103. Not met in the wild yet.
+
+    Why is this bad?
+        The order of an epoch follows from its number. A run that is resumed after epoch 20 reads
+        the orders of the first 20 epochs once more, in the same batches, and trains for as many
+        epochs too long. The loss looks better than it is, and nothing fails.
+
+    Fix safety:
+        No fix is offered: where the checkpoint keeps the epoch, and whether it is the last one or
+        the next, is for a person to say. Begin the loop there: `range(start_epoch, epochs)`.
+
+    How it is proved:
+        Invariant `runs`: the fixture resumes from its own checkpoint and stops where it reads an
+        order again; with the loop begun at the checkpoint's epoch it runs to its end.
+
+    References:
+        - torch/utils/data/distributed.py, `DistributedSampler.__iter__`: the generator is seeded
+          with `seed + epoch`
+        - https://github.com/modelscope/ms-swift/issues/10050
+    """
+
+    code = "SMP105"
+    name = "epoch-lost-on-resuming"
+    invariant = "runs"
+    fixable = "never"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look at each epoch loop that begins at 0, and at what runs before it."""
+        told: set[Call] = set()
+        for found in epoch_loops(model) if model.epoch_setters else ():
+            epoch = _counter_from_zero(model, found)
+            if epoch is None or is_test(model.module_of(found.loop.scope)):
+                continue
+            wanted = list(carriers(model, found.inner.loader))
+            restored = restored_before(model, found.loop) if wanted else None
+            if restored is None or not trains(model, found):
+                continue
+            for call in calls_for(model, found, wanted).hits:
+                if call in told or not _is_given(model, found, call, epoch):
+                    continue
+                told.add(call)
+                why = (
+                    Related(model.place(restored.scope, restored), "the checkpoint is loaded here"),
+                    Related(model.place(found.loop.scope, found.loop), "the loop begins at 0"),
+                )
+                yield Suspect(
+                    model.module_of(call.scope),
+                    call,
+                    f"`{unparse(call)}` counts from 0 again after a checkpoint was loaded: a "
+                    f"resumed run reads the orders of the first epochs once more; begin the loop "
+                    f"at the checkpoint's epoch",
+                    why=why,
+                    grade=Grade.CERTAIN if reads_epoch(restored.scope) else Grade.LIKELY,
+                )
+
+
+def _counter_from_zero(model: Model, found: EpochLoop) -> Expr | None:
+    """The counter of an epoch loop that certainly begins at 0 and skips no turn by its number."""
+    loop, epoch = found.loop, epoch_expression(found.loop)
+    if not isinstance(loop, For) or not isinstance(epoch, Name):
+        return None
+    counts = [node for node in walk(loop.iter) if isinstance(node, Call) and RANGES.is_call(node)]
+    if len(counts) != 1 or any(arg.stars for arg in counts[0].args):
+        return None
+    given = counts[0].positional
+    if len(given) > 1 and model.flow.constants(given[0]) != {0}:
+        return None
+    skips = any(
+        isinstance(stmt, If)
+        and any(same(node, epoch) for node in walk(stmt.test))
+        and any(map(leaves, stmt.body))
+        for stmt in statements(loop.body)
+    )
+    return None if skips or not given else epoch
+
+
+def _is_given(model: Model, found: EpochLoop, call: Call, epoch: Expr) -> bool:
+    """Whether a call gets the loop's counter as it is."""
+    given = call.positional[0] if len(call.args) == 1 and call.positional else None
+    if given is None:
+        return False
+    if call.scope is found.loop.scope:
+        return call.stmt is not None and found.loop.encloses(call.stmt) and same(given, epoch)
+    source = only(model.flow, given, Hop.ASSIGNED | Hop.CALLER)
+    return source is not given and same(source, epoch)

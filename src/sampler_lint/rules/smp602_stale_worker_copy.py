@@ -1,0 +1,69 @@
+"""SMP602: a dataset is changed in the main process, and persistent workers read their copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.domain.copies import Change, changes
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import is_test
+from sampler_lint.findings import Related
+from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.navigation import unparse
+
+
+class StaleWorkerCopy(Rule):
+    """A dataset changes from epoch to epoch, and its persistent workers keep their first copies.
+
+    What it does:
+        Reports an attribute of a dataset that is set in an epoch loop (`dataset.epoch = epoch`,
+        also by a method, as in `dataset.set_difficulty(level)`), where what a worker runs for an
+        item reads it, and the loader was made with `persistent_workers=True`. For `set_epoch`
+        that is SMP103. Silent where the value in a shared object is changed, where the loader is
+        made anew in each turn, or where its iterator is dropped.
+
+    Why is this bad?
+        A worker is a process with a copy of the dataset. Persistent workers are started once: what
+        the main process sets later never gets to them, so that a curriculum stays at its first
+        step, an augmentation is never switched off, and each epoch has the same random numbers.
+
+    Fix safety:
+        No fix is offered: keep the value in shared memory (`multiprocessing.Value`, or a tensor
+        after `share_memory_()`), or drop `persistent_workers`.
+
+    How it is proved:
+        Invariant `runs`: the fixture stops where a batch was made by another epoch than the one
+        that was set; it runs to its end with a shared value.
+
+    References:
+        - torch/utils/data/dataloader.py, `_MultiProcessingDataLoaderIter._reset`: the workers go on
+          with the dataset that they were started with
+        - https://github.com/pytorch/pytorch/issues/97326
+    """
+
+    code = "SMP602"
+    name = "stale-worker-copy"
+    invariant = "runs"
+    fixable = "never"
+
+    def check(self, model: Model) -> Iterator[Suspect]:
+        """Look at what changes the datasets of persistent workers."""
+        for change in changes(model):
+            module = model.module_of(change.scope)
+            if not is_test(module):
+                yield _suspect(model, change)
+
+
+def _suspect(model: Model, change: Change) -> Suspect:
+    return Suspect(
+        model.module_of(change.scope),
+        change.node,
+        f"`{unparse(change.node)}` changes the main process's `{change.dataset.name}` only: with "
+        f"`persistent_workers=True` the workers keep the copies they were started with, and read "
+        f"the old `{change.name}` in every epoch; keep it in shared memory "
+        f"(`multiprocessing.Value`) or drop `persistent_workers`",
+        why=(
+            Related(model.place(change.read.scope, change.read), "the workers read it here"),
+            Related(model.place_of(change.loader), "the loader is built here"),
+        ),
+    )

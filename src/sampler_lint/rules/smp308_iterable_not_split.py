@@ -105,14 +105,14 @@ def _by_ranks(model: Model, loader: Obj, site: Call) -> Iterator[Suspect]:
     yield Suspect(
         model.module_of(site.scope),
         site.func,
-        f"this `{loader.name}` trains in several processes, and each reads all of its iterable "
-        f"data: nothing divides that among the ranks, and every sample comes once for each; "
-        f"{advice}",
+        f"every rank of this `{loader.name}` reads all of its iterable data",
         why=(
             Related(model.place(where, given), "each rank reads all of this"),
             Related(model.place(joins.scope, joins), "the program runs as several processes"),
         ),
         grade=Grade.CERTAIN if any(trained) else Grade.LIKELY,
+        effect="it trains in several processes, and nothing divides the data among the ranks",
+        advice=advice,
     )
 
 

@@ -81,7 +81,7 @@ class ShardedTwice(Rule):
             yield Suspect(
                 model.module_of(site.scope),
                 site.func,
-                f"`{again.sampler.name}` gives each rank its part, and {again.by} divides that again",
+                f"`{again.sampler.name}` gives each rank its part, which {again.by} divides again",
                 why=tuple(why),
                 grade=grade,
                 effect="with N ranks an epoch reads one N-th of the samples",

@@ -4,14 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.analysis.origins import Hop, depends_on, ends, part_of
+from sampler_lint.analysis.origins import (
+    Hop,
+    depends_on,
+    ends,
+    given_by,
+    only,
+    parameter_of,
+    part_of,
+)
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import ExtObj, Lit, Obj
 from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.concepts import ORDERS, TRAINS
 from sampler_lint.domain.model import Model, scopes_inside
-from sampler_lint.syntax.navigation import owner_of, same
-from sampler_lint.syntax.nodes import Call, Class, Const, Expr, Name, Stmt
+from sampler_lint.domain.ranks import built_classes
+from sampler_lint.syntax.navigation import nodes_in, owner_of, same, statements
+from sampler_lint.syntax.nodes import (
+    Call,
+    Class,
+    Const,
+    Expr,
+    Function,
+    Index,
+    Name,
+    Other,
+    Stmt,
+)
+
+#: Datasets outside the tree that look samples up by their index.
+MAP_STYLE = ("torchvision.datasets.", TORCH_DATA + "TensorDataset")
 
 
 def is_dataset(base: object, *, iterable: bool = False) -> bool:
@@ -53,6 +75,37 @@ def orders_itself(model: Model, dataset: Expr) -> bool:
     )
 
 
+def looks_up(model: Model, dataset: Expr) -> bool:
+    """Whether the dataset certainly looks samples up by their index, in no order of its own."""
+    classes = built_classes(model, dataset)
+    return (
+        classes is not None
+        and all(_has_items(model, cls) for cls in classes)
+        and not orders_itself(model, dataset)
+    )
+
+
+def _has_items(model: Model, cls: Class | str) -> bool:
+    if isinstance(cls, Class):
+        is_found = isinstance(model.flow.method(cls, "__getitem__"), Function)
+        return is_found and not ignores_index(model, cls)
+    return cls.startswith(MAP_STYLE)
+
+
+def ignores_index(model: Model, cls: Class) -> bool:
+    """Whether the samples of a dataset take no notice of which one is asked for."""
+    get = model.flow.method(cls, "__getitem__")
+    if not isinstance(get, Function) or len(get.params) != 2 or get.params[1].kind == "vararg":
+        return False
+    index = get.params[1].name
+    inside = [get, *(scope for scope in scopes_inside(cls) if scope.outer is get)]
+    return len(get.bindings[index]) == 1 and not any(
+        isinstance(node, Name) and node.id == index
+        for scope in inside
+        for node in nodes_in(statements(scope.body))
+    )
+
+
 def sampled(model: Model, sampler: Obj) -> Expr | None:
     """The dataset that a sampler of torch, or one derived from it, is built over."""
     names = ("dataset", "data_source")
@@ -61,14 +114,45 @@ def sampled(model: Model, sampler: Obj) -> Expr | None:
 
 def are_apart(model: Model, one: Expr, other: Expr) -> bool:
     """Whether two datasets certainly hold other samples: built from other sources, and neither
-    made of the other.
+    made of the other; or other slices of one. Of two parameters, in some call.
     """
+    function, _ = parameter_of(one) or (None, None)
+    if function is not None:
+        pairs = (
+            (given_by(model.flow, call, one), given_by(model.flow, call, other))
+            for call in model.flow.callers(function)
+        )
+        return any(
+            here is not None and there is not None and _are_built_apart(model, here, there)
+            for here, there in pairs
+        )
+    return _are_built_apart(model, one, other)
+
+
+def _are_built_apart(model: Model, one: Expr, other: Expr) -> bool:
+    if _are_slices(*(only(model.flow, each, Hop.ASSIGNED) for each in (one, other))):
+        return True
     here, there = _built(model, one), _built(model, other)
     return (
         bool(here and there)
         and all(_from_other_source(a, b) for a, b in _met(here, there))
         and depends_on(model.flow, one, (there - here).__contains__) is None
         and depends_on(model.flow, other, (here - there).__contains__) is None
+    )
+
+
+def _are_slices(one: Expr, other: Expr) -> bool:
+    """Whether two expressions are different slices of one object."""
+    return (
+        isinstance(one, Index)
+        and isinstance(other, Index)
+        and isinstance(one.key, Other)
+        and isinstance(other.key, Other)
+        and same(one.value, other.value)
+        and not (
+            len(one.key.parts) == len(other.key.parts)
+            and all(map(same, one.key.parts, other.key.parts))
+        )
     )
 
 

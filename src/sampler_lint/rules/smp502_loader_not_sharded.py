@@ -17,6 +17,7 @@ from sampler_lint.domain.concepts import (
     TRAINS,
     WORLD_SIZE,
 )
+from sampler_lint.domain.datasets import MAP_STYLE
 from sampler_lint.domain.injection import Injection
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.ranks import (
@@ -167,7 +168,6 @@ _SHARDING = (catalog.FRAMEWORK_PACKAGES.keys() - {"transformers"}) | frozenset(
         "torchdata", "torchpack", "torchrec", "webdataset", "wids",
     }
 )  # fmt: skip
-_MAP_STYLE = ("torchvision.datasets.", "torch.utils.data.TensorDataset")
 
 
 def _check_loader(model: Model, loader: Obj) -> Suspect | None:
@@ -212,7 +212,7 @@ def _is_unsharded(model: Model, loader: Obj) -> bool:
 def _is_whole(model: Model, cls: Class | str) -> bool:
     """Whether a dataset certainly is map-style and does not know ranks."""
     if isinstance(cls, str):
-        return cls.startswith(_MAP_STYLE)
+        return cls.startswith(MAP_STYLE)
     return model.flow.method(cls, "__getitem__") is not None and knows_ranks(model, cls) is False
 
 

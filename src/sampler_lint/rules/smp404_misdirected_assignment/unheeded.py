@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint.analysis.arguments import passed
-from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import NAMESPACES
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.edits.editor import Editor
 from sampler_lint.findings import Applicability, Fix, Related
-from sampler_lint.parameters import Role, role_of
+from sampler_lint.parameters import FLAGS, Role, role_of
 from sampler_lint.rules._base import Suspect
 from sampler_lint.syntax.navigation import blocks, nodes_in, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
@@ -29,9 +28,6 @@ from sampler_lint.syntax.nodes import (
     Stmt,
 )
 
-#: The arguments of loaders and samplers that are flags, by what they are for.
-_FLAGS = {"shuffle": Role.SHUFFLE, "drop_last": Role.DROP_LAST}
-
 
 def unheeded(model: Model) -> Iterator[Suspect]:
     """``def build(data, shuffle): DataLoader(data, shuffle=False)``, called with ``True``."""
@@ -39,21 +35,20 @@ def unheeded(model: Model) -> Iterator[Suspect]:
         function = obj.site.scope if obj.site is not None else None
         if obj.site is None or not isinstance(function, Function) or in_test_function(function):
             continue
-        for flag, role in _FLAGS.items():
-            constant = model.flow.argument(obj, flag)
-            param = _of_role(function, role)
+        for arg in obj.site.args:
+            role = role_of(arg.keyword) if arg.keyword else None
+            param = _of_role(function, role) if role in FLAGS else None
             if (
-                isinstance(constant, Const)
-                and any(arg.value is constant for arg in obj.site.args)
+                isinstance(arg.value, Const)
                 and param is not None
-                and not _is_heeded(model, function, param, obj, flag)
+                and not _is_heeded(model, function, param, obj.site)
             ):
                 calls = (
                     (call, passed(function, param, call))
                     for call in model.flow.callers(function)
                     if not _is_decided(function, obj.site, call)
                 )
-                yield from _suspect(model, function, param, constant, calls, f"the `{obj.name}`")
+                yield from _suspect(model, function, param, arg.value, calls, f"the `{obj.name}`")
 
 
 def unheeded_by_class(model: Model, cls: Class) -> Iterator[Suspect]:
@@ -66,7 +61,7 @@ def unheeded_by_class(model: Model, cls: Class) -> Iterator[Suspect]:
         param = init.param(target.name)
         if (
             param is not None
-            and role_of(param.name) in _FLAGS.values()
+            and role_of(param.name) in FLAGS
             and isinstance(store.value, Const)
             and not [*_reads(init, param)]
         ):
@@ -80,7 +75,7 @@ def unheeded_by_class(model: Model, cls: Class) -> Iterator[Suspect]:
             )
 
 
-def _of_role(function: Function, role: Role) -> Param | None:
+def _of_role(function: Function, role: Role | None) -> Param | None:
     found = [param for param in function.params if role_of(param.name) is role]
     return found[0] if len(found) == 1 and len(function.bindings[found[0].name]) == 1 else None
 
@@ -94,16 +89,14 @@ def _reads(function: Function, param: Param) -> Iterator[Expr]:
                 yield node
 
 
-def _is_heeded(model: Model, function: Function, param: Param, obj: Obj, flag: str) -> bool:
-    """Whether the parameter may have a say where the object is built: not in another branch."""
-    assert obj.site is not None
+def _is_heeded(model: Model, function: Function, param: Param, site: Call) -> bool:
+    """Whether the parameter may have a say where an object is built: not in another branch."""
     elsewhere = [
-        given
+        arg.value
         for other in model.constructions()
-        if other.site is not None
-        and other.site.scope is function
-        and _are_apart(obj.site.stmt, other.site.stmt)
-        and (given := model.flow.argument(other, flag)) is not None
+        if other.site is not None and other.site.scope is function
+        for arg in other.site.args
+        if _are_apart(site.stmt, other.site.stmt)
     ]
     return any(all(read is not given for given in elsewhere) for read in _reads(function, param))
 

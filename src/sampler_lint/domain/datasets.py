@@ -18,14 +18,12 @@ from sampler_lint.analysis.values import ExtObj, Lit, Obj
 from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.concepts import ORDERS, TRAINS
 from sampler_lint.domain.model import Model, scopes_inside
-from sampler_lint.domain.ranks import built_classes
-from sampler_lint.syntax.navigation import nodes_in, owner_of, same, statements
+from sampler_lint.syntax.navigation import owner_of, same
 from sampler_lint.syntax.nodes import (
     Call,
     Class,
     Const,
     Expr,
-    Function,
     Index,
     Name,
     Other,
@@ -63,6 +61,20 @@ def is_iterated(model: Model, dataset: Obj) -> bool:
     )
 
 
+def may_be_iterable(model: Model, dataset: Expr) -> bool:
+    """Whether something is known to reach the dataset that no loader may be able to shuffle."""
+    return any(
+        isinstance(value, Obj)
+        and isinstance(value.cls, Class)
+        and any(
+            not isinstance(base, Class)
+            and (not is_dataset(base) or is_dataset(base, iterable=True))
+            for base in model.flow.mro(value.cls)
+        )
+        for value in model.flow.values(dataset)
+    )
+
+
 def orders_itself(model: Model, dataset: Expr) -> bool:
     """Whether the dataset is iterated, or is of a class that shuffles or samples its own data."""
     return is_iterable(model, dataset) or any(
@@ -72,37 +84,6 @@ def orders_itself(model: Model, dataset: Expr) -> bool:
         for base in model.flow.mro(value.cls)
         if isinstance(base, Class)
         for scope in scopes_inside(base)
-    )
-
-
-def looks_up(model: Model, dataset: Expr) -> bool:
-    """Whether the dataset certainly looks samples up by their index, in no order of its own."""
-    classes = built_classes(model, dataset)
-    return (
-        classes is not None
-        and all(_has_items(model, cls) for cls in classes)
-        and not orders_itself(model, dataset)
-    )
-
-
-def _has_items(model: Model, cls: Class | str) -> bool:
-    if isinstance(cls, Class):
-        is_found = isinstance(model.flow.method(cls, "__getitem__"), Function)
-        return is_found and not ignores_index(model, cls)
-    return cls.startswith(MAP_STYLE)
-
-
-def ignores_index(model: Model, cls: Class) -> bool:
-    """Whether the samples of a dataset take no notice of which one is asked for."""
-    get = model.flow.method(cls, "__getitem__")
-    if not isinstance(get, Function) or len(get.params) != 2 or get.params[1].kind == "vararg":
-        return False
-    index = get.params[1].name
-    inside = [get, *(scope for scope in scopes_inside(cls) if scope.outer is get)]
-    return len(get.bindings[index]) == 1 and not any(
-        isinstance(node, Name) and node.id == index
-        for scope in inside
-        for node in nodes_in(statements(scope.body))
     )
 
 

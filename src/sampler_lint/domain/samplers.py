@@ -17,14 +17,13 @@ from sampler_lint.domain.concepts import (
     SEED,
     SEEDS_ALL,
 )
-from sampler_lint.domain.datasets import ignores_index
 from sampler_lint.domain.draws import Seeded, draws, global_draw, seeded
 from sampler_lint.domain.epoch_state import advances_itself, epoch_state, uses_epoch
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.paths import Way, ways, ways_by_caller
 from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.limits import DEEPEST_WRAPPING
-from sampler_lint.syntax.navigation import self_class, walk
+from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
 from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Function, Name, last_name
 
 
@@ -165,8 +164,21 @@ def _are_alike(model: Model, sampler: Obj) -> bool:
     data = model.flow.argument(sampler, "dataset")
     values = model.flow.values(data) if data is not None else frozenset()
     return bool(values) and all(
-        isinstance(value, Obj) and isinstance(value.cls, Class) and ignores_index(model, value.cls)
+        isinstance(value, Obj) and isinstance(value.cls, Class) and _ignores_index(model, value.cls)
         for value in values
+    )
+
+
+def _ignores_index(model: Model, cls: Class) -> bool:
+    get = model.flow.method(cls, "__getitem__")
+    if not isinstance(get, Function) or len(get.params) != 2 or get.params[1].kind == "vararg":
+        return False
+    index = get.params[1].name
+    inside = [get, *(scope for scope in scopes_inside(cls) if scope.outer is get)]
+    return len(get.bindings[index]) == 1 and not any(
+        isinstance(node, Name) and node.id == index
+        for scope in inside
+        for node in nodes_in(statements(scope.body))
     )
 
 

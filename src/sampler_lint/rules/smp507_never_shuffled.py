@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint.analysis.values import Lit, Obj
-from sampler_lint.domain.datasets import looks_up, orders_itself
+from sampler_lint.domain.datasets import orders_itself
 from sampler_lint.domain.epochs import feeds_training, is_named_after_training, trained_with
+from sampler_lint.domain.fixed_orders import looks_up
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.paths import ways
 from sampler_lint.domain.programs import is_test

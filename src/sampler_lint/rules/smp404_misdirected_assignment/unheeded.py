@@ -7,6 +7,7 @@ from functools import partial
 
 from sampler_lint.analysis.arguments import passed
 from sampler_lint.domain.concepts import NAMESPACES
+from sampler_lint.domain.datasets import may_be_iterable
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.edits.editor import Editor
@@ -42,6 +43,11 @@ def unheeded(model: Model) -> Iterator[Suspect]:
                 isinstance(arg.value, Const)
                 and param is not None
                 and not _is_heeded(model, function, param, obj.site)
+                and (
+                    (data := model.flow.argument(obj, "dataset")) is None
+                    or arg.value.value
+                    or not may_be_iterable(model, data)
+                )
             ):
                 calls = (
                     (call, passed(function, param, call))

@@ -52,6 +52,7 @@ class SamplerOfAnotherDataset(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Compare each loader's dataset with those of its samplers, and with what is left over."""
+        told = set()
         for loader in model.loaders:
             data = model.flow.argument(loader, "dataset")
             if loader.site is None or data is None or in_test_function(loader.site.scope):
@@ -60,6 +61,7 @@ class SamplerOfAnotherDataset(Rule):
             if samplers and all(over and are_apart(model, data, over) for _, over in samplers):
                 sampler, over = samplers[0]
                 assert over is not None
+                told.add(loader.site)
                 yield Suspect(
                     model.module_of(loader.site.scope),
                     data,
@@ -68,14 +70,14 @@ class SamplerOfAnotherDataset(Rule):
                     f"raises `IndexError`, or is never read; build a sampler over this dataset",
                     why=(Related(model.place_of(sampler), "the sampler is built here"),),
                 )
-        yield from _instead(model)
+        yield from _instead(model, told)
 
 
-def _instead(model: Model) -> Iterator[Suspect]:
+def _instead(model: Model, told: set[Call]) -> Iterator[Suspect]:
     """Evaluation loaders that share what another loader gets, while theirs is left over."""
     taken: dict[tuple[Stmt, str], list[tuple[Call, Name]]] = {}
     for loader in model.loaders:
-        if loader.site is None or in_test_function(loader.site.scope):
+        if loader.site is None or loader.site in told or in_test_function(loader.site.scope):
             continue
         for role in _told_apart_by(model, loader):
             given = model.flow.argument(loader, role)

@@ -22,7 +22,12 @@ FRAMEWORK = Framework(
             open=True,
             required=1,
             attributes=frozenset({"follow_batch", "exclude_keys"}),
-            aliases=(_LOADER + "dataloader.DataLoader",),
+            # Its name before 2.0, kept as an alias since.
+            aliases=(
+                _LOADER + "dataloader.DataLoader",
+                "torch_geometric.data.DataLoader",
+                "torch_geometric.data.dataloader.DataLoader",
+            ),
         ),
         KnownClass(
             _LOADER + "DynamicBatchSampler",

@@ -4,14 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.analysis.origins import Hop, depends_on, ends, part_of
+from sampler_lint.analysis.origins import (
+    Hop,
+    depends_on,
+    ends,
+    given_by,
+    only,
+    parameter_of,
+    part_of,
+)
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import ExtObj, Lit, Obj
 from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.concepts import ORDERS, TRAINS
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.syntax.navigation import owner_of, same
-from sampler_lint.syntax.nodes import Call, Class, Const, Expr, Name, Stmt
+from sampler_lint.syntax.nodes import (
+    Call,
+    Class,
+    Const,
+    Expr,
+    Index,
+    Name,
+    Other,
+    Stmt,
+)
+
+#: Datasets outside the tree that look samples up by their index.
+MAP_STYLE = ("torchvision.datasets.", TORCH_DATA + "TensorDataset")
 
 
 def is_dataset(base: object, *, iterable: bool = False) -> bool:
@@ -41,6 +61,20 @@ def is_iterated(model: Model, dataset: Obj) -> bool:
     )
 
 
+def may_be_iterable(model: Model, dataset: Expr) -> bool:
+    """Whether something is known to reach the dataset that no loader may be able to shuffle."""
+    return any(
+        isinstance(value, Obj)
+        and isinstance(value.cls, Class)
+        and any(
+            not isinstance(base, Class)
+            and (not is_dataset(base) or is_dataset(base, iterable=True))
+            for base in model.flow.mro(value.cls)
+        )
+        for value in model.flow.values(dataset)
+    )
+
+
 def orders_itself(model: Model, dataset: Expr) -> bool:
     """Whether the dataset is iterated, or is of a class that shuffles or samples its own data."""
     return is_iterable(model, dataset) or any(
@@ -61,14 +95,45 @@ def sampled(model: Model, sampler: Obj) -> Expr | None:
 
 def are_apart(model: Model, one: Expr, other: Expr) -> bool:
     """Whether two datasets certainly hold other samples: built from other sources, and neither
-    made of the other.
+    made of the other; or other slices of one. Of two parameters, in some call.
     """
+    function, _ = parameter_of(one) or (None, None)
+    if function is not None:
+        pairs = (
+            (given_by(model.flow, call, one), given_by(model.flow, call, other))
+            for call in model.flow.callers(function)
+        )
+        return any(
+            here is not None and there is not None and _are_built_apart(model, here, there)
+            for here, there in pairs
+        )
+    return _are_built_apart(model, one, other)
+
+
+def _are_built_apart(model: Model, one: Expr, other: Expr) -> bool:
+    if _are_slices(*(only(model.flow, each, Hop.ASSIGNED) for each in (one, other))):
+        return True
     here, there = _built(model, one), _built(model, other)
     return (
         bool(here and there)
         and all(_from_other_source(a, b) for a, b in _met(here, there))
         and depends_on(model.flow, one, (there - here).__contains__) is None
         and depends_on(model.flow, other, (here - there).__contains__) is None
+    )
+
+
+def _are_slices(one: Expr, other: Expr) -> bool:
+    """Whether two expressions are different slices of one object."""
+    return (
+        isinstance(one, Index)
+        and isinstance(other, Index)
+        and isinstance(one.key, Other)
+        and isinstance(other.key, Other)
+        and same(one.value, other.value)
+        and not (
+            len(one.key.parts) == len(other.key.parts)
+            and all(map(same, one.key.parts, other.key.parts))
+        )
     )
 
 

@@ -459,8 +459,11 @@ def loops_over(model: Model, loader: Obj) -> list[EpochLoop]:
 def feeds_training(model: Model, *loaders: Obj) -> bool | None:
     """Whether a loop trains with one of the loaders, again and again with the same object.
 
-    None where no loop over them is known, and one is called after training.
+    So does a framework that asks for one of them. None where no loop over them is known, and one
+    is called after training.
     """
+    if any(loader.may_be(hooked) for loader in loaders for hooked in _hooked(model)):
+        return True
     found = [loop for loader in loaders for loop in loops_over(model, loader)]
     if found:
         return any(not _is_made_on_the_way(loop) and trains(model, loop) for loop in found)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sampler_lint.analysis.arguments import passed
+from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import ClassRef, FuncRef, Obj, Unknown
 from sampler_lint.domain.concepts import LOOKS, NAMESPACES, SETS_EPOCH
 from sampler_lint.domain.model import Model
@@ -105,6 +106,21 @@ def _handed_on(model: Model, owner: Scope, name: str, returning: bool) -> frozen
             if isinstance(value, Unknown) or (isinstance(value, Obj) and value.site is not None)
         )
     return known[key]
+
+
+def is_left(model: Model, target: Name) -> bool:
+    """Whether nothing ever gets hold of what is assigned to a name there."""
+    owner, name = target.scope, target.id
+    if isinstance(owner, Class) or name in owner.declared or is_used_by_string(owner, name):
+        return False
+    if owner.outer is None and is_imported(model, model.module_of(owner), name):
+        return False
+    reads = _escaping_from(model, owner.module).names.get(name, ())
+    return not any(
+        any(each.stmt is target.stmt for each in definitions(owner, read))
+        for scope, read, _ in reads
+        if scope is owner or _sees(scope, owner, name)
+    )
 
 
 def _sees(scope: Scope, owner: Scope, name: str) -> bool:

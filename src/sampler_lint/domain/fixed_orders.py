@@ -16,6 +16,7 @@ from sampler_lint.domain.concepts import (
     RESTORES,
     called_name,
 )
+from sampler_lint.domain.datasets import MAP_STYLE, orders_itself
 from sampler_lint.domain.epoch_state import (
     Reach,
     epoch_state,
@@ -28,6 +29,7 @@ from sampler_lint.domain.epoch_state import (
     seedings_of,
 )
 from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.ranks import built_classes
 from sampler_lint.domain.wrapping import iterated_attributes
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
 from sampler_lint.syntax.navigation import expressions, owner_of, self_class, statements, walk
@@ -68,8 +70,28 @@ def order_of_passes(model: Model, cls: Class) -> FixedOrder | None:
 def order_of_items(model: Model, cls: Class) -> FixedOrder | None:
     """The order that a dataset draws when it is built, and that it numbers its items by."""
     found = reach(model, cls, "__getitem__")
-    taken = {name for name, index in _items(found) if _is_numbered(model, index)}
-    return _drawn_once(model, cls, found, taken, _takes_some)
+    return _drawn_once(model, cls, found, set(_numbered(model, found)), _takes_some)
+
+
+def looks_up(model: Model, dataset: Expr) -> bool:
+    """Whether the dataset certainly looks samples up by their index, in no order of its own."""
+    classes = built_classes(model, dataset)
+    return (
+        classes is not None
+        and all(_has_items(model, cls) for cls in classes)
+        and not orders_itself(model, dataset)
+    )
+
+
+def _has_items(model: Model, cls: Class | str) -> bool:
+    if isinstance(cls, Class):
+        return any(_numbered(model, reach(model, cls, "__getitem__")))
+    return cls.startswith(MAP_STYLE)
+
+
+def _numbered(model: Model, found: Reach) -> Iterator[str]:
+    """The attributes of an object that code takes items of by a number that it is asked for."""
+    return (name for name, index in _items(found) if _is_numbered(model, index))
 
 
 def _is_drawn_in(model: Model, found: Reach) -> bool:

@@ -13,6 +13,7 @@ from sampler_lint.domain.concepts import (
     RANK,
     WORLD_SIZE,
 )
+from sampler_lint.domain.datasets import MAP_STYLE
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.ranks import (
     built_classes,
@@ -142,9 +143,6 @@ def _spawns(model: Model, module: Module) -> bool:
 # --------------------------------------------------------------------------- no sampler
 
 
-_MAP_STYLE = ("torchvision.datasets.", "torch.utils.data.TensorDataset")
-
-
 def _check_loader(model: Model, loader: Obj) -> Suspect | None:
     if loader.site is None or is_guarded(loader.site) or not _is_unsharded(model, loader):
         return None
@@ -177,7 +175,7 @@ def _is_unsharded(model: Model, loader: Obj) -> bool:
 def _is_whole(model: Model, cls: Class | str) -> bool:
     """Whether a dataset certainly is map-style and does not know ranks."""
     if isinstance(cls, str):
-        return cls.startswith(_MAP_STYLE)
+        return cls.startswith(MAP_STYLE)
     return model.flow.method(cls, "__getitem__") is not None and knows_ranks(model, cls) is False
 
 

@@ -1,19 +1,24 @@
-"""SMP506: a loader reads one dataset by the indices of a sampler over another."""
+"""SMP506: a loader reads one dataset by the indices of a sampler over another, or another one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.analysis.reaching import definitions, surely_runs_before
+from sampler_lint.analysis.values import Obj
+from sampler_lint.domain.concepts import EVALUATES, SAMPLER_ARGUMENTS
 from sampler_lint.domain.datasets import are_apart, sampled
+from sampler_lint.domain.escape import is_left
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.navigation import unparse
+from sampler_lint.syntax.navigation import same, statements, unparse
+from sampler_lint.syntax.nodes import Assign, Call, Expr, Name, Stmt, last_name
 
 
 class SamplerOfAnotherDataset(Rule):
-    """A loader's sampler was built over another dataset than the one it reads.
+    """A loader's sampler was built over another dataset, or both are those of another loader.
 
     What it does:
         Reports a loader whose sampler (or batch sampler) was given a dataset, where points-to
@@ -21,11 +26,13 @@ class SamplerOfAnotherDataset(Rule):
         of different sources, and neither is made from the other. Silent for samplers over
         indices, labels or a range, for a dataset and its subset or wrapper, and for two datasets
         that are built alike but for how samples are transformed.
+        Reports an evaluation loader that gets the dataset or the sampler of another loader, where
+        one that is built by the same call and named for evaluation is never read.
 
     Why is this bad?
         The sampler yields indices up to the length of the other dataset. If that is longer,
         the loader raises `IndexError` some time in an epoch; if it is shorter, the rest is never
-        read, and nothing says so.
+        read, and nothing says so. A validation over the samples of training measures nothing.
 
     Fix safety:
         No fix is offered: which of the two datasets was meant is for a person to say.
@@ -44,7 +51,8 @@ class SamplerOfAnotherDataset(Rule):
     fixable = "never"
 
     def check(self, model: Model) -> Iterator[Suspect]:
-        """Compare each loader's dataset with those of its samplers."""
+        """Compare each loader's dataset with those of its samplers, and with what is left over."""
+        told = set()
         for loader in model.loaders:
             data = model.flow.argument(loader, "dataset")
             if loader.site is None or data is None or in_test_function(loader.site.scope):
@@ -53,6 +61,7 @@ class SamplerOfAnotherDataset(Rule):
             if samplers and all(over and are_apart(model, data, over) for _, over in samplers):
                 sampler, over = samplers[0]
                 assert over is not None
+                told.add(loader.site)
                 yield Suspect(
                     model.module_of(loader.site.scope),
                     data,
@@ -62,3 +71,75 @@ class SamplerOfAnotherDataset(Rule):
                     effect="what is beyond the shorter one raises `IndexError`, or is never read",
                     advice="build a sampler over this dataset",
                 )
+        yield from _instead(model, told)
+
+
+def _instead(model: Model, told: set[Call]) -> Iterator[Suspect]:
+    """Evaluation loaders that share what another loader gets, while theirs is left over."""
+    taken: dict[tuple[Stmt, str], list[tuple[Call, Name]]] = {}
+    for loader in model.loaders:
+        if loader.site is None or loader.site in told or in_test_function(loader.site.scope):
+            continue
+        for role in _told_apart_by(model, loader):
+            given = model.flow.argument(loader, role)
+            made = _made_in(given) if isinstance(given, Name) else None
+            if isinstance(given, Name) and made is not None:
+                uses = taken.setdefault((made, role), [])
+                if all(site is not loader.site for site, _ in uses):
+                    uses.append((loader.site, given))
+    for (made, _), uses in taken.items():
+        for site, given in uses if len(uses) > 1 else ():
+            meant = _left_over(model, site, given, made)
+            if meant is not None:
+                name, instead = unparse(given), unparse(meant)
+                yield Suspect(
+                    model.module_of(site.scope),
+                    given,
+                    f"this loader gets `{name}`, as another one does, and nothing reads "
+                    f"`{instead}`: it evaluates on what the other loader reads; pass `{instead}`",
+                    why=(Related(model.place(site.scope, meant), "nothing reads this"),),
+                )
+
+
+def _told_apart_by(model: Model, loader: Obj) -> Iterator[str]:
+    """The arguments that choose the samples of a loader: its samplers, or else the dataset."""
+    chosen = [name for name in SAMPLER_ARGUMENTS if model.flow.argument(loader, name) is not None]
+    yield from chosen or ("dataset",)
+
+
+def _made_in(name: Name) -> Stmt | None:
+    """The one assignment of a scope that its name is read from."""
+    found = definitions(name.scope, name) if name.id in name.scope.bindings else ()
+    if len(found) != 1 or found[0].how != "assign" or found[0].path:
+        return None
+    return found[0].stmt
+
+
+def _left_over(model: Model, site: Call, given: Name, made: Stmt) -> Name | None:
+    """What was built like the argument of an evaluation loader, and is read nowhere."""
+    target = site.stmt.targets[0] if isinstance(site.stmt, Assign) else None
+    mine = last_name(target) if isinstance(target, Expr) else None
+    if mine is None or not EVALUATES.says(mine) or EVALUATES.says(given.id):
+        return None
+    for stmt in statements(site.scope.body):
+        other = stmt.targets[0] if isinstance(stmt, Assign) else None
+        if (
+            isinstance(stmt, Assign)
+            and isinstance(other, Name)
+            and EVALUATES.says(other.id)
+            and _are_made_alike(stmt, made)
+            and surely_runs_before(stmt, site.stmt)
+            and is_left(model, other)
+        ):
+            return other
+    return None
+
+
+def _are_made_alike(one: Stmt, other: Stmt) -> bool:
+    return (
+        isinstance(one, Assign)
+        and isinstance(other, Assign)
+        and isinstance(one.value, Call)
+        and isinstance(other.value, Call)
+        and same(one.value.func, other.value.func)
+    )

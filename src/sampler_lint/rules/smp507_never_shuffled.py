@@ -1,4 +1,4 @@
-"""SMP507: without processes a training loader has neither a sampler nor ``shuffle``."""
+"""SMP507: a training loader has neither a sampler nor ``shuffle``, or not in one process."""
 
 from __future__ import annotations
 
@@ -8,20 +8,23 @@ from functools import partial
 
 from sampler_lint.analysis.values import Lit, Obj
 from sampler_lint.domain.datasets import orders_itself
-from sampler_lint.domain.epochs import is_named_after_training, trained_with
-from sampler_lint.domain.model import Model
+from sampler_lint.domain.epochs import feeds_training, is_named_after_training, trained_with
+from sampler_lint.domain.fixed_orders import looks_up
+from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.paths import ways
+from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import built_classes, is_about_processes
-from sampler_lint.domain.samplers import shuffles
+from sampler_lint.domain.samplers import reads_in_turn, shuffles
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.syntax.navigation import same, unparse
 from sampler_lint.syntax.nodes import Call, Const, Expr, dotted
 
 
 class NeverShuffled(Rule):
-    """A training loader is shuffled by its `DistributedSampler`, and in a single process by no one.
+    """Nothing shuffles a training loader, or only a `DistributedSampler`, which one process lacks.
 
     What it does:
         Reports a loader that trains and gets a shuffling sampler where there are several
@@ -31,6 +34,10 @@ class NeverShuffled(Rule):
         for evaluation loaders, for datasets that order themselves and for iterable ones. Only
         `likely` where the loader, or the function around, is called after training and nothing
         is seen to train with it.
+        Reports as `likely` a loader that is seen to train, has no sampler at all and does not
+        shuffle, over a dataset of a class that is known and looks samples up by their index.
+        Silent where the function builds another loader over that dataset, which may shuffle: then
+        somebody chose.
 
     Why is this bad?
         The same script trains differently on one device: every epoch reads the samples in the
@@ -39,7 +46,8 @@ class NeverShuffled(Rule):
     Fix safety:
         `shuffle=sampler is None`, where the sampler is a name. Safe if every loader that the call
         builds trains and the class of the dataset is known; torch refuses to shuffle an iterable
-        one. No fix where the sampler is written into the call.
+        one. No fix where the sampler is written into the call. `shuffle=True` is unsafe: a
+        program may count on the order.
 
     How it is proved:
         Invariant `shuffles`: run as one process, the epochs yield one order; after the fix each
@@ -57,6 +65,7 @@ class NeverShuffled(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at each loader that trains, and at the ways to it on which it gets no sampler."""
+        yield from _in_turn(model)
         for loader in model.loaders:
             data, sampler, shuffle = (
                 model.flow.argument(loader, name) for name in ("dataset", "sampler", "shuffle")
@@ -79,11 +88,49 @@ class NeverShuffled(Rule):
                 f"nothing shuffles this `{loader.name}` where `{name or 'sampler'}` is None, as in "
                 f"a single process",
                 why=(Related(model.place_of(built), "this sampler shuffles"),),
-                fix=partial(_shuffle, loader.site, sampler, shuffle, safe=safe),
+                fix=partial(_shuffle_without, loader.site, sampler, shuffle, safe=safe),
                 grade=Grade.CERTAIN if any(trained) else Grade.LIKELY,
                 effect="training then reads the samples in one order in every epoch",
                 advice=advice,
             )
+
+
+def _in_turn(model: Model) -> Iterator[Suspect]:
+    """The loaders that train on their samples in the order of the dataset."""
+    for loader in model.loaders:
+        data = model.flow.argument(loader, "dataset")
+        if (
+            loader.site is not None
+            and loader.cls == DATA_LOADER
+            and data is not None
+            and not is_test(model.module_of(loader.site.scope))
+            and reads_in_turn(model, loader)
+            and feeds_training(model, loader)
+            and looks_up(model, data)
+            and not _is_chosen(model, loader.site, data)
+        ):
+            yield Suspect(
+                model.module_of(loader.site.scope),
+                loader.site.func,
+                f"nothing shuffles this `{loader.name}`, which trains: every epoch reads the "
+                f"samples of `{unparse(data)}` in their order, in the same batches; "
+                f"pass `shuffle=True`",
+                fix=partial(_shuffle, loader.site, model.flow.argument(loader, "shuffle")),
+                grade=Grade.LIKELY,
+            )
+
+
+def _is_chosen(model: Model, site: Call, data: Expr) -> bool:
+    """Whether the same function builds another loader over the dataset, which may shuffle."""
+    return any(
+        other.site is not None
+        and other.site is not site
+        and other.site.scope is site.scope
+        and not reads_in_turn(model, other)
+        and (over := model.flow.argument(other, "dataset")) is not None
+        and same(over, data)
+        for other in model.loaders
+    )
 
 
 def _is_off(model: Model, loader: Obj, shuffle: Expr | None) -> bool:
@@ -109,15 +156,25 @@ def _shuffling_elsewhere(model: Model, site: Call, sampler: Expr) -> Obj | None:
     return None
 
 
-def _shuffle(
+def _shuffle(site: Call, shuffle: Expr | None, editor: Editor) -> Fix | None:
+    return _pass_shuffle(editor, site, shuffle, "True", Applicability.UNSAFE)
+
+
+def _shuffle_without(
     site: Call, sampler: Expr, shuffle: Expr | None, editor: Editor, *, safe: bool
 ) -> Fix | None:
     if dotted(sampler) is None:
         return None
     text = f"{text_of(editor.source, sampler)} is None"
+    applicability = Applicability.SAFE if safe else Applicability.UNSAFE
+    return _pass_shuffle(editor, site, shuffle, text, applicability)
+
+
+def _pass_shuffle(
+    editor: Editor, site: Call, shuffle: Expr | None, text: str, applicability: Applicability
+) -> Fix | None:
     if shuffle is None:
         editor.add_argument(site, "shuffle", text)
     else:
         editor.replace(shuffle, text)
-    applicability = Applicability.SAFE if safe else Applicability.UNSAFE
     return editor.fix(f"Pass `shuffle={text}`", applicability)

@@ -19,6 +19,7 @@ from sampler_lint.rules.smp404_misdirected_assignment.local_names import lost_lo
 from sampler_lint.rules.smp404_misdirected_assignment.no_effect import no_effect
 from sampler_lint.rules.smp404_misdirected_assignment.overwritten import overwritten
 from sampler_lint.rules.smp404_misdirected_assignment.state_getter import moving_getters
+from sampler_lint.rules.smp404_misdirected_assignment.unheeded import unheeded, unheeded_by_class
 
 
 class MisdirectedAssignment(Rule):
@@ -35,6 +36,8 @@ class MisdirectedAssignment(Rule):
         an attribute of a property's name, or of a method's that the class calls;
         a `seed` that the constructor keeps and nothing reads, beside a shuffle with a generator of
         the whole process;
+        a `shuffle` or `drop_last` that a caller passes, where the sampler or loader that is built
+        gets a constant instead;
         a `state_dict` that stores its argument into the sampler's own position;
         an abstract method of the first base that hides the real one of a later base.
 
@@ -65,6 +68,7 @@ class MisdirectedAssignment(Rule):
         """Look at what is stored on samplers, from inside and outside."""
         reads = Reads(model)
         yield from unread_outside(model, reads)
+        yield from unheeded(model)
         for module, cls in model.classes():
             if not model.is_meant_as_sampler(cls):
                 continue
@@ -77,3 +81,4 @@ class MisdirectedAssignment(Rule):
             yield from hidden_methods(model, module, cls)
             yield from seed_not_read(model, module, cls)
             yield from no_effect(module, cls)
+            yield from unheeded_by_class(model, cls)

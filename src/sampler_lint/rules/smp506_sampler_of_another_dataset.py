@@ -96,8 +96,10 @@ def _instead(model: Model, told: set[Call]) -> Iterator[Suspect]:
                     model.module_of(site.scope),
                     given,
                     f"this loader gets `{name}`, as another one does, and nothing reads "
-                    f"`{instead}`: it evaluates on what the other loader reads; pass `{instead}`",
+                    f"`{instead}`",
                     why=(Related(model.place(site.scope, meant), "nothing reads this"),),
+                    effect="it evaluates on what the other loader reads",
+                    advice=f"pass `{instead}`",
                 )
 
 

@@ -112,11 +112,12 @@ def _in_turn(model: Model) -> Iterator[Suspect]:
             yield Suspect(
                 model.module_of(loader.site.scope),
                 loader.site.func,
-                f"nothing shuffles this `{loader.name}`, which trains: every epoch reads the "
-                f"samples of `{unparse(data)}` in their order, in the same batches; "
-                f"pass `shuffle=True`",
+                f"nothing shuffles this `{loader.name}`, which trains",
                 fix=partial(_shuffle, loader.site, model.flow.argument(loader, "shuffle")),
                 grade=Grade.LIKELY,
+                effect=f"every epoch reads the samples of `{unparse(data)}` in their order, in the "
+                f"same batches",
+                advice="pass `shuffle=True`",
             )
 
 

@@ -147,10 +147,12 @@ def _suspect(
             yield Suspect(
                 model.module_of(function),
                 constant,
-                f"`{function.name}` is called with `{param.name}={other[0]}`, which has no say "
-                f"here: {what} gets {constant.value} from every caller; pass `{param.name}` on",
+                f"`{function.name}` is called with `{param.name}={other[0]}`, but {what} gets "
+                f"{constant.value}",
                 why=(Related(model.place(call.scope, call), "called here"),),
                 fix=partial(_pass_on, constant, param.name),
+                effect=f"`{param.name}` changes nothing here",
+                advice=f"pass `{param.name}` on",
             )
             return
 

@@ -8,8 +8,9 @@ loaders that do not train, samplers that repeat or choose, ranks that share a sh
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from sampler_lint.harness.inside.objects import is_users
@@ -24,6 +25,13 @@ from sampler_lint.harness.invariants import (
     wrong_length,
 )
 from sampler_lint.harness.runs import Loader, Log, Pass, Run, SetEpoch, Stream, relative
+from sampler_lint.harness.samples import (
+    alike_draws,
+    hold_the_same,
+    stream_faults,
+    unheard_epochs,
+)
+from sampler_lint.harness.teams import parted, teams
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.properties import (
     ENOUGH,
@@ -33,6 +41,7 @@ from sampler_lint.properties import (
     listed,
     numbers,
     one_round,
+    same_order,
     share,
 )
 
@@ -65,9 +74,20 @@ class Diagnosis:
 def diagnose(run: Run) -> list[Diagnosis]:
     """The bugs that the run has shown, by place and code."""
     jobs = [job for job in training_jobs(run) if _with_gradients(job)]
-    found = [one for job in jobs for one in (*_orders(run, job), *_shares(run, job))]
-    if learns(run):
-        found += [one for job in jobs for one in _steps(run, job)]
+    found = [one for job in jobs for one in (*_orders(run, job), *_workers(run, job))]
+    together = teams(run)
+    for team in [range(len(run.ranks))] if together is None else together:
+        part = replace(run, ranks=[run.ranks[place] for place in team])
+        # Of those that nobody knows to average, each has to read all, or shares with the rest.
+        size = run.ranks[0].log.world_size if together is None and run.ranks else len(team)
+        for job in training_jobs(part) if size > 1 else ():
+            if _with_gradients(job):
+                found += _shares(part, job, size, known=together is not None)
+                found += _streamed(part, job) if learns(run) else ()
+                found += _steps(part, job) if learns(run) else ()
+    for team in parted(run):
+        part = replace(run, ranks=[run.ranks[place] for place in team])
+        found += [one for job in training_jobs(part) for one in _reads_apart(part, job)]
     found += [one for job in run.streams() for one in _lengths(run, job)]
     return sorted(set(found), key=lambda one: (one.path, one.line, one.code))
 
@@ -143,6 +163,8 @@ def _orders(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         log = run.ranks[rank].log
         if not _meant_random(loader, epochs) or _asked_again(log, job[rank], epochs):
             continue
+        if _reread(log, job[rank]):
+            continue
         cause = _cause(log, job[rank], epochs)
         message = f"epochs {_span(alike)} have one order on {_who(ranks, len(job))}: {cause.reason}"
         calls = _calls(run, log)
@@ -184,6 +206,22 @@ def _asked_again(log: Log, stream: Stream, epochs: Sequence[Pass]) -> bool:
         and all(values == asked[0] for values in asked)
         and any(call.value != asked[0][0] for call in calls)
     )
+
+
+def _reread(log: Log, stream: Stream) -> bool:
+    """Whether the program reads each of its epochs several times before it sets the next.
+
+    So do algorithms that learn from one collection of samples in several passes.
+    """
+    objects = {one["object"] for loader in stream.loaders for one in loader.samplers}
+    calls = [call for call in log.set_epochs if call.object in objects]
+    times = Counter(
+        max((at for at, call in enumerate(calls) if call.passes <= one.number), default=-1)
+        for _, one in epochs_of(stream)
+    )
+    values = {str(calls[at].value) for at in times if at >= 0}
+    whole = [count for at, count in sorted(times.items())][:-1]
+    return -1 not in times and len(times) > 1 < len(values) and min(whole) > 1
 
 
 def _calls(run: Run, log: Log) -> list[Evidence]:
@@ -325,15 +363,48 @@ def _late(calls: Sequence[SetEpoch], epochs: Sequence[Pass]) -> bool:
     )
 
 
+# -- what batches hold
+
+
+def _streamed(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    """What is wrong with the samples of iterable data."""
+    loader = job[0].loader
+    if loader.iterable and len({stream.loader.mark for stream in job}) == 1:
+        for code, text in stream_faults(job, [rank.log for rank in run.ranks]):
+            yield Diagnosis(code, text, *_spot(loader, job[0].passes), tuple(_places(run, job)))
+
+
+def _workers(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    """Workers that draw alike, or never hear of the epoch."""
+    stream = job[0]
+    spot, places = _spot(stream.loader, stream.passes), tuple(_places(run, job))
+    if not stream.loader.iterable and (text := alike_draws(stream, run.ranks[0].log)):
+        text += "; seed it in each worker with `torch.initial_seed()`, or not at all"
+        yield Diagnosis("SMP601", text, *spot, places)
+    if not stream.loader.iterable and (name := unheard_epochs(stream)):
+        yield Diagnosis(
+            "SMP104",
+            f"`{name}` of the dataset counts the epochs, but the persistent workers keep the "
+            f"copies that they began with; let no worker persist, or keep it in shared memory",
+            *spot,
+            places,
+        )
+
+
 # -- shares of the ranks
 
 
-def _shares(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Iterator[Diagnosis]:
+    """``size`` ranks have to share out the data; ``known``: they average their gradients."""
     loaders = [stream.loader for stream in job]
-    size = run.ranks[0].log.world_size
+    who = [rank.rank for rank in run.ranks]
     seen = observed(job)
-    if len(job) < 2 or len(job) != size or seen.expected is None or not _share_out(run, loaders):
+    if len(job) < 2 or len(job) != size or seen.expected is None:
         return
+    if not _share_out(loaders) or not (known or not any(rank.log.groups for rank in run.ranks)):
+        return  # in smaller groups of ranks, some may share a shard on purpose
+    if hold_the_same(job) is False:
+        return  # what a rank calls sample 7 is another one's sample 57
     for number, readings in seen.epochs():
         if min(one.count for one in readings) < ENOUGH:
             continue
@@ -342,14 +413,14 @@ def _shares(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         around = one_round(readings)
         if any(len(one.indices) - len(set(one.indices)) > around for one in readings):
             return  # it draws with replacement
-        violation = _unshared(loaders, readings, share(seen, readings))
+        violation = _unshared(loaders, readings, share(seen, readings), who)
         if violation and (learns(run) or _sharded(loaders)):
             code, text = violation
             passes = [dict(epochs_of(stream))[number] for stream in job]
             path, line = _spot(loaders[0], passes)
             evidence = [
                 Evidence(f"rank {rank} begins with {some(one.begins)}")
-                for rank, one in enumerate(passes[:4])
+                for rank, one in zip(who[:4], passes, strict=False)
             ]
             yield Diagnosis(
                 code, f"epoch {number}: {text}", path, line, (*_places(run, job), *evidence)
@@ -357,17 +428,18 @@ def _shares(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
             return
 
 
-def _share_out(run: Run, loaders: Sequence[Loader]) -> bool:
+def _share_out(loaders: Sequence[Loader]) -> bool:
     """Whether the ranks certainly have to share out one dataset among all of them."""
     if len({loader.mark for loader in loaders}) > 1:
         return False  # each rank has data of its own
-    if any(rank.log.groups for rank in run.ranks):
-        return False  # smaller groups of ranks: some may share a shard on purpose
     return not any(loader.chooses for loader in loaders)
 
 
 def _unshared(
-    loaders: Sequence[Loader], readings: Sequence[Reading], found: Share | None
+    loaders: Sequence[Loader],
+    readings: Sequence[Reading],
+    found: Share | None,
+    who: Sequence[int],
 ) -> tuple[str, str] | None:
     """The code and the sentence, when the ranks do not share the samples out."""
     size = len(loaders)
@@ -387,7 +459,7 @@ def _unshared(
         return None  # as many as padding may repeat
     if found is not None and few and most * 10 <= fewest:
         return _unread(loaders, found)
-    shared = f"ranks {one} and {other} share {_percent(most, fewest)} of the indices"
+    shared = f"ranks {who[one]} and {who[other]} share {_percent(most, fewest)} of the indices"
     replicas = _shared_among(loaders[0])
     if not _sharded(loaders):
         return "SMP502", (
@@ -396,7 +468,9 @@ def _unshared(
         )
     seeds = [_value(loader, "seed") for loader in loaders]
     if len(set(seeds)) > 1 and None not in seeds:
-        told = ", ".join(f"{seed} on rank {rank}" for rank, seed in enumerate(seeds[:4]))
+        told = ", ".join(
+            f"{seed} on rank {rank}" for rank, seed in zip(who[:4], seeds, strict=False)
+        )
         return "SMP202", (
             f"{shared}: the sampler's seed is {told}, and each rank takes its shard of another "
             f"order; use one seed on all ranks"
@@ -492,6 +566,34 @@ def _value(loader: Loader, name: str) -> Any:
     return None
 
 
+def _reads_apart(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    """Ranks that hold parts of one model, and are given different samples."""
+    loaders = [stream.loader for stream in job]
+    if len({loader.mark for loader in loaders}) > 1 or any(one.iterable for one in loaders):
+        return
+    for number, passes in observed(job).epochs():
+        apart = [one for one in passes[1:] if not same_order(passes[0], one)]
+        if apart and min(one.count for one in passes) >= ENOUGH:
+            other = run.ranks[passes.index(apart[0])].rank
+            path, line = _spot(loaders[0], job[0].passes)
+            yield Diagnosis(
+                "SMP502" if _sharded(loaders) else "SMP202",
+                f"epoch {number}: ranks {run.ranks[0].rank} and {other} hold parts of one model "
+                f"and are given different samples, so that each part learns of others; give all "
+                f"ranks that share a model the same ones",
+                path,
+                line,
+                (
+                    *_places(run, job),
+                    *(
+                        Evidence(f"rank {rank.rank} begins with {some(one.indices)}")
+                        for rank, one in zip(run.ranks, passes, strict=False)
+                    ),
+                ),
+            )
+            return
+
+
 # -- steps
 
 
@@ -517,12 +619,21 @@ def _steps(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
 # -- lengths
 
 
+def _resumed(stream: Stream) -> bool:
+    """Whether the first pass is the rest of an epoch, of which the length knows nothing."""
+    first, *later = stream.passes
+    whole = [one.drawn for one in later if one.exhausted and one.drawn == one.length]
+    return stream.loader.loaded or (bool(whole) and first.drawn < min(whole))
+
+
 def _lengths(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     for rank, stream in enumerate(job):
         if stream.loader.iterable:
             return
         for number, one in enumerate(stream.passes):
             violation = None if one.length_error else wrong_length(stream, one)
+            if number == 0 and one.exhausted and _resumed(stream):
+                continue
             if violation:
                 path, line = _spot(stream.loader, stream.passes)
                 yield Diagnosis(

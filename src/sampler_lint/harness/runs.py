@@ -41,6 +41,14 @@ class Pass:
     path: str = ""
     line: int = 0
     """Where the user's code began it: the ``for`` loop, ``trainer.fit`` …"""
+    dataset_values: dict[str, int] = field(default_factory=dict)
+    """Attributes of the dataset that are numbers, in the process that reads the loader."""
+    random: bool = False
+    """The dataset holds a random generator."""
+    contents: list[tuple[list[Index] | None, list[tuple[int, ...]]]] = field(default_factory=list)
+    """Of the first batches, the indices and digests of their samples."""
+    backwards: int = 0
+    """How often the process had computed gradients when the loader ended."""
     batches: list[list[Index]] = field(default_factory=list)
     """What the index sampler gave, batch by batch; see :attr:`complete`."""
     first: list[Index] = field(default_factory=list)
@@ -107,6 +115,13 @@ class Loader:
     (``values``)."""
     shuffling: bool | None
     """Whether the order is meant to be random; None when nothing says so."""
+    own_iterator: bool = False
+    """Its class hands out batches in a way of its own: a pass need not be an epoch."""
+    workers: int = 0
+    lasting: bool = False
+    """Its workers outlive a pass."""
+    loaded: bool = False
+    """The state of it, its samplers or its dataset was loaded: its first pass may be a rest."""
     passes: list[Pass] = field(default_factory=list)
 
     @property
@@ -154,10 +169,21 @@ class Log:
     world_size: int = 1
     groups: list[int] = field(default_factory=list)
     """Sizes of the process groups that are smaller than the world."""
+    averages: list[tuple[int, ...]] = field(default_factory=list)
+    """Groups of ranks that average the gradients of a model."""
+    parts: list[tuple[int, ...]] = field(default_factory=list)
+    """Groups of ranks each of which holds a part of one parameter."""
+    gradients: dict[tuple[int, int], int | None] = field(default_factory=dict)
+    """Checksums of what optimizers were given: by optimizer, and by its step."""
+    loaded: list[int] = field(default_factory=list)
+    """How many steps optimizers had taken whose state was loaded."""
     joins: bool = False
     """The program uses ``Join``: its ranks may take different numbers of steps."""
     exit: dict[str, Any] | None = None
     """Set when the program came to its end: the ``error`` that ended it, ``path``, ``line``."""
+    draws: list[dict[str, Any]] = field(default_factory=list)
+    """The state of each generator from which a worker drew at its start: the ``loader``, the
+    ``number`` of the pass, the ``worker`` and, by the generator's name, ``drawn``."""
     loaders: list[Loader] = field(default_factory=list)
     set_epochs: list[SetEpoch] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -303,6 +329,7 @@ def read_log(path: str) -> Log:
     log = Log()
     loaders: dict[int, Loader] = {}
     passes: dict[int, Pass] = {}
+    loaded: set[int] = set()
     for event in _events(path):
         kind = event.pop("event")
         if kind == "process":
@@ -311,6 +338,12 @@ def read_log(path: str) -> Log:
             log.rank, log.world_size = event["rank"], event["world_size"]
         elif kind == "groups":
             log.groups = event["sizes"]
+        elif kind in ("averages", "parts"):
+            getattr(log, kind).append(tuple(event["ranks"]))
+        elif kind == "step":
+            log.gradients[event["optimizer"], event["step"]] = event["gradients"]
+        elif kind == "optimizer_loaded":
+            log.loaded.append(event["steps"])
         elif kind == "join":
             log.joins = True
         elif kind == "exit":
@@ -325,12 +358,23 @@ def read_log(path: str) -> Log:
             owner.passes.append(current)
         elif kind == "first":
             passes[event["number"]].first = event["indices"]
+        elif kind == "content":
+            samples = [tuple(one) for one in event["samples"]]
+            passes[event["number"]].contents.append((event["indices"], samples))
+        elif kind == "loaded":
+            loaded.add(event["object"])
         elif kind == "draw":
             passes[event["number"]].batches.append(event["indices"])
         elif kind == "set_epoch":
             log.set_epochs.append(SetEpoch(**event))
         elif kind == "failed":
             log.failures.append(event["reason"])
+    of_workers = os.path.splitext(path)[0] + ".draws"
+    if os.path.exists(of_workers):
+        log.draws = [*_events(of_workers)]
+    for loader in log.loaders:
+        objects = {loader.number, loader.dataset, *(one["object"] for one in loader.samplers)}
+        loader.loaded = not loaded.isdisjoint(objects)
     of_passes = os.path.splitext(path)[0] + ".tape"
     if os.path.exists(of_passes):
         _read_tape(of_passes, passes)
@@ -353,6 +397,7 @@ def _read_tape(path: str, passes: Mapping[int, Pass]) -> None:
             if current.yielded < 0:
                 current.yielded += current.drawn + 1
             current.learned = numbers[tape.LEARNED]
+            current.backwards = numbers[tape.BACKWARDS]
             current.exhausted = bool(numbers[tape.ENDS] & tape.SAMPLER_ENDED)
             current.ended = bool(numbers[tape.ENDS] & tape.LOADER_ENDED)
 

@@ -1,0 +1,75 @@
+"""Random draws in a loader's worker processes: from which state each source of them sets out."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import sys
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from .tape import CLOEXEC
+
+#: Levels of attributes of a dataset among which generators are looked for.
+_DEPTH = 2
+
+#: Where generators of Python, NumPy and torch keep their state.
+_STATES = ("getstate", "bit_generator", "get_state")
+
+
+def watch(fetcher: Any, path: str, about: dict[str, Any]) -> None:
+    """Append to ``path`` the state of every generator from which the first fetch has drawn."""
+    before = dict(_states(fetcher.dataset))
+    fetch = fetcher.fetch
+
+    def first(*args: Any) -> Any:
+        del fetcher.fetch
+        batch = fetch(*args)
+        with contextlib.suppress(Exception):
+            after = dict(_states(fetcher.dataset))
+            drawn = {name: one for name, one in before.items() if after.get(name) != one}
+            if drawn:
+                line = json.dumps({**about, "drawn": drawn}) + "\n"
+                file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | CLOEXEC, 0o600)
+                os.write(file, line.encode("ascii"))
+                os.close(file)
+        return batch
+
+    fetcher.fetch = first
+
+
+def _states(dataset: Any) -> Iterator[tuple[str, int]]:
+    """The global generators, and those that the dataset holds, each with a checksum."""
+    yield "random", _digest(random.getstate())
+    numpy: Any = sys.modules.get("numpy.random")
+    if numpy is not None:
+        yield "numpy.random", _digest(_listed(numpy.get_state()))
+    yield "torch", _digest(sys.modules["torch"].get_rng_state().tolist())
+    for name, generator in held(dataset):
+        state = next(getattr(generator, one) for one in _STATES if hasattr(generator, one))
+        yield name, _digest(_listed(state() if callable(state) else state.state))
+
+
+def held(thing: Any, prefix: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
+    """The generators among an object's attributes, each with its path."""
+    for name, value in list(getattr(thing, "__dict__", {}).items()):
+        if any(hasattr(value, one) for one in _STATES):
+            if type(value).__module__.partition(".")[0] in ("random", "numpy", "torch"):
+                yield f"{prefix}{name}", value
+        elif depth and hasattr(value, "__dict__"):
+            yield from held(value, f"{prefix}{name}.", depth - 1)
+
+
+def _listed(state: Any) -> Any:
+    if isinstance(state, dict):
+        return {name: _listed(one) for name, one in state.items()}
+    if isinstance(state, tuple):
+        return [_listed(one) for one in state]
+    return state.tolist() if hasattr(state, "tolist") else state
+
+
+def _digest(state: Any) -> int:
+    return zlib.crc32(repr(state).encode("utf-8", "replace"))

@@ -1,0 +1,145 @@
+"""Who learns together: the groups that average gradients, and the gradients themselves.
+
+Ranks that read the same data may do so on purpose. They do not if their gradients are averaged,
+which wrappers (``DistributedDataParallel``, FSDP) say, and what the optimizers are given shows.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+#: Parameters and elements of each whose gradients are looked at.
+_LOOK = (32, 8)
+
+
+class Learning:
+    """What one process was seen to learn; ``note`` appends to its log."""
+
+    def __init__(self, note: Callable[..., None]) -> None:
+        self._note = note
+        self._told: set[tuple[str, tuple[int, ...]]] = set()
+        self._optimizers: Any = weakref.WeakKeyDictionary()
+        self._steps: list[int] = []
+
+    def tell(self, kind: str, ranks: Any) -> None:
+        """Note a group of ranks, once."""
+        members = tuple(int(rank) for rank in ranks)
+        if (kind, members) not in self._told:
+            self._told.add((kind, members))
+            self._note(kind, ranks=members)
+
+    def stepped(self, optimizer: Any) -> None:
+        """Note what the optimizer was given, at steps 1, 2, 4, 8 …"""
+        number = self._optimizers.setdefault(optimizer, len(self._steps))
+        if number == len(self._steps):
+            self._steps.append(0)
+            self._tell_parts(optimizer)
+        self._steps[number] = step = self._steps[number] + 1
+        if not step & (step - 1):
+            self._note("step", optimizer=number, step=step, gradients=_digest(optimizer))
+
+    def resumed(self, optimizer: Any) -> None:
+        """Note how many steps an optimizer had taken whose state was loaded."""
+        steps = [state.get("step", 0) for state in optimizer.state.values()]
+        self._note("optimizer_loaded", steps=max(map(int, steps), default=0))
+
+    def _tell_parts(self, optimizer: Any) -> None:
+        """Note the ranks that hold parts of one parameter, as its mesh tells."""
+        dist: Any = sys.modules.get("torch.distributed")
+        for parameter in _parameters(optimizer):
+            mesh = getattr(parameter, "device_mesh", None)
+            for dimension, placement in enumerate(getattr(parameter, "placements", ())):
+                if mesh is not None and placement.is_shard():
+                    self.tell("parts", dist.get_process_group_ranks(mesh.get_group(dimension)))
+
+
+def _parameters(optimizer: Any) -> Iterator[Any]:
+    for group in optimizer.param_groups:
+        yield from group["params"]
+
+
+def _digest(optimizer: Any) -> int | None:
+    """A checksum of some elements of the gradients; None if there are none but zeros."""
+    most, few = _LOOK
+    known = [one for one in _parameters(optimizer) if one.grad is not None]
+    found = []
+    for parameter in known[:: -(-len(known) // most) or 1]:
+        gradient = parameter.grad.detach()
+        gradient = getattr(gradient, "_local_tensor", gradient)
+        if gradient.is_sparse or not gradient.numel():
+            continue
+        flat = gradient.reshape(-1)
+        found += flat[:: -(-len(flat) // few)].tolist()
+    return zlib.crc32(repr(found).encode("ascii")) if any(found) else None
+
+
+def _after(cls: Any, name: str, then: Callable[[Any], None]) -> None:
+    """Call ``then`` with the object after its method ``name``."""
+    original = getattr(cls, name)
+
+    @functools.wraps(original)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        then(self)
+        return result
+
+    setattr(cls, name, method)
+
+
+def _patch_optimizers(recorder: Any, module: Any) -> None:
+    def stepped(optimizer: Any, *_: Any) -> None:
+        recorder.guarded(lambda: recorder.learning.stepped(optimizer))
+
+    module.register_optimizer_step_post_hook(stepped)
+    _after(
+        module.Optimizer,
+        "load_state_dict",
+        lambda one: recorder.guarded(lambda: recorder.learning.resumed(one)),
+    )
+
+
+def _averaged_by(*names: str) -> Callable[[Any, Any, Any], None]:
+    """Note the process groups that a wrapper keeps under these names."""
+
+    def tell(recorder: Any, module: Any, wrapper: Any) -> None:
+        dist: Any = sys.modules["torch.distributed"]
+        for name in names:
+            group = getattr(wrapper, name, None)
+            if group is not None:
+                recorder.learning.tell("averages", dist.get_process_group_ranks(group))
+
+    return tell
+
+
+def _patch_wrapper(name: str, tell: Callable[[Any, Any, Any], None]) -> Callable[[Any, Any], None]:
+    def patch(recorder: Any, module: Any) -> None:
+        def built(wrapper: Any) -> None:
+            recorder.guarded(tell, recorder, module, wrapper)
+
+        _after(getattr(module, name), "__init__", built)
+
+    return patch
+
+
+def _averaged_on_mesh(recorder: Any, module: Any, wrapper: Any) -> None:
+    recorder.learning.tell("averages", wrapper.mesh_info.mesh.mesh.flatten().tolist())
+
+
+#: The modules to be patched once they are there, and how.
+PATCHES: dict[str, Callable[[Any, Any], None]] = {
+    "torch.optim.optimizer": _patch_optimizers,
+    "torch.nn.parallel.distributed": _patch_wrapper(
+        "DistributedDataParallel", _averaged_by("process_group")
+    ),
+    "torch.distributed.fsdp.fully_sharded_data_parallel": _patch_wrapper(
+        "FullyShardedDataParallel", _averaged_by("process_group", "_inter_node_pg")
+    ),
+    "torch.distributed.fsdp._fully_shard._fsdp_param_group": _patch_wrapper(
+        "FSDPParamGroup", _averaged_on_mesh
+    ),
+}

@@ -8,6 +8,7 @@ loaders that do not train, samplers that repeat or choose, ranks that share a sh
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +36,7 @@ from sampler_lint.harness.teams import parted, teams
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.properties import (
     ENOUGH,
+    Observation,
     Reading,
     Share,
     equal_steps,
@@ -88,6 +90,8 @@ def diagnose(run: Run) -> list[Diagnosis]:
     for team in parted(run):
         part = replace(run, ranks=[run.ranks[place] for place in team])
         found += [one for job in training_jobs(part) for one in _reads_apart(part, job)]
+    found += [one for job in jobs for one in (*_replayed(run, job), *_unshuffled(run, job))]
+    found += [one for job in jobs for one in _began_again(run, job)]
     found += [one for job in run.streams() for one in _lengths(run, job)]
     return sorted(set(found), key=lambda one: (one.path, one.line, one.code))
 
@@ -363,6 +367,92 @@ def _late(calls: Sequence[SetEpoch], epochs: Sequence[Pass]) -> bool:
     )
 
 
+def _replayed(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    """Batches that were kept and are learned from again, after the loader's end."""
+    log, last = run.ranks[0].log, job[0].passes[-1]
+    every = [one for loader in log.loaders for one in loader.passes]
+    if last is not max(every, key=lambda one: one.number) or not (last.ended and log.exit):
+        return
+    more = log.exit["backwards"] - last.backwards
+    if last.learned == last.yielded and last.count >= ENOUGH and more >= last.yielded:
+        yield Diagnosis(
+            "SMP102",
+            f"gradients were computed {more} times after the loader had ended: its batches are "
+            f"kept and read again in one order; iterate the loader anew in every epoch",
+            *_spot(job[0].loader, [last]),
+            tuple(_places(run, job)),
+        )
+
+
+def _unshuffled(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    """Training data in the order of the dataset, though the program counts on shuffling.
+
+    It does so if it sets epochs, or shuffles what it evaluates.
+    """
+    stream, log = job[0], run.ranks[0].log
+    loader = stream.loader
+    whole = [one for _, one in epochs_of(stream) if one.exhausted and one.learned]
+    if loader.shuffling is not False or len(whole) < 2:
+        return
+    if not all(map(_ascends, whole)):
+        return
+    objects = {one["object"] for one in loader.samplers}
+    values = {str(one.value) for one in log.set_epochs if one.object in objects and one.direct}
+    shuffled = [
+        other
+        for other in log.loaders
+        if other.shuffling and other.passes and not any(one.grad for one in other.passes)
+    ]
+    if len(values) < 2 and not shuffled:
+        return
+    why = "`set_epoch` is called, but the sampler does not shuffle"
+    if shuffled:
+        why = "the loader that evaluates is shuffled instead"
+    yield Diagnosis(
+        "SMP507",
+        f"every epoch reads the samples in the order of the dataset: {why}; shuffle what trains",
+        *_spot(loader, whole),
+        tuple(_places(run, job)),
+    )
+
+
+def _ascends(one: Pass) -> bool:
+    """Whether the samples come as they lie in the dataset; at the end there may be padding."""
+    known = [index for index in one.indices if isinstance(index, int)]
+    breaks = [after for before, after in itertools.pairwise(known) if after <= before]
+    return len(known) == len(one.indices) and breaks in ([], known[-1:])
+
+
+def _began_again(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    """A run that goes on with an optimizer's state, but with the first epoch."""
+    stream, log = job[0], run.ranks[0].log
+    objects = {one["object"] for loader in stream.loaders for one in loader.samplers}
+    calls = [call for call in log.set_epochs if call.object in objects]
+    for begun, steps in log.resumed:
+        later = [one for one in stream.passes if one.number >= begun and one.learned]
+        if not later or stream.passes[0].number < begun or not calls:
+            continue
+        value = _in_force(calls, later[0])
+        before = [
+            one
+            for loader in log.loaders
+            if loader.role == stream.loader.role
+            for one in loader.passes
+            if one.number < begun and one.learned
+        ]
+        read = any((a.count, a.checksum) == (later[0].count, later[0].checksum) for a in before)
+        done = bool(later[0].length) and steps >= (later[0].length or 0)
+        if (value == 0 and done) or (read and len(before) > 1):
+            yield Diagnosis(
+                "SMP103",
+                f"the optimizer's state was loaded, yet the first pass after it has the order of "
+                f"epoch {value} once more; go on with the epoch that was saved",
+                *_spot(stream.loader, later),
+                (*_places(run, job), *_calls(run, log)),
+            )
+            return
+
+
 # -- what batches hold
 
 
@@ -399,7 +489,17 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
     loaders = [stream.loader for stream in job]
     who = [rank.rank for rank in run.ranks]
     seen = observed(job)
-    if len(job) < 2 or len(job) != size or seen.expected is None:
+    if len(job) < 2 or len(job) != size:
+        return
+    if known and (alike := _drawn_alike(seen)) and hold_the_same(job) is not False:
+        path, line = _spot(loaders[0], job[0].passes)
+        if any(loader.chooses for loader in loaders):
+            text = (
+                f"epochs {_span(alike)}: ranks {listed(who)} draw the same samples in one order, and "
+                f"average the same gradients; seed the draws by the rank, or share them out"
+            )
+            yield Diagnosis("SMP502", text, path, line, tuple(_places(run, job)))
+    if seen.expected is None:
         return
     if not _share_out(loaders) or not (known or not any(rank.log.groups for rank in run.ranks)):
         return  # in smaller groups of ranks, some may share a shard on purpose
@@ -426,6 +526,13 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
                 code, f"epoch {number}: {text}", path, line, (*_places(run, job), *evidence)
             )
             return
+
+
+def _drawn_alike(seen: Observation) -> list[int]:
+    """The epochs, if in all of them all ranks read the same samples in one order."""
+    epochs = [one for one in seen.epochs() if min(each.count for each in one[1]) >= ENOUGH]
+    alike = all(same_order(passes[0], other) for _, passes in epochs for other in passes[1:])
+    return [number for number, _ in epochs] if alike else []
 
 
 def _share_out(loaders: Sequence[Loader]) -> bool:
@@ -529,8 +636,12 @@ def _sharding(loaders: Sequence[Loader]) -> list[str]:
             for name in values[0]
         )
         of_size = any(all(_number(one.get(name)) == size for one in values) for name in values[0])
-        if _among(chain[0]) is not None or (of_rank and of_size):
+        asks = all(sampler["asks"] for sampler in chain)
+        if _among(chain[0]) is not None or (of_rank and of_size) or asks:
             found.append(chain[0]["cls"])
+    parts = [set(loader.subset or ()) for loader in loaders]
+    if all(parts) and sum(map(len, parts)) == len(set().union(*parts)) and size > 1:
+        found.append("Subset")
     return found
 
 

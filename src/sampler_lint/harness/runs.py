@@ -175,8 +175,8 @@ class Log:
     """Groups of ranks each of which holds a part of one parameter."""
     gradients: dict[tuple[int, int], int | None] = field(default_factory=dict)
     """Checksums of what optimizers were given: by optimizer, and by its step."""
-    loaded: list[int] = field(default_factory=list)
-    """How many steps optimizers had taken whose state was loaded."""
+    resumed: list[tuple[int, int]] = field(default_factory=list)
+    """When an optimizer's state was loaded: how many passes had begun, and its steps."""
     joins: bool = False
     """The program uses ``Join``: its ranks may take different numbers of steps."""
     exit: dict[str, Any] | None = None
@@ -343,7 +343,7 @@ def read_log(path: str) -> Log:
         elif kind == "step":
             log.gradients[event["optimizer"], event["step"]] = event["gradients"]
         elif kind == "optimizer_loaded":
-            log.loaded.append(event["steps"])
+            log.resumed.append((len(passes), event["steps"]))
         elif kind == "join":
             log.joins = True
         elif kind == "exit":

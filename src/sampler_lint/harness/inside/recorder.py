@@ -35,6 +35,7 @@ from .learning import PATCHES, Learning
 from .log import KEEP_ALL, Log
 from .objects import (
     Numbers,
+    asks_for_rank,
     attribute,
     base_dataset,
     chain,
@@ -209,6 +210,7 @@ class Recorder(Log):
                 "cls": class_name(one),
                 "module": type(one).__module__,
                 "set_epoch": callable(getattr(type(one), "set_epoch", None)),
+                "asks": asks_for_rank(type(one)),
                 "values": {
                     name: value
                     for name, value in getattr(one, "__dict__", {}).items()
@@ -221,16 +223,18 @@ class Recorder(Log):
     def _shuffling(self, sampler: Any) -> bool | None:
         """Whether the order is meant to be random; None when nothing says so."""
         data = self.data
+        unknown = False
         for one in chain(sampler):
             shuffle = attribute(one, "shuffle")
             if isinstance(shuffle, bool):
-                return shuffle
+                return None if unknown and not shuffle else shuffle
+            unknown = unknown or callable(getattr(one, "set_epoch", None))
             if isinstance(
                 one, (data.RandomSampler, data.SubsetRandomSampler, data.WeightedRandomSampler)
             ):
                 return True
             if type(one) is data.SequentialSampler:
-                return False
+                return None if unknown else False
         return None
 
     def _is_users(self, path: str) -> bool:
@@ -290,7 +294,7 @@ class Recorder(Log):
             grad=self._torch.is_grad_enabled(),
             stride=stride,
             dataset_values=_numbers_of(loader.dataset),
-            random=any(True for _ in draws.held(loader.dataset)),
+            random=next(draws.held(loader.dataset, depth=6), None) is not None,
             path=path,
             line=line,
         )

@@ -82,16 +82,18 @@ def diagnose(run: Run) -> list[Diagnosis]:
         part = replace(run, ranks=[run.ranks[place] for place in team])
         # Of those that nobody knows to average, each has to read all, or shares with the rest.
         size = run.ranks[0].log.world_size if together is None and run.ranks else len(team)
-        for job in training_jobs(part) if size > 1 else ():
-            if _with_gradients(job):
+        for job in filter(_with_gradients, training_jobs(part)):
+            found += _streamed(part, job) if learns(run) else ()
+            if size > 1:
                 found += _shares(part, job, size, known=together is not None)
-                found += _streamed(part, job) if learns(run) else ()
                 found += _steps(part, job) if learns(run) else ()
     for team in parted(run):
         part = replace(run, ranks=[run.ranks[place] for place in team])
         found += [one for job in training_jobs(part) for one in _reads_apart(part, job)]
     found += [one for job in jobs for one in (*_replayed(run, job), *_unshuffled(run, job))]
     found += [one for job in jobs for one in _began_again(run, job)]
+    if run.stalled and not any(one.code == "SMP306" for one in found):
+        found += _parted_ways(run)
     found += [one for job in run.streams() for one in _lengths(run, job)]
     return sorted(set(found), key=lambda one: (one.path, one.line, one.code))
 
@@ -459,7 +461,7 @@ def _began_again(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
 def _streamed(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     """What is wrong with the samples of iterable data."""
     loader = job[0].loader
-    if loader.iterable and len({stream.loader.mark for stream in job}) == 1:
+    if loader.iterable:
         for code, text in stream_faults(job, [rank.log for rank in run.ranks]):
             yield Diagnosis(code, text, *_spot(loader, job[0].passes), tuple(_places(run, job)))
 
@@ -495,8 +497,9 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
         path, line = _spot(loaders[0], job[0].passes)
         if any(loader.chooses for loader in loaders):
             text = (
-                f"epochs {_span(alike)}: ranks {listed(who)} draw the same samples in one order, and "
-                f"average the same gradients; seed the draws by the rank, or share them out"
+                f"epochs {_span(alike)}: ranks {listed(who)} draw the same samples in one "
+                f"order, and average the same gradients; seed the draws by the rank, or share "
+                f"them out"
             )
             yield Diagnosis("SMP502", text, path, line, tuple(_places(run, job)))
     if seen.expected is None:
@@ -712,7 +715,7 @@ def _steps(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     """A rank whose loader has ended, while another took more steps of the same epoch."""
     if any(rank.log.joins for rank in run.ranks):
         return
-    if violation := equal_steps(steps_taken(job)):
+    if violation := equal_steps(steps_taken(job, finished=run.stalled)):
         loader = job[0].loader
         waits = [Evidence(str(rank)) for rank in run.ranks if rank.outcome in ("hung", "stopped")]
         path, line = _spot(loader, job[0].passes)
@@ -724,6 +727,27 @@ def _steps(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
             path,
             line,
             (*_places(run, job), *waits),
+        )
+
+
+def _parted_ways(run: Run) -> Iterator[Diagnosis]:
+    """Ranks that wait for each other at different places, after as many batches."""
+    waits = [(rank, rank.place) for rank in run.ranks if rank.outcome != "finished"]
+    if len({place for _, place in waits}) < 2 or len(waits) < len(run.ranks):
+        return
+    last = []
+    for rank in run.ranks:
+        used = [loader for loader in rank.log.loaders if loader.passes]
+        last += [max(used, key=lambda loader: loader.passes[-1].number)] if used else []
+    loader = next((one for one in last if not one.passes[-1].ended), None)
+    if loader is not None:
+        places = listed([f"{place} (rank {rank.rank})" for rank, place in waits[:4]])
+        yield Diagnosis(
+            "SMP306",
+            f"the ranks wait for each other at {places}: one leaves the loop over this loader "
+            f"early, or reads it alone; let all ranks take the same steps",
+            *_spot(loader, loader.passes),
+            tuple(Evidence(str(rank)) for rank in run.ranks),
         )
 
 

@@ -18,6 +18,12 @@ from sampler_lint.properties import Index
 _FRAME = re.compile(r'^  File "(?P<path>.*)", line (?P<line>\d+) in ', re.MULTILINE)
 
 
+#: The recorder's own modules, which stand between a program and torch.
+_OURS = os.path.join(os.path.dirname(os.path.abspath(tape.__file__)), "")
+
+#: Where torch waits for other ranks.
+_COLLECTIVE = ("/torch/distributed/", "/torch/autograd/", "/torch/nn/parallel/")
+
 #: Words in the names of samplers, or of their attributes, that repeat or choose samples.
 _CHOOSE = ("repeat", "repetition", "replacement", "weight", "subset", "rasampler", "balanced")
 
@@ -271,6 +277,13 @@ class Run:
         return 0 < len(bad) < len(self.ranks) and all(_lost_peer(rank.reason) for rank in bad)
 
     @property
+    def stalled(self) -> bool:
+        """Whether ranks waited for others, and none of them failed by itself."""
+        bad = [rank for rank in self.ranks if rank.outcome != "finished"]
+        waited = [rank for rank in bad if rank.outcome == "hung" or _lost_peer(rank.reason)]
+        return bool(bad) and len(waited) == len(bad)
+
+    @property
     def recorded(self) -> bool:
         """Whether every rank handed out at least one batch."""
         return bool(self.ranks) and all(
@@ -418,11 +431,20 @@ def waiting_place(stack: str, root: str) -> str | None:
     place = None
     for thread in stack.split("\n\n"):
         frames = [(match["path"], match["line"]) for match in _FRAME.finditer(thread)]
-        users = [(path, line) for path, line in frames if is_users(path)]
+        users = [
+            (path, line) for path, line in frames if is_users(path) and not path.startswith(_OURS)
+        ]
         inside = [one for one in users if relative(one[0], root) != one[0]]
         for path, line in (inside or users)[:1]:
             place = f"{relative(path, root)}:{line}"
     return place
+
+
+def waits_for_ranks(stack: str) -> bool:
+    """Whether the main thread of a ``faulthandler`` dump is in a collective."""
+    main = stack.rstrip().split("\n\n")[-1].split("Thread 0x")[-1]
+    frame = _FRAME.search(main)
+    return frame is not None and any(part in frame["path"] for part in _COLLECTIVE)
 
 
 def logs_in(directory: str) -> list[str]:

@@ -29,15 +29,20 @@ from sampler_lint.harness.command import (
 )
 from sampler_lint.harness.diagnosis import diagnose
 from sampler_lint.harness.inside import supervise, tape
-from sampler_lint.harness.inside.log import KEEP_ALL, host_name
+from sampler_lint.harness.inside.log import KEEP_ALL, host_name, stack_path
 from sampler_lint.harness.runs import (
     Run,
     logs_in,
     recorded_run,
+    waiting_place,
+    waits_for_ranks,
 )
 
 #: Seconds without a batch after which the record is looked at for ranks that wait for ever.
 STALL = 60.0
+
+#: How often ranks must be seen to wait at one place before it is believed.
+LOOKS = 3
 
 #: Seconds that the command gets to end by itself when interrupted.
 INTERRUPT_GRACE = 10.0
@@ -209,7 +214,7 @@ class _Watch:
                     raise _EndedError(f"its {self.timeout:g} seconds were up")
                 if now - looked >= min(1.0, (self.stall or STALL) / 4):
                     looked = now
-                    self._look(now)
+                    self._look(now, child.pid)
                 time.sleep(supervise.TICK)
         except _EndedError as reason:
             self.reason = str(reason)
@@ -219,7 +224,7 @@ class _Watch:
                 self._interrupt(child, caught)
         return self.reason
 
-    def _look(self, now: float) -> None:
+    def _look(self, now: float, pid: int) -> None:
         """Whether anything has been read since the last look.
 
         Raises:
@@ -242,6 +247,24 @@ class _Watch:
             if any(one.code == "SMP306" for one in found):
                 self.outcome = "hung"
                 raise _EndedError("a rank waits for ever for one that took fewer steps")
+            if self._all_wait(pid):
+                self.outcome = "hung"
+                raise _EndedError("all ranks wait for each other")
+
+    def _all_wait(self, pid: int) -> bool:
+        """Whether each rank here is in a collective, and stays there: none will end it."""
+        looks = []
+        for _ in range(LOOKS):
+            below = {pid, *supervise.descendants(pid)}
+            ranks = {
+                rank.log.pid for rank in recorded_run(logs_in(self.directory), self.root).ranks
+            }
+            asked = dump_stacks(self.directory, below) & ranks
+            stacks = [Path(stack_path(self.directory, one)).read_text("utf-8") for one in asked]
+            if len(asked) < 2 or not all(map(waits_for_ranks, stacks)):
+                return False
+            looks.append([waiting_place(stack, self.root) for stack in stacks])
+        return all(one == looks[0] for one in looks)
 
     def _interrupt(self, child: subprocess.Popen[bytes], caught: list[int]) -> None:
         """Pass the signals on, and give the command time to end by itself."""

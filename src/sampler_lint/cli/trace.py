@@ -227,7 +227,8 @@ def _nothing(traced: Trace) -> str:
         return f"the command failed ({_status(traced)}) before any loader was read"
     return (
         "nothing was recorded: no process of the command read a torch DataLoader "
-        "(a Python run with -I, -E or -S cannot be recorded)"
+        "(a Python run with -I, -E or -S cannot be recorded, nor one whose PYTHONPATH is set "
+        "anew: put what it needs before $PYTHONPATH)"
     )
 
 

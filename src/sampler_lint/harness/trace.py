@@ -111,7 +111,7 @@ def trace(
         environment[KEEP_ALL] = "1"
     about = {"command": list(argv), "root": root, "time": time.time()}
     try:
-        with open(os.path.join(folder, ABOUT.format(host=host_name())), "x") as file:
+        with open(os.path.join(folder, ABOUT.format(host=host_name() + _task())), "x") as file:
             json.dump(about, file)
     except FileExistsError:
         raise HarnessError(
@@ -129,6 +129,12 @@ def trace(
     run = _collected(folder, root, watch, child.returncode)
     run.args, run.duration = tuple(argv), time.monotonic() - started
     return Trace(run, child.returncode, ended_by, 0 if ended_by else left_behind)
+
+
+def _task() -> str:
+    """Which of several tasks this is, where a launcher starts one of us for each."""
+    numbers = filter(None, map(os.environ.get, ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK")))
+    return next((f"-{number}" for number in numbers), "")
 
 
 def read(directories: Sequence[str | os.PathLike[str]]) -> Trace:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
@@ -27,7 +26,19 @@ def hold_the_same(job: Sequence[Stream]) -> bool | None:
         shared = [index for index in first if index in other]
         if len(shared) < ENOUGH:
             continue
-        agreeing = [part for part in parts if all(first[i][part] & other[i][part] for i in shared)]
+        steady = [
+            part
+            for part in parts
+            if all(len(one[part]) == 1 for each in (first, other) for one in each.values())
+        ]
+        if not steady:
+            # All of it is random. Where nobody shuffles, an index may mean nothing at all.
+            if job[0].loader.shuffling is False:
+                return False
+            continue
+        agreeing = [
+            part for part in steady if all(first[i][part] == other[i][part] for i in shared)
+        ]
         if not any(len({min(first[i][part]) for i in shared}) > 1 for part in agreeing):
             return False
         told = True
@@ -81,14 +92,15 @@ def _not_split_by_workers(job: Sequence[Stream]) -> Iterator[tuple[str, str]]:
     if workers < 2:
         return
     for stream in job:
-        read = _stream_of(stream.passes[0])
-        times = Counter(read)
-        again = sum(count >= workers for count in times.values())
-        if len(times) >= ENOUGH and again * 10 >= len(times) * 9:
+        batches = [samples for _, samples in stream.passes[0].contents]
+        # Batches come from the workers in turn.
+        reads = [{one for batch in batches[at::workers] for one in batch} for at in range(2)]
+        fewest = min(map(len, reads))
+        if fewest >= ENOUGH and len(reads[0] & reads[1]) * 10 >= fewest * 9:
             yield (
                 "SMP308",
-                f"epoch 0: every sample comes {workers} times: each of the {workers} workers reads "
-                f"the whole stream; split it by `get_worker_info()`",
+                f"epoch 0: the workers read the same samples: each of the {workers} reads the "
+                f"whole stream; split it by `get_worker_info()`",
             )
             return
 

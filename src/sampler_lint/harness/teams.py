@@ -28,6 +28,12 @@ def teams(run: Run) -> list[list[int]] | None:
     return _joined(len(logs), pairs)
 
 
+def apart(run: Run) -> set[int]:
+    """The sizes of groups of ranks that do something else together than average gradients."""
+    averages = {len(group) for rank in run.ranks for group in rank.log.averages}
+    return {size for rank in run.ranks for size in rank.log.groups} - averages
+
+
 def parted(run: Run) -> list[list[int]]:
     """The places of ranks that hold parts of one model, without averaging: they read alike."""
     numbers = {rank.rank: place for place, rank in enumerate(run.ranks)}

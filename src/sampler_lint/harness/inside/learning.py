@@ -127,7 +127,12 @@ def _patch_wrapper(name: str, tell: Callable[[Any, Any, Any], None]) -> Callable
 
 
 def _averaged_on_mesh(recorder: Any, module: Any, wrapper: Any) -> None:
-    recorder.learning.tell("averages", wrapper.mesh_info.mesh.mesh.flatten().tolist())
+    dist: Any = sys.modules["torch.distributed"]
+    mesh = wrapper.mesh_info.mesh
+    recorder.learning.tell("averages", mesh.mesh.flatten().tolist())
+    for dimension in range(mesh.ndim):
+        group = mesh.get_group(dimension)
+        recorder.learning.tell("averages", dist.get_process_group_ranks(group))
 
 
 #: The modules to be patched once they are there, and how.

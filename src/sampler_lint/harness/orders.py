@@ -255,7 +255,8 @@ def unshuffled(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     whole = [one for _, one in epochs_of(stream) if one.exhausted and one.learned]
     if loader.shuffling is not False or len(whole) < 2:
         return
-    if not all(map(_ascends, whole)):
+    subset = loader.subset
+    if not all(map(_ascends, whole)) or (subset and subset != sorted(subset)):
         return
     objects = {one["object"] for one in loader.samplers}
     values = {str(one.value) for one in log.set_epochs if one.object in objects and one.direct}

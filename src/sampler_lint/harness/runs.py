@@ -124,6 +124,8 @@ class Loader:
     own_iterator: bool = False
     """Its class hands out batches in a way of its own: a pass need not be an epoch."""
     workers: int = 0
+    users_dataset: bool = False
+    """The class of its dataset is the user's own."""
     lasting: bool = False
     """Its workers outlive a pass."""
     loaded: bool = False
@@ -188,8 +190,8 @@ class Log:
     exit: dict[str, Any] | None = None
     """Set when the program came to its end: the ``error`` that ended it, ``path``, ``line``."""
     draws: list[dict[str, Any]] = field(default_factory=list)
-    """The state of each generator from which a worker drew at its start: the ``loader``, the
-    ``number`` of the pass, the ``worker`` and, by the generator's name, ``drawn``."""
+    """The generators from which workers drew at their start: the ``loader``, the ``number`` of the
+    pass, the ``worker`` and, by the generator's name, the states before and after (``drawn``)."""
     loaders: list[Loader] = field(default_factory=list)
     set_epochs: list[SetEpoch] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)

@@ -72,11 +72,16 @@ def stream_faults(job: Sequence[Stream], logs: Sequence[Log]) -> Iterator[tuple[
 
 
 def _not_split_by_ranks(job: Sequence[Stream], logs: Sequence[Log]) -> Iterator[tuple[str, str]]:
-    reads = [_stream_of(stream.passes[0]) for stream in job]
+    passes = [stream.passes[0] for stream in job]
+    reads = [*map(_stream_of, passes)]
     for other in range(1, len(reads)):
         first, second = set(reads[0]), set(reads[other])
         fewest = min(len(first), len(second))
-        if fewest >= ENOUGH and len(first & second) * 2 > fewest:
+        length = min(len(reads[0]), len(reads[other]))
+        # Of endless streams, each rank may draw from all samples in a way of its own.
+        ends = passes[0].ended and passes[other].ended
+        alike = ends or reads[0][:length] == reads[other][:length]
+        if alike and fewest >= ENOUGH and len(first & second) * 2 > fewest:
             part = f"{100 * len(first & second) / fewest:.0f} %"
             yield (
                 "SMP308",
@@ -114,7 +119,8 @@ def _one_order(job: Sequence[Stream], logs: Sequence[Log]) -> Iterator[tuple[str
     number = stream.loader.dataset
     values = [call.value for call in log.set_epochs if call.object == number]
     alike = f"epochs {listed(range(len(reads)))} begin with the same samples in one order"
-    if len(set(map(str, values))) > 1:
+    told = len(set(map(str, values))) > 1
+    if told and (stream.loader.users_dataset or stream.passes[0].random):
         why = "the dataset was told of the epochs, but its order does not depend on them"
         if stream.loader.lasting:
             why = (
@@ -147,15 +153,19 @@ def alike_draws(stream: Stream, log: Log) -> str | None:
     numbers = {loader.number for loader in stream.loaders}
     drawn = [one for one in log.draws if one["loader"] in numbers]
     for source in sorted({name for one in drawn for name in one["drawn"]}):
-        states = [(one["number"], one["worker"], one["drawn"].get(source)) for one in drawn]
+        states = [
+            (one["number"], one["worker"], tuple(one["drawn"][source]))
+            for one in drawn
+            if source in one["drawn"]
+        ]
         for number in sorted({one[0] for one in states}):
-            inside = [state for at, _, state in states if at == number and state is not None]
+            inside = [state for at, _, state in states if at == number]
             if len(inside) > 1 and len(set(inside)) == 1:
                 return (
                     f"all workers draw the same numbers from `{source}`: it sets out from one "
                     f"state in each"
                 )
-        first = [state for _, worker, state in states if worker == 0 and state is not None]
+        first = [state for _, worker, state in states if worker == 0]
         if len(first) > 1 and len(set(first)) == 1:
             return (
                 f"the workers draw the same numbers from `{source}` in every epoch: it sets out "

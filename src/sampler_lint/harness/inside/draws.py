@@ -21,7 +21,8 @@ _STATES = ("getstate", "bit_generator", "get_state")
 
 
 def watch(fetcher: Any, path: str, about: dict[str, Any]) -> None:
-    """Append to ``path`` the state of every generator from which the first fetch has drawn."""
+    """Append to ``path`` each generator from which the first fetch has drawn: its states before it
+    and after it. One that is seeded for every sample has a state of its own after it."""
     before = dict(_states(fetcher.dataset))
     fetch = fetcher.fetch
 
@@ -30,7 +31,11 @@ def watch(fetcher: Any, path: str, about: dict[str, Any]) -> None:
         batch = fetch(*args)
         with contextlib.suppress(Exception):
             after = dict(_states(fetcher.dataset))
-            drawn = {name: one for name, one in before.items() if after.get(name) != one}
+            drawn = {
+                name: (one, after[name])
+                for name, one in before.items()
+                if after.get(name, one) != one
+            }
             if drawn:
                 line = json.dumps({**about, "drawn": drawn}) + "\n"
                 file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | CLOEXEC, 0o600)

@@ -172,6 +172,7 @@ class Recorder(Log):
             batch_size=plain(loader.batch_size),
             drop_last=self._drops(loader),
             own_iterator=type(loader).__iter__ is not self.data.DataLoader.__iter__,
+            users_dataset=self._is_users(_file_of(type(loader.dataset))),
             workers=loader.num_workers,
             lasting=loader.num_workers > 0 and loader.persistent_workers,
             own_batch_sampler=loader.batch_size is None and loader.batch_sampler is not None,
@@ -532,6 +533,11 @@ class Recorder(Log):
             original(self, *args, **kwargs)
 
         recorder = self
+
+
+def _file_of(cls: type) -> str:
+    """Where the class is from."""
+    return str(getattr(sys.modules.get(cls.__module__), "__file__", None) or "<unknown>")
 
 
 def _numbers_of(thing: Any) -> dict[str, int]:

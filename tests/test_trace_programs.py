@@ -18,7 +18,7 @@ from runs import Program, programs
 
 # ruff: noqa: SIM905
 CHOSEN = """
-ddp/set_epoch_inner_only ddp/weighted_alike ddp/never_shuffled ddp/own_sharding_twice
+ddp/set_epoch_inner_only ddp/weighted_alike ddp/shuffled_the_wrong_one ddp/own_sharding_twice
 local/right_local_sgd_uneven local/right_sweep tp/right_mesh_tp tp/different_data
 tp/right_teacher_student_both_learn fsdp/unsharded hand/flat_allreduce_unsharded
 passes/right_ppo passes/right_adversarial passes/right_multi_epoch_loader passes/itertools_cycle

@@ -246,10 +246,7 @@ def replayed(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
 
 
 def unshuffled(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
-    """Training data in the order of the dataset, though the program counts on shuffling.
-
-    It does so if it sets epochs, or shuffles what it evaluates.
-    """
+    """Training data in the order of the dataset, while what evaluates is shuffled."""
     stream, log = job[0], run.ranks[0].log
     loader = stream.loader
     whole = [one for _, one in epochs_of(stream) if one.exhausted and one.learned]
@@ -258,21 +255,17 @@ def unshuffled(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     subset = loader.subset
     if not all(map(_ascends, whole)) or (subset and subset != sorted(subset)):
         return
-    objects = {one["object"] for one in loader.samplers}
-    values = {str(one.value) for one in log.set_epochs if one.object in objects and one.direct}
     shuffled = [
         other
         for other in log.loaders
         if other.shuffling and other.passes and not any(one.grad for one in other.passes)
     ]
-    if len(values) < 2 and not shuffled:
+    if not shuffled:
         return
-    why = "`set_epoch` is called, but the sampler does not shuffle"
-    if shuffled:
-        why = "the loader that evaluates is shuffled instead"
     yield Diagnosis(
         "SMP507",
-        f"every epoch reads the samples in the order of the dataset: {why}; shuffle what trains",
+        "every epoch reads the samples in the order of the dataset, and the loader that "
+        "evaluates is shuffled; shuffle what trains instead",
         *spot(loader, whole),
         tuple(places(run, job)),
     )

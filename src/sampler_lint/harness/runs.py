@@ -353,8 +353,10 @@ def read_log(path: str) -> Log:
             log.rank, log.world_size = event["rank"], event["world_size"]
         elif kind == "groups":
             log.groups = event["sizes"]
-        elif kind in ("averages", "parts"):
-            getattr(log, kind).append(tuple(event["ranks"]))
+        elif kind == "averages":
+            log.averages.append(tuple(event["ranks"]))
+        elif kind == "parts":
+            log.parts.append(tuple(event["ranks"]))
         elif kind == "step":
             log.gradients[event["optimizer"], event["step"]] = event["gradients"]
         elif kind == "optimizer_loaded":

@@ -138,7 +138,7 @@ def _one_order(job: Sequence[Stream], logs: Sequence[Log]) -> Iterator[tuple[str
 
 def unheard_epochs(stream: Stream) -> str | None:
     """The attribute of a dataset that counts epochs here, while workers keep their copies."""
-    if not stream.loader.lasting or len(stream.passes) < 3:
+    if not stream.loader.lasting or not stream.passes[1:]:
         return None
     seen = [one.dataset_values for one in stream.passes]
     for name in seen[0]:

@@ -6,9 +6,6 @@ from collections.abc import Iterable
 
 from sampler_lint.harness.runs import Log, Run
 
-#: Steps whose gradients must be alike on two ranks: at the first they may be by chance.
-_ALIKE = 2
-
 
 def teams(run: Run) -> list[list[int]] | None:
     """The places in ``run.ranks`` of those that average their gradients; None: nobody knows.
@@ -51,7 +48,8 @@ def _learn_alike(one: Log, other: Log) -> bool:
             for key, digest in one.gradients.items()
             if key[0] == number and digest is not None and key in other.gradients
         ]
-        if len(pairs) >= _ALIKE and all(left == right for left, right in pairs):
+        # At the first step they may be alike by chance.
+        if len(pairs) > 1 and all(left == right for left, right in pairs):
             return True
     return False
 

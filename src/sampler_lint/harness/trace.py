@@ -41,9 +41,6 @@ from sampler_lint.harness.runs import (
 #: Seconds without a batch after which the record is looked at for ranks that wait for ever.
 STALL = 60.0
 
-#: How often ranks must be seen to wait at one place before it is believed.
-LOOKS = 3
-
 #: Seconds that the command gets to end by itself when interrupted.
 INTERRUPT_GRACE = 10.0
 
@@ -206,9 +203,11 @@ class _Watch:
     reason: str = ""
     _seen: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _moved: float = 0.0
+    _pid: int = 0
 
     def until_end(self, child: subprocess.Popen[bytes], caught: list[int]) -> str:
         """Wait for the command; why it had to be ended, or nothing."""
+        self._pid = child.pid
         started = self._moved = time.monotonic()
         looked = started
         try:
@@ -220,7 +219,7 @@ class _Watch:
                     raise _EndedError(f"its {self.timeout:g} seconds were up")
                 if now - looked >= min(1.0, (self.stall or STALL) / 4):
                     looked = now
-                    self._look(now, child.pid)
+                    self._look(now)
                 time.sleep(supervise.TICK)
         except _EndedError as reason:
             self.reason = str(reason)
@@ -230,7 +229,7 @@ class _Watch:
                 self._interrupt(child, caught)
         return self.reason
 
-    def _look(self, now: float, pid: int) -> None:
+    def _look(self, now: float) -> None:
         """Whether anything has been read since the last look.
 
         Raises:
@@ -253,19 +252,19 @@ class _Watch:
             if any(one.code == "SMP306" for one in found):
                 self.outcome = "hung"
                 raise _EndedError("a rank waits for ever for one that took fewer steps")
-            if self._all_wait(pid):
+            if self._all_wait():
                 self.outcome = "hung"
                 raise _EndedError("all ranks wait for each other")
 
-    def _all_wait(self, pid: int) -> bool:
+    def _all_wait(self) -> bool:
         """Whether each rank here is in a collective, and stays there: none will end it."""
-        looks = []
-        for _ in range(LOOKS):
-            below = {pid, *supervise.descendants(pid)}
+        looks: list[list[str | None]] = []
+        while not looks[1:]:
+            below = supervise.descendants(self._pid)
             ranks = {
                 rank.log.pid for rank in recorded_run(logs_in(self.directory), self.root).ranks
             }
-            asked = dump_stacks(self.directory, below) & ranks
+            asked = dump_stacks(self.directory, {self._pid, *below}) & ranks
             stacks = [Path(stack_path(self.directory, one)).read_text("utf-8") for one in asked]
             if len(asked) < 2 or not all(map(waits_for_ranks, stacks)):
                 return False

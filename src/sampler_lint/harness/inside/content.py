@@ -6,11 +6,9 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
-#: Batches looked at in a pass over a map-style dataset and an iterable one; passes of a loader.
-LOOKED_AT = (8, 64, 3)
-
-#: Samples of a batch, elements of a sample, and levels of nesting that are looked at.
-_FEW, _ELEMENTS, _DEPTH = 16, 8, 4
+#: Batches looked at in a pass over a map-style dataset and an iterable one, and passes of a loader;
+#: samples of a batch, elements of a sample, and levels of nesting.
+LOOKED_AT, FEW, ELEMENTS, DEPTH = (8, 64, 3), 16, 8, 4
 
 
 def digests(batch: Any, size: int | None) -> list[list[int]]:
@@ -19,7 +17,7 @@ def digests(batch: Any, size: int | None) -> list[list[int]]:
     ``size`` is the number of samples, where that is known. Draws nothing, and reads nothing from
     a device.
     """
-    columns = [*_columns(batch, _DEPTH)]
+    columns = [*_columns(batch, DEPTH)]
     if size is None:
         size = len(columns[0]) if columns and columns[0].__class__ is not str else 1
     told = [_rows(column) for column in columns if len(column) == size]
@@ -46,10 +44,10 @@ def _columns(thing: Any, depth: int) -> Iterator[Any]:
 
 def _rows(column: Any) -> list[int]:
     if not hasattr(column, "tolist"):
-        return [zlib.crc32(repr(one)[:400].encode("utf-8", "replace")) for one in column[:_FEW]]
-    rows = column[:_FEW]
+        return [zlib.crc32(repr(one)[:400].encode("utf-8", "replace")) for one in column[:FEW]]
+    rows = column[:FEW]
     rows = rows.detach() if hasattr(rows, "detach") else rows
     rows = rows.reshape(len(rows), -1)
-    every = max(1, rows.shape[1] // _ELEMENTS)
-    pairs = zip(rows[:, :_ELEMENTS].tolist(), rows[:, ::every].tolist(), strict=True)
+    every = max(1, rows.shape[1] // ELEMENTS)
+    pairs = zip(rows[:, :ELEMENTS].tolist(), rows[:, ::every].tolist(), strict=True)
     return [zlib.crc32(repr(pair).encode("utf-8", "replace")) for pair in pairs]

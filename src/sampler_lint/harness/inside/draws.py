@@ -11,13 +11,11 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
+from .content import DEPTH
 from .tape import CLOEXEC
 
-#: Levels of attributes of a dataset among which generators are looked for.
-_DEPTH = 2
-
-#: Where generators of Python, NumPy and torch keep their state.
-_STATES = ("getstate", "bit_generator", "get_state")
+#: Where the generators of Python, NumPy and torch keep their state.
+_STATES = {"random": "getstate", "numpy": "bit_generator", "torch": "get_state"}
 
 
 def watch(fetcher: Any, path: str, about: dict[str, Any]) -> None:
@@ -53,17 +51,16 @@ def _states(dataset: Any) -> Iterator[tuple[str, int]]:
     if numpy is not None:
         yield "numpy.random", _digest(_listed(numpy.get_state()))
     yield "torch", _digest(sys.modules["torch"].get_rng_state().tolist())
-    for name, generator in held(dataset):
-        state = next(getattr(generator, one) for one in _STATES if hasattr(generator, one))
+    for name, state in held(dataset):
         yield name, _digest(_listed(state() if callable(state) else state.state))
 
 
-def held(thing: Any, prefix: str = "", depth: int = _DEPTH) -> Iterator[tuple[str, Any]]:
-    """The generators among an object's attributes, each with its path."""
+def held(thing: Any, prefix: str = "", depth: int = DEPTH) -> Iterator[tuple[str, Any]]:
+    """What tells the states of the generators among an object's attributes, with their paths."""
     for name, value in list(getattr(thing, "__dict__", {}).items()):
-        if any(hasattr(value, one) for one in _STATES):
-            if type(value).__module__.partition(".")[0] in ("random", "numpy", "torch"):
-                yield f"{prefix}{name}", value
+        kept = _STATES.get(type(value).__module__.partition(".")[0])
+        if kept is not None and hasattr(value, kept):
+            yield f"{prefix}{name}", getattr(value, kept)
         elif depth and hasattr(value, "__dict__"):
             yield from held(value, f"{prefix}{name}.", depth - 1)
 

@@ -13,8 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
-#: Parameters and elements of each whose gradients are looked at.
-_LOOK = (32, 8)
+from .content import ELEMENTS, FEW
 
 
 class Learning:
@@ -64,17 +63,16 @@ def _parameters(optimizer: Any) -> Iterator[Any]:
 
 
 def _digest(optimizer: Any) -> int | None:
-    """A checksum of some elements of the gradients; None if there are none but zeros."""
-    most, few = _LOOK
+    """A checksum of some elements of some gradients; None if there are none but zeros."""
     known = [one for one in _parameters(optimizer) if one.grad is not None]
     found = []
-    for parameter in known[:: -(-len(known) // most) or 1]:
+    for parameter in known[:: -(-len(known) // FEW) or 1]:
         gradient = parameter.grad.detach()
         gradient = getattr(gradient, "_local_tensor", gradient)
         if gradient.is_sparse or not gradient.numel():
             continue
         flat = gradient.reshape(-1)
-        found += flat[:: -(-len(flat) // few)].tolist()
+        found += flat[:: -(-len(flat) // ELEMENTS)].tolist()
     return zlib.crc32(repr(found).encode("ascii")) if any(found) else None
 
 
@@ -91,7 +89,9 @@ def _after(cls: Any, name: str, then: Callable[[Any], None]) -> None:
     setattr(cls, name, method)
 
 
-def _patch_optimizers(recorder: Any, module: Any) -> None:
+def patch_optimizers(recorder: Any, module: Any) -> None:
+    """Note what optimizers are given, and that a state is loaded."""
+
     def stepped(optimizer: Any, *_: Any) -> None:
         recorder.guarded(lambda: recorder.learning.stepped(optimizer))
 
@@ -103,7 +103,7 @@ def _patch_optimizers(recorder: Any, module: Any) -> None:
     )
 
 
-def _averaged_by(*names: str) -> Callable[[Any, Any, Any], None]:
+def averaged_by(*names: str) -> Callable[[Any, Any, Any], None]:
     """Note the process groups that a wrapper keeps under these names."""
 
     def tell(recorder: Any, module: Any, wrapper: Any) -> None:
@@ -116,7 +116,9 @@ def _averaged_by(*names: str) -> Callable[[Any, Any, Any], None]:
     return tell
 
 
-def _patch_wrapper(name: str, tell: Callable[[Any, Any, Any], None]) -> Callable[[Any, Any], None]:
+def patch_wrapper(name: str, tell: Callable[[Any, Any, Any], None]) -> Callable[[Any, Any], None]:
+    """Let ``tell`` note what the class ``name`` of a module has built."""
+
     def patch(recorder: Any, module: Any) -> None:
         def built(wrapper: Any) -> None:
             recorder.guarded(tell, recorder, module, wrapper)
@@ -126,25 +128,11 @@ def _patch_wrapper(name: str, tell: Callable[[Any, Any, Any], None]) -> Callable
     return patch
 
 
-def _averaged_on_mesh(recorder: Any, module: Any, wrapper: Any) -> None:
+def averaged_on_mesh(recorder: Any, module: Any, wrapper: Any) -> None:
+    """Note the ranks of a wrapper's mesh, and the groups along its dimensions."""
     dist: Any = sys.modules["torch.distributed"]
     mesh = wrapper.mesh_info.mesh
     recorder.learning.tell("averages", mesh.mesh.flatten().tolist())
     for dimension in range(mesh.ndim):
         group = mesh.get_group(dimension)
         recorder.learning.tell("averages", dist.get_process_group_ranks(group))
-
-
-#: The modules to be patched once they are there, and how.
-PATCHES: dict[str, Callable[[Any, Any], None]] = {
-    "torch.optim.optimizer": _patch_optimizers,
-    "torch.nn.parallel.distributed": _patch_wrapper(
-        "DistributedDataParallel", _averaged_by("process_group")
-    ),
-    "torch.distributed.fsdp.fully_sharded_data_parallel": _patch_wrapper(
-        "FullyShardedDataParallel", _averaged_by("process_group", "_inter_node_pg")
-    ),
-    "torch.distributed.fsdp._fully_shard._fsdp_param_group": _patch_wrapper(
-        "FSDPParamGroup", _averaged_on_mesh
-    ),
-}

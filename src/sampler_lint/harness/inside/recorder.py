@@ -31,7 +31,13 @@ from typing import Any
 
 from . import draws
 from .content import LOOKED_AT
-from .learning import PATCHES, Learning
+from .learning import (
+    Learning,
+    averaged_by,
+    averaged_on_mesh,
+    patch_optimizers,
+    patch_wrapper,
+)
 from .log import KEEP_ALL, Log
 from .objects import (
     Numbers,
@@ -295,7 +301,7 @@ class Recorder(Log):
             grad=self._torch.is_grad_enabled(),
             stride=stride,
             dataset_values=_numbers_of(loader.dataset),
-            random=next(draws.held(loader.dataset, depth=6), None) is not None,
+            random=next(draws.held(loader.dataset), None) is not None,
             path=path,
             line=line,
         )
@@ -585,7 +591,16 @@ def install(directory: str) -> Recorder:
 _LATER: dict[str, Callable[[Recorder, Any], None]] = {
     "torch.autograd": Recorder.patch_autograd,
     "torch.distributed.algorithms.join": Recorder.patch_join,
-    **PATCHES,
+    "torch.optim.optimizer": patch_optimizers,
+    "torch.nn.parallel.distributed": patch_wrapper(
+        "DistributedDataParallel", averaged_by("process_group")
+    ),
+    "torch.distributed.fsdp.fully_sharded_data_parallel": patch_wrapper(
+        "FullyShardedDataParallel", averaged_by("process_group", "_inter_node_pg")
+    ),
+    "torch.distributed.fsdp._fully_shard._fsdp_param_group": patch_wrapper(
+        "FSDPParamGroup", averaged_on_mesh
+    ),
 }
 
 

@@ -196,7 +196,7 @@ def numbers(values: Sequence[object], most: int = 4) -> str:
     return ", ".join(texts) + (", …" if len(values) > most else "")
 
 
-def listed(numbers: Sequence[int]) -> str:
+def listed(numbers: Sequence[object]) -> str:
     """The numbers as a sentence has them: ``0, 1 and 2``."""
     texts = [str(number) for number in numbers]
     return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

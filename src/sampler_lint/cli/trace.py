@@ -24,8 +24,8 @@ from sampler_lint.cli._common import (
 
 if TYPE_CHECKING:
     from sampler_lint.findings import Finding
-    from sampler_lint.harness.diagnosis import Diagnosis
     from sampler_lint.harness.runs import Run
+    from sampler_lint.harness.told import Diagnosis
     from sampler_lint.harness.trace import Trace
     from sampler_lint.reporters import Outcome
 
@@ -175,7 +175,7 @@ def _as_linted(observations: Sequence[Diagnosis], run: Run) -> list[Diagnosis]:
     if not unsure:
         return list(observations)
     from sampler_lint import engine
-    from sampler_lint.harness.diagnosis import Evidence
+    from sampler_lint.harness.told import Evidence
 
     log = run.ranks[0].log
     calls = {call.path for call in log.set_epochs}
@@ -227,7 +227,8 @@ def _nothing(traced: Trace) -> str:
         return f"the command failed ({_status(traced)}) before any loader was read"
     return (
         "nothing was recorded: no process of the command read a torch DataLoader "
-        "(a Python run with -I, -E or -S cannot be recorded)"
+        "(a Python run with -I, -E or -S cannot be recorded, nor one whose PYTHONPATH is set "
+        "anew: put what it needs before $PYTHONPATH)"
     )
 
 

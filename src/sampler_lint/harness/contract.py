@@ -17,7 +17,7 @@ from typing import Any
 from sampler_lint import properties
 from sampler_lint.harness import HarnessError, TorchMissingError
 from sampler_lint.harness.construct import builder, name_of
-from sampler_lint.harness.frameworks import FRAMEWORKS, Prepare, installed, user_loader
+from sampler_lint.harness.frameworks import FRAMEWORKS, Prepare, installed, load, user_loader
 from sampler_lint.harness.promises import PROMISES, Experiment, Promise, world_order
 from sampler_lint.harness.ranks import (
     Case,
@@ -364,9 +364,7 @@ class _Examination:
 
     def _affordable(self, setting: Setting) -> bool:
         left = self._deadline - time.monotonic()
-        cost = 0.0
-        if setting.world_size > LARGE_WORLD:
-            cost = self._slowest * setting.world_size / LARGE_WORLD
+        cost = self._slowest * max(1, setting.world_size / LARGE_WORLD)
         return left > min(cost, TIME_LIMIT / 2)
 
     def _experiment(self, setting: Setting) -> Experiment:
@@ -466,6 +464,7 @@ class _Examination:
             return Judgement(name, "unknown", "is not installed")
         if name == "accelerate" and self._endless():
             return Judgement(name, "n/a", "never ends")
+        load(name)  # before any clock runs
         batches = any(rank.batches for rank in self._traces())
         objects = any(one.objects for rank in self._traces() for one in rank.passes)
         read = False
@@ -474,7 +473,11 @@ class _Examination:
             for what, prepare in FRAMEWORKS[name].items():
                 self._progress(setting)
                 make = functools.partial(
-                    _prepared, prepare=prepare, batches=batches, objects=objects
+                    _prepared,
+                    prepare=prepare,
+                    batches=batches,
+                    objects=objects,
+                    index=self._simulator.index,
                 )
                 ranks = self._simulator.loaded(setting, make, batches=batches, objects=objects)
                 declared = next((one.attributes for one in self._traces()), {})
@@ -702,10 +705,16 @@ def _all_differ(world: Observation) -> bool:
 
 
 def _prepared(
-    build: Callable[[], Any], case: Case, *, prepare: Prepare, batches: bool, objects: bool
+    build: Callable[[], Any],
+    case: Case,
+    *,
+    prepare: Prepare,
+    batches: bool,
+    objects: bool,
+    index: Callable[[Any], Any],
 ) -> Any:
     def make() -> Any:
-        return user_loader(build(), case, batches=batches, objects=objects)
+        return user_loader(build(), case, batches=batches, objects=objects, index=index)
 
     return prepare(make, case.rank, case.setting.world_size)
 

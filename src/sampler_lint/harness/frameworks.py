@@ -21,10 +21,18 @@ from sampler_lint.harness.ranks import Case, plain
 Prepare = Callable[[Callable[[], Any], int, int], Any]
 
 
-def user_loader(sampler: Any, case: Case, *, batches: bool, objects: bool) -> Any:
+def user_loader(
+    sampler: Any,
+    case: Case,
+    *,
+    batches: bool,
+    objects: bool,
+    index: Callable[[Any], Any] = plain,
+) -> Any:
     """The loader that a program would build with the sampler; its items are indices.
 
-    Batches that are ``objects`` of their own go to the dataset as they are.
+    Batches that are ``objects`` of their own go to the dataset as they are. ``index`` turns what
+    the sampler yields into an index, or a list of them.
     """
     from torch.utils.data import DataLoader, IterableDataset
 
@@ -35,11 +43,14 @@ def user_loader(sampler: Any, case: Case, *, batches: bool, objects: bool) -> An
         return DataLoader(data, sampler=sampler, batch_size=None, collate_fn=lambda item: item)
     how = {"batch_sampler": sampler} if batches else {"sampler": sampler}
     size = {} if batches else {"batch_size": case.setting.batch_size}
-    return DataLoader(_Keys(case.setting.size), collate_fn=_as_it_is, **how, **size)
+    collate: Callable[[Any], Any] = _as_it_is
+    if index is not plain:
+        collate = index if batches else lambda items: [index(item) for item in items]
+    return DataLoader(_Keys(case.setting.size), collate_fn=collate, **how, **size)
 
 
 def _as_it_is(items: Any) -> Any:
-    return [plain(item) for item in items]
+    return [plain(item[0] if isinstance(item, tuple) else item) for item in items]
 
 
 class _Keys:
@@ -52,7 +63,7 @@ class _Keys:
         return self.size
 
     def __getitem__(self, key: Any) -> Any:
-        return key[0] if isinstance(key, tuple) else key
+        return key
 
 
 def _lightning_in_hook(make: Callable[[], Any], rank: int, world_size: int) -> Any:
@@ -80,12 +91,7 @@ def _lightning_prepared(loader: Any, rank: int, world_size: int) -> Any:
         return loader
     if isinstance(loader.dataset, IterableDataset):
         return loader
-    name = _lightning()
-    connector: Any = importlib.import_module(
-        f"{name}.pytorch.trainer.connectors.data_connector"
-        if name == "lightning"
-        else f"{name}.trainer.connectors.data_connector"
-    )
+    connector: Any = importlib.import_module(_connector())
     sampler = connector._get_distributed_sampler(
         loader,
         not isinstance(loader.sampler, SequentialSampler),
@@ -100,6 +106,12 @@ def _lightning() -> str:
     return "lightning" if importlib.util.find_spec("lightning") else "pytorch_lightning"
 
 
+def _connector() -> str:
+    name = _lightning()
+    package = f"{name}.pytorch" if name == "lightning" else name
+    return f"{package}.trainer.connectors.data_connector"
+
+
 def _accelerate(make: Callable[[], Any], rank: int, world_size: int) -> Any:
     """What ``Accelerator.prepare`` does with a loader."""
     data: Any = importlib.import_module("accelerate.data_loader")
@@ -110,6 +122,11 @@ def _accelerate(make: Callable[[], Any], rank: int, world_size: int) -> Any:
         put_on_device=False,
         dispatch_batches=False,
     )
+
+
+def load(framework: str) -> None:
+    """Import what is asked of a framework, which takes seconds, once."""
+    importlib.import_module(_connector() if framework == "lightning" else "accelerate.data_loader")
 
 
 #: The ways in which each framework prepares a loader.

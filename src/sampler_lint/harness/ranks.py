@@ -285,7 +285,7 @@ class Simulator:
         """``tell`` is how the loop says the epoch; ``index`` turns what is yielded to indices."""
         self._factory = factory
         self._tell = tell
-        self._index = index
+        self.index = index
         self._group = _Group()
 
     def world(
@@ -324,7 +324,7 @@ class Simulator:
         user's sampler, the case, and builds the loader. ``objects``: it yields what the
         sampler yields.
         """
-        read = self._index if objects else plain
+        read = self.index if objects else plain
         self._group = _Group()
         traces = []
         with _kept_state(), self._group.patched():
@@ -371,12 +371,12 @@ class Simulator:
             for _ in itertools.islice(iterator, after):
                 pass
             state = sampler.state_dict()
-            left = [self._index(item) for item in itertools.islice(iterator, ENDLESS)]
+            left = [self.index(item) for item in itertools.islice(iterator, ENDLESS)]
             _seed_all(setting.seed)
             fresh = self._factory(Case(setting, rank))
             self._tell(fresh, 1)
             fresh.load_state_dict(state)
-            return left, [self._index(item) for item in itertools.islice(iter(fresh), ENDLESS)]
+            return left, [self.index(item) for item in itertools.islice(iter(fresh), ENDLESS)]
 
     # -- one rank
 
@@ -443,7 +443,7 @@ class Simulator:
         try:
             with _limited():
                 for item in itertools.islice(iter(sampler), limit):
-                    current.items.append(self._index(item))
+                    current.items.append(self.index(item))
                     if len(current.items) == 1:
                         known = isinstance(item, (list, tuple)) or hasattr(item, "tolist")
                         current.objects = isinstance(current.items[0], list) and not known

@@ -18,6 +18,12 @@ from sampler_lint.properties import Index
 _FRAME = re.compile(r'^  File "(?P<path>.*)", line (?P<line>\d+) in ', re.MULTILINE)
 
 
+#: The recorder's own modules, which stand between a program and torch.
+_OURS = os.path.join(os.path.dirname(os.path.abspath(tape.__file__)), "")
+
+#: Where torch waits for other ranks.
+_COLLECTIVE = ("/torch/distributed/", "/torch/autograd/", "/torch/nn/parallel/")
+
 #: Words in the names of samplers, or of their attributes, that repeat or choose samples.
 _CHOOSE = ("repeat", "repetition", "replacement", "weight", "subset", "rasampler", "balanced")
 
@@ -41,6 +47,14 @@ class Pass:
     path: str = ""
     line: int = 0
     """Where the user's code began it: the ``for`` loop, ``trainer.fit`` …"""
+    dataset_values: dict[str, int] = field(default_factory=dict)
+    """Attributes of the dataset that are numbers, in the process that reads the loader."""
+    random: bool = False
+    """The dataset holds a random generator."""
+    contents: list[tuple[list[Index] | None, list[tuple[int, ...]]]] = field(default_factory=list)
+    """Of the first batches, the indices and digests of their samples."""
+    backwards: int = 0
+    """How often the process had computed gradients when the loader ended."""
     batches: list[list[Index]] = field(default_factory=list)
     """What the index sampler gave, batch by batch; see :attr:`complete`."""
     first: list[Index] = field(default_factory=list)
@@ -107,6 +121,15 @@ class Loader:
     (``values``)."""
     shuffling: bool | None
     """Whether the order is meant to be random; None when nothing says so."""
+    own_iterator: bool = False
+    """Its class yields batches in a way of its own: a pass need not be an epoch."""
+    workers: int = 0
+    users_dataset: bool = False
+    """The class of its dataset is the user's own."""
+    lasting: bool = False
+    """Its workers outlive a pass."""
+    loaded: bool = False
+    """The state of it, its samplers or its dataset was loaded: its first pass may be a rest."""
     passes: list[Pass] = field(default_factory=list)
 
     @property
@@ -154,10 +177,21 @@ class Log:
     world_size: int = 1
     groups: list[int] = field(default_factory=list)
     """Sizes of the process groups that are smaller than the world."""
+    averages: list[tuple[int, ...]] = field(default_factory=list)
+    """Groups of ranks that average the gradients of a model."""
+    parts: list[tuple[int, ...]] = field(default_factory=list)
+    """Groups of ranks each of which holds a part of one parameter."""
+    gradients: dict[tuple[int, int], int | None] = field(default_factory=dict)
+    """Checksums of what optimizers were given: by optimizer, and by its step."""
+    resumed: list[tuple[int, int]] = field(default_factory=list)
+    """When an optimizer's state was loaded: how many passes had begun, and its steps."""
     joins: bool = False
     """The program uses ``Join``: its ranks may take different numbers of steps."""
     exit: dict[str, Any] | None = None
     """Set when the program came to its end: the ``error`` that ended it, ``path``, ``line``."""
+    draws: list[dict[str, Any]] = field(default_factory=list)
+    """The generators from which workers drew at their start: the ``loader``, the ``number`` of the
+    pass, the ``worker`` and, by the generator's name, the states before and after (``drawn``)."""
     loaders: list[Loader] = field(default_factory=list)
     set_epochs: list[SetEpoch] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -245,6 +279,13 @@ class Run:
         return 0 < len(bad) < len(self.ranks) and all(_lost_peer(rank.reason) for rank in bad)
 
     @property
+    def stalled(self) -> bool:
+        """Whether ranks waited for others, and none of them failed by itself."""
+        bad = [rank for rank in self.ranks if rank.outcome != "finished"]
+        waited = [rank for rank in bad if rank.outcome == "hung" or _lost_peer(rank.reason)]
+        return bool(bad) and len(waited) == len(bad)
+
+    @property
     def recorded(self) -> bool:
         """Whether every rank yielded at least one batch."""
         return bool(self.ranks) and all(
@@ -303,6 +344,7 @@ def read_log(path: str) -> Log:
     log = Log()
     loaders: dict[int, Loader] = {}
     passes: dict[int, Pass] = {}
+    loaded: set[int] = set()
     for event in _events(path):
         kind = event.pop("event")
         if kind == "process":
@@ -311,6 +353,14 @@ def read_log(path: str) -> Log:
             log.rank, log.world_size = event["rank"], event["world_size"]
         elif kind == "groups":
             log.groups = event["sizes"]
+        elif kind == "averages":
+            log.averages.append(tuple(event["ranks"]))
+        elif kind == "parts":
+            log.parts.append(tuple(event["ranks"]))
+        elif kind == "step":
+            log.gradients[event["optimizer"], event["step"]] = event["gradients"]
+        elif kind == "optimizer_loaded":
+            log.resumed.append((len(passes), event["steps"]))
         elif kind == "join":
             log.joins = True
         elif kind == "exit":
@@ -325,12 +375,23 @@ def read_log(path: str) -> Log:
             owner.passes.append(current)
         elif kind == "first":
             passes[event["number"]].first = event["indices"]
+        elif kind == "content":
+            samples = [tuple(one) for one in event["samples"]]
+            passes[event["number"]].contents.append((event["indices"], samples))
+        elif kind == "loaded":
+            loaded.add(event["object"])
         elif kind == "draw":
             passes[event["number"]].batches.append(event["indices"])
         elif kind == "set_epoch":
             log.set_epochs.append(SetEpoch(**event))
         elif kind == "failed":
             log.failures.append(event["reason"])
+    of_workers = os.path.splitext(path)[0] + ".draws"
+    if os.path.exists(of_workers):
+        log.draws = [*_events(of_workers)]
+    for loader in log.loaders:
+        objects = {loader.number, loader.dataset, *(one["object"] for one in loader.samplers)}
+        loader.loaded = not loaded.isdisjoint(objects)
     of_passes = os.path.splitext(path)[0] + ".tape"
     if os.path.exists(of_passes):
         _read_tape(of_passes, passes)
@@ -353,6 +414,7 @@ def _read_tape(path: str, passes: Mapping[int, Pass]) -> None:
             if current.yielded < 0:
                 current.yielded += current.drawn + 1
             current.learned = numbers[tape.LEARNED]
+            current.backwards = numbers[tape.BACKWARDS]
             current.exhausted = bool(numbers[tape.ENDS] & tape.SAMPLER_ENDED)
             current.ended = bool(numbers[tape.ENDS] & tape.LOADER_ENDED)
 
@@ -373,11 +435,20 @@ def waiting_place(stack: str, root: str) -> str | None:
     place = None
     for thread in stack.split("\n\n"):
         frames = [(match["path"], match["line"]) for match in _FRAME.finditer(thread)]
-        users = [(path, line) for path, line in frames if is_users(path)]
+        users = [
+            (path, line) for path, line in frames if is_users(path) and not path.startswith(_OURS)
+        ]
         inside = [one for one in users if relative(one[0], root) != one[0]]
         for path, line in (inside or users)[:1]:
             place = f"{relative(path, root)}:{line}"
     return place
+
+
+def waits_for_ranks(stack: str) -> bool:
+    """Whether the main thread of a ``faulthandler`` dump is in a collective."""
+    main = stack.rstrip().split("\n\n")[-1].split("Thread 0x")[-1]
+    frame = _FRAME.search(main)
+    return frame is not None and any(part in frame["path"] for part in _COLLECTIVE)
 
 
 def logs_in(directory: str) -> list[str]:

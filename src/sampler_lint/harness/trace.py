@@ -29,11 +29,13 @@ from sampler_lint.harness.command import (
 )
 from sampler_lint.harness.diagnosis import diagnose
 from sampler_lint.harness.inside import supervise, tape
-from sampler_lint.harness.inside.log import KEEP_ALL, host_name
+from sampler_lint.harness.inside.log import KEEP_ALL, host_name, stack_path
 from sampler_lint.harness.runs import (
     Run,
     logs_in,
     recorded_run,
+    waiting_place,
+    waits_for_ranks,
 )
 
 #: Seconds without a batch after which the record is looked at for ranks that wait for ever.
@@ -106,7 +108,7 @@ def trace(
         environment[KEEP_ALL] = "1"
     about = {"command": list(argv), "root": root, "time": time.time()}
     try:
-        with open(os.path.join(folder, ABOUT.format(host=host_name())), "x") as file:
+        with open(os.path.join(folder, ABOUT.format(host=host_name() + _task())), "x") as file:
             json.dump(about, file)
     except FileExistsError:
         raise HarnessError(
@@ -124,6 +126,12 @@ def trace(
     run = _collected(folder, root, watch, child.returncode)
     run.args, run.duration = tuple(argv), time.monotonic() - started
     return Trace(run, child.returncode, ended_by, 0 if ended_by else left_behind)
+
+
+def _task() -> str:
+    """Which of several tasks this is, where a launcher starts one of us for each."""
+    numbers = filter(None, map(os.environ.get, ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK")))
+    return next((f"-{number}" for number in numbers), "")
 
 
 def read(directories: Sequence[str | os.PathLike[str]]) -> Trace:
@@ -195,9 +203,11 @@ class _Watch:
     reason: str = ""
     _seen: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _moved: float = 0.0
+    _pid: int = 0
 
     def until_end(self, child: subprocess.Popen[bytes], caught: list[int]) -> str:
         """Wait for the command; why it had to be ended, or nothing."""
+        self._pid = child.pid
         started = self._moved = time.monotonic()
         looked = started
         try:
@@ -242,6 +252,24 @@ class _Watch:
             if any(one.code == "SMP306" for one in found):
                 self.outcome = "hung"
                 raise _EndedError("a rank waits for ever for one that took fewer steps")
+            if self._all_wait():
+                self.outcome = "hung"
+                raise _EndedError("all ranks wait for each other")
+
+    def _all_wait(self) -> bool:
+        """Whether each rank here is in a collective, and stays there: none will end it."""
+        looks: list[list[str | None]] = []
+        while not looks[1:]:
+            below = supervise.descendants(self._pid)
+            ranks = {
+                rank.log.pid for rank in recorded_run(logs_in(self.directory), self.root).ranks
+            }
+            asked = dump_stacks(self.directory, {self._pid, *below}) & ranks
+            stacks = [Path(stack_path(self.directory, one)).read_text("utf-8") for one in asked]
+            if len(asked) < 2 or not all(map(waits_for_ranks, stacks)):
+                return False
+            looks.append([waiting_place(stack, self.root) for stack in stacks])
+        return all(one == looks[0] for one in looks)
 
     def _interrupt(self, child: subprocess.Popen[bytes], caught: list[int]) -> None:
         """Pass the signals on, and give the command time to end by itself."""

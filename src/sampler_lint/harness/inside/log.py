@@ -50,6 +50,8 @@ class Log:
         self._tried = False
         self._stack: int | None = None
         self.tape: Tape | None = None
+        #: Where the workers of this process's loaders note their draws.
+        self.draws = ""
         self.totals: Any = None
         #: Indices that were kept.
         self.kept = 0
@@ -76,6 +78,7 @@ class Log:
                 break
             stem = os.path.join(self.directory, f"{name}-{number}")
         assert self.tape is not None
+        self.draws = f"{stem}.draws"
         self.totals = self.tape.append(TOTALS, array.array("q", [0] * TOTALS))
         self.file = os.open(
             f"{stem}.jsonl", os.O_WRONLY | os.O_APPEND | os.O_CREAT | CLOEXEC, 0o600

@@ -17,6 +17,10 @@ from typing import Any
 _LIBRARY = re.compile(r"[/\\]((site|dist)-packages|lib[/\\]python3\.\d+)[/\\]")
 
 
+#: How code asks for its rank and the number of ranks.
+_RANK_AND_SIZE = (("get_rank", "get_world_size"), ("RANK", "WORLD_SIZE"))
+
+
 class Numbers:
     """A number for every object, in the order of first sight; keeps nothing alive."""
 
@@ -145,6 +149,25 @@ def self_of(frame: FrameType) -> Any:
     """The first argument of the function at work: of a method, its object."""
     names = frame.f_code.co_varnames[: frame.f_code.co_argcount]
     return frame.f_locals.get(names[0]) if names else None
+
+
+def asks_for_rank(cls: type) -> bool:
+    """Whether a method of the class asks which rank it is on, and of how many."""
+    for base in cls.__mro__:
+        if base.__module__.startswith("torch.") or base is object:
+            continue
+        names: set[str] = set()
+        for function in vars(base).values():
+            code = getattr(function, "__code__", None)
+            if code is not None:
+                names.update(code.co_names, filter(_is_text, code.co_consts))
+        if any(names.issuperset(pair) for pair in _RANK_AND_SIZE):
+            return True
+    return False
+
+
+def _is_text(value: Any) -> bool:
+    return type(value) is str
 
 
 def length_of(ask: Callable[[], int]) -> tuple[int | None, str | None]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import json
 import struct
 import zlib
 from collections.abc import Sequence
 from typing import Any
 
+from .content import digests
 from .log import Log
 from .objects import plain
 from .tape import (
+    BACKWARDS,
     BATCHES,
     COUNT,
     ENDS,
@@ -46,6 +49,7 @@ class Pass:
         stride: int,
         at_once: bool,
         counted_only: bool,
+        looked_at: int = 0,
     ) -> None:
         assert log.tape is not None
         self.number = number
@@ -66,6 +70,9 @@ class Pass:
         self._size = -1
         self._pack: Any = None
         self._backwards = log.backwards
+        #: How many batches are still to be looked into, and the indices of those drawn.
+        self.looks = looked_at
+        self._awaited: list[list[Any] | None] = []
         state = [0] * STATE
         if at_once:
             state[YIELDED] = -1
@@ -86,6 +93,8 @@ class Pass:
                 return
             if type(index) is not list:
                 index = self._listed(index)
+            if self.looks > len(self._awaited):
+                self._awaited.append(index)
             size = len(index)
             if size != self._size:
                 self._size, self._pack = size, struct.Struct(f"{size}q").pack
@@ -157,6 +166,16 @@ class Pass:
         if self._log.backwards != self._backwards:
             self._learned(self._state[YIELDED])
 
+    def look(self, batch: Any) -> None:
+        """Note by digests which samples a batch holds."""
+        self.looks -= 1
+        with contextlib.suppress(Exception):  # it may be anything
+            index = self._awaited.pop(0) if self._awaited else None
+            if self._log.tape is self._tape and (index is not None or self._counted_only):
+                told = digests(batch, None if index is None else len(index))
+                keys = None if index is None else [plain(one) for one in index[: len(told)]]
+                self._log.note("content", number=self.number, indices=keys, samples=told)
+
     def _learned(self, batches: int) -> None:
         """Note that gradients were computed since the last batch, which is training.
 
@@ -172,6 +191,7 @@ class Pass:
             self._state[ENDS] |= by
             if by == LOADER_ENDED:
                 self._totals[2] += 1
+                self._state[BACKWARDS] = self._log.backwards
                 if self._log.backwards != self._backwards:
                     self._learned(0)
 

@@ -24,13 +24,24 @@ import sys
 import sysconfig
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType, ModuleType
 from typing import Any
 
+from . import draws
+from .content import LOOKED_AT
+from .learning import (
+    Learning,
+    averaged_by,
+    averaged_on_mesh,
+    patch_optimizers,
+    patch_wrapper,
+)
 from .log import KEEP_ALL, Log
 from .objects import (
     Numbers,
+    asks_for_rank,
     attribute,
     base_dataset,
     chain,
@@ -72,13 +83,20 @@ class Recorder(Log):
 
     def start(self) -> None:
         """Begin with nothing seen, in this process; a forked one starts its own log."""
+        current = getattr(self, "current", None)
+        self.before_fork = (current, self.draws) if current else None
         super().start()
+        self.learning = Learning(self.note)
         self._numbers = Numbers()
         self._rank: tuple[int, int] | None = None
         self._groups: list[int] = []
         self._loaders: set[int] = set()
         self._passes = 0
+        self._looked_into: Counter[int] = Counter()
         self._in_set_epoch: set[int] = set()
+        #: The loader and the pass that began last, for the workers that are forked then.
+        self.current: tuple[int, int] | None = None
+        self._fetchers = 0
 
     def record_in(self, directory: str) -> None:
         """Leave the records in ``directory`` from now on."""
@@ -118,7 +136,7 @@ class Recorder(Log):
             return
         error = getattr(sys, "last_value", None)
         if error is None:
-            self.note("exit", error=None, path=None, line=None)
+            self.note("exit", error=None, path=None, line=None, backwards=self.backwards)
             return
         place: tuple[str | None, int] = (None, 0)
         for frame, line in traceback.walk_tb(error.__traceback__):
@@ -129,7 +147,7 @@ class Recorder(Log):
         text = " ".join(str(error).split())[:300]
         name = type(error).__name__
         message = f"{name}: {text}" if text else name
-        self.note("exit", error=message, path=place[0], line=place[1])
+        self.note("exit", error=message, path=place[0], line=place[1], backwards=self.backwards)
 
     # -- loaders
 
@@ -159,6 +177,10 @@ class Recorder(Log):
             iterable=iterable,
             batch_size=plain(loader.batch_size),
             drop_last=self._drops(loader),
+            own_iterator=type(loader).__iter__ is not self.data.DataLoader.__iter__,
+            users_dataset=self._is_users(_file_of(type(loader.dataset))),
+            workers=loader.num_workers,
+            lasting=loader.num_workers > 0 and loader.persistent_workers,
             own_batch_sampler=loader.batch_size is None and loader.batch_sampler is not None,
             samplers=[] if iterable else self._samplers(index_sampler),
             shuffling=None if iterable else self._shuffling(index_sampler),
@@ -195,6 +217,7 @@ class Recorder(Log):
                 "cls": class_name(one),
                 "module": type(one).__module__,
                 "set_epoch": callable(getattr(type(one), "set_epoch", None)),
+                "asks": asks_for_rank(type(one)),
                 "values": {
                     name: value
                     for name, value in getattr(one, "__dict__", {}).items()
@@ -207,16 +230,18 @@ class Recorder(Log):
     def _shuffling(self, sampler: Any) -> bool | None:
         """Whether the order is meant to be random; None when nothing says so."""
         data = self.data
+        unknown = False
         for one in chain(sampler):
             shuffle = attribute(one, "shuffle")
             if isinstance(shuffle, bool):
-                return shuffle
+                return None if unknown and not shuffle else shuffle
+            unknown = unknown or callable(getattr(one, "set_epoch", None))
             if isinstance(
                 one, (data.RandomSampler, data.SubsetRandomSampler, data.WeightedRandomSampler)
             ):
                 return True
             if type(one) is data.SequentialSampler:
-                return False
+                return None if unknown else False
         return None
 
     def _is_users(self, path: str) -> bool:
@@ -258,7 +283,12 @@ class Recorder(Log):
         stride = self._stride(loader)
         at_once = isinstance(iterator, self._at_once)
         counted_only = isinstance(loader.dataset, self.data.IterableDataset)
-        started = Pass(self, self._passes, loader, stride, at_once, counted_only)
+        batches, of_stream, passes = LOOKED_AT
+        looks = of_stream if counted_only else batches
+        looks = looks if self._looked_into[number] < passes else 0
+        self._looked_into[number] += 1
+        started = Pass(self, self._passes, loader, stride, at_once, counted_only, looks)
+        self.current = number, self._passes
         self._passes += 1
         self.totals[0] += 1
         self.note(
@@ -270,6 +300,8 @@ class Recorder(Log):
             sampler_length=sampler_length,
             grad=self._torch.is_grad_enabled(),
             stride=stride,
+            dataset_values=_numbers_of(loader.dataset),
+            random=next(draws.held(loader.dataset), None) is not None,
             path=path,
             line=line,
         )
@@ -315,12 +347,22 @@ class Recorder(Log):
     # -- set_epoch
 
     def watch(self, cls: type) -> None:
-        """Note every ``set_epoch`` call on instances of ``cls``."""
+        """Note every call of ``set_epoch`` and ``load_state_dict`` on instances of ``cls``."""
         for base in cls.__mro__:
-            function = vars(base).get("set_epoch")
-            if callable(function) and not hasattr(function, "__sampler_lint__"):
-                with contextlib.suppress(TypeError, AttributeError):  # a class that is closed
-                    base.set_epoch = self._watched(function)  # type: ignore[attr-defined]
+            for name, watched in (("set_epoch", self._watched), ("load_state_dict", self._loads)):
+                function = vars(base).get(name)
+                if callable(function) and not hasattr(function, "__sampler_lint__"):
+                    with contextlib.suppress(TypeError, AttributeError):  # a class that is closed
+                        setattr(base, name, watched(function))
+
+    def _loads(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def load_state_dict(thing: Any, *args: Any, **kwargs: Any) -> Any:
+            self.guarded(lambda: self.note("loaded", object=self._numbers.of(thing)))
+            return function(thing, *args, **kwargs)
+
+        load_state_dict.__sampler_lint__ = True  # type: ignore[attr-defined]
+        return load_state_dict
 
     def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -370,6 +412,15 @@ class Recorder(Log):
         except Exception as error:
             self.failed(error)
         return None
+
+    def in_worker(self, fetcher: Any, worker: int) -> None:
+        """Note what a worker of ours draws at random; ``start`` has forgotten what it was."""
+        if self.before_fork is None:
+            return
+        (loader, number), path = self.before_fork
+        about = {"loader": loader, "number": number + self._fetchers, "worker": worker}
+        self._fetchers += 1
+        draws.watch(fetcher, path, about)
 
     # -- torch
 
@@ -425,19 +476,38 @@ class Recorder(Log):
                 raise
             if self._sampler_lint is not None:
                 self._sampler_lint.yielded()
+                if self._sampler_lint.looks:
+                    self._sampler_lint.look(batch)
             return batch
 
         @functools.wraps(next_batch)
         def _next_batch_at_once(self: Any) -> Any:
             try:
-                return next_batch(self)
+                batch = next_batch(self)
             except BaseException as error:
                 if self._sampler_lint is not None:
                     self._sampler_lint.stopped(error)
                 raise
+            if self._sampler_lint is not None and self._sampler_lint.looks:
+                self._sampler_lint.look(batch)
+            return batch
 
         iterator._next_index, iterator.__next__ = _next_index, _next_batch
         dataloader._SingleProcessDataLoaderIter.__next__ = _next_batch_at_once
+
+        kinds = dataloader._DatasetKind
+        create_fetcher = kinds.create_fetcher
+
+        @functools.wraps(create_fetcher)
+        def _create_fetcher(*args: Any, **kwargs: Any) -> Any:
+            fetcher = create_fetcher(*args, **kwargs)
+            worker = self.data.get_worker_info()
+            if worker is not None:
+                with contextlib.suppress(Exception):
+                    recorder.in_worker(fetcher, worker.id)
+            return fetcher
+
+        kinds.create_fetcher = staticmethod(_create_fetcher)
 
         for cls in (distributed, *_subclasses(sampler)):
             self.watch(cls)
@@ -469,6 +539,17 @@ class Recorder(Log):
             original(self, *args, **kwargs)
 
         recorder = self
+
+
+def _file_of(cls: type) -> str:
+    """Where the class is from."""
+    return str(getattr(sys.modules.get(cls.__module__), "__file__", None) or "<unknown>")
+
+
+def _numbers_of(thing: Any) -> dict[str, int]:
+    """An object's attributes that are numbers."""
+    values = getattr(thing, "__dict__", {}).items()
+    return {name: value for name, value in values if type(value) is int}
 
 
 def _around(cls: Any, name: str) -> Callable[[Callable[..., Any]], None]:
@@ -510,6 +591,16 @@ def install(directory: str) -> Recorder:
 _LATER: dict[str, Callable[[Recorder, Any], None]] = {
     "torch.autograd": Recorder.patch_autograd,
     "torch.distributed.algorithms.join": Recorder.patch_join,
+    "torch.optim.optimizer": patch_optimizers,
+    "torch.nn.parallel.distributed": patch_wrapper(
+        "DistributedDataParallel", averaged_by("process_group")
+    ),
+    "torch.distributed.fsdp.fully_sharded_data_parallel": patch_wrapper(
+        "FullyShardedDataParallel", averaged_by("process_group", "_inter_node_pg")
+    ),
+    "torch.distributed.fsdp._fully_shard._fsdp_param_group": patch_wrapper(
+        "FSDPParamGroup", averaged_on_mesh
+    ),
 }
 
 

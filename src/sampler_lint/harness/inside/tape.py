@@ -16,7 +16,8 @@ SEGMENT = 1 << 20
 
 #: What the numbers of a pass mean. ``ORDER`` is the checksum of the indices. ``YIELDED`` is below
 #: 0 where every batch drawn is yielded at once: -1, and less by one for each that was not.
-BATCHES, COUNT, ORDER, YIELDED, ENDS, LEARNED, STATE = range(7)
+#: ``BACKWARDS`` is how often the process had computed gradients when the loader ended.
+BATCHES, COUNT, ORDER, YIELDED, ENDS, LEARNED, BACKWARDS, STATE = range(8)
 
 #: Bits of ``ENDS``: the index sampler has ended, the loader has.
 SAMPLER_ENDED, LOADER_ENDED = 1, 2

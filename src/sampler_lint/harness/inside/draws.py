@@ -1,0 +1,77 @@
+"""Random draws in a loader's worker processes: from which state each source of them sets out."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import sys
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+from .content import DEPTH
+from .tape import CLOEXEC
+
+#: Where the generators of Python, NumPy and torch keep their state.
+_STATES = {"random": "getstate", "numpy": "bit_generator", "torch": "get_state"}
+
+
+def watch(fetcher: Any, path: str, about: dict[str, Any]) -> None:
+    """Append to ``path`` each generator from which the first fetch has drawn: its states before it
+    and after it. One that is seeded for every sample has a state of its own after it."""
+    before = dict(_states(fetcher.dataset))
+    fetch = fetcher.fetch
+
+    def first(*args: Any) -> Any:
+        del fetcher.fetch
+        batch = fetch(*args)
+        with contextlib.suppress(Exception):
+            after = dict(_states(fetcher.dataset))
+            drawn = {
+                name: (one, after[name])
+                for name, one in before.items()
+                if after.get(name, one) != one
+            }
+            if drawn:
+                line = json.dumps({**about, "drawn": drawn}) + "\n"
+                file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | CLOEXEC, 0o600)
+                os.write(file, line.encode("ascii"))
+                os.close(file)
+        return batch
+
+    fetcher.fetch = first
+
+
+def _states(dataset: Any) -> Iterator[tuple[str, int]]:
+    """The global generators, and those that the dataset holds, each with a checksum."""
+    yield "random", _digest(random.getstate())
+    numpy: Any = sys.modules.get("numpy.random")
+    if numpy is not None:
+        yield "numpy.random", _digest(_listed(numpy.get_state()))
+    yield "torch", _digest(sys.modules["torch"].get_rng_state().tolist())
+    for name, state in held(dataset):
+        yield name, _digest(_listed(state() if callable(state) else state.state))
+
+
+def held(thing: Any, prefix: str = "", depth: int = DEPTH) -> Iterator[tuple[str, Any]]:
+    """What tells the states of the generators among an object's attributes, with their paths."""
+    for name, value in list(getattr(thing, "__dict__", {}).items()):
+        kept = _STATES.get(type(value).__module__.partition(".")[0])
+        if kept is not None and hasattr(value, kept):
+            yield f"{prefix}{name}", getattr(value, kept)
+        elif depth and hasattr(value, "__dict__"):
+            yield from held(value, f"{prefix}{name}.", depth - 1)
+
+
+def _listed(state: Any) -> Any:
+    if isinstance(state, dict):
+        return {name: _listed(one) for name, one in state.items()}
+    if isinstance(state, tuple):
+        return [_listed(one) for one in state]
+    return state.tolist() if hasattr(state, "tolist") else state
+
+
+def _digest(state: Any) -> int:
+    return zlib.crc32(repr(state).encode("utf-8", "replace"))

@@ -1,0 +1,138 @@
+"""Who learns together: the groups that average gradients, and the gradients themselves.
+
+Ranks that read the same data may do so on purpose. They do not if their gradients are averaged,
+which wrappers (``DistributedDataParallel``, FSDP) say, and what the optimizers are given shows.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .content import ELEMENTS, FEW
+
+
+class Learning:
+    """What one process was seen to learn; ``note`` appends to its log."""
+
+    def __init__(self, note: Callable[..., None]) -> None:
+        self._note = note
+        self._told: set[tuple[str, tuple[int, ...]]] = set()
+        self._optimizers: Any = weakref.WeakKeyDictionary()
+        self._steps: list[int] = []
+
+    def tell(self, kind: str, ranks: Any) -> None:
+        """Note a group of ranks, once."""
+        members = tuple(int(rank) for rank in ranks)
+        if (kind, members) not in self._told:
+            self._told.add((kind, members))
+            self._note(kind, ranks=members)
+
+    def stepped(self, optimizer: Any) -> None:
+        """Note what the optimizer was given, at steps 1, 2, 4, 8 …"""
+        number = self._optimizers.setdefault(optimizer, len(self._steps))
+        if number == len(self._steps):
+            self._steps.append(0)
+            self._tell_parts(optimizer)
+        self._steps[number] = step = self._steps[number] + 1
+        if not step & (step - 1):
+            self._note("step", optimizer=number, step=step, gradients=_digest(optimizer))
+
+    def resumed(self, optimizer: Any) -> None:
+        """Note how many steps an optimizer had taken whose state was loaded."""
+        steps = [state.get("step", 0) for state in optimizer.state.values()]
+        self._note("optimizer_loaded", steps=max(map(int, steps), default=0))
+
+    def _tell_parts(self, optimizer: Any) -> None:
+        """Note the ranks that hold parts of one parameter, as its mesh tells."""
+        dist: Any = sys.modules.get("torch.distributed")
+        for parameter in _parameters(optimizer):
+            mesh = getattr(parameter, "device_mesh", None)
+            for dimension, placement in enumerate(getattr(parameter, "placements", ())):
+                if mesh is not None and placement.is_shard():
+                    self.tell("parts", dist.get_process_group_ranks(mesh.get_group(dimension)))
+
+
+def _parameters(optimizer: Any) -> Iterator[Any]:
+    for group in optimizer.param_groups:
+        yield from group["params"]
+
+
+def _digest(optimizer: Any) -> int | None:
+    """A checksum of some elements of some gradients; None if there are none but zeros."""
+    known = [one for one in _parameters(optimizer) if one.grad is not None]
+    found = []
+    for parameter in known[:: -(-len(known) // FEW) or 1]:
+        gradient = parameter.grad.detach()
+        gradient = getattr(gradient, "_local_tensor", gradient)
+        if gradient.is_sparse or not gradient.numel():
+            continue
+        flat = gradient.reshape(-1)
+        found += flat[:: -(-len(flat) // ELEMENTS)].tolist()
+    return zlib.crc32(repr(found).encode("ascii")) if any(found) else None
+
+
+def _after(cls: Any, name: str, then: Callable[[Any], None]) -> None:
+    """Call ``then`` with the object after its method ``name``."""
+    original = getattr(cls, name)
+
+    @functools.wraps(original)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        result = original(self, *args, **kwargs)
+        then(self)
+        return result
+
+    setattr(cls, name, method)
+
+
+def patch_optimizers(recorder: Any, module: Any) -> None:
+    """Note what optimizers are given, and that a state is loaded."""
+
+    def stepped(optimizer: Any, *_: Any) -> None:
+        recorder.guarded(lambda: recorder.learning.stepped(optimizer))
+
+    module.register_optimizer_step_post_hook(stepped)
+    _after(
+        module.Optimizer,
+        "load_state_dict",
+        lambda one: recorder.guarded(lambda: recorder.learning.resumed(one)),
+    )
+
+
+def averaged_by(*names: str) -> Callable[[Any, Any, Any], None]:
+    """Note the process groups that a wrapper keeps under these names."""
+
+    def tell(recorder: Any, module: Any, wrapper: Any) -> None:
+        dist: Any = sys.modules["torch.distributed"]
+        for name in names:
+            group = getattr(wrapper, name, None)
+            if group is not None:
+                recorder.learning.tell("averages", dist.get_process_group_ranks(group))
+
+    return tell
+
+
+def patch_wrapper(name: str, tell: Callable[[Any, Any, Any], None]) -> Callable[[Any, Any], None]:
+    """Let ``tell`` note what the class ``name`` of a module has built."""
+
+    def patch(recorder: Any, module: Any) -> None:
+        def built(wrapper: Any) -> None:
+            recorder.guarded(tell, recorder, module, wrapper)
+
+        _after(getattr(module, name), "__init__", built)
+
+    return patch
+
+
+def averaged_on_mesh(recorder: Any, module: Any, wrapper: Any) -> None:
+    """Note the ranks of a wrapper's mesh, and the groups along its dimensions."""
+    dist: Any = sys.modules["torch.distributed"]
+    mesh = wrapper.mesh_info.mesh
+    recorder.learning.tell("averages", mesh.mesh.flatten().tolist())
+    for dimension in range(mesh.ndim):
+        group = mesh.get_group(dimension)
+        recorder.learning.tell("averages", dist.get_process_group_ranks(group))

@@ -1,0 +1,308 @@
+"""Orders that a run shows to be wrong: epochs that are alike, replayed, begun again, unshuffled."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sampler_lint.harness.invariants import epochs_of, repeated_orders, some
+from sampler_lint.harness.runs import Loader, Log, Pass, Run, SetEpoch, Stream, relative
+from sampler_lint.harness.told import Diagnosis, Evidence, places, span, spot, who_of
+from sampler_lint.properties import ENOUGH, numbers
+
+
+def orders(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    """Epochs of a shuffling loader that have one order."""
+    loader = job[0].loader
+    if loader.iterable or loader.shuffling is False:
+        return
+    repeats, _ = repeated_orders(job)
+    for alike, ranks in repeats.items():
+        rank = ranks[0]
+        epochs = [epochs_of(job[rank])[number][1] for number in alike]
+        log = run.ranks[rank].log
+        if not _meant_random(loader, epochs) or _asked_again(log, job[rank], epochs):
+            continue
+        if _reread(log, job[rank]):
+            continue
+        cause = _cause(log, job[rank], epochs)
+        message = (
+            f"epochs {span(alike)} have one order on {who_of(ranks, len(job))}: {cause.reason}"
+        )
+        calls = _calls(run, log)
+        begins = Evidence(f"rank {rank} begins each of them with {some(epochs[0].begins)}")
+        path, line = spot(loader, epochs)
+        yield Diagnosis(
+            cause.code, message, path, line, (*places(run, job), *calls, begins), cause.also
+        )
+
+
+def _meant_random(loader: Loader, epochs: Sequence[Pass]) -> bool:
+    """Whether equal orders are certainly neither meant nor chance."""
+    first = epochs[0]
+    if loader.shuffling is None:
+        # A sampler that takes the epoch varies with it, unless it counts upwards anyway.
+        numbers = [one for one in first.indices if isinstance(one, int)]
+        if not any(sampler["set_epoch"] for sampler in loader.samplers):
+            return False
+        if numbers == sorted(numbers):
+            return False
+    inner = loader.samplers[-1]["module"].startswith("torch.") if loader.samplers else False
+    return inner or first.drawn >= ENOUGH or len(epochs) > 2
+
+
+def _asked_again(log: Log, stream: Stream, epochs: Sequence[Pass]) -> bool:
+    """Whether the program set one epoch's number anew for each of them, and others for others.
+
+    So it takes an epoch again, after a failure or because it wants to.
+    """
+    objects = {one["object"] for loader in stream.loaders for one in loader.samplers}
+    calls = [call for call in log.set_epochs if call.object in objects]
+    begins = [one.number for one in stream.passes]
+    asked = []
+    for epoch in epochs:
+        before = max((one + 1 for one in begins if one < epoch.number), default=0)
+        asked.append([call.value for call in calls if before <= call.passes <= epoch.number][-1:])
+    return (
+        bool(asked[0])
+        and all(values == asked[0] for values in asked)
+        and any(call.value != asked[0][0] for call in calls)
+    )
+
+
+def _reread(log: Log, stream: Stream) -> bool:
+    """Whether the program reads each of its epochs several times before it sets the next.
+
+    So do algorithms that learn from one collection of samples in several passes.
+    """
+    objects = {one["object"] for loader in stream.loaders for one in loader.samplers}
+    calls = [call for call in log.set_epochs if call.object in objects]
+    times = Counter(
+        max((at for at, call in enumerate(calls) if call.passes <= one.number), default=-1)
+        for _, one in epochs_of(stream)
+    )
+    values = {str(calls[at].value) for at in times if at >= 0}
+    whole = [count for at, count in sorted(times.items())][:-1]
+    return -1 not in times and len(times) > 1 < len(values) and min(whole) > 1
+
+
+def _calls(run: Run, log: Log) -> list[Evidence]:
+    """Where ``set_epoch`` was called, on what, with which values."""
+    calls: dict[tuple[str, int, str], list[str]] = {}
+    for call in log.set_epochs:
+        calls.setdefault((call.path, call.line, call.cls), []).append(str(call.value))
+    return [
+        Evidence(
+            f"set_epoch of {cls} called here with {numbers(values)}",
+            relative(path, run.root),
+            line,
+        )
+        for (path, line, cls), values in list(calls.items())[:4]
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cause:
+    """Why epochs are alike: the code, the reason, and the codes that look the same."""
+
+    code: str
+    reason: str
+    also: tuple[str, ...] = ()
+
+
+def _cause(log: Log, stream: Stream, epochs: Sequence[Pass]) -> _Cause:
+    owners = [next(one for one in stream.loaders if epoch in one.passes) for epoch in epochs]
+    loader = owners[0]
+    carriers = [sampler for owner in owners for sampler in owner.samplers if sampler["set_epoch"]]
+    objects = {sampler["object"] for sampler in carriers}
+    calls = [call for call in log.set_epochs if call.object in objects]
+    if not carriers:
+        return _carrierless(loader)
+    if not calls:
+        return _uncalled(log, stream, carriers[-1]["cls"])
+    called = {call.object for call in calls}
+    reached = next(sampler["cls"] for sampler in carriers if sampler["object"] in called)
+    missed = [sampler["cls"] for sampler in carriers if sampler["object"] not in called]
+    if _late(calls, epochs):
+        return _Cause(
+            "SMP103",
+            "`set_epoch` is called after the epoch's iterator was made, so its value counts for "
+            "the next one; call it before the loop over the loader",
+        )
+    values = [_in_force(calls, epoch) for epoch in epochs]
+    if len(set(map(str, values))) == 1:
+        return _Cause(
+            "SMP103",
+            f"`set_epoch` left the value {values[0]} for all of them; call it at the start of "
+            f"every epoch with that epoch's number",
+        )
+    if missed and loader.own_batch_sampler and loader.samplers[0]["cls"] in missed:
+        return _Cause(
+            "SMP101",
+            f"`set_epoch` reaches {reached}, but {missed[0]} carries the epoch; call "
+            f"`loader.batch_sampler.set_epoch(epoch)`",
+        )
+    if missed:
+        return _Cause(
+            "SMP104",
+            f"`set_epoch` of {reached} does not reach {missed[-1]}, which makes the order; "
+            f"forward the call",
+        )
+    return _Cause(
+        "SMP104",
+        f"`set_epoch` of {reached} was called with the epoch, but the order does not depend on "
+        f"it; seed its generator with the seed and the epoch",
+        ("SMP203", "SMP404"),
+    )
+
+
+def _carrierless(loader: Loader) -> _Cause:
+    inner = loader.samplers[-1]["cls"] if loader.samplers else "the sampler"
+    if loader.samplers and loader.samplers[-1]["module"].startswith("torch."):
+        return _Cause(
+            "SMP102",
+            f"{inner} takes no epoch, and its generator is seeded alike before each; seed it "
+            f"once, before the first",
+        )
+    return _Cause(
+        "SMP104",
+        f"{inner} has no `set_epoch` and shuffles with one seed; give it one and add the epoch "
+        f"to the seed",
+        ("SMP203",),
+    )
+
+
+def _uncalled(log: Log, stream: Stream, cls: str) -> _Cause:
+    """No call reached the loader's samplers: perhaps another object got it."""
+    loader = stream.loader
+    makers = dict.fromkeys(loader.makers, "the prepared loader")
+    things = {loader.number: loader.cls, loader.dataset: "the dataset", **makers}
+    others = {
+        sampler["object"]
+        for other in log.loaders
+        if other not in stream.loaders and any(one.yielded for one in other.passes)
+        for sampler in other.samplers
+    }
+    strays = [call for call in log.set_epochs if call.direct and call.object not in others]
+    on = next((things[call.object] for call in strays if call.object in things), None)
+    if on is not None:
+        return _Cause(
+            "SMP103",
+            f"`set_epoch` is called on {on}, which does not pass it to {cls}, which makes the "
+            f"order; call it there",
+            ("SMP101",),
+        )
+    if strays:
+        where = "`loader.batch_sampler`" if loader.own_batch_sampler else "`loader.sampler`"
+        return _Cause(
+            "SMP101" if loader.own_batch_sampler else "SMP103",
+            f"`set_epoch` is called on a {strays[0].cls} that this loader does not read; call it "
+            f"on the {cls} in {where}",
+            ("SMP102", "SMP103"),
+        )
+    where = " in `loader.batch_sampler` (nobody reads `loader.sampler`)"
+    return _Cause(
+        "SMP102",
+        f"no `set_epoch` call reached {cls}, which makes the order; call it at the start of "
+        f"every epoch{where if loader.own_batch_sampler else ''}",
+        ("SMP101", "SMP103", "SMP104"),
+    )
+
+
+def _in_force(calls: Sequence[SetEpoch], epoch: Pass) -> Any:
+    """The value that the last call before the epoch left; 0 is every sampler's first."""
+    before = [call.value for call in calls if call.passes <= epoch.number]
+    return before[-1] if before else 0
+
+
+def _late(calls: Sequence[SetEpoch], epochs: Sequence[Pass]) -> bool:
+    """Whether each epoch's call came only after the epoch had begun."""
+    numbers = [epoch.number for epoch in epochs]
+    return (
+        not any(call.passes <= numbers[0] for call in calls)
+        and any(numbers[0] < call.passes <= numbers[1] for call in calls)
+        and len({str(call.value) for call in calls}) > 1
+    )
+
+
+def replayed(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    """Batches that were kept and are learned from again, after the loader's end."""
+    log, last = run.ranks[0].log, job[0].passes[-1]
+    every = [one for loader in log.loaders for one in loader.passes]
+    if last is not max(every, key=lambda one: one.number) or not (last.ended and log.exit):
+        return
+    more = log.exit["backwards"] - last.backwards
+    if last.learned == last.yielded and last.count >= ENOUGH and more >= last.yielded:
+        yield Diagnosis(
+            "SMP102",
+            f"gradients were computed {more} times after the loader had ended: its batches are "
+            f"kept and read again in one order; iterate the loader anew in every epoch",
+            *spot(job[0].loader, [last]),
+            tuple(places(run, job)),
+        )
+
+
+def unshuffled(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    """Training data in the order of the dataset, while what evaluates is shuffled."""
+    stream, log = job[0], run.ranks[0].log
+    loader = stream.loader
+    whole = [one for _, one in epochs_of(stream) if one.exhausted and one.learned]
+    if loader.shuffling is not False or len(whole) < 2:
+        return
+    subset = loader.subset
+    if not all(map(_ascends, whole)) or (subset and subset != sorted(subset)):
+        return
+    shuffled = [
+        other
+        for other in log.loaders
+        if other.shuffling and other.passes and not any(one.grad for one in other.passes)
+    ]
+    if not shuffled:
+        return
+    yield Diagnosis(
+        "SMP507",
+        "every epoch reads the samples in the order of the dataset, and the loader that "
+        "evaluates is shuffled; shuffle what trains instead",
+        *spot(loader, whole),
+        tuple(places(run, job)),
+    )
+
+
+def _ascends(one: Pass) -> bool:
+    """Whether the samples come as they lie in the dataset; at the end there may be padding."""
+    known = [index for index in one.indices if isinstance(index, int)]
+    breaks = [after for before, after in itertools.pairwise(known) if after <= before]
+    return len(known) == len(one.indices) and breaks in ([], known[-1:])
+
+
+def began_again(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    """A run that goes on with an optimizer's state, but with the first epoch."""
+    stream, log = job[0], run.ranks[0].log
+    objects = {one["object"] for loader in stream.loaders for one in loader.samplers}
+    calls = [call for call in log.set_epochs if call.object in objects]
+    for begun, steps in log.resumed:
+        later = [one for one in stream.passes if one.number >= begun and one.learned]
+        if not later or stream.passes[0].number < begun or not calls:
+            continue
+        value = _in_force(calls, later[0])
+        before = [
+            one
+            for loader in log.loaders
+            if loader.role == stream.loader.role
+            for one in loader.passes
+            if one.number < begun and one.learned
+        ]
+        read = any((a.count, a.checksum) == (later[0].count, later[0].checksum) for a in before)
+        done = bool(later[0].length) and steps >= (later[0].length or 0)
+        if (value == 0 and done) or (read and len(before) > 1):
+            yield Diagnosis(
+                "SMP103",
+                f"the optimizer's state was loaded, yet the first pass after it has the order of "
+                f"epoch {value} once more; go on with the epoch that was saved",
+                *spot(stream.loader, later),
+                (*places(run, job), *_calls(run, log)),
+            )
+            return

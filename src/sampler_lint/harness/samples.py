@@ -1,0 +1,174 @@
+"""The same sample known again by its content: on another rank, in another epoch or worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from sampler_lint.harness.runs import Log, Pass, Stream
+from sampler_lint.properties import ENOUGH, Index, listed
+
+#: Digests of the parts of a sample.
+Sample = tuple[int, ...]
+
+
+def hold_the_same(job: Sequence[Stream]) -> bool | None:
+    """Whether an index is the same sample on all ranks; None when that was not seen.
+
+    An augmented part differs each time it is read; a part that agrees, such as the label, tells
+    that the sample is the same, and one that differs between ranks alone tells the contrary.
+    """
+    known = [_by_index(stream) for stream in job]
+    parts = range(min((len(one) for each in known for one in each.values()), default=0))
+    first = known[0]
+    told: bool | None = None
+    for other in known[1:]:
+        shared = [index for index in first if index in other]
+        if len(shared) < ENOUGH:
+            continue
+        steady = [
+            part
+            for part in parts
+            if all(len(one[part]) == 1 for each in (first, other) for one in each.values())
+        ]
+        if not steady:
+            # All of it is random. Where nobody shuffles, an index may mean nothing at all.
+            if job[0].loader.shuffling is False:
+                return False
+            continue
+        agreeing = [
+            part for part in steady if all(first[i][part] == other[i][part] for i in shared)
+        ]
+        if not any(len({min(first[i][part]) for i in shared}) > 1 for part in agreeing):
+            return False
+        told = True
+    return told
+
+
+def _by_index(stream: Stream) -> dict[Index, list[set[int]]]:
+    """For each index, what every part of its sample was, over all passes."""
+    found: dict[Index, list[set[int]]] = {}
+    subset = stream.loader.subset
+    for one in stream.passes:
+        for indices, samples in one.contents:
+            for index, sample in zip(indices or (), samples, strict=False):
+                if subset is not None and isinstance(index, int):
+                    index = subset[index]
+                known = found.setdefault(index, [set() for _ in sample])
+                for values, part in zip(known, sample, strict=False):
+                    values.add(part)
+    return found
+
+
+def _stream_of(one: Pass) -> list[Sample]:
+    return [sample for _, samples in one.contents for sample in samples]
+
+
+def stream_faults(job: Sequence[Stream], logs: Sequence[Log]) -> Iterator[tuple[str, str]]:
+    """What is wrong with the samples of an iterable dataset: the code and a sentence."""
+    yield from _not_split_by_ranks(job, logs)
+    yield from _not_split_by_workers(job)
+    yield from _one_order(job, logs)
+
+
+def _not_split_by_ranks(job: Sequence[Stream], logs: Sequence[Log]) -> Iterator[tuple[str, str]]:
+    passes = [stream.passes[0] for stream in job]
+    reads = [*map(_stream_of, passes)]
+    for other in range(1, len(reads)):
+        first, second = set(reads[0]), set(reads[other])
+        fewest = min(len(first), len(second))
+        length = min(len(reads[0]), len(reads[other]))
+        # Of endless streams, each rank may draw from all samples in a way of its own.
+        ends = passes[0].ended and passes[other].ended
+        alike = ends or reads[0][:length] == reads[other][:length]
+        if alike and fewest >= ENOUGH and len(first & second) * 2 > fewest:
+            part = f"{100 * len(first & second) / fewest:.0f} %"
+            yield (
+                "SMP308",
+                f"epoch 0: ranks {logs[0].rank} and {logs[other].rank} are given the same samples "
+                f"({part} of the first {fewest}): nothing splits the stream among the ranks; let "
+                f"each rank take its own part",
+            )
+            return
+
+
+def _not_split_by_workers(job: Sequence[Stream]) -> Iterator[tuple[str, str]]:
+    workers = job[0].loader.workers
+    if workers < 2:
+        return
+    for stream in job:
+        batches = [samples for _, samples in stream.passes[0].contents]
+        # Batches come from the workers in turn.
+        reads = [{one for batch in batches[at::workers] for one in batch} for at in range(2)]
+        fewest = min(map(len, reads))
+        if fewest >= ENOUGH and len(reads[0] & reads[1]) * 10 >= fewest * 9:
+            yield (
+                "SMP308",
+                f"epoch 0: the workers read the same samples: each of the {workers} reads the "
+                f"whole stream; split it by `get_worker_info()`",
+            )
+            return
+
+
+def _one_order(job: Sequence[Stream], logs: Sequence[Log]) -> Iterator[tuple[str, str]]:
+    """Epochs that are alike, though the program, or a generator, says that they are not to be."""
+    stream, log = job[0], logs[0]
+    reads = [_stream_of(one) for one in stream.passes if one.contents]
+    if len(reads) < 2 or len(set(reads[0])) < ENOUGH or any(one != reads[0] for one in reads):
+        return
+    number = stream.loader.dataset
+    values = [call.value for call in log.set_epochs if call.object == number]
+    alike = f"epochs {listed(range(len(reads)))} begin with the same samples in one order"
+    told = len(set(map(str, values))) > 1
+    if told and (stream.loader.users_dataset or stream.passes[0].random):
+        why = "the dataset was told of the epochs, but its order does not depend on them"
+        if stream.loader.lasting:
+            why = (
+                "`set_epoch` changes the dataset of this process, but the workers keep the copies "
+                "that they began with; set the epoch where they see it, or let no worker persist"
+            )
+        yield "SMP104", f"{alike}: {why}"
+    elif stream.passes[0].random:
+        yield (
+            "SMP102",
+            f"{alike}: the generator with which the dataset shuffles sets out from one state; "
+            f"call its `set_epoch` at the start of every epoch",
+        )
+
+
+def unheard_epochs(stream: Stream) -> str | None:
+    """The attribute of a dataset that counts epochs here, while workers keep their copies."""
+    if not stream.loader.lasting or not stream.passes[1:]:
+        return None
+    seen = [one.dataset_values for one in stream.passes]
+    for name in seen[0]:
+        values = [one.get(name, 0) for one in seen]
+        if all(after == before + 1 for before, after in pairwise(values)):
+            return name
+    return None
+
+
+def alike_draws(stream: Stream, log: Log) -> str | None:
+    """How the workers of a loader draw the same random numbers, if they do."""
+    numbers = {loader.number for loader in stream.loaders}
+    drawn = [one for one in log.draws if one["loader"] in numbers]
+    for source in sorted({name for one in drawn for name in one["drawn"]}):
+        states = [
+            (one["number"], one["worker"], tuple(one["drawn"][source]))
+            for one in drawn
+            if source in one["drawn"]
+        ]
+        for number in sorted({one[0] for one in states}):
+            inside = [state for at, _, state in states if at == number]
+            if len(inside) > 1 and len(set(inside)) == 1:
+                return (
+                    f"all workers draw the same numbers from `{source}`: it sets out from one "
+                    f"state in each"
+                )
+        first = [state for _, worker, state in states if worker == 0]
+        if len(first) > 1 and len(set(first)) == 1:
+            return (
+                f"the workers draw the same numbers from `{source}` in every epoch: it sets out "
+                f"from one state each time"
+            )
+    return None

@@ -1,0 +1,78 @@
+"""What a record shows of programs as people write them: some of ``benchmarks/runs``.
+
+Right ones that look wrong from outside are silent; each of their neighbours has a bug.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from sampler_lint.harness import invariants
+from sampler_lint.harness.diagnosis import diagnose
+
+sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
+from runs import Program, programs
+
+# ruff: noqa: SIM905
+CHOSEN = """
+ddp/set_epoch_inner_only ddp/weighted_alike ddp/shuffled_the_wrong_one ddp/own_sharding_twice
+local/right_local_sgd_uneven local/right_sweep tp/right_mesh_tp tp/different_data
+tp/right_teacher_student_both_learn fsdp/unsharded hand/flat_allreduce_unsharded
+passes/right_ppo passes/right_adversarial passes/right_multi_epoch_loader passes/itertools_cycle
+mesh/right_dp_tp mesh/dp_tp_sharded_over_world mesh/hsdp_sharded_over_one_dim
+more/right_context_parallel_with_dp stream/right_workers_split stream/workers_not_split
+stream/iterable_not_split stream/persistent_workers_epoch_not_heard stream/right_offset_function
+stream/dataset_offset_wrong workers/numpy_worker_id_only workers/generator_in_dataset
+workers/right_seeded_but_no_draws workers/epoch_dataset_persistent more/pipeline_same_shards_order
+resume/right_epoch resume/epoch_counter_zero resume/right_sampler_start_index
+more/adam_resume_epoch_zero more/right_adam_resume more/right_repeated_augmentation
+more/right_batch_sampler_stateful_mid_epoch more/right_random_crops more/simclr_unsharded
+""".split()
+
+KNOWN = {one.name: one for one in programs("programs.txt")}
+
+
+def check(program: Program, folder: Path, gloo_session) -> None:
+    script = folder / "train.py"
+    script.write_text(program.text, "utf-8")
+    run = gloo_session.run(script, world_size=program.ranks, timeout=25.0)
+    found = diagnose(run)
+    codes = {one.code for one in found}
+    assert not any(rank.log.failures for rank in run.ranks)
+    assert codes & program.codes if program.codes else not codes, (found, run.trouble)
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+def test_programs(name, tmp_path, gloo_session):
+    check(KNOWN[name], tmp_path, gloo_session)
+
+
+@pytest.mark.frameworks
+@pytest.mark.parametrize("program", [*programs("frameworks.txt")], ids=lambda one: one.name)
+def test_frameworks(program, tmp_path, gloo_session):
+    check(program, tmp_path, gloo_session)
+
+
+@pytest.mark.slow
+def test_ranks_that_part_are_told_where_they_wait(tmp_path, gloo_session):
+    check(KNOWN["ddp/eval_rank0_forward_hang"], tmp_path, gloo_session)
+
+
+def test_a_rank_that_leaves_early_is_judged(tmp_path, gloo_session):
+    body = """
+sampler = DistributedSampler(data)
+loader = DataLoader(data, batch_size=8, sampler=sampler)
+for epoch in range(3):
+    sampler.set_epoch(epoch)
+    for batch in loader:
+        if rank == 1:
+            sys.exit()
+"""
+    script = tmp_path / "train.py"
+    script.write_text(next(iter(KNOWN.values())).text.partition("sampler =")[0] + body)
+    run = gloo_session.run(script, world_size=2, timeout=25.0)
+    for one in invariants.INVARIANTS.values():
+        one.judge([run] * len(one.runs))

@@ -303,6 +303,7 @@ def test_a_seed_broadcast_by_rank_0_reaches_all() -> None:
     assert broken(report) == set(), report.render()
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_thousands_of_ranks() -> None:
     report = check_sampler(Sharded, sizes=[7], world_sizes=[4096], promises=["coverage"])
     assert report.judgements["coverage"].verdict == "kept"

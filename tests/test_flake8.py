@@ -84,6 +84,7 @@ def test_same_findings_as_the_command_line(project):
     assert found == command_line(cwd=project)
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_same_findings_in_every_fixture(tmp_path):
     """Also those that follow a loader from one file to another."""
     shutil.copytree(REPOSITORY / "fixtures", tmp_path / "fixtures")

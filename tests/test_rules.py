@@ -112,7 +112,9 @@ def test_reasons_lead_to_lines_of_the_tree(bad: Path) -> None:
 
 def test_messages_are_one_plain_sentence(bad: Path) -> None:
     for found in check(bad).findings:
+        assert len(found.message) <= 160
         texts = [found.message, *map(str, found.why), *([found.fix.message] if found.fix else [])]
+        texts += filter(None, (found.effect, found.advice))
         for text in texts:
             assert text == text.strip()
             assert "\n" not in text
@@ -372,6 +374,7 @@ def every_bad(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]
     return base, folders
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_library_and_command_line_agree(every_bad: tuple[Path, list[str]]) -> None:
     base, folders = every_bad
     with working_in(base):
@@ -382,6 +385,7 @@ def test_library_and_command_line_agree(every_bad: tuple[Path, list[str]]) -> No
     assert {Path(found["path"]).parts[0] for found in theirs} == set(RULES)
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_library_and_flake8_agree(every_bad: tuple[Path, list[str]]) -> None:
     base, folders = every_bad
     with working_in(base):

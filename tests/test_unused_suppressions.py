@@ -242,6 +242,7 @@ def test_no_comment_goes_where_there_are_no_tokens(broken: str) -> None:
     assert [(edit.start, edit.content) for edit in edits] == [(1, "  # noqa: SMP101")]
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_add_noqa_silences_every_fixture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1072,3 +1072,14 @@ def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     (shown,) = re.findall(r"\$ sampler-lint contract mine:ShardSampler\n(.*?)```", text, re.DOTALL)
     report = examine(importlib.import_module("mine").ShardSampler, world_sizes=(1, 2, 3))
     assert report.render().splitlines()[:-1] == shown.splitlines()[:-1]
+
+
+def test_a_framework_is_shown_what_index_makes_of_an_item():
+    from sampler_lint.harness.frameworks import user_loader
+    from sampler_lint.harness.ranks import Case, Setting
+
+    case = Case(Setting(4, 1, 0, 2), 0)
+    sized = [(32, index) for index in (3, 1, 0, 2)]
+    loader = user_loader(sized, case, batches=False, objects=False, index=lambda item: item[1])
+    assert list(loader) == [[3, 1], [0, 2]]
+    assert list(user_loader(sized, case, batches=False, objects=False)) == [[32, 32], [32, 32]]

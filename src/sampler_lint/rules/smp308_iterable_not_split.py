@@ -54,7 +54,7 @@ class IterableNotSplit(Rule):
             if loader.site is None or is_test(model.module_of(loader.site.scope)):
                 continue
             for dataset in model.passed_to(loader, "dataset"):
-                if not isinstance(dataset, Obj) or not is_iterated(model, dataset):
+                if not isinstance(dataset, Obj) or not is_iterated(model, dataset.cls):
                     continue
                 iterate = whole_pass(model, dataset)
                 grade = _grade(model, loader) if iterate is not None else None

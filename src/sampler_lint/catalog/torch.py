@@ -18,6 +18,9 @@ WITHOUT_INIT = Span(since="2.10")
 #: ``Sampler.__init__`` demanded it: ``super().__init__()`` is a TypeError there.
 DEMANDS_DATA_SOURCE = Span(before="2.1")
 
+#: Datasets that hold nothing but what a class derived from them keeps.
+BARE_DATASETS = frozenset({TORCH_DATA + "Dataset", TORCH_DATA + "IterableDataset"})
+
 FRAMEWORK = Framework(
     "torch",
     "torch",

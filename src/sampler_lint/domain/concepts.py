@@ -219,8 +219,9 @@ TRAINS = Concept(
 )
 _WORD = (r"(?:^|[_.]|(?<=[a-z])(?=[A-Z]))(?i:", r")(?:[_.\d]|(?i:set)|$|(?=[A-Z]))")
 #: What says that a model is only tested: no gradients are made, or it is named so.
+WITHOUT_GRADIENTS = frozenset({"no_grad", "inference_mode"})
 EVALUATES = Concept(
-    called=frozenset({"no_grad", "inference_mode", "eval"}),
+    called=WITHOUT_GRADIENTS | {"eval"},
     spelled=re.compile(r"val|valid[a-z]*|eval[a-z]*|test[a-z]*|dev|metric[a-z]*".join(_WORD)),
 )
 #: What a model is used for besides, so that the order of the data matters to nobody.

@@ -48,16 +48,16 @@ def is_dataset(base: object, *, iterable: bool = False) -> bool:
 def is_iterable(model: Model, dataset: Expr) -> bool:
     """Whether the dataset certainly is of a class derived from torch's ``IterableDataset``."""
     values = model.flow.values(dataset)
-    return bool(values) and all(isinstance(v, Obj) and is_iterated(model, v) for v in values)
+    return bool(values) and all(isinstance(v, Obj) and is_iterated(model, v.cls) for v in values)
 
 
-def is_iterated(model: Model, dataset: Obj) -> bool:
-    """The same of an object: whether a class of the tree that is iterated made it."""
-    return isinstance(dataset.cls, Class) and any(
+def is_iterated(model: Model, cls: object) -> bool:
+    """Whether it is a class of the tree whose objects are iterated, as a dataset."""
+    return isinstance(cls, Class) and any(
         isinstance(base, str)
         and base.startswith(TORCH_DATA)
         and base.rpartition(".")[2] == "IterableDataset"
-        for base in model.flow.mro(dataset.cls)
+        for base in model.flow.mro(cls)
     )
 
 

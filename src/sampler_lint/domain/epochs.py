@@ -10,7 +10,14 @@ from sampler_lint import catalog
 from sampler_lint.analysis.origins import given_by
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Unknown
-from sampler_lint.domain.concepts import ASKS_BY_NAME, COUNTS, EPOCH, EVALUATES, TRAINS
+from sampler_lint.domain.concepts import (
+    ASKS_BY_NAME,
+    COUNTS,
+    EPOCH,
+    EVALUATES,
+    TRAINS,
+    WITHOUT_GRADIENTS,
+)
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.model import DATA_LOADER, Model
@@ -509,6 +516,8 @@ def _evidence(model: Model, found: EpochLoop) -> bool | None:
 def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
     places = [(found.inner.scope, found.inner.stmt)]
     places += [(call.scope, call.stmt) for call in reversed(found.calls) if call.stmt is not None]
+    if any(_is_without_gradients(stmt, found.loop) for _, stmt in places):
+        return False
     for scope, stmt in places:
         around = [stmt, *stmt.ancestors()]
         loops = [each for each in around if isinstance(each, (For, While))]
@@ -523,6 +532,19 @@ def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
         if region is found.loop:
             break
     return None
+
+
+def _is_without_gradients(stmt: Stmt, loop: Loop) -> bool:
+    """Whether a statement stands in a block without gradients, inside the loop or elsewhere."""
+    return any(
+        isinstance(around, With)
+        and not around.encloses(loop)
+        and any(
+            isinstance(mark, Call) and last_name(mark.func) in WITHOUT_GRADIENTS
+            for mark in expressions(around)
+        )
+        for around in stmt.ancestors()
+    )
 
 
 def _evaluates(scope: Scope, stmt: Stmt, region: Stmt | None) -> bool:

@@ -18,6 +18,7 @@ from sampler_lint.analysis.declared import Declared
 from sampler_lint.analysis.points_to import Flow
 from sampler_lint.analysis.values import ExtObj, Lit, Obj, Unknown, Value
 from sampler_lint.catalog import TORCH_DATA, Contract
+from sampler_lint.catalog.torch import BARE_DATASETS
 from sampler_lint.domain.concepts import (
     ASKS_BY_NAME,
     ITERATES,
@@ -39,6 +40,7 @@ from sampler_lint.workspace.requirements import Range, Requirements
 if TYPE_CHECKING:
     from sampler_lint.execution.epochs import EpochTrial
     from sampler_lint.execution.interpreter import Interpreter
+    from sampler_lint.execution.sharing import Sharing
     from sampler_lint.execution.trials import Trial, Trials
     from sampler_lint.execution.values import Passed
 
@@ -221,7 +223,9 @@ class Model:
                 reason = reason or base.reason
             elif isinstance(base, str):
                 entry = catalog.known(base)
-                if entry is None:
+                if base in BARE_DATASETS:
+                    names.add("__iter__")
+                elif entry is None:
                     reason = reason or f"its base {base} is outside the tree"
                 else:
                     names |= entry.methods
@@ -320,6 +324,16 @@ class Model:
 
             known = try_out(self._interpreter, cls, around_shard=around_shard)
             self._trials[cls, around_shard] = known
+        return known
+
+    def sharing(self, cls: Class) -> Sharing:
+        """How the ranks and workers divide a dataset (see :mod:`.sharing`)."""
+        key = (Model.sharing, cls)
+        if key not in self.memo:
+            from sampler_lint.execution.sharing import try_sharing
+
+            self.memo[key] = try_sharing(self._interpreter, cls)
+        known: Sharing = self.memo[key]
         return known
 
     def trials_around(self, cls: Class, parameter: str, inner: Class) -> tuple[Trial, ...]:

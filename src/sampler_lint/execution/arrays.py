@@ -289,12 +289,14 @@ def _cut(listed: list[Any], ends: list[int]) -> list[Array]:
 
 
 @ARRAYS(Cost.BY_ITEM, "split", "tensor_split")
-def _split_at(run: Run, values: Any, sections: Any, *axis: Any, **keywords: Any) -> list[Array]:
+def _split_at(
+    run: Run, values: Any, indices_or_sections: Any, *axis: Any, **keywords: Any
+) -> list[Array]:
     """``numpy.split``: so many parts, or parts that begin at those places."""
-    if isinstance(plain(sections), int):
-        return _array_split(run, values, sections)
+    if isinstance(plain(indices_or_sections), int):
+        return _array_split(run, values, indices_or_sections)
     listed = run.listed(values)
-    return _cut(listed, [*map(plain, run.listed(sections)), len(listed)])
+    return _cut(listed, [*map(plain, run.listed(indices_or_sections)), len(listed)])
 
 
 @TORCH(Cost.BY_ITEM)

@@ -140,6 +140,8 @@ def _is_made_up(value: Any) -> bool:
 
 
 def _is_a(run: Run, value: Any, kind: Any) -> bool:
+    if Data.traced and isinstance(value, Data) and value.origin is not None:
+        return False  # it is only handed on, whatever it is
     if isinstance(kind, Klass):
         if isinstance(value, Instance):
             return any(base is kind for base in value.klass.mro)

@@ -85,6 +85,10 @@ class Interpreter(Statements):
         """How often anything was asked that may answer otherwise the next time."""
         self.asked_place = False
         """Whether it asked for its rank."""
+        self.asked_worker = False
+        """Whether it asked which worker of a loader it is."""
+        self.worker: tuple[int, int] | None = None
+        """Which worker of how many it is; None in a process that has no workers."""
         self.chance = Chance()
         self.watch: Callable[[Instance], None] | None = None
         """What is told of each object that is iterated, before it is."""
@@ -270,7 +274,8 @@ class Interpreter(Statements):
             self.outside += 1
             self.chance.put_back(before)
             self.chance.tell(last_name(fn.node), [*args, *keywords.values()])
-            return UNKNOWN
+            parts = [arg for arg in args if isinstance(arg, Data)] if Data.traced else []
+            return parts[0].made_by(getattr(fn.node, "name", "")) if parts else UNKNOWN
 
     def run(self, fn: Fn, args: list[Any], keywords: dict[str, Any], receiver: Any) -> Any:
         """A call of a function of the tree, as a method of ``receiver`` if there is one."""

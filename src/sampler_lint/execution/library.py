@@ -23,6 +23,7 @@ from sampler_lint.execution.standard import ANYWHERE, DOTTED, PLACES
 from sampler_lint.execution.values import (
     UNKNOWN,
     Array,
+    Data,
     External,
     Given,
     Instance,
@@ -81,7 +82,7 @@ def external(run: Run, callee: External, args: list[Any], keywords: dict[str, An
     if not _is_pure(dotted, keywords):
         run.chance.tell(dotted, [*args, *keywords.values()])
     for arg in args:
-        if isinstance(arg, Given):
+        if isinstance(arg, Given) or (Data.traced and isinstance(arg, Data)):
             return arg.made_by(last)
     return UNKNOWN
 

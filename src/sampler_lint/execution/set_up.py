@@ -410,7 +410,10 @@ def stand_ins(error: WantedError) -> list[Any]:
         other = _OtherText(error.others.union(error.choices))
         return [*map(_Text, error.choices), other]
     table = ITEM_STAND_INS if _ITEM in error.key else STAND_INS
-    return list(table[error.kind])
+    ways = list(table[error.kind])
+    if Data.traced and "each" in ways:
+        ways.insert(0, "each")  # files, of which nothing else is known
+    return ways
 
 
 _LAST_PART = re.compile(r"(?:\.|\[')(\w+)(?:'\])?$")
@@ -467,7 +470,9 @@ class Made:
             return dict(enumerate(_groups(self.world)))
         count = self.world.samples if guess.startswith("each") else 2
         items = [
-            given(f"{key}[{place}]", self, f"{pattern}{_ITEM}")
+            Data(f"{key}[{place}]")
+            if Data.traced
+            else given(f"{key}[{place}]", self, f"{pattern}{_ITEM}")
             for place in BUDGET.each(range(count))
         ]
         return dict(enumerate(items)) if guess.endswith("mapped") else items

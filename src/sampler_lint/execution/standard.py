@@ -241,6 +241,14 @@ def _place(run: Run) -> tuple[int, int]:
     return run.rank, run.world
 
 
+@ANYWHERE(Cost.FLAT, "get_worker_info")
+def _worker_info(run: Run) -> Any:
+    run.asked_worker = True
+    if run.worker is None:
+        return None
+    return record(["id", "num_workers", "seed", "dataset"]).call(*run.worker, 0, UNKNOWN)
+
+
 def _bisect(*, right: bool) -> Op:
     return Op(Cost.BY_ITEM, lambda run, a, x: bisected(run.listed(a), plain(x), right=right))
 
@@ -283,9 +291,7 @@ DOTTED(
     *("torch.cuda.is_available", "torch.distributed.is_available"),
     "torch.distributed.is_initialized",
 )(lambda run, *args, **kw: True)
-DOTTED(Cost.FLAT, "torch.utils.data.get_worker_info", "torch.distributed.barrier")(
-    lambda run, *args, **kw: None
-)
+DOTTED(Cost.FLAT, "torch.distributed.barrier")(lambda run, *args, **kw: None)
 PLACES(Cost.FLAT, "get_rank")(lambda run, *group, **kw: _place(run)[0])
 PLACES(Cost.FLAT, "get_world_size")(lambda run, *group, **kw: run.world)
 PLACES(Cost.FLAT, "get_dist_info")(lambda run, *group, **kw: _place(run))

@@ -22,6 +22,7 @@ from sampler_lint.execution.errors import (
 from sampler_lint.execution.expressions import Expressions
 from sampler_lint.execution.values import (
     UNKNOWN,
+    Data,
     Frame,
     Given,
     last_name,
@@ -116,7 +117,8 @@ class Statements(Expressions):
     def _held(self, node: ast.expr, frame: Frame) -> Any:
         """What a ``with`` statement binds: what an argument leads to, else nobody knows."""
         value = self.value(node, frame) if isinstance(node, ast.Call) else UNKNOWN
-        return value if isinstance(value, Given) else UNKNOWN
+        is_known = isinstance(value, Given) or (Data.traced and isinstance(value, Data))
+        return value if is_known else UNKNOWN
 
     def _holds(self, test: ast.expr, frame: Frame, *, assumed: bool) -> bool:
         """Whether the test of a guard is true: ``assumed`` where that cannot be told.

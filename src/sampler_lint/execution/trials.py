@@ -167,7 +167,7 @@ _WORLDS = (
     World(24, 2, 4),
     World(21, 4, 4),
 )
-_EVEN = (World(16, 2, 4), World(24, 3, 2), World(24, 2, 4))
+EVEN = (World(16, 2, 4), World(24, 3, 2), World(24, 2, 4))
 _TINY = (World(1, 4, 1), World(3, 8, 1), World(9, 8, 1))
 
 
@@ -214,9 +214,7 @@ class Trials(NamedTuple):
 #: Where optional arguments are tried: enough to tell equal shares from others.
 _SOME = (World(13, 2, 4), World(11, 3, 2), World(24, 2, 4), World(21, 4, 4))
 #: Where something is left that makes no batch, of the whole or of one of two parts.
-_LEFT_OVER = tuple(
-    World(*numbers, drop_last=True) for numbers in ((7, 2, 4), (7, 2, 2), (13, 2, 4))
-)
+LEFT_OVER = tuple(World(*numbers, drop_last=True) for numbers in ((7, 2, 4), (7, 2, 2), (13, 2, 4)))
 #: Where batches cannot be taken apart.
 _SINGLES = (World(8, 3, 1), World(7, 2, 1))
 
@@ -242,7 +240,7 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
     if not trials.usual:
         trials = trials._replace(guessed=tuple(_with_guesses(interpreter, spec)))
         if trials.guessed and spec.drops == (False, True):
-            trials = trials._replace(dropping=tuple(_each(interpreter, spec, _LEFT_OVER)))
+            trials = trials._replace(dropping=tuple(_each(interpreter, spec, LEFT_OVER)))
     if any(not any(trial.differs for trial in same) for same in _by_arguments(trials)):
         trials = trials._replace(repeated=_repeated(interpreter, spec))
     if BUDGET.gone:
@@ -475,7 +473,7 @@ def _shared_evenly(
     They end with the first in which the ranks do.
     """
     guesses = [spec.guesses] if spec.guesses is None else [spec.guesses, spec.otherwise()]
-    tried = itertools.product(guesses, (*_EVEN, *spec.large_worlds()), spec.drops)
+    tried = itertools.product(guesses, (*EVEN, *spec.large_worlds()), spec.drops)
     for spec.guesses, world, drop_last in tried:
         here = world._replace(drop_last=drop_last)
         trials = [*_each(interpreter, spec, (here, here._replace(ranks=1)), option)]

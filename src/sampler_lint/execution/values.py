@@ -61,6 +61,9 @@ class Data:
     asked = 0
     #: Whether the numbers of samples are those of two classes, one after the other.
     dense = False
+    #: Whether it is known again wherever it is handed on: its parts stay parts, and what is made
+    #: of it keeps its name.
+    traced = False
 
     def __init__(self, key: str, length: int | None = None) -> None:
         self.key = key
@@ -79,6 +82,13 @@ class Data:
     def size_of_part(self) -> int | None:
         """How much a part of a sample holds: as much as its own number says."""
         return None if self.place is None else Data(f"len({self.key})").number
+
+    @property
+    def origin(self) -> tuple[str, ...] | None:
+        """Which part of the data it is, or is made of: of what, and which item of which item."""
+        if self.place is None:
+            return None
+        return (self.key.partition("[")[0].rpartition("(")[2], *PLACE.findall(self.key))
 
     @property
     def place(self) -> int | None:
@@ -110,7 +120,13 @@ class Data:
         if length is None:
             raise CannotTellError("how many there are")
         BUDGET.text(length * len(self.key))
-        return [Data(f"{self.key}[{index}]").number for index in range(length)]
+        parts = [Data(f"{self.key}[{index}]") for index in range(length)]
+        return parts if Data.traced else [part.number for part in parts]
+
+    def made_by(self, function: str) -> Any:
+        """What a function outside the tree makes of it."""
+        BUDGET.text(len(self.key) + len(function))
+        return Data(f"{function}({self.key})")
 
 
 class StandIns(Protocol):
@@ -499,6 +515,8 @@ class Run(Protocol):
     rank: int
     outside: int
     asked_place: bool
+    asked_worker: bool
+    worker: tuple[int, int] | None
     stands_in: bool
     guesses: bool
     chance: Chance
@@ -679,6 +697,8 @@ def truth(value: Any) -> bool:
         return True
     if isinstance(value, Array) and len(value.items) == 1:
         return truth(value.items[0])
+    if isinstance(value, Data) and Data.traced and value.origin is not None:
+        return True  # data is taken to be whole
     if isinstance(value, Given):
         if value.is_true:
             return True

@@ -9,6 +9,7 @@ from sampler_lint import catalog
 from sampler_lint.analysis.origins import Hop, Step, ends
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import ASKS_BY_NAME, LOOKS, PROCESSES, SAMPLER
+from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.edits.editor import Fixer, replacing
 from sampler_lint.edits.names import text_of
@@ -55,8 +56,9 @@ class UndefinedAttribute(Rule):
     """A sampler reads `self.name`, and nothing in its class hierarchy defines that name.
 
     What it does:
-        Reports reads of `self.x` in a sampler class where neither the class, nor a base, nor a
-        subclass, nor an assignment from outside defines `x`, and reads in `__init__` before
+        Reports reads of `self.x` in a class of samplers or iterable datasets where neither the
+        class, nor a base, nor a subclass, nor an assignment from outside defines `x`, and reads in
+        `__init__` before
         anything can have set `x`; and, elsewhere, `sampler.x` where the object is certainly a
         sampler that has no `x`. Silent when a base is not known, and when the class can get
         attributes by name (`setattr`, `__getattr__`, `__dict__`). Reports as well
@@ -95,7 +97,7 @@ class UndefinedAttribute(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Compare what each sampler class reads with what its hierarchy defines."""
         for module, cls in model.classes():
-            if model.is_meant_as_sampler(cls):
+            if model.is_meant_as_sampler(cls) or is_iterated(model, cls):
                 yield from self._class(model, module, cls)
         yield from _no_epoch_to_set(model)
         yield from outside_reads(model)

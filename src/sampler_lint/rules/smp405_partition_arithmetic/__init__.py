@@ -10,6 +10,7 @@ from sampler_lint.rules._trials import (
     judged,
 )
 from sampler_lint.rules.smp405_partition_arithmetic.counters import stuck_counters
+from sampler_lint.rules.smp405_partition_arithmetic.datasets import torn
 from sampler_lint.rules.smp405_partition_arithmetic.expressions import slips
 from sampler_lint.rules.smp405_partition_arithmetic.worlds import tried
 from sampler_lint.syntax.nodes import (
@@ -28,6 +29,10 @@ class PartitionArithmetic(Rule):
         every rank; shards so unequal that a rank gets two samples less than another, or none; and
         shares that overlap and leave samples to nobody, although the samples come out even and one
         process alone reads each of them once.
+        Datasets that divide themselves among ranks, or among the workers of a loader, are run as
+        each of these has them, and what they hand out is compared with what one process alone
+        does; a rest that workers lose or repeat is only likely. A class that works with two
+        ranks, and that looks up what is not there with more, is reported as well.
         Reports as well, in sampler classes: a slice `[:-k]`
         whose `k` is a remainder and so may be 0; a loop `range(len(x) - 1, 0, -1)` that removes
         items but never the first; and a list compared with a batch size. In any function: a
@@ -69,6 +74,7 @@ class PartitionArithmetic(Rule):
             for scope in scopes_inside(cls):
                 if isinstance(scope, Function):
                     yield from slips(model, module, scope)
+        yield from torn(model)
         for module in model.modules:
             for function in module.facts.functions:
                 yield from stuck_counters(module, function)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -58,6 +59,10 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
                     suspect.grade, suspect.severity = Grade.LIKELY, Severity.WARNING
                 yield suspect
                 return
+    broken = _breaks_with_more(known)
+    if broken is not None:
+        yield _missing_entry(module, cls, broken)
+        return
     for trial in trials.stuck:
         suspect = _endless(trial)
         if suspect is not None:
@@ -77,6 +82,36 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
             if is_uneven(trial):
                 yield _short_padding(model, module, cls, trial)
                 return
+
+
+def _breaks_with_more(known: tuple[Trial, ...]) -> Trial | None:
+    """A world of more than two ranks, if the class looks up what is not there in each of them."""
+    few = [trial for trial in known if trial.world.ranks == 2]
+    many = [trial for trial in known if trial.world.ranks > 2]
+    fails = {_failed_lookup(trial) for trial in many}
+    same = len(fails) == 1 and None not in fails
+    is_told = len(few) > 1 and len(many) > 1 and not any(trial.raised for trial in few)
+    return many[0] if same and is_told else None
+
+
+def _failed_lookup(trial: Trial) -> ast.AST | None:
+    """The look-up that finds nothing, and stops the class."""
+    error = trial.raised
+    kind = "" if error is None else error.kind
+    is_lookup = issubclass(getattr(builtins, kind, Exception), LookupError)
+    return error.node if error is not None and is_lookup else None
+
+
+def _missing_entry(module: Module, cls: Class, trial: Trial) -> Suspect:
+    error = trial.raised
+    assert error is not None
+    inside = error.node is not None and cls.row <= getattr(error.node, "lineno", 0) <= cls.end_row
+    message = (
+        f"with {trial.story}, this fails ({error.kind}), and with two ranks it does not: "
+        f"`{cls.name}` works for so many processes only; make an entry for each rank"
+    )
+    where = node_of(error.node) if inside and error.node is not None else name_of(module, cls)
+    return Suspect(module, where, message)
 
 
 def _only_sometimes(usual: tuple[Trial, ...], error: RaisedError) -> bool:

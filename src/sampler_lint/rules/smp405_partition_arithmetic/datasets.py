@@ -1,0 +1,82 @@
+"""What shows when a dataset that divides itself is run as every rank and every worker has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from sampler_lint.domain.concepts import RANK, WORKERS
+from sampler_lint.domain.datasets import is_dataset
+from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.programs import is_test
+from sampler_lint.edits.names import name_of
+from sampler_lint.findings import Grade
+from sampler_lint.rules._base import Suspect
+from sampler_lint.rules._trials import defined_by, splitting_place
+from sampler_lint.syntax.navigation import nodes_in, statements
+from sampler_lint.syntax.nodes import Class, Node
+from sampler_lint.workspace.project import Module
+
+if TYPE_CHECKING:
+    from sampler_lint.execution.sharing import Tear
+
+
+def torn(model: Model) -> Iterator[Suspect]:
+    """Datasets whose parts do not fit together."""
+    for module, cls in model.classes():
+        if is_test(module) or not _divides(model, cls):
+            continue
+        tear = model.sharing(cls).tear
+        if tear is not None:
+            yield _suspect(model, module, cls, tear)
+
+
+def _divides(model: Model, cls: Class) -> bool:
+    """Whether the class is a dataset of torch that says ranks or workers anywhere."""
+    bases = list(model.flow.mro(cls))
+    return any(map(is_dataset, bases)) and any(
+        any(concept.names(node) or concept.is_call(node) for concept in (RANK, WORKERS))
+        for base in bases
+        if isinstance(base, Class)
+        for scope in scopes_inside(base)
+        for node in nodes_in(statements(scope.body))
+    )
+
+
+def _suspect(model: Model, module: Module, cls: Class, tear: Tear) -> Suspect:
+    who = "worker" if tear.workers else "rank"
+    if tear.alike:
+        wrong = f"each {who} hands out the same, and nobody {tear.missing} of {tear.whole} samples"
+    else:
+        found = ((tear.missing, "never"), (tear.repeated, "more than once"))
+        wrong = " and ".join(
+            f"{count} of {tear.whole} samples {'comes' if count == 1 else 'come'} {when}"
+            for count, when in found
+            if count
+        )
+    reason = (
+        "though no worker needs as many as another: give the first `n % workers` one more"
+        if tear.is_rest
+        else "although they come out even: let each share begin where another ends, or take every "
+        "n-th sample from its own number on"
+    )
+    message = f"with {tear.story}, `{cls.name}` divides its data wrongly: {wrong}, {reason}"
+    where, node = (
+        splitting_place(model, cls)
+        or _dividing(model, cls)
+        or (
+            module,
+            name_of(module, cls),
+        )
+    )
+    return Suspect(where, node, message, grade=Grade.LIKELY if tear.is_rest else Grade.CERTAIN)
+
+
+def _dividing(model: Model, cls: Class) -> tuple[Module, Node] | None:
+    """Where the class is read."""
+    methods = (defined_by(model, cls, name) for name in ("__iter__", "__getitem__"))
+    method = next(filter(None, methods), None)
+    if method is None:
+        return None
+    module = model.module_of(method)
+    return module, name_of(module, method)

@@ -68,16 +68,13 @@ def _calls_before(model: Model, loop: Loop) -> Iterator[Call]:
     ]
     yield from before
     inside = {callee for call in before for callee in model.flow.callees(call)}
-    init = model.flow.method(scope.cls, "__init__") if _has_class(scope) else None
+    cls = scope.cls if isinstance(scope, Function) else None
+    init = model.flow.method(cls, "__init__") if cls is not None else None
     if isinstance(init, Function):
         inside.add(init)
     below = {each for function in inside for each in reached(model, function)} - {scope}
     for each in sorted(below, key=lambda each: (model.module_of(each).path, each.row)):
         yield from each.calls
-
-
-def _has_class(scope: Scope) -> bool:
-    return isinstance(scope, Function) and scope.cls is not None
 
 
 def _restores_stepped(model: Model, call: Call, loop: Loop) -> bool:

@@ -46,6 +46,7 @@ class EpochLostOnResuming(Rule):
         - torch/utils/data/distributed.py, `DistributedSampler.__iter__`: the generator is seeded
           with `seed + epoch`
         - https://github.com/modelscope/ms-swift/issues/10050
+        - met in PKU-YuanGroup/Open-Sora-Plan, opensora/train/train_causalvae.py
         - met in intelligent-machine-learning/dlrover, examples/unified/elastic/nanogpt/train.py
     """
 

@@ -143,5 +143,7 @@ def render(findings: list[Finding]) -> str:
             f"{found.path}:{start.row}:{start.column}-{end.row}:{end.column} "
             f"{found.label} {applicability(found)} {found.message}"
         )
-        lines += [f"    note: {note}" for note in found.why]
+        notes = filter(None, (found.effect, *map(str, found.why)))
+        lines += [f"    note: {note}" for note in notes]
+        lines += [f"    help: {found.advice}"] if found.advice else []
     return "".join(f"{line}\n" for line in lines)

@@ -234,6 +234,26 @@ def test_a_file_with_a_command_s_name(project):
     assert main(["./rule"]) == 1
 
 
+CROSS_FILE = Path(__file__).parent.parent / "fixtures/SMP102/factory-tuple/bad"
+
+
+@pytest.mark.parametrize("named", ["data.py", "./data.py"])
+def test_a_named_file_breaks_another(project, capsys, named):
+    """The sampler is built in data.py, and the loop that never sets its epoch is in train.py."""
+    for file in CROSS_FILE.glob("*.py"):
+        (project / file.name).write_bytes(file.read_bytes())
+    before = (project / "train.py").read_bytes()
+    assert main([named]) == 0
+    for _ in range(2):  # the second one from the cache
+        assert main(["--related", named]) == 1
+    capsys.readouterr()
+    assert main(["--related", "--fix", named]) == 1
+    assert "its fix edits train.py, which was not asked for" in capsys.readouterr().out
+    assert (project / "train.py").read_bytes() == before
+    (project / "other.py").write_text("from torch.utils.data import DataLoader\n")
+    assert main(["--related", "other.py"]) == 0  # nothing rests on it
+
+
 @pytest.mark.parametrize("paths", [["train.py"], ["./train.py", "clean.py"]])
 def test_what_is_excluded_is_left_out_though_it_is_named(buggy, capsys, paths):
     (buggy / "clean.py").write_text("x = 1\n")

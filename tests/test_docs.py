@@ -71,6 +71,7 @@ def test_a_stale_page_is_noticed_and_written(tmp_path, monkeypatch):
     assert stale.keys() == {
         "README.md",
         "docs/frameworks.md",
+        "docs/messages.md",
         "docs/rules/smp999.md",
         *(docs.page_of(rule) for rule in some),
     }

@@ -72,7 +72,7 @@ def test_likely_findings_are_counted_and_no_reason_to_fail(
     summary = "All clear: 1 file checked; 1 finding only likely (--likely shows them).\n"
     assert told(capsys) == summary
     assert told(capsys, "-q") == ""
-    assert told(capsys, "--likely").startswith(f"unsure.py:{ROW}:1: SMP102 (likely) this loop")
+    assert told(capsys, "--likely").startswith(f"unsure.py:{ROW}:1: SMP102 (likely) nothing calls")
     (project / "train.py").write_text(CERTAIN)
     out = told(capsys, code=1)
     assert "Found 1 finding (1 fixable with --fix) in 2 files; 1 finding only likely" in out

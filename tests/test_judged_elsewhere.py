@@ -43,14 +43,14 @@ if __name__ == "__main__":
 
 
 def found(folder: Path, code: str, files: dict[str, str]) -> list[str]:
-    """The messages of a code's findings in a project."""
+    """What a code's findings in a project say."""
     (folder / "pyproject.toml").touch()
     for name, text in files.items():
         path = folder / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(text), encoding="utf-8")
     findings = engine.check([str(folder)], Options(select=(code,))).findings
-    return [finding.message for finding in findings]
+    return [finding.whole for finding in findings]
 
 
 @pytest.mark.parametrize("extra", ["", "from data.build import loader\n"])

@@ -76,6 +76,37 @@ def test_the_distributions_are_well_formed_and_complete(tools, dist):
     assert {"README.md", "LICENSE", "tests/conftest.py", "fixtures/README.md"} <= held
 
 
+def test_one_version_is_named_everywhere():
+    project = (REPOSITORY / "pyproject.toml").read_text(encoding="utf-8")
+    cited = (REPOSITORY / "CITATION.cff").read_text(encoding="utf-8")
+    assert f'\nversion = "{__version__}"\n' in project
+    assert f"\nversion: {__version__}\n" in cited
+
+
+@pytest.mark.network
+def test_the_description_leads_somewhere_from_anywhere(dist):
+    """Links of the README that begin at its folder lead nowhere on a package index."""
+    (wheel,) = dist.glob("*.whl")
+    (name,) = (n for n in zipfile.ZipFile(wheel).namelist() if n.endswith("/METADATA"))
+    text = zipfile.ZipFile(wheel).read(name).decode()
+    links = re.findall(r"\]\(([^)]*)\)", text)
+    assert len(links) > 40
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    assert "https://raw.githubusercontent.com/sampler-lint/sampler-lint/main/docs/rules/" in text
+    assert "Project-URL: Source, https://github.com/sampler-lint/sampler-lint" in text
+
+
+@pytest.mark.network
+def test_the_tests_can_be_collected_from_the_source_distribution(dist, tmp_path):
+    (archive,) = dist.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        opened.extractall(tmp_path, filter="data")
+    (tree,) = tmp_path.iterdir()
+    command = (sys.executable, "-m", "pytest", "--collect-only", "-q", "-n0", "--rootdir", tree)
+    done = run(*command, tree / "tests", PYTHONPATH=str(tree / "src"))
+    assert done.returncode == 0, done.stdout[-2000:]
+
+
 @pytest.mark.network
 def test_pip_installs_it_without_torch(dist, tmp_path):
     (wheel,) = dist.glob("*.whl")

@@ -93,3 +93,18 @@ def test_fix(hooks, project):
     assert (project / "train.py").read_bytes() == FIXED
     code, out = try_repo(hooks, "sampler-lint-fix", "train.py", "clean.py", cwd=project)
     assert code == 0, out
+
+
+@pytest.mark.parametrize("hook", ["sampler-lint", "sampler-lint-fix"])
+def test_a_commit_that_breaks_another_file_fails(hooks, tmp_path, hook):
+    """The loop is committed; the sampler that it does not fit is in the file that is staged."""
+    program = REPOSITORY / "fixtures/SMP102/factory-tuple/bad"
+    git("init", "-q", cwd=tmp_path)
+    shutil.copy(program / "train.py", tmp_path)
+    git("add", ".", cwd=tmp_path)
+    git("commit", "-qm", "the loop", cwd=tmp_path)
+    shutil.copy(program / "data.py", tmp_path)
+    git("add", ".", cwd=tmp_path)
+    code, out = try_repo(hooks, hook, "data.py", cwd=tmp_path)
+    assert code == 1, out
+    assert "train.py:32:5: SMP102" in out

@@ -121,7 +121,7 @@ def test_a_command_proves_what_no_class_can(tmp_path: Path, run: Run) -> None:
     code, out, _ = run(training(), "--fix", "--verify-command", alone("train.py"))
     assert code == 0, out
     assert "SMP102 proved: before: train.py:" in out
-    assert "handed out one order" in out
+    assert "yielded one order" in out
     fixed = fixture("SMP102/plain-script", "fixed")["train.py"]
     assert (tmp_path / "train.py").read_bytes().startswith(fixed)
     assert not (tmp_path / "left-behind").exists()

@@ -285,5 +285,5 @@ def test_what_lightning_does_by_version(tmp_path, line: bytes, codes: set[str]) 
     root = write_tree(tmp_path, {"data.py": BATCHES, "requirements.txt": line})
     findings = found_in(root, "SMP104", "SMP301", "SMP302")
     assert {finding.code for finding in findings} == codes
-    said = " ".join(finding.message for finding in findings)
+    said = " ".join(finding.whole for finding in findings)
     assert ("replace_sampler_ddp" in said) == (line == b"pytorch-lightning==1.9.*\n")

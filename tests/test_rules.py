@@ -112,7 +112,9 @@ def test_reasons_lead_to_lines_of_the_tree(bad: Path) -> None:
 
 def test_messages_are_one_plain_sentence(bad: Path) -> None:
     for found in check(bad).findings:
+        assert len(found.message) <= 160
         texts = [found.message, *map(str, found.why), *([found.fix.message] if found.fix else [])]
+        texts += filter(None, (found.effect, found.advice))
         for text in texts:
             assert text == text.strip()
             assert "\n" not in text

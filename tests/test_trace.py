@@ -467,7 +467,7 @@ BUGS = {
         read(DataLoader(data, sampler=s, batch_size=9), 2, s)
         """,
         "SMP304",
-        "len() is 12, but 6 batches were handed out",
+        "len() is 12, but 6 batches were yielded",
     ),
 }
 

@@ -88,6 +88,7 @@ def check(
     watch: Watch | None = None,
     parsed: dict[str, Parsed] | None = None,
     edits: bool = True,
+    related: bool = False,
 ) -> Report:
     """Check the Python files at and below ``paths``.
 
@@ -109,6 +110,8 @@ def check(
             changed is not parsed again.
         edits: whether to work out what each fix changes; else it is only said that there is one,
             which is quicker. A session has its own.
+        related: whether to report findings in other files of the tree, too, that rest on one asked
+            for: the loop of one file over the loader that another builds.
 
     Never raises for what is in a file: that becomes a :class:`FileError`.
 
@@ -130,7 +133,7 @@ def check(
             )
             examined = examination.run(kept, jobs, parse_all=parse_all)
             report.unparsed += len(asked.keys() & examined.unparsed)
-        _told(report, root, examined, asked, options_of)
+        _told(report, root, examined, asked, options_of, related=related)
     report.findings.sort(key=lambda finding: finding.sort_key)
     report.suppressed.sort(key=lambda finding: finding.sort_key)
     report.errors.sort(key=lambda error: (error.path, error.row or 0))
@@ -437,8 +440,10 @@ def _told(
     found: TreeReport,
     asked: Mapping[str, str],
     options_of: OptionsOf,
+    *,
+    related: bool,
 ) -> None:
-    """Report what there is to say about the files asked for."""
+    """Report what there is to say about the files asked for, and what rests on them."""
     for path, error in found.errors.items():
         if path in asked:
             report.errors.append(FileError(asked[path], error.reason, error.row))
@@ -446,7 +451,9 @@ def _told(
     folders = {os.path.dirname(path) for path in asked}
     report.errors.extend(_misplaced(root, options_of, {options_of(each) for each in folders}))
     for path, silenced, finding in found.findings:
-        if path not in asked:
+        if path not in asked and not (
+            related and any(os.path.abspath(place.path) in asked for place in finding.places)
+        ):
             continue
         untold = options_of(os.path.dirname(path)).why_untold(finding)
         if untold is None:
@@ -509,6 +516,7 @@ def fix(
     narrow: Narrow | None = None,
     decide: Decide | None = None,
     watch: Watch | None = None,
+    related: bool = False,
 ) -> FixReport:
     """Fix what ``check`` finds in the Python files at and below ``paths``.
 
@@ -525,6 +533,7 @@ def fix(
         narrow: takes findings that are to be left alone out of a report of the given contents.
         decide: asked before a fix is made, see :data:`sampler_lint.rounds.Decide`.
         watch: told how far each check is.
+        related: as for ``check``; what is found in other files is left.
 
     Never raises for what is in a file or for a file that cannot be written: that becomes
     a :class:`FileError`.
@@ -536,7 +545,9 @@ def fix(
     parsed: dict[str, Parsed] = {}
 
     def checked(contents: Mapping[str, bytes]) -> Report:
-        report = check(paths, options, overlay=contents, watch=watch, parsed=parsed)
+        report = check(
+            paths, options, overlay=contents, watch=watch, parsed=parsed, related=related
+        )
         if narrow is not None:
             narrow(report, contents)
         return report

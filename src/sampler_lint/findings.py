@@ -132,7 +132,7 @@ class Finding:
 
     code: str
     message: str
-    """What is wrong, what happens at run time and what to do, with the user's own names."""
+    """What is wrong, in one line, with the user's own names."""
     path: str
     """The file, spelled as the user gave it (or relative to what they gave)."""
     start: Position
@@ -146,6 +146,16 @@ class Finding:
     severity: Severity = Severity.ERROR
     candidates: tuple[Fix, ...] = ()
     """Other changes that may be meant; only a run can tell which one."""
+    effect: str = ""
+    """What happens at run time; empty where the message says it."""
+    advice: str = ""
+    """What to do, as an imperative sentence without full stop."""
+
+    @property
+    def whole(self) -> str:
+        """All that is said of it in one line, for formats that have only one text."""
+        said = f"{self.message}: {self.effect}" if self.effect else self.message
+        return f"{said}; {self.advice}" if self.advice else said
 
     @property
     def place(self) -> str:

@@ -305,6 +305,7 @@ def finding_as_json(finding: Finding) -> list[Any]:
         _cell_as_json(finding.cell),
         *(finding.grade.value, finding.severity.value),
         [_fix_as_json(one) for one in finding.candidates],
+        *(finding.effect, finding.advice),
     ]
 
 
@@ -330,7 +331,8 @@ def finding_from(row: object) -> Finding:
         TypeError: ``row`` is nothing that it returns.
         ValueError: likewise.
     """
-    code, message, path, *place, fix, why, cell, grade, severity, candidates = _items(row, 13)
+    *head, fix, why, cell, grade, severity, candidates, effect, advice = _items(row, 15)
+    code, message, path, *place = head
     first_row, first_column, last_row, last_column = map(_number, place)
     return Finding(
         _text(code),
@@ -344,6 +346,8 @@ def finding_from(row: object) -> Finding:
         Grade(_text(grade)),
         Severity(_text(severity)),
         tuple(map(_fix_from, _items(candidates))),
+        _text(effect),
+        _text(advice),
     )
 
 

@@ -27,7 +27,7 @@ class Reading:
     """One pass of one rank over a sampler or a loader."""
 
     items: Sequence[Item]
-    """What was handed out step by step, as far as it was kept."""
+    """What was yielded step by step, as far as it was kept."""
     number: int = 0
     """The epoch, as a person counts them."""
     taken: int | None = None
@@ -35,7 +35,7 @@ class Reading:
     count_of: int | None = None
     """How many indices there were in them; None when :attr:`items` hold them all."""
     checksum: Hashable = None
-    """Equal for passes that handed out the same indices in the same order."""
+    """Equal for passes that yielded the same indices in the same order."""
     stride: int = 1
     """Only indices that it divides were kept."""
     complete: bool = True
@@ -57,7 +57,7 @@ class Reading:
 
     @property
     def steps(self) -> int:
-        """How many batches were handed out, or indices where there are no batches."""
+        """How many batches were yielded, or indices where there are no batches."""
         return len(self.items) if self.taken is None else self.taken
 
     @property
@@ -67,7 +67,7 @@ class Reading:
 
     @property
     def count(self) -> int:
-        """How many indices were handed out."""
+        """How many indices were yielded."""
         return len(self.indices) if self.count_of is None else self.count_of
 
     @property
@@ -334,7 +334,7 @@ def coverage(seen: Observation) -> Violation | None:
     for epoch, passes, found in shares(seen):
         if found.strange and all(isinstance(one, int) for one in found.strange):
             return Violation(
-                f"hands out index {found.strange[0]} of a dataset of {found.expected}", epoch
+                f"yields index {found.strange[0]} of a dataset of {found.expected}", epoch
             )
         if found.loses and not found.strange:
             return Violation(
@@ -400,7 +400,7 @@ def equal_steps(seen: Observation) -> Violation | None:
 
 
 def miscounts(one: Reading) -> bool:
-    """Whether ``len()`` of a reading is not what it handed out, neither before nor after."""
+    """Whether ``len()`` of a reading is not what it yielded, neither before nor after."""
     claims = [claim for claim in (one.claimed, one.later) if claim is not None]
     if one.claimed is None or one.error:
         return False
@@ -432,7 +432,7 @@ def length_true(seen: Observation) -> Violation | None:
 
 
 def same_order(one: Reading, other: Reading) -> bool:
-    """Whether two passes handed out one order; of passes that did not end, as far as both go."""
+    """Whether two passes yielded one order; of passes that did not end, as far as both go."""
     if one.ended and other.ended and not (one.endless or other.endless):
         if one.checksum is not None:
             return (one.count, one.checksum) == (other.count, other.checksum)

@@ -277,6 +277,8 @@ class Tree:
             suspect.grade,
             suspect.severity or rule.severity,
             candidates,
+            suspect.effect,
+            suspect.advice,
         )
 
     def _fix(self, suspect: Suspect) -> Fix | None:

@@ -13,9 +13,8 @@ _SHARDING = (
     "`loader.sampler` never is"
 )
 _NO_SIZE = (
-    "Lightning reads `batch_sampler.batch_size` and `.drop_last` when it shards the loader "
-    "(1.5 and later) and in its DeepSpeed strategy (2.2 and later), and fails with AttributeError "
-    "or refuses to shard it"
+    "Lightning reads both when it shards the loader (1.5 and later) and in its DeepSpeed strategy "
+    "(2.2 and later), and fails with AttributeError or refuses to shard it"
 )
 
 #: Where ``_set_sampler_epoch`` was changed to look at the batch sampler, and changed again.
@@ -69,8 +68,8 @@ FRAMEWORK = Framework(
             "rebuilds", "batch_sampler", ("sampler",), Span(since="1.7"),
             when="it is a torch BatchSampler built in a `*_dataloader` hook: its own arguments "
             "are passed again, the one called `sampler` replaced",
-            without="Lightning puts a DistributedSampler in the place of its `sampler` argument, "
-            "which its constructor does not have: TypeError on several devices",
+            without="Lightning passes a DistributedSampler as its argument `sampler`: TypeError on "
+            "several devices",
             source=_RESOLVE,
             code=("_replace_value_in_saved_args('sampler', sampler,",),
         ),

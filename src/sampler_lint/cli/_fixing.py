@@ -179,6 +179,7 @@ def _fixed(
                 narrow=narrowed,
                 decide=prover,
                 watch=bar.watch if bar else None,
+                related=arguments.related,
             )
             proofs += prover.proofs if prover else []
             for path in [path for path in result.changed if os.path.abspath(path) in seen]:

@@ -46,6 +46,11 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
         help="leave out what is excluded even if it is named",
     )
     group.add_argument(
+        "--related",
+        action="store_true",
+        help="also findings in other files of the project that rest on a named one",
+    )
+    group.add_argument(
         "--stdin-filename", metavar="NAME", help="the file that standard input (-) stands for"
     )
 

@@ -119,6 +119,7 @@ def main(argv: Sequence[str]) -> int:
             jobs=jobs_of(arguments),
             watch=watch,
             edits=printer.shows_edits,
+            related=arguments.related,
         )
     if narrow is not None:
         narrow(report, overlay)

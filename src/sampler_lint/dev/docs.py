@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from sampler_lint.dev import frameworks, pictures
+from sampler_lint.dev import frameworks, messages, pictures
 from sampler_lint.dev.demo import SHOWN, command
 from sampler_lint.harness import verify
 from sampler_lint.harness.verify import Fixture
@@ -39,6 +39,8 @@ def pages(repository: Path) -> dict[str, str]:
         for rule in every_rule()
     }
     made[frameworks.PATH] = frameworks.page(f"<!-- Made from the catalog: {_MAKE} -->")
+    every = (folder for rule in every_rule() for folder in fixtures_of(repository, rule))
+    made[messages.PATH] = messages.page(f"<!-- Made from the fixtures: {_MAKE} -->", every)
     fill = _Blocks(repository)
     for name in filter(lambda name: (repository / name).exists(), WITH_BLOCKS):
         made[name] = fill((repository / name).read_text(encoding="utf-8"))

@@ -46,7 +46,7 @@ def is_batch_sampler(model: Model, cls: Class) -> bool:
 
 
 def _yields_single(model: Model, cls: Class) -> bool:
-    """Whether all that it hands out in a few small worlds are single samples."""
+    """Whether all that it yields in a few small worlds are single samples."""
     turns = [turn for trial in model.trials(cls).usual for turn in trial.turns if turn.yielded]
     return bool(turns) and not any(turn.in_batches for turn in turns)
 

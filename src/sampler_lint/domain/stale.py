@@ -107,7 +107,7 @@ def made_ahead(model: Model, cls: Class) -> EpochState | None:
 
 
 def _after_yields(stmt: Stmt) -> bool:
-    """Whether a statement of a generator runs when everything has been handed out."""
+    """Whether a statement of a generator runs when everything has been yielded."""
     yields = [
         other
         for other in statements(stmt.scope.body)

@@ -44,7 +44,7 @@ LARGEST_KEY = 2**61 - 1
 DEEPEST_CALL = 40
 #: Lists in one another: batches of batches of samples are three.
 DEEPEST_VALUE = 8
-#: What a sampler hands out before it counts as endless: more than any world has samples.
+#: What a sampler yields before it counts as endless: more than any world has samples.
 MOST_HANDED_OUT = 400
 #: More turns of a ``while`` loop, or steps of training, than an epoch of any world tried has.
 MORE_THAN_AN_EPOCH = 40

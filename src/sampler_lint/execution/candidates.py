@@ -16,7 +16,7 @@ from sampler_lint.workspace.project import Module
 def first_true(
     interpreter: Interpreter, cls: Class, module: Module, returned: Expr, candidates: Iterable[str]
 ) -> str | None:
-    """The first candidate that, returned instead, is what every rank hands out in every world."""
+    """The first candidate that, returned instead, is what every rank yields in every world."""
     BUDGET.open()
     tree = interpreter.names_of(module).tree
     stmt = _returns(tree).get((returned.row, returned.col))

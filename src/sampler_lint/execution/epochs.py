@@ -42,7 +42,7 @@ class EpochTrial(NamedTuple):
     draws: bool
     """Whether passes draw random numbers that all rest on known seeds."""
     frozen: bool = False
-    """Whether the first pass draws an order, and all others hand out the same."""
+    """Whether the first pass draws an order, and all others yield the same."""
     kept_from: tuple[Held, ...] = ()
     """What it iterates and whose own epoch stays as it was, though it shuffles by it."""
 

@@ -437,7 +437,7 @@ class Interpreter(Statements):
         return BUDGET.each(found)
 
     def _stepped(self, step: Bound) -> Iterator[Any]:
-        """What an object hands out by its ``__next__``."""
+        """What an object yields by its ``__next__``."""
         while True:
             BUDGET.step()
             try:

@@ -49,7 +49,7 @@ class World(NamedTuple):
     drop_last: bool = False
 
     def counts(self, *, sharded: bool) -> set[int]:
-        """What a sampler may hand out here: samples or batches, of all or of a rank's share."""
+        """What a sampler may yield here: samples or batches, of all or of a rank's share."""
         ranks = self.ranks if sharded else 1
         out = set()
         for share in (self.samples // ranks, -(-self.samples // ranks)):

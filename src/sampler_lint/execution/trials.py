@@ -1,4 +1,4 @@
-"""Builds a sampler class for a few small worlds, counts what each rank hands out and promises.
+"""Builds a sampler class for a few small worlds, counts what each rank yields and promises.
 
 A class that needs more than a :class:`~.set_up.SetUp` can give it, or does something the
 interpreter does not know, is not judged.
@@ -55,7 +55,7 @@ class Turn:
 
     rank: int
     yielded: tuple[Any, ...] | None
-    """What it hands out; None when ``__iter__`` raises."""
+    """What it yields; None when ``__iter__`` raises."""
     length: int | None
     """What ``len()`` says before the first iteration; None without ``__len__``."""
     later: int | None
@@ -69,12 +69,12 @@ class Turn:
 
     @property
     def count(self) -> int:
-        """How many it hands out."""
+        """How many it yields."""
         return len(self.yielded or ())
 
     @property
     def in_batches(self) -> bool:
-        """Whether it hands out lists of samples."""
+        """Whether it yields lists of samples."""
         return any(isinstance(item, (list, tuple, Array)) for item in self.yielded or ())
 
     @property
@@ -134,7 +134,7 @@ class Trial(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether ranks differ in what they hand out."""
+        """Whether ranks differ in what they yield."""
         return any(
             turn.yielded is not None and turn.indices != self.turns[0].indices
             for turn in self.turns
@@ -199,7 +199,7 @@ class Trials(NamedTuple):
     dropping: tuple[Trial, ...] = ()
     """The guesses again, with ``drop_last``."""
     repeated: Trial | None = None
-    """A world in which every rank hands out the same part of the data, if that is so in all."""
+    """A world in which every rank yields the same part of the data, if that is so in all."""
     failing: Trial | None = None
     """The first world, where iterating the class raises in all of them."""
     torn: tuple[Trial, Violation] | None = None
@@ -212,7 +212,7 @@ class Trials(NamedTuple):
 
     @property
     def sharded(self) -> bool:
-        """Whether ranks differ in what they hand out."""
+        """Whether ranks differ in what they yield."""
         return any(trial.differs for trial in (*self.usual, *self.guessed))
 
 
@@ -288,7 +288,7 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
             failing = every[0]
     if usual and not any(t.raised or any(turn.count for turn in t.turns) for t in usual):
         usual.clear()
-        unknown = "it hands out nothing of little data"
+        unknown = "it yields nothing of little data"
     tiny = []
     for world in _TINY:
         with contextlib.suppress(*SILENT):
@@ -433,7 +433,7 @@ def _hands_out(
 
 
 def _repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
-    """A world in which the ranks hand out the same share, if they do in all of them.
+    """A world in which the ranks yield the same share, if they do in all of them.
 
     Where what is drawn is left to chance, the flags are tried: one may turn it off.
     """
@@ -460,7 +460,7 @@ def _repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
 
 
 def _torn(interpreter: Interpreter, spec: SetUp) -> tuple[Trial, Violation] | None:
-    """A world in which the ranks do not share out what one process alone hands out.
+    """A world in which the ranks do not share out what one process alone yields.
 
     The flags are tried one by one: each may be another way to share.
     """
@@ -563,7 +563,7 @@ def _reason(error: Exception) -> str:
 
 
 def is_as_long_as_it_says(interpreter: Interpreter, cls: Class) -> bool:
-    """Whether in all usual worlds each rank hands out as much as ``len()`` says before.
+    """Whether in all usual worlds each rank yields as much as ``len()`` says before.
 
     Stops at the first that does not.
     """
@@ -734,7 +734,7 @@ def _turn(interpreter: Interpreter, instance: Instance, rank: int, asked: int) -
 
 
 def _pass(interpreter: Interpreter, instance: Instance) -> tuple[list[Any], RaisedError | None]:
-    """What the object hands out, and what ends that before its end."""
+    """What the object yields, and what ends that before its end."""
     yielded: list[Any] = []
     try:
         for item in interpreter.iterate(instance):

@@ -229,7 +229,7 @@ def steps_taken(job: Sequence[Stream], *, finished: bool = False) -> Observation
 def repeated_orders(
     job: Sequence[Stream],
 ) -> tuple[dict[tuple[int, ...], list[int]], dict[int, int]]:
-    """The epochs that handed out one order, with the ranks where they did.
+    """The epochs that yielded one order, with the ranks where they did.
 
     For each rank the largest such group counts. The second value is the number of epochs
     that could be compared, for each rank.
@@ -250,7 +250,7 @@ def _reshuffles(job: list[Stream]) -> Iterator[Told]:
         first = epochs_of(job[ranks[0]])[epochs[0]][1].begins
         yield (
             False,
-            f"epochs {listed(epochs)} handed out one order on {where} "
+            f"epochs {listed(epochs)} yielded one order on {where} "
             f"(rank {ranks[0]} begins with {some(first)})",
         )
     rank = max(judged, key=lambda one: judged[one])  # another may have left early
@@ -408,7 +408,7 @@ def wrong_length(stream: Stream, one: Pass) -> str | None:
         return f"len() raised {one.length_error}"
     batches = Reading([], taken=one.drawn, ended=one.exhausted, claimed=one.length)
     if properties.miscounts(batches):
-        return f"len() is {one.length}, but {one.drawn} batches were handed out"
+        return f"len() is {one.length}, but {one.drawn} batches were yielded"
     if one.sampler_length is None:
         return None
     # A plain BatchSampler that drops its tail hides up to a batch of the sampler's indices.
@@ -422,7 +422,7 @@ def wrong_length(stream: Stream, one: Pass) -> str | None:
     )
     if properties.miscounts(indices):
         name = loader.samplers[1]["cls"] if len(loader.samplers) > 1 else "the sampler"
-        return f"len() of {name} is {one.sampler_length}, but {one.count} indices were handed out"
+        return f"len() of {name} is {one.sampler_length}, but {one.count} indices were yielded"
     return None
 
 
@@ -470,13 +470,13 @@ INVARIANTS: dict[str, Invariant] = {
         ),
         Invariant(
             "coverage",
-            "the passes of one epoch together hand out all samples",
+            "the passes of one epoch together yield all samples",
             _each(Run.streams, _coverage, _NO_END),
         ),
         Invariant("equal-steps", "every rank takes the same number of steps", _equal_steps),
         Invariant(
             "length-is-true",
-            "len() is what is handed out",
+            "len() is what is yielded",
             _each(Run.streams, _length_is_true, "no loader with a length was read to its end"),
         ),
         Invariant("runs", "the program finishes on every rank", _runs),

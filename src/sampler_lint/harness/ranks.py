@@ -321,7 +321,7 @@ class Simulator:
         objects: bool,
     ) -> list[RankTrace]:
         """The traces of all ranks through a loader: ``make`` gets a function that builds the
-        user's sampler, the case, and builds the loader. ``objects``: it hands out what the
+        user's sampler, the case, and builds the loader. ``objects``: it yields what the
         sampler yields.
         """
         read = self._index if objects else plain

@@ -52,7 +52,7 @@ class Pass:
     yielded: int = 0
     """Batches the program took; fewer than :attr:`drawn` when workers read ahead."""
     checksum: int = 0
-    """Equal for passes that handed out the same indices in the same order."""
+    """Equal for passes that yielded the same indices in the same order."""
     learned: int = 0
     """Batches after which gradients were computed."""
     exhausted: bool = False
@@ -72,7 +72,7 @@ class Pass:
 
     @property
     def begins(self) -> list[Index]:
-        """The first few indices that were handed out."""
+        """The first few indices that were yielded."""
         return self.first or self.indices[:FIRST]
 
 
@@ -246,7 +246,7 @@ class Run:
 
     @property
     def recorded(self) -> bool:
-        """Whether every rank handed out at least one batch."""
+        """Whether every rank yielded at least one batch."""
         return bool(self.ranks) and all(
             any(one.drawn or one.yielded for loader in rank.log.loaders for one in loader.passes)
             for rank in self.ranks

@@ -53,7 +53,7 @@ def diagnostic(
     """A finding as a diagnostic; the places it rests on are its related information."""
     return types.Diagnostic(
         range=span(source, finding, units),
-        message=finding.message,
+        message="\n".join(filter(None, (finding.message, finding.effect, finding.advice))),
         severity=_SEVERITIES[finding.level],
         code=finding.code,
         code_description=types.CodeDescription(rule_url(finding.code)),

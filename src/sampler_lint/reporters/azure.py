@@ -23,7 +23,7 @@ def render(outcome: Outcome) -> str:
         }
         # It knows no third level.
         level = "error" if finding.level == "error" else "warning"
-        lines.append(_command(finding.path, more, heading(finding, outcome), level))
+        lines.append(_command(finding.path, more, heading(finding, outcome, whole=True), level))
     for error in outcome.errors:
         more = {"linenumber": str(error.row)} if error.row else {}
         lines.append(_command(error.path, more, str(error)))

@@ -44,7 +44,7 @@ def _of_finding(finding: Finding, outcome: Outcome) -> str:
         # Columns are for findings within a line; GitHub drops an annotation that mixes them.
         del properties["col"], properties["endColumn"]
     level = "notice" if finding.level == "note" else finding.level
-    return _command(properties, heading(finding, outcome), level)
+    return _command(properties, heading(finding, outcome, whole=True), level)
 
 
 def _command(properties: dict[str, str], text: str, level: str = "error") -> str:

@@ -27,7 +27,7 @@ def render(outcome: Outcome) -> str:
     issues: list[dict[str, Any]] = [
         {
             "check_name": each.code,
-            "description": f"{each.label}: {each.message}",
+            "description": f"{each.label}: {each.whole}",
             "fingerprint": fingerprint,
             "location": {
                 "path": relative_to(each.path, root),

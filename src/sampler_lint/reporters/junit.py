@@ -38,7 +38,7 @@ def render(outcome: Outcome) -> str:
                 row = item.in_file[0].row
                 case = _case(suite, path, f"{item.code} at line {row}", row)
                 tag = "skipped" if item.level == "note" else "failure"
-                _problem(case, tag, item.message, item.code, heading(item, outcome))
+                _problem(case, tag, item.message, item.code, heading(item, outcome, whole=True))
     if not by_path:
         suite = _suite(root, "sampler-lint")
         ElementTree.SubElement(suite, "testcase", name="No findings", classname="sampler-lint")

@@ -41,7 +41,7 @@ def _error(error: FileError) -> dict[str, Any]:
 def _diagnostic(finding: Finding, outcome: Outcome) -> dict[str, Any]:
     source = outcome.sources(finding.path)
     shown: dict[str, Any] = {
-        "message": finding.message,
+        "message": finding.whole,
         "location": {
             "path": relative_to(finding.path),
             "range": _range(source, *finding.in_file),

@@ -84,7 +84,7 @@ def _result(finding: Finding, index: int, fingerprint: str, outcome: Outcome) ->
         "ruleId": finding.code,
         "ruleIndex": index,
         "level": finding.level,
-        "message": {"text": finding.message},
+        "message": {"text": finding.whole},
         "locations": [_location(finding.path, _region(*finding.in_file))],
         "partialFingerprints": {"samplerLint/v1": fingerprint},
         "properties": {"grade": finding.grade.value, "severity": finding.severity.value},

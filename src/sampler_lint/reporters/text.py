@@ -190,11 +190,14 @@ def _codes(counts: Counter[str]) -> str:
     return ", ".join(code if n == 1 else f"{n} {code}" for code, n in sorted(counts.items()))
 
 
-def heading(finding: Finding, outcome: Outcome, paint: Painter | None = None) -> str:
-    """The finding in one line."""
+def heading(
+    finding: Finding, outcome: Outcome, paint: Painter | None = None, *, whole: bool = False
+) -> str:
+    """The finding in one line; ``whole`` also says what comes of it and what to do."""
     paint = paint or Painter()
     place = paint("bold", visible(finding.place))
-    return f"{place}: {marked(finding, outcome, paint)} {visible(finding.message)}"
+    text = finding.whole if whole else finding.message
+    return f"{place}: {marked(finding, outcome, paint)} {visible(text)}"
 
 
 def marked(finding: Finding, outcome: Outcome, paint: Painter) -> str:
@@ -214,9 +217,12 @@ def _finding(finding: Finding, outcome: Outcome, paint: Painter) -> Iterator[str
     source = outcome.sources(finding.path)
     if source is not None:
         yield from _snippet(finding, source, paint, width)
-    for related in finding.why:
-        note = folded(visible(str(related)), width, before=len("    note: "))
+    for text in filter(None, (finding.effect, *map(str, finding.why))):
+        note = folded(visible(text), width, before=len("    note: "))
         yield f"    {paint('blue', 'note:')} {note}"
+    if finding.fix is None and finding.advice:
+        advice = folded(visible(finding.advice), width, before=len("    help: "))
+        yield f"    {paint('cyan', 'help:')} {advice}"
     if finding.fix is not None:
         fix = _HELP[finding.fix.applicability].format(visible(finding.fix.message))
         if finding.fix.unsafe and finding.fix.applicability is Applicability.UNSAFE:

@@ -28,6 +28,7 @@ class Suspect:
     module: Module
     start: Node
     message: str
+    """What is wrong, in one line of at most some 120 characters."""
     end: Node | None = None
     why: tuple[Related, ...] = ()
     fix: Fixer | None = field(default=None, repr=False)
@@ -39,6 +40,10 @@ class Suspect:
     program that the tree does not show; its fix is never safe."""
     severity: Severity | None = None
     """None for the rule's."""
+    effect: str = ""
+    """What happens at run time, where the message does not say it."""
+    advice: str = ""
+    """What to do; shown where there is no fix."""
 
 
 class Described(abc.ABC):

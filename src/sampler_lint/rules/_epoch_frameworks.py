@@ -65,16 +65,22 @@ def _hidden_by_prepare(model: Model) -> Iterator[Suspect]:
             if hidden is None or _set_otherwise(model, call, hidden):
                 continue
             message = (
-                f"`{unparse(func)}` does not reach `{hidden.name}` with more than one process: "
-                f"`{unparse(prepare.func)}` puts it inside a {wrapper}, which has no "
-                f"`set_epoch`, so every epoch repeats one order; keep a reference to the batch "
-                f"sampler that was passed in and call `set_epoch` on that"
+                f"`{unparse(func)}` does not reach `{hidden.name}`: `{unparse(prepare.func)}` "
+                f"wraps it in a {wrapper}"
             )
             why = (
                 Related(model.place(prepare.scope, prepare), "the loader is prepared here"),
                 Related(model.place_of(hidden), "batch sampler built here"),
             )
-            yield Suspect(model.module_of(call.scope), call, message, why=why)
+            yield Suspect(
+                model.module_of(call.scope),
+                call,
+                message,
+                why=why,
+                effect="with several processes the wrapper has no `set_epoch`, so every epoch "
+                "repeats one order",
+                advice="keep a reference to the batch sampler itself and call its `set_epoch`",
+            )
             break
 
 
@@ -175,12 +181,19 @@ def _before_run(model: Model) -> Iterator[Suspect]:
             continue
         name = unparse(engine)
         message = (
-            f"`{unparse(call.func)}` is called once, before `{name}.run()`: "
-            f"`{name}.state.epoch` does not count yet, and every epoch repeats one order; call it "
-            f"in a handler of `Events.EPOCH_STARTED`"
+            f"`{unparse(call.func)}` is called once, before `{name}.run()`, so every epoch repeats "
+            f"one order"
         )
         why = (Related(model.place(call.scope, runs[0]), f"`{name}` runs here"),)
-        yield Suspect(module, call, message, why=why, fix=partial(_handle, call, engine))
+        yield Suspect(
+            module,
+            call,
+            message,
+            why=why,
+            fix=partial(_handle, call, engine),
+            effect=f"`{name}.state.epoch` does not count before the engine runs",
+            advice="call it in a handler of `Events.EPOCH_STARTED`",
+        )
 
 
 def _handle(call: Call, engine: Expr, editor: Editor) -> Fix | None:
@@ -260,11 +273,18 @@ def unreached_by_lightning(model: Model) -> Iterator[Suspect]:
                         and not _may_be_set(model, sampler, cls)
                     ):
                         message = (
-                            f"nothing calls `{sampler.name}.set_epoch`: {who}, so every epoch "
-                            f"repeats one order; call it in `on_train_epoch_start`"
+                            f"nothing calls `{sampler.name}.set_epoch`, so every epoch repeats one "
+                            f"order"
                         )
                         why = (Related(model.place(hook, hook), "Lightning gets the loader here"),)
-                        yield Suspect(model.module_of(site.scope), site, message, why=why)
+                        yield Suspect(
+                            model.module_of(site.scope),
+                            site,
+                            message,
+                            why=why,
+                            effect=who,
+                            advice="call it in `on_train_epoch_start`",
+                        )
 
 
 def _lightning_package(model: Model, cls: Class) -> str | None:

@@ -68,13 +68,14 @@ def _missing(model: Model, module: Module, read: Attr) -> Suspect | None:
     owner = next(o for o in owners if isinstance(o, Obj))
     near = near_names(read.name, had or set())
     shown = text_of(module.source, read)
-    message = f"`{shown}`: a `{owner.name}` has no `{read.name}`: AttributeError when the line runs"
+    message = f"`{owner.name}` has no attribute `{read.name}`"
+    effect = f"`{shown}` raises AttributeError when the line runs"
     why = (Related(model.place_of(owner), "built here"),)
     if len(near) != 1:
-        return Suspect(module, read, message, why=why)
+        return Suspect(module, read, message, why=why, effect=effect)
     message += f"; did you mean `{near[0]}`?"
     fix = renaming(read, read.name, near[0], f"Read `{near[0]}`", Applicability.UNSAFE)
-    return Suspect(module, read, message, why=why, fix=fix)
+    return Suspect(module, read, message, why=why, fix=fix, effect=effect)
 
 
 def _names(model: Model, owner: Value) -> set[str] | None:

@@ -128,15 +128,14 @@ def _compares_length(test: ast.expr, op: type[ast.cmpop]) -> bool:
 
 
 def counts(trial: Trial) -> str:
-    """How many each rank hands out, in words: ``rank 0 hands out 4, rank 1 3``."""
+    """How many each rank yields, in words: ``rank 0 yields 4, rank 1 yields 3``."""
     first = trial.turns[0]
     other = next((turn for turn in trial.turns if turn.count != first.count), trial.turns[-1])
-    few, many = f"rank {first.rank} hands out {first.count}", f"rank {other.rank} {other.count}"
-    return f"{few}, {many}"
+    return f"rank {first.rank} yields {first.count}, rank {other.rank} yields {other.count}"
 
 
 def is_uneven(trial: Trial) -> bool:
-    """Whether the ranks of a world hand out different numbers."""
+    """Whether the ranks of a world yield different numbers."""
     return trial.raised is None and equal_steps(trial.observed) is not None
 
 
@@ -155,6 +154,6 @@ def slice_of(module: Module, node: Index) -> ast.Slice | None:
 
 
 def is_meant(trials: tuple[Trial, ...]) -> bool:
-    """Whether every rank knows, and says, how many it hands out."""
+    """Whether every rank knows, and says, how many it yields."""
     turns = [turn for trial in trials if trial.raised is None for turn in trial.turns]
     return all(turn.length == turn.count or turn.later == turn.count for turn in turns)

@@ -51,7 +51,7 @@ class OrderDrawnOnce(Rule):
         `shuffle=True` and let the dataset keep its order.
 
     How it is proved:
-        Invariant `shuffles`: the epochs hand out one order; in the right twin each has its own.
+        Invariant `shuffles`: the epochs yield one order; in the right twin each has its own.
 
     References:
         - torch/utils/data/sampler.py, `RandomSampler.__iter__`: draws for each pass
@@ -72,7 +72,7 @@ class OrderDrawnOnce(Rule):
                 continue
             seeding = seeded_in_each_pass(model, cls)
             if seeding is not None:
-                said = f"`{cls.name}` seeds its order alike in each pass"
+                said = f"`{cls.name}` seeds its order with the same value in every epoch"
                 advice = "seed once, when it is built, or with the epoch"
                 asked = [pair for pair in built if not may_be_told_not_to(model, pair[0], seeding)]
                 yield from _suspect(model, seeding, asked, said, advice)
@@ -130,7 +130,9 @@ def _suspect(
     yield Suspect(
         model.module_of(call.scope),
         call,
-        f"{said}: training then reads the samples in one order in every epoch; {advice}",
+        said,
         why=(Related(model.place_of(loaders[0]), "a loader reads in this order"),),
         grade=Grade.CERTAIN if trains else Grade.LIKELY,
+        effect="training reads the samples in one order in every epoch",
+        advice=advice,
     )

@@ -30,6 +30,8 @@ from sampler_lint.syntax.navigation import self_class, unparse, walk
 from sampler_lint.syntax.nodes import Attr, Bin, Call, Choice, Class, Expr, Function, Store
 from sampler_lint.workspace.project import Module
 
+_SHARES_OVERLAP = "some samples are read by several ranks and others by none"
+
 
 class SeedDiffersByRank(Rule):
     """The ranks shuffle with different seeds before each takes its share.
@@ -110,22 +112,35 @@ def _seed_argument(model: Model, sampler: Obj) -> Suspect | None:
     if keeps is not None and agrees(keeps.scope):
         return None
     message = (
-        f"`{sampler.name}` gets a seed that contains `{unparse(term.term)}`: every rank shuffles "
-        f"differently before it takes its share, so some samples are read by several ranks and "
-        f"others by none; "
+        f"`{sampler.name}` gets a seed that contains `{unparse(term.term)}`, so every rank "
+        f"shuffles differently"
     )
     why: tuple[Related, ...] = (
         Related(model.place(term.scope, term.whole), "the rank enters here"),
     )
     if term.scope is not site.scope and keeps is not None and keeps.value is not None:
-        message += "use the seed of rank 0 on every rank (broadcast it here)"
         why = (*why, Related(model.place(site.scope, site), "the sampler is built here"))
         where = model.module_of(keeps.scope)
-        return Suspect(where, keeps.target, message, keeps.value, why, partial(sync_seed, keeps))
-    message += "pass a seed that is the same on every rank"
-    if term.scope is site.scope and term.whole is given:
-        return Suspect(module, given, message, why=why, fix=partial(_drop_rank, term))
-    return Suspect(module, given, message, why=why)
+        return Suspect(
+            where,
+            keeps.target,
+            message,
+            keeps.value,
+            why,
+            partial(sync_seed, keeps),
+            effect=_SHARES_OVERLAP,
+            advice="use the seed of rank 0 on every rank (broadcast it here)",
+        )
+    drops = term.scope is site.scope and term.whole is given
+    return Suspect(
+        module,
+        given,
+        message,
+        why=why,
+        fix=partial(_drop_rank, term) if drops else None,
+        effect=_SHARES_OVERLAP,
+        advice="pass a seed that is the same on every rank",
+    )
 
 
 def _drawn_seed(
@@ -142,12 +157,14 @@ def _drawn_seed(
     why: tuple[Related, ...] = ()
     if step.scope is not site.scope:
         why = (Related(model.place(step.scope, step.expr), "the seed is drawn here"),)
-    message = (
-        f"`{sampler.name}` gets a seed from `{source}`, which gives every process another one: "
-        f"every rank shuffles differently before it takes its share, so some samples are read by "
-        f"several ranks and others by none; pass a seed that is set, or broadcast that of rank 0"
+    return Suspect(
+        module,
+        given,
+        f"`{sampler.name}` gets a seed from `{source}`, which differs from rank to rank",
+        why=why,
+        effect=_SHARES_OVERLAP,
+        advice="pass a seed that is set, or broadcast that of rank 0",
     )
-    return Suspect(module, given, message, why=why)
 
 
 def _drawn_by(model: Model, expr: Expr) -> str | None:
@@ -182,13 +199,20 @@ def _own_shuffle(model: Model, cls: Class, shuffle: OwnShuffle) -> Suspect:
     term = shuffle.term
     module = model.module_of(term.scope)
     message = (
-        f"`{cls.name}` seeds its shuffle with `{unparse(term.term)}` in it and then takes the "
-        f"rank's slice: every rank slices another permutation, so some samples are read by "
-        f"several ranks and others by none; leave the rank out of the seed"
+        f"`{cls.name}` shuffles with a seed that contains `{unparse(term.term)}`, and then takes "
+        f"the rank's slice"
     )
     scope = shuffle.seeded.call.scope
     why = (Related(model.place(scope, shuffle.share), "the rank's share is taken here"),)
-    return Suspect(module, term.whole, message, why=why, fix=partial(_drop_rank, term))
+    return Suspect(
+        module,
+        term.whole,
+        message,
+        why=why,
+        fix=partial(_drop_rank, term),
+        effect=f"every rank slices another permutation: {_SHARES_OVERLAP}",
+        advice="leave the rank out of the seed",
+    )
 
 
 def _drop_rank(term: RankTerm, editor: Editor) -> Fix | None:
@@ -245,21 +269,26 @@ def _is_local(seeding: RankSeeding) -> bool:
 def _at_seeding(model: Model, seeding: RankSeeding, draws: list[GlobalDraw]) -> Suspect:
     what = draws[0].what
     message = (
-        f"`{unparse(seeding.call.func)}` seeds every rank differently and {what} is then drawn "
-        f"from that generator: the ranks divide different permutations of the data, so some "
-        f"samples are read by several ranks and others by none; seed all ranks alike until the "
-        f"data is built, or draw with a generator of its own"
+        f"`{unparse(seeding.call.func)}` seeds every rank differently before {what} is drawn from "
+        f"that generator"
     )
     why = tuple(Related(model.place(draw.call.scope, draw.call), "drawn here") for draw in draws)
     fix = partial(draw_alike, model, draws)
-    return Suspect(seeding.module, seeding.call, message, why=why, fix=fix)
+    return Suspect(
+        seeding.module,
+        seeding.call,
+        message,
+        why=why,
+        fix=fix,
+        effect=f"the ranks divide different permutations of the data: {_SHARES_OVERLAP}",
+        advice="seed all ranks alike until the data is built, or draw with a generator of its own",
+    )
 
 
 def _at_draw(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> Suspect:
     message = (
         f"{draw.what} is drawn from {draw.library}'s global generator, which every rank seeds "
-        f"differently (`{unparse(seeding.term.term)}`): the ranks divide different data, so what "
-        f"one trains on another may validate on; draw with a generator that all ranks seed alike"
+        f"differently (`{unparse(seeding.term.term)}`)"
     )
     why = (
         Related(model.place(seeding.term.scope, seeding.term.whole), "the rank enters here"),
@@ -267,4 +296,12 @@ def _at_draw(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> Suspect:
     )
     message = message[0].upper() + message[1:] if message[0].isalpha() else message
     fix = partial(draw_alike, model, [draw])
-    return Suspect(draw.module, draw.call, message, why=why, fix=fix)
+    return Suspect(
+        draw.module,
+        draw.call,
+        message,
+        why=why,
+        fix=fix,
+        effect="what one rank trains on, another may validate on",
+        advice="draw with a generator that all ranks seed alike",
+    )

@@ -143,18 +143,22 @@ def _suspect(
 ) -> Suspect:
     given = unparse(seeded.seed)
     attribute = own_seed(model, cls)
-    message = (
-        f"`{cls.name}` seeds its shuffle with `{given}` alone: {setting} never changes the order, "
-        f"so every run reads the data alike; "
-    )
     fix: Fixer
     if attribute is not None:
-        message += f"seed with `self.{attribute} + {given}`"
+        advice = f"seed with `self.{attribute} + {given}`"
         fix = partial(_use_seed, seeded, attribute)
     else:
-        message += f"give `{cls.name}` a `seed` parameter and seed with `self.seed + {given}`"
+        advice = f"give `{cls.name}` a `seed` parameter and seed with `self.seed + {given}`"
         fix = partial(_take_seed, model, cls, seeded)
-    return Suspect(module, seeded.call, message, why=why, fix=fix)
+    return Suspect(
+        module,
+        seeded.call,
+        f"`{cls.name}` seeds its shuffle with `{given}` alone",
+        why=why,
+        fix=fix,
+        effect=f"{setting} never changes the order, so every run reads the data in the same one",
+        advice=advice,
+    )
 
 
 # --------------------------------------------------------------------------- fixes

@@ -93,13 +93,8 @@ class BatchSamplerWithoutBatchSize(Rule):
     ) -> Suspect:
         size = _batch_size(cls) if "batch_size" in missing else ("", Applicability.SAFE)
         lacks = " and no ".join(f"`{name}`" for name in missing)
-        trouble = failure or (
-            "a framework that shards it by `batch_sampler.batch_size` and `.drop_last` "
-            "(Lightning, Accelerate) would refuse it or fail with AttributeError"
-        )
-        message = f"batch sampler `{cls.name}` has no {lacks}: {trouble}"
-        if size is not None and size[0]:
-            message += f"; set `self.batch_size = {size[0]}`"
+        reader = "frameworks read" if failure is None else "the framework used here reads"
+        sets = size is not None and size[0]
         loader = model.used_as_batch_sampler.get(cls)
         why = (
             ()
@@ -108,7 +103,18 @@ class BatchSamplerWithoutBatchSize(Rule):
         )
         grade = Grade.LIKELY if failure is None else Grade.CERTAIN
         fix = None if size is None else partial(_set_missing, cls, missing, *size)
-        return Suspect(module, name_of(module, cls), message, why=why, fix=fix, grade=grade)
+        return Suspect(
+            module,
+            name_of(module, cls),
+            f"batch sampler `{cls.name}` has no {lacks}, which {reader}",
+            why=why,
+            fix=fix,
+            grade=grade,
+            effect=failure
+            or "Lightning or Accelerate, which shard by `batch_size` and `drop_last`, would refuse "
+            "it or fail with AttributeError",
+            advice=f"set `self.batch_size = {size[0]}`" if size is not None and sets else "",
+        )
 
 
 def _is_for_others(model: Model, cls: Class) -> bool:
@@ -279,7 +285,7 @@ def _drop_last(cls: Class, init: Function, size: str) -> str:
 
 
 def _floors(cls: Class) -> bool:
-    """Whether the length rounds down, so that an incomplete last batch is not handed out."""
+    """Whether the length rounds down, so that an incomplete last batch is not yielded."""
     method = cls.method("__len__")
     if method is None or len(method.returns) != 1 or method.returns[0].value is None:
         return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from sampler_lint import catalog
 from sampler_lint.domain.batches import is_abstract, is_batch_sampler
@@ -89,35 +90,43 @@ def _is_registered(cls: Class) -> bool:
     return False
 
 
-def _mmengine_trouble(model: Model, module: Module, signature: Signature) -> str | None:
+class _Trouble(NamedTuple):
+    """Why a framework's call of the class fails, or does something else."""
+
+    message: str
+    """What of the class does not fit, to be put after its name."""
+    effect: str
+    advice: str
+
+
+def _mmengine_trouble(model: Model, module: Module, signature: Signature) -> _Trouble | None:
     for contract in model.contracts(module, "mmengine", "rebuilds", "batch_sampler"):
         lacks = [name for name in contract.names if name not in signature.names]
         if lacks and not signature.open_keywords:
             named = " and ".join(f"`{name}`" for name in lacks)
-            return (
-                f"{contract.without}, and its constructor takes no {named}: TypeError; give it "
-                f"both parameters"
+            return _Trouble(
+                f"cannot be rebuilt by mmengine: its constructor takes no {named}",
+                f"{contract.without}: TypeError",
+                "give its constructor both parameters",
             )
     return None
 
 
 def _lightning_trouble(
     model: Model, module: Module, cls: Class, signature: Signature
-) -> str | None:
-    """Why Lightning's call of the class fails, or does something else."""
+) -> _Trouble | None:
+    """What Lightning's call of the class stumbles over."""
     versions = model.versions(module, "lightning")
     switches = catalog.framework("lightning").switches
     switch = next(name for name, span in switches if versions.may_be(span))
-    advice = (
-        f"; take a `sampler` and build on it, or pass `{switch}=False` to the Trainer and shard "
-        f"by rank"
-    )
+    advice = f"take a `sampler` and build on it, or pass `{switch}=False` and shard by rank"
+    told = "cannot be rebuilt by Lightning: its constructor takes no {}".format
     calls = {c.names: c for c in model.contracts(module, "lightning", "rebuilds", "batch_sampler")}
     replay, rebuild = calls.get(("sampler",)), calls.get(("batch_size", "drop_last"))
     if replay is not None and model.is_a(cls, BATCH_SAMPLER) is True:
         if "sampler" in signature.names or signature.open_keywords:
             return None
-        return replay.without + advice
+        return _Trouble(told("`sampler`"), replay.without, advice)
     if rebuild is None or model.attributes(cls).open is not None:
         return None
     # Without `batch_size` and `drop_last` Lightning does not get as far (SMP301), but setting
@@ -127,22 +136,26 @@ def _lightning_trouble(
     lacks = [name for name in rebuild.names if name not in signature.names]
     if lacks and not signature.open_keywords:
         named = " and ".join(f"`{name}`" for name in lacks)
-        return f"{call}, and its constructor takes no {named}: TypeError{advice}"
+        return _Trouble(told(named), f"{call}: TypeError", advice)
     others = sorted(signature.required - {first or "", *rebuild.names})
     if others:
         named = ", ".join(f"`{name}`" for name in others)
-        return f"{call}, and its constructor also requires {named}: TypeError{advice}"
+        what = f"cannot be rebuilt by Lightning: its constructor also requires {named}"
+        return _Trouble(what, f"{call}: TypeError", advice)
     if first is not None and "sampler" not in first and first not in rebuild.names:
-        return f"{call}, and its first parameter is `{first}`: it gets a sampler there{advice}"
+        what = f"cannot be rebuilt by Lightning: its first parameter is `{first}`, no sampler"
+        return _Trouble(what, f"{call}: `{first}` gets a sampler", advice)
     return None
 
 
-def _suspect(model: Model, cls: Class, owner: Class, trouble: str) -> Suspect:
+def _suspect(model: Model, cls: Class, owner: Class, trouble: _Trouble) -> Suspect:
     module = model.module_of(owner)
     init = owner.method("__init__")
     params = init.params[1:] if init is not None else []
     place: Node = params[0].node if params else name_of(module, owner)
-    return Suspect(module, place, f"batch sampler `{cls.name}` cannot be rebuilt: {trouble}")
+    message, effect, advice = trouble
+    text = f"batch sampler `{cls.name}` {message}"
+    return Suspect(module, place, text, effect=effect, advice=advice)
 
 
 def _data_source(model: Model, cls: Class) -> Attr | None:
@@ -168,12 +181,15 @@ def _data_source(model: Model, cls: Class) -> Attr | None:
 
 
 def _wrong_dataset(model: Model, cls: Class, read: Attr) -> Suspect:
-    message = (
-        f"`{cls.name}` reads `.data_source` of the sampler it is given; Lightning gives it a "
-        f"DistributedSampler on several devices, which has `.dataset` and no `.data_source`: "
-        f"AttributeError; take the dataset as an argument of its own"
+    return Suspect(
+        model.module_of(read.scope),
+        read,
+        f"`{cls.name}` reads `.data_source` of its sampler, which Lightning's DistributedSampler "
+        f"does not have",
+        effect="on several devices Lightning gives it a DistributedSampler, which has `.dataset`: "
+        "AttributeError",
+        advice="take the dataset as an argument of its own",
     )
-    return Suspect(model.module_of(read.scope), read, message)
 
 
 def _is_sampler(expr: Expr) -> bool:

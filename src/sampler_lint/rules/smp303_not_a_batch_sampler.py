@@ -142,12 +142,15 @@ def _refused_unless_batch_sampler(model: Model, stmt: Stmt) -> Expr | None:
 def _suspect(
     model: Model, module: Module, cls: Class, who: str, why: tuple[Related, ...]
 ) -> Suspect:
-    message = (
-        f"`{cls.name}` yields batches but is no `torch.utils.data.BatchSampler`: {who}; derive it "
-        f"from `BatchSampler`"
+    return Suspect(
+        module,
+        name_of(module, cls),
+        f"`{cls.name}` yields batches but is no `torch.utils.data.BatchSampler`",
+        why=why,
+        fix=partial(_derive, model, cls),
+        effect=who,
+        advice="derive it from `BatchSampler`",
     )
-    fix = partial(_derive, model, cls)
-    return Suspect(module, name_of(module, cls), message, why=why, fix=fix)
 
 
 def _derive(model: Model, cls: Class, editor: Editor) -> Fix | None:

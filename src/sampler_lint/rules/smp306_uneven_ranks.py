@@ -1,4 +1,4 @@
-"""SMP306: the ranks of a distributed sampler hand out different numbers of items."""
+"""SMP306: the ranks of a distributed sampler yield different numbers of items."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 class UnevenRanks(Rule):
-    """The ranks of a sampler hand out different numbers of samples or batches.
+    """The ranks of a sampler yield different numbers of samples or batches.
 
     What it does:
         Builds the sampler for a few small worlds in an interpreter of its own (nothing of yours
-        is imported or run) and counts what each rank hands out; with its optional limits and
+        is imported or run) and counts what each rank yields; with its optional limits and
         flags too, and around a `DistributedSampler` where the program gives it one. Reports a
         class whose ranks differ although its `__len__` says nothing of it, with the numbers. A
         sampler whose `__len__` is exact on every rank is uneven on purpose and left alone, as
@@ -110,15 +110,18 @@ def _not_cut(model: Model, cls: Class) -> Suspect | None:
     given = [stmt.value for stmt in iterate.returns if stmt.value is not None] + list(
         iterate.yields
     )
-    message = (
-        f"`len()` of `{cls.name}` is a number that the ranks agree on, and `__iter__` hands out "
-        f"all that this rank has: a rank with more waits for ever at the end of the epoch; stop "
-        f"after as many as all ranks have"
-    )
     agreed = min(agreeing, key=lambda method: method.row)
     why = (Related(model.place(agreed, agreed), "the ranks agree on it here"),)
     where = given[0] if len(given) == 1 else name_of(model.module_of(iterate), iterate)
-    return Suspect(model.module_of(iterate), where, message, why=why)
+    return Suspect(
+        model.module_of(iterate),
+        where,
+        f"`{cls.name}.__iter__` yields all that its rank has, not the number that the ranks agree "
+        f"on",
+        why=why,
+        effect=_HANGS,
+        advice="stop after as many as all ranks have",
+    )
 
 
 def _agrees(method: Function) -> bool:
@@ -159,17 +162,19 @@ def _left_over(model: Model) -> Iterator[Suspect]:
             or _joins(model, module)
         ):
             continue
-        message = (
-            f"Accelerate deals out the batches of `{cls.name}` rank by rank, and with "
-            f"`even_batches=False` and no `drop_last` the last round may reach some ranks only: "
-            f"they wait for the others for ever at the end of the epoch; set `drop_last = True` "
-            f"on the batch sampler"
-        )
         why = (
             Related(model.place(*uneven), "`even_batches` is switched off here"),
             Related(model.place_of(loader), "used as `batch_sampler=` here"),
         )
-        yield Suspect(module, name_of(module, cls), message, why=why)
+        yield Suspect(
+            module,
+            name_of(module, cls),
+            f"with `even_batches=False`, some ranks only may get the last batches of `{cls.name}`",
+            why=why,
+            effect=f"Accelerate deals out the batches rank by rank, and nothing drops the rest: "
+            f"{_HANGS}",
+            advice="set `drop_last = True` on the batch sampler",
+        )
 
 
 def _uneven(
@@ -181,22 +186,26 @@ def _uneven(
     if trial is None:
         return None
     some = " (for some data)" if trial.from_data else ""
-    message = (
-        f"with {trial.story}, {counts(trial)}{some}: in distributed training the rank with more "
-        f"waits for ever at the end of the epoch; {_ADVICE[given is not None].format(cls.name)}"
-    )
     iterate = defined_by(model, cls, "__iter__")
     where, node = splitting_place(model, cls) or (module, name_of(module, cls))
-    why = [] if iterate is None else [Related(model.place(iterate, iterate), "handed out here")]
+    why = [] if iterate is None else [Related(model.place(iterate, iterate), "yielded here")]
     if given is not None:
         why.append(Related(model.place_of(given), "given a distributed sampler here"))
-    return Suspect(where, node, message, why=tuple(why))
+    return Suspect(
+        where,
+        node,
+        f"ranks of `{cls.name}` yield different numbers: {counts(trial)}",
+        why=tuple(why),
+        effect=f"with {trial.story}{some}; {_HANGS}",
+        advice=_ADVICE[given is not None].format(cls.name),
+    )
 
 
+_HANGS = "a rank with more than the others waits for them at the end of the epoch: training hangs"
 _ADVICE = (
     "pad or cut what `{0}` splits to a multiple of the number of ranks",
     "make the batches from all indices and share those out, or cut every rank of `{0}` to the "
-    "least number over the ranks",
+    "smallest number over the ranks",
 )
 
 

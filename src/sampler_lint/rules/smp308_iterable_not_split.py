@@ -76,14 +76,15 @@ class IterableNotSplit(Rule):
                 yield Suspect(
                     model.module_of(loader.site.scope),
                     loader.site.func,
-                    f"each worker of this `{loader.name}` iterates all of `{dataset.name}`, which "
-                    f"asks nowhere for its worker: with `num_workers` processes every sample comes "
-                    f"as many times; give each its part by `get_worker_info()`",
+                    f"each worker of this `{loader.name}` iterates all of `{dataset.name}`",
                     why=(
                         Related(model.place(iterate, iterate), "each worker runs all of this"),
                         Related(model.place_of(dataset), "the dataset is built here"),
                     ),
                     grade=grade,
+                    effect="the dataset never asks for its worker, so `num_workers` workers give "
+                    "every sample as many times",
+                    advice="give each worker its part by `get_worker_info()`",
                 )
                 break
 

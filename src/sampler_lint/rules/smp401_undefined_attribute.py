@@ -152,8 +152,9 @@ class UndefinedAttribute(Rule):
         fix: Fixer | None = None
         message = (
             f"`{cls.name}` reads `{text_of(module.source, read)}`, which neither it nor its bases "
-            f"define: AttributeError when {where} runs"
+            f"define"
         )
+        advice = ""
         if count is not None:
             meant = text_of(module.source, count)
         elif (
@@ -163,7 +164,7 @@ class UndefinedAttribute(Rule):
         ):
             meant, near = read.name, []
         elif init is not None:
-            message += f"; keep the argument `{read.name}` in `__init__`"
+            advice = f"keep the argument `{read.name}` in `__init__`"
             fix = functools.partial(keep_parameter, cls, init, read.name)
         elif (both := halves(model, cls, read.name)) is not None:
             message += f"; did you mean `{owner}.{both[0]}` and `{owner}.{both[1]}`?"
@@ -192,7 +193,15 @@ class UndefinedAttribute(Rule):
 
         if meant is not None:
             fix = reading(meant)
-        return Suspect(module, read, message, fix=fix, candidates=candidates)
+        return Suspect(
+            module,
+            read,
+            message,
+            fix=fix,
+            candidates=candidates,
+            effect=f"AttributeError when {where} runs",
+            advice=advice,
+        )
 
 
 def _without_self(model: Model, module: Module, cls: Class, defined: set[str]) -> Iterator[Suspect]:
@@ -207,11 +216,11 @@ def _without_self(model: Model, module: Module, cls: Class, defined: set[str]) -
             if name.id in defined and not is_expected(model, name, NameError):
                 meant = f"{method.self_name}.{name.id}"
                 message = (
-                    f"`{cls.name}.{method.name}` reads `{name.id}`, which is bound nowhere: "
-                    f"NameError when it runs; did you mean `{meant}`?"
+                    f"`{cls.name}.{method.name}` reads `{name.id}`, which is bound nowhere; did "
+                    f"you mean `{meant}`?"
                 )
                 fix = replacing(name, meant, f"Read `{meant}`", Applicability.UNSAFE)
-                yield Suspect(module, name, message, fix=fix)
+                yield Suspect(module, name, message, fix=fix, effect="NameError when it runs")
 
 
 def _reads(scope: Scope) -> Iterator[Attr]:
@@ -247,14 +256,19 @@ def _no_epoch_to_set(model: Model) -> Iterator[Suspect]:
                 and not _is_checked(model, call, 3)
             ):
                 message = (
-                    f"`{text_of(model.module_of(call.scope).source, call.func)}` runs always, but "
-                    f"the loader is also built without a distributed sampler: torch then puts a "
-                    f"RandomSampler or SequentialSampler there, which has no `set_epoch`: "
-                    f"AttributeError in a run of one process; ask whether it is a "
-                    f"DistributedSampler first"
+                    f"`{text_of(model.module_of(call.scope).source, call.func)}` fails where the "
+                    f"loader is built without a distributed sampler"
                 )
                 why = (Related(model.place_of(loader), "built here, with `sampler=None` too"),)
-                yield Suspect(model.module_of(call.scope), call.func, message, why=why)
+                yield Suspect(
+                    model.module_of(call.scope),
+                    call.func,
+                    message,
+                    why=why,
+                    effect="AttributeError in a run of one process: torch puts a RandomSampler or "
+                    "SequentialSampler there, which has no `set_epoch`",
+                    advice="test whether it is a DistributedSampler first",
+                )
                 break
 
 
@@ -373,17 +387,15 @@ def _early_read(module: Module, cls: Class, init: Function, read: Attr) -> Suspe
     shown = text_of(module.source, read)
     param = init.param(read.name)
     rebound = len(init.bindings.get(read.name, ())) > 1
-    message = (
-        f"`{cls.name}.__init__` reads `{shown}` before it assigns it: AttributeError when the line "
-        f"runs"
-    )
+    message = f"`{cls.name}.__init__` reads `{shown}` before it assigns it"
+    effect = "AttributeError when the line runs"
     if param is None:
-        return Suspect(module, read, message)
+        return Suspect(module, read, message, effect=effect)
     message += f"; did you mean the argument `{read.name}`?"
     sure = isinstance(read.stmt, Raise) and not rebound
     applicability = Applicability.SAFE if sure else Applicability.UNSAFE
     fix = replacing(read, read.name, f"Read the argument `{read.name}`", applicability)
-    return Suspect(module, read, message, fix=fix)
+    return Suspect(module, read, message, fix=fix, effect=effect)
 
 
 def _is_declared(read: Attr) -> bool:

@@ -37,7 +37,7 @@ class RemainderOfQuotient(Rule):
 
     Why is this bad?
         The first `n % k` parts must hold one element more than the others. `q % k` says
-        nothing about that: some samples are handed out never or twice, and `__len__` differs
+        nothing about that: some samples are yielded never or twice, and `__len__` differs
         from what `__iter__` yields. Both names are valid, so nothing raises.
 
     Fix safety:
@@ -46,7 +46,7 @@ class RemainderOfQuotient(Rule):
 
     How it is proved:
         Invariant `coverage`: before the fix the parts together miss samples (or claim a
-        length they do not yield), after it they hand out each sample once.
+        length they do not yield), after it they yield each sample once.
 
     References:
         - https://github.com/mit-han-lab/efficientvit/issues/175
@@ -84,16 +84,21 @@ class RemainderOfQuotient(Rule):
         operand = text_of(source, remainder.operand)
         count = text_of(source, quotient.count)
         parts = text_of(source, quotient.parts)
-        message = (
-            f"`{operand}` is already `{count} // {parts}`, so `{operand} % {parts}` does not say "
-            f"which parts hold one element more: samples are lost or repeated and lengths are "
-            f"untrue; take the remainder of `{count}`"
-        )
+        message = f"`{operand}` in `{operand} % {parts}` is already `{count} // {parts}`"
         why = (Related(module.place(quotient.stmt), "quotient taken here"),)
 
         text = count if _is_atom(quotient.count) else f"({count})"
         fix = replacing(remainder.operand, text, f"Take the remainder of `{count}`")
-        return Suspect(module, remainder.operand, message, why=why, fix=fix)
+        return Suspect(
+            module,
+            remainder.operand,
+            message,
+            why=why,
+            fix=fix,
+            effect="the remainder does not say which parts hold one more: samples are lost or "
+            "repeated, and lengths are wrong",
+            advice=f"take the remainder of `{count}`",
+        )
 
 
 def _splitting(model: Model) -> dict[Function, bool]:

@@ -24,6 +24,8 @@ from sampler_lint.rules._tables import is_changed
 from sampler_lint.syntax.nodes import Arg, Call, Const, Expr, If, Map, Name, Node, last_name
 from sampler_lint.workspace.project import Module
 
+_TYPE_ERROR = "TypeError when the line runs"
+
 
 class WrongArgument(Rule):
     """A sampler or loader is built with an argument that its constructor does not take.
@@ -105,11 +107,14 @@ def _keywords(module: Module, made: Construction) -> Iterator[Suspect]:
         if name is None:
             continue
         if name in by_place:
-            message = (
-                f"`{made.built}` is given `{name}` twice, by position and by keyword: "
-                f"TypeError when the line runs; drop one of the two"
+            yield Suspect(
+                module,
+                keyword_node(module, arg),
+                f"`{made.built}` is given `{name}` twice, by position and by keyword",
+                end=arg.value,
+                effect=_TYPE_ERROR,
+                advice="drop one of the two",
             )
-            yield Suspect(module, keyword_node(module, arg), message, end=arg.value)
         elif name not in signature.names and not signature.open_keywords:
             suspect = _unknown_keyword(module, made, arg, name)
             if suspect is not None:
@@ -123,12 +128,13 @@ def _unknown_keyword(module: Module, made: Construction, arg: Arg, name: str) ->
     taken = ", ".join(
         f"`{n}`" for n in [*made.signature.positional, *sorted(made.signature.keywords)]
     )
-    message = f"`{made.built}` takes no argument `{name}`: TypeError when the line runs"
-    message += f"; did you mean `{near}`?" if near else f"; it takes {taken or 'nothing'}"
+    message = f"`{made.built}` takes no argument `{name}`"
+    message += f"; did you mean `{near}`?" if near else ""
     node = keyword_node(module, arg)
 
     fix = _rename(node, name, near, sure) if near and node is not arg.value else None
-    return Suspect(module, node, message, end=arg.value, fix=fix)
+    advice = "" if near else f"it takes {taken or 'nothing'}"
+    return Suspect(module, node, message, end=arg.value, fix=fix, effect=_TYPE_ERROR, advice=advice)
 
 
 def _near(name: str, made: Construction) -> tuple[str | None, bool]:
@@ -166,12 +172,12 @@ def _in_tables(model: Model, made: Construction) -> Iterator[Suspect]:
             if name in made.signature.names or near is None or not sure:
                 continue
             message = (
-                f"`{made.built}` takes no argument `{name}`, which it gets by `**`: TypeError when "
-                f"the line runs; did you mean `{near}`?"
+                f"`{made.built}` takes no argument `{name}`, which it gets by `**`; did you mean "
+                f"`{near}`?"
             )
             why = (Related(model.place(made.call.scope, made.call), "passed here"),)
             fix = _rename(node, name, near, sure)
-            yield Suspect(module, node, message, why=why, fix=fix)
+            yield Suspect(module, node, message, why=why, fix=fix, effect=_TYPE_ERROR)
 
 
 def _entries(module: Module, node: Map | Call) -> Iterator[tuple[str, Node]]:
@@ -216,12 +222,14 @@ def _too_many(module: Module, made: Construction) -> Suspect:
         if not count
         else ("one positional argument" if count == 1 else f"{count} positional arguments")
     )
-    message = (
-        f"`{made.built}` takes {takes}, but {len(made.positional)} are given: TypeError when the "
-        f"line runs; drop what it does not take"
+    return Suspect(
+        module,
+        made.positional[count],
+        f"`{made.built}` takes {takes}, but {len(made.positional)} are given",
+        end=made.positional[-1],
+        effect=_TYPE_ERROR,
+        advice="drop what it does not take",
     )
-    extra = made.positional[count]
-    return Suspect(module, extra, message, end=made.positional[-1])
 
 
 def _missing(made: Construction) -> list[str]:
@@ -236,8 +244,8 @@ def _missing(made: Construction) -> list[str]:
 
 def _too_few(module: Module, made: Construction, missing: list[str]) -> Suspect:
     names = " and ".join(f"`{name}`" for name in missing)
-    message = f"`{made.built}` is built without {names}: TypeError when the line runs; pass it"
-    return Suspect(module, made.call, message)
+    message = f"`{made.built}` is built without {names}"
+    return Suspect(module, made.call, message, effect=_TYPE_ERROR, advice=f"pass {names}")
 
 
 def _meant(signature: Signature, made: Construction, index: int, value: Expr) -> str | None:
@@ -290,11 +298,17 @@ def _misplaced(module: Module, made: Construction, index: int, value: Expr, mean
     message = (
         f"positional argument {index + 1} of `{made.built}` is `{place}`, which gets `{shown}`"
         + (f", meant for `{meant}`" if known else f", {meant}")
-        + ": it is built with wrong settings, or not at all; pass it by keyword"
     )
 
     fix = partial(_by_keyword, made, index) if known else None
-    return Suspect(module, value, message, fix=fix)
+    return Suspect(
+        module,
+        value,
+        message,
+        fix=fix,
+        effect="it is built with wrong settings, or not at all",
+        advice="pass it by keyword",
+    )
 
 
 def _by_keyword(made: Construction, first: int, editor: Editor) -> Fix | None:

@@ -291,12 +291,14 @@ def _check_iterable(
         value = given.get(name)
         found = ways(model, call, [value]) if value is not None else None
         if value is not None and found and all(is_given(way.values[0]) for way in found):
-            message = (
+            return Suspect(
+                module,
+                value,
                 f"torch refuses `{name}={_shown(module, value)}` for the iterable dataset "
-                f"`{_shown(module, dataset)}`: building the loader raises `ValueError`; an "
-                f"iterable dataset chooses the order itself"
+                f"`{_shown(module, dataset)}`",
+                effect="building the loader raises `ValueError`",
+                advice="drop it: an iterable dataset chooses the order itself",
             )
-            return Suspect(module, value, message)
     return None
 
 
@@ -316,18 +318,18 @@ def _suspect(
     other = f"{pair.second}={_shown(module, second)}"
     turned = _turned(first, second)
     if verdict.kind == "pointless":
-        message = (
-            f"`{other}` can only be refused here: wherever it {pair.second_when}, `{one}` is given "
-            f"too and torch raises `ValueError`, and elsewhere it changes nothing"
+        message = f"`{other}` can only be refused here, where `{one}` is given too"
+        effect = (
+            f"wherever it {pair.second_when}, torch raises `ValueError`; elsewhere it changes "
+            f"nothing"
         )
     else:
-        when = {
+        effect = {
             "always": "building the loader raises `ValueError`",
             "sometimes": f"building the loader raises `ValueError` {_when(pair, verdict)}",
             "parameter": f"any `{unparse(first)}` that is passed raises `ValueError`",
         }[verdict.kind]
-        message = f"torch refuses `{other}` together with `{one}`: {when}"
-    message += f"; {_advice(first, second, pair, verdict, turned is not None)}"
+        message = f"torch refuses `{other}` together with `{one}`"
     why = []
     if verdict.through is not None:
         why.append(
@@ -339,6 +341,8 @@ def _suspect(
         message,
         why=tuple(why),
         fix=partial(_resolve, call, first, second, pair, verdict),
+        effect=effect,
+        advice=_advice(first, second, pair, verdict, turned is not None),
     )
 
 
@@ -358,7 +362,7 @@ def _when(pair: _Pair, verdict: _Verdict) -> str:
 
 def _advice(first: Expr, second: Expr, pair: _Pair, verdict: _Verdict, is_turned: bool) -> str:
     if is_turned:
-        return f"turn the test round: `{pair.second}` is for loaders without `{pair.first}`"
+        return f"invert the test: `{pair.second}` is for loaders without `{pair.first}`"
     if pair.first == "sampler" and verdict.kind != "always" and not verdict.varies:
         return f"pass `shuffle` only where `{unparse(first)}` is None"
     if pair.first == "batch_sampler" and pair.second != "sampler":
@@ -392,7 +396,7 @@ def _resolve(
         for old, new in (("is not", "is"), ("!=", "==")):
             if text.count(old) == 1:
                 editor.replace(turned, text.replace(old, new))
-                return editor.fix("Turn the test round", Applicability.UNSAFE)
+                return editor.fix("Invert the test", Applicability.UNSAFE)
         return None
     if verdict.kind in {"always", "pointless"} or verdict.varies:
         if arg.keyword is None:

@@ -104,9 +104,11 @@ def _check_numbers(model: Model, sampler: Obj) -> Iterator[Suspect]:
             yield Suspect(
                 module,
                 rank,
-                f"`rank={unparse(rank)}` is the rank within the node, and the samples are shared "
-                f"out over all processes: on several nodes the same shards are read once per "
-                f"node and the others by no one; pass the global rank, or leave `rank` out",
+                f"`rank={unparse(rank)}` is the rank within the node, and `{sampler.name}` shards "
+                f"over all processes",
+                effect="on several nodes the same shards are read once per node and the others by "
+                "no one",
+                advice="pass the global rank, or leave `rank` out",
             )
     elif (
         size is not None
@@ -116,10 +118,10 @@ def _check_numbers(model: Model, sampler: Obj) -> Iterator[Suspect]:
         yield Suspect(
             module,
             size,
-            f"`num_replicas={unparse(size)}` counts this machine's devices and not the "
-            f"processes: with fewer processes samples are read by no one, with more "
-            f"`{sampler.name}` raises `ValueError`; pass `dist.get_world_size()`, or leave "
-            f"`num_replicas` out",
+            f"`num_replicas={unparse(size)}` counts this machine's devices, not the processes",
+            effect=f"with fewer processes samples are read by no one, with more `{sampler.name}` "
+            f"raises `ValueError`",
+            advice="pass `dist.get_world_size()`, or leave `num_replicas` out",
         )
 
 
@@ -223,9 +225,12 @@ def _suspect(model: Model, loader: Obj, joins: Call) -> Suspect:
         None,
     )
     given = f"its sampler `{unparse(sampler)}` knows no ranks" if sampler else "it has no sampler"
-    message = (
-        f"this `{loader.name}` trains in several processes and nobody shards it ({given}): every "
-        f"process reads the whole dataset in each epoch; give it a `DistributedSampler`"
-    )
     why = (Related(model.place(joins.scope, joins), "the program runs as several processes"),)
-    return Suspect(module, loader.site.func, message, why=why)
+    return Suspect(
+        module,
+        loader.site.func,
+        f"this `{loader.name}` trains in several processes and nothing shards it",
+        why=why,
+        effect=f"{given}, so every process reads the whole dataset in each epoch",
+        advice="give it a `DistributedSampler`",
+    )

@@ -121,16 +121,16 @@ def _suspect(model: Model, obj: Obj, target: Name | Attr, loader: Obj | None) ->
     assert obj.site is not None
     name = unparse(target)
     if loader is None or loader.site is None:
-        rest = (
-            "no loader is sharded by it, and one over this dataset reads all of it on every rank; "
-            f"pass `sampler={name}` to the loader"
-        )
+        effect = "a loader over this dataset reads all of it on every rank"
         why: tuple[Related, ...] = ()
     else:
-        rest = (
-            f"the `{loader.name}` over the same dataset (line {loader.site.row}) reads all of it "
-            f"on every rank; pass it `sampler={name}`"
-        )
+        effect = f"the `{loader.name}` over the same dataset reads all of it on every rank"
         why = (Related(model.place_of(loader), "this loader gets no sampler"),)
-    message = f"`{name}` is a `{obj.name}` that is never handed to a loader: {rest}"
-    return Suspect(model.module_of(obj.site.scope), obj.site, message, why=why)
+    return Suspect(
+        model.module_of(obj.site.scope),
+        obj.site,
+        f"`{name}` is a `{obj.name}` that is never passed to a loader",
+        why=why,
+        effect=effect,
+        advice=f"pass `sampler={name}` to the loader",
+    )

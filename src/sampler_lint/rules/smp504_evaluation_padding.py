@@ -78,27 +78,32 @@ class EvaluationPadding(Rule):
             seen.add((found.scope, found.stmt))
             why = (Related(model.place_of(sampler), "sampler built here"),)
             source = unparse(found.source)
-            message = (
-                f"this evaluation over `{source}` counts what its `{sampler.name}` hands out: the "
-                f"samples it {_surplus(model, sampler)} to make the ranks equally long change the "
-                f"metrics; {_ADVICE}"
-            )
             # What a function of another file wrapped is named where it is iterated.
             is_here = getattr(found.source, "scope", found.scope) is found.scope
             place = found.source if is_here else found.iterated
-            yield Suspect(model.module_of(found.scope), place, message, why=why)
+            surplus = _surplus(model, sampler)
+            yield Suspect(
+                model.module_of(found.scope),
+                place,
+                f"this evaluation over `{source}` counts what its `{sampler.name}` {surplus}",
+                why=why,
+                effect=f"the samples it {surplus} to make the ranks equally long change the "
+                f"metrics",
+                advice=_ADVICE,
+            )
         for module in model.modules:
             for function in module.facts.functions:
                 if any(scope is function for scope, _ in seen):
                     continue
                 test = _expects_sharding(model, function)
                 if test is not None and _evaluates(model, function, None) and not _steps(function):
-                    message = (
-                        f"`{function.name}` expects loaders with a distributed sampler and counts "
-                        f"every sample they give, also those repeated to make the ranks equally "
-                        f"long; {_ADVICE}"
+                    yield Suspect(
+                        module,
+                        test,
+                        f"`{function.name}` counts every sample that a distributed sampler gives",
+                        effect="those repeated to make the ranks equally long change the metrics",
+                        advice=_ADVICE,
                     )
-                    yield Suspect(module, test, message)
 
 
 _ADVICE = (

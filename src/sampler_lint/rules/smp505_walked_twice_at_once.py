@@ -70,10 +70,11 @@ class WalkedTwiceAtOnce(Rule):
                     yield Suspect(
                         module,
                         other,
-                        f"this `zip` walks {what} twice at once, and {giver} gives both walks the "
-                        f"same order: every batch meets itself; take the second one from a "
-                        f"sampler with another seed, or permute the batch",
+                        f"this `zip` reads {what} twice at once, in the same order",
                         why=(Related(model.place_of(loader), "the loader is built here"),),
+                        effect=f"{giver} gives both the same order: every batch meets itself",
+                        advice="take the second one from a sampler with another seed, or permute "
+                        "the batch",
                     )
                     break
 

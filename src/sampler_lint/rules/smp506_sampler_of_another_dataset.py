@@ -23,7 +23,7 @@ class SamplerOfAnotherDataset(Rule):
         that are built alike but for how samples are transformed.
 
     Why is this bad?
-        The sampler hands out indices up to the length of the other dataset. If that is longer,
+        The sampler yields indices up to the length of the other dataset. If that is longer,
         the loader raises `IndexError` some time in an epoch; if it is shorter, the rest is never
         read, and nothing says so.
 
@@ -57,7 +57,8 @@ class SamplerOfAnotherDataset(Rule):
                     model.module_of(loader.site.scope),
                     data,
                     f"this `{loader.name}` reads `{unparse(data)}` by the indices of a "
-                    f"`{sampler.name}` over `{unparse(over)}`: what is beyond the shorter one "
-                    f"raises `IndexError`, or is never read; build a sampler over this dataset",
+                    f"`{sampler.name}` over `{unparse(over)}`",
                     why=(Related(model.place_of(sampler), "the sampler is built here"),),
+                    effect="what is beyond the shorter one raises `IndexError`, or is never read",
+                    advice="build a sampler over this dataset",
                 )

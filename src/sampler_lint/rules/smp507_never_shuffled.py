@@ -42,7 +42,7 @@ class NeverShuffled(Rule):
         one. No fix where the sampler is written into the call.
 
     How it is proved:
-        Invariant `shuffles`: run as one process, the epochs hand out one order; after the fix each
+        Invariant `shuffles`: run as one process, the epochs yield one order; after the fix each
         has its own.
 
     References:
@@ -76,12 +76,13 @@ class NeverShuffled(Rule):
             yield Suspect(
                 model.module_of(loader.site.scope),
                 loader.site.func,
-                f"nothing shuffles this `{loader.name}` where `{name or 'sampler'}` is None, as it "
-                f"is in a single process: training then reads the samples in one order in every "
-                f"epoch; {advice}",
+                f"nothing shuffles this `{loader.name}` where `{name or 'sampler'}` is None, as in "
+                f"a single process",
                 why=(Related(model.place_of(built), "this sampler shuffles"),),
                 fix=partial(_shuffle, loader.site, sampler, shuffle, safe=safe),
                 grade=Grade.CERTAIN if any(trained) else Grade.LIKELY,
+                effect="training then reads the samples in one order in every epoch",
+                advice=advice,
             )
 
 

@@ -71,14 +71,15 @@ class WorkersSeededAlike(Rule):
                 yield Suspect(
                     model.module_of(seeding.call.scope),
                     seeding.call,
-                    f"`{unparse(seeding.seed)}` is the same in every epoch, and so are the numbers "
-                    f"that the workers then draw from `{seeding.library}`: each epoch repeats the "
-                    f"augmentations of the first; seed with `torch.initial_seed() % 2**32`",
+                    f"workers seed `{seeding.library}` with `{unparse(seeding.seed)}`, the same in "
+                    f"every epoch",
                     why=(
                         Related(model.place(drawn.scope, drawn), "the workers draw here"),
                         Related(model.place_of(loader), "loader built here"),
                     ),
                     grade=Grade.CERTAIN if trains else Grade.LIKELY,
+                    effect="each epoch repeats the augmentations of the first",
+                    advice="seed with `torch.initial_seed() % 2**32`",
                 )
 
 

@@ -1,4 +1,4 @@
-"""The recorder: what every rank's loaders really handed out, noted from outside.
+"""The recorder: what every rank's loaders really yielded, noted from outside.
 
 It changes nothing: no iteration, no random draw, no attribute on the user's objects; if it
 fails, it falls silent and says so in its log.
@@ -246,7 +246,7 @@ class Recorder(Log):
     # -- passes
 
     def begin(self, loader: Any, iterator: Any) -> Pass:
-        """Note that ``loader`` starts to hand out its data."""
+        """Note that ``loader`` starts to yield its data."""
         number = self.built(loader)
         self.note_rank()
         length, error = self._claimed(loader)
@@ -362,7 +362,7 @@ class Recorder(Log):
         """Do ``action`` if this process is recorded; the program never sees it fail.
 
         A loader's worker process reads data, too; what it does with loaders of its own is not
-        what the rank hands out.
+        what the rank yields.
         """
         try:
             if self.data.get_worker_info() is None:

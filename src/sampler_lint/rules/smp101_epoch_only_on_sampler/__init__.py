@@ -36,6 +36,10 @@ from sampler_lint.syntax.nodes import (
 from sampler_lint.workspace.import_scan import without_prose
 from sampler_lint.workspace.project import Module
 
+_NOT_READ = (
+    "with `batch_sampler=`, the loader's `.sampler` is a SequentialSampler that nothing reads"
+)
+
 
 class EpochOnlyOnSampler(Rule):
     """`set_epoch` is called on `loader.sampler`, but the batch sampler carries the epoch.
@@ -146,10 +150,8 @@ class EpochOnlyOnSampler(Rule):
                 v for v in model.passed_to(obj, "batch_sampler") if isinstance(v, Obj)
             )
             message = (
-                f"`{spelled}.sampler.set_epoch()` does not reach the sampler that carries the "
-                f"epoch: the loader is built with `batch_sampler={batch_sampler.name}`, so its "
-                f"`.sampler` is a SequentialSampler that nothing reads and every epoch repeats "
-                f"one order; set the epoch of `{target}`"
+                f"`{spelled}.sampler.set_epoch()` does not reach the loader's "
+                f"`batch_sampler={batch_sampler.name}`, which carries the epoch"
             )
             why = (Related(model.place_of(obj), "loader built here with `batch_sampler=`"),)
             certain = not any(isinstance(v, Unknown) for v in values)
@@ -163,7 +165,15 @@ class EpochOnlyOnSampler(Rule):
                     return retarget(call, receiver, attributes, editor)
                 return use_helper(call, receiver, editor)
 
-            return Suspect(module, call, message, why=why, fix=fix)
+            return Suspect(
+                module,
+                call,
+                message,
+                why=why,
+                fix=fix,
+                effect=f"{_NOT_READ}, so every epoch repeats one order",
+                advice=f"call `{target}.set_epoch`",
+            )
         of_a_sampler = SAMPLER.names(loader)
         closed = _is_closed(model, call, values, loaders)
         if closed or not library or of_a_sampler or not is_guarded(call, origin):
@@ -185,32 +195,43 @@ class EpochOnlyOnSampler(Rule):
             if any(read.name == "batch_sampler" for read in call.scope.reads):
                 return None
             message = (
-                f"`{spelled}.sampler.set_epoch()` may not reach the sampler that carries the "
-                f"epoch: for a loader built with `batch_sampler=`, `.sampler` is a "
-                f"SequentialSampler that nothing reads, this guard is false and every epoch "
-                f"repeats one order; look at `{spelled}.batch_sampler` too"
+                f"`{spelled}.sampler.set_epoch()` does nothing for a loader built with "
+                f"`batch_sampler=`"
             )
+            effect = f"{_NOT_READ}, this guard is false, and every epoch repeats one order"
         else:
+            effect = "a batch sampler with an epoch of its own repeats one order in every epoch"
             message = (
-                f"`set_epoch` may not reach the batch sampler that carries the epoch: "
-                f"`{spelled}.sampler` and `{spelled}.batch_sampler.sampler` are asked, but not "
-                f"`{spelled}.batch_sampler`, so a batch sampler with a `set_epoch` of its own "
-                f"repeats one order; look at it too"
+                f"`set_epoch` does not reach a batch sampler that has one of its own: "
+                f"`{spelled}.batch_sampler` is not asked"
             )
-        return Suspect(module, call, message, fix=partial(use_helper, call, receiver))
+        return Suspect(
+            module,
+            call,
+            message,
+            fix=partial(use_helper, call, receiver),
+            effect=effect,
+            advice=f"look at `{spelled}.batch_sampler` too",
+        )
 
 
 def _unknown_missed(model: Model, call: Call, loader: Expr, built: Obj, given: Expr) -> Suspect:
     """A loader gets a batch sampler, and only whether that carries the epoch is not known."""
     spelled = unparse(loader)
     message = (
-        f"`{spelled}.sampler.set_epoch()` does not reach the batch sampler: the loader is built "
-        f"with `batch_sampler={unparse(given)}`, so its `.sampler` is a SequentialSampler that "
-        f"nothing reads; set the epoch of `{spelled}.batch_sampler` (but whether that carries it "
-        f"is not known)"
+        f"`{spelled}.sampler.set_epoch()` does not reach the loader's "
+        f"`batch_sampler={unparse(given)}`"
     )
     why = (Related(model.place_of(built), "loader built here with `batch_sampler=`"),)
-    return Suspect(model.module_of(call.scope), call, message, why=why, grade=Grade.LIKELY)
+    return Suspect(
+        model.module_of(call.scope),
+        call,
+        message,
+        why=why,
+        grade=Grade.LIKELY,
+        effect=f"{_NOT_READ}; whether the batch sampler carries the epoch is not known",
+        advice=f"call `{spelled}.batch_sampler.set_epoch`",
+    )
 
 
 def _is_closed(

@@ -149,7 +149,7 @@ def _suspect(model: Model, found: EpochLoop, reached: Carrier, doubt: _Veto | No
     suspect = _told(model, found, reached)
     if doubt is not None:
         suspect.grade = Grade.LIKELY
-        suspect.message += f" (but {doubt.reason})"
+        suspect.effect += f" (but {doubt.reason})"
     return suspect
 
 
@@ -163,26 +163,32 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
         where = f"`{'.'.join((unparse(found.inner.source), *reached.path))}`"
     if found.is_restart:
         message = (
-            f"the loader is started again here with its shuffling `{reached.sampler.name}` still "
-            f"at epoch 0: every pass repeats one order; count the passes and call `set_epoch` on "
-            f"{where} before this line"
+            f"the loader starts again here and nothing calls `set_epoch` on its "
+            f"`{reached.sampler.name}`"
         )
         built = Related(model.place_of(reached.sampler), "sampler built here")
         inner = found.inner
-        return Suspect(model.module_of(inner.scope), inner.stmt, message, why=(built,))
+        return Suspect(
+            model.module_of(inner.scope),
+            inner.stmt,
+            message,
+            why=(built,),
+            effect="every pass repeats the order of epoch 0",
+            advice=f"count the passes and call `set_epoch` on {where} before this line",
+        )
     message = (
-        f"this loop trains over a shuffling `{reached.sampler.name}` and nothing calls its "
-        f"`set_epoch`: every epoch repeats the order of epoch 0"
+        f"nothing calls `set_epoch` on the `{reached.sampler.name}` that this loop trains over"
     )
+    effect = "every epoch repeats the order of epoch 0"
     choice = shuffle_choice(model, reached.sampler, found.inner.loader.through)
     if choice is not None:
-        message += f" (when `{unparse(choice)}` is true)"
+        effect += f" (when `{unparse(choice)}` is true)"
     if receiver is not None:
-        message += f"; call `{receiver.code}.set_epoch({counter.code})` first in each turn"
+        advice = f"call `{receiver.code}.set_epoch({counter.code})` at the start of each epoch"
         if receiver.guard is not None and not receiver.guard.endswith("is not None:"):
-            message += ", where it has one"
+            advice += ", where it has one"
     else:
-        message += f"; call `set_epoch` on {where} in each epoch"
+        advice = f"call `set_epoch` on {where} at the start of each epoch"
     why = [Related(model.place_of(reached.sampler), "sampler built here")]
     if reached.path:
         what = "loader" if model.role(found.inner.loader) == "loader" else "batch sampler"
@@ -203,7 +209,14 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
         return editor.fix(f"Call `{line}` in the loop", safe)
 
     header_end = loop.iter if isinstance(loop, For) else loop.test
-    suspect = Suspect(module, loop, message, end=header_end, why=tuple(why), fix=fix)
-    if choice is not None:
-        suspect.severity = Severity.WARNING
-    return suspect
+    return Suspect(
+        module,
+        loop,
+        message,
+        end=header_end,
+        why=tuple(why),
+        fix=fix,
+        severity=None if choice is None else Severity.WARNING,
+        effect=effect,
+        advice=advice,
+    )

@@ -43,18 +43,21 @@ def late_in_turn(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
     if _only_makes_iterator(anchor):
         if not has_workers(model, found.inner.loader):
             return None
-        when = "after the iterator was made, whose workers already fetch by the epoch before"
+        when = "after the iterator was made, when its workers already fetch"
     elif anchor.encloses(stmt):
-        when = "while the pass is running, whose order is made already"
+        when = "inside the loop over the batches, when the order is already drawn"
     else:
-        when = "after the pass it is for"
+        when = "after the loop over the batches"
     module = model.module_of(call.scope)
     counter = unparse(epoch)
-    message = (
-        f"`{unparse(call.func)}({counter})` comes {when}: each epoch is read with the number of "
-        f"the one before, so the first two share one order; call it before the batches"
+    return Suspect(
+        module,
+        call,
+        f"`{unparse(call.func)}({counter})` is called {when}",
+        fix=functools.partial(move_to_top, found, call, epoch),
+        effect="each epoch uses the previous epoch's order, and the first two share one",
+        advice="call it before the loop over the batches",
     )
-    return Suspect(module, call, message, fix=functools.partial(move_to_top, found, call, epoch))
 
 
 def _turn(model: Model, found: EpochLoop, call: Call) -> tuple[Stmt, Expr] | None:

@@ -58,18 +58,22 @@ def once(
     for call in calls:
         epoch = epoch_expression(loop)
         counter = unparse(epoch) if epoch is not None else "epoch"
-        message = (
-            f"`{unparse(call)}` runs once, before the epoch loop: every epoch after it repeats "
-            f"one order of `{wanted[0].sampler.name}`; call "
-            f"`{unparse(call.func)}({counter})` first in the loop"
-        )
+        message = f"`{unparse(call)}` runs once, before the epoch loop"
         module = model.module_of(call.scope)
 
         fix = None
         if len(calls) == 1 and call.scope is loop.scope:
             fix = functools.partial(move_to_top, found, call, epoch)
         why = _around(model, found, wanted[0])
-        yield Suspect(module, call, message, why=why, fix=fix)
+        yield Suspect(
+            module,
+            call,
+            message,
+            why=why,
+            fix=fix,
+            effect=f"every epoch repeats one order of `{wanted[0].sampler.name}`",
+            advice=f"call `{unparse(call.func)}({counter})` at the start of each epoch",
+        )
 
 
 def _counts(loop: For | While, call: Call) -> bool:

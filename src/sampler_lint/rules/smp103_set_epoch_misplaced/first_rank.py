@@ -34,13 +34,16 @@ def one_rank(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
         if isinstance(parent, If) and inner.block is parent.body:
             for node in operands(parent.test):
                 if _is_first_rank(model, node, parent.scope):
-                    message = (
-                        f"`{unparse(call)}` runs on one rank only: the others keep the order of "
-                        f"epoch 0, so the ranks' shards overlap and samples are left out; call it "
-                        f"on every rank"
-                    )
                     why = (Related(model.place(call.scope, parent), "only one rank gets here"),)
-                    return Suspect(model.module_of(call.scope), call, message, why=why)
+                    return Suspect(
+                        model.module_of(call.scope),
+                        call,
+                        f"`{unparse(call)}` runs on one rank only",
+                        why=why,
+                        effect="the other ranks keep the order of epoch 0, so the shards overlap "
+                        "and samples are left out",
+                        advice="call it on every rank",
+                    )
         inner = parent
     return None
 

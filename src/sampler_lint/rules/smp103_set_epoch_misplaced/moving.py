@@ -47,4 +47,4 @@ def move_to_top(found: EpochLoop, call: Call, epoch: Expr | None, editor: Editor
     else:
         editor.insert_before(found.inner.stmt, *lines)
     name = f"{text_of(editor.source, call.func)}({argument})"
-    return editor.fix(f"Call `{name}` first in the loop", Applicability.SAFE)
+    return editor.fix(f"Call `{name}` at the start of the loop", Applicability.SAFE)

@@ -66,23 +66,18 @@ def _on_loader(model: Model, call: Call) -> Suspect | None:
     target = ".".join((unparse(loader), *path))
     what = {"": "a loader", "batch_sampler": "torch's BatchSampler", "dataset": "this dataset"}
     guard = _asks(call, receiver)
-    result = (
-        "the guard is never true and every epoch repeats one order"
-        if guard
-        else "the call raises AttributeError"
-    )
-    message = (
-        f"`{unparse(call.func)}`: {what[attribute]} has no `set_epoch`, so {result}; call "
-        f"`{target}.set_epoch()`"
-    )
     module = model.module_of(call.scope)
     why = tuple(Related(model.place_of(obj), "loader built here") for obj in loaders[:2])
     return Suspect(
         module,
         call,
-        message,
+        f"`{unparse(call.func)}`: {what[attribute]} has no `set_epoch`",
         why=why,
         fix=partial(_point_at, call, receiver, loader, path),
+        effect="the guard is never true, and every epoch repeats one order"
+        if guard
+        else "the call raises AttributeError",
+        advice=f"call `{target}.set_epoch()`",
     )
 
 
@@ -168,13 +163,18 @@ def _never_guarded(model: Model, call: Call) -> Suspect | None:
             subject, wanted = unparse(node.positional[0]), unparse(node.positional[1])
             obj = found[0]
             message = (
-                f"`isinstance({subject}, {wanted})` is never true: `{subject}` is a "
-                f"`{obj.name}`, so `{unparse(call.func)}` is never called and every epoch repeats "
-                f"one order; ask for what it is, or for `set_epoch` itself"
+                f"`isinstance({subject}, {wanted})` is never true: `{subject}` is a `{obj.name}`"
             )
             why = (Related(model.place_of(obj), f"`{obj.name}` built here"),)
             module = model.module_of(call.scope)
-            return Suspect(module, call, message, why=why)
+            return Suspect(
+                module,
+                call,
+                message,
+                why=why,
+                effect=f"`{unparse(call.func)}` is never called, and every epoch repeats one order",
+                advice="test for the class it has, or for `set_epoch` itself",
+            )
     return None
 
 

@@ -58,12 +58,18 @@ def constant(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
     batches = _batch_number(call, argument)
     if batches is not None and batches is not loop:
         message = (
-            f"`{unparse(call.func)}({unparse(argument)})` sets the number of the batch while the "
-            f"pass is running: every epoch ends with the same number, so the next one repeats "
-            f"the order; call it with the epoch's number before the batches"
+            f"`{unparse(call.func)}({unparse(argument)})` gets the number of the batch, "
+            f"not of the epoch"
         )
         to_top = functools.partial(move_to_top, found, call, epoch)
-        return Suspect(model.module_of(call.scope), call, message, fix=to_top)
+        return Suspect(
+            model.module_of(call.scope),
+            call,
+            message,
+            fix=to_top,
+            effect="every epoch ends with the same number, so the next one repeats the order",
+            advice="call it with the epoch's number before the loop over the batches",
+        )
     if not _same_in_every_turn(model, loop, argument):
         return None
     return _repeated(model, loop, call, Applicability.SAFE)
@@ -74,17 +80,14 @@ def _repeated(model: Model, loop: Loop | None, call: Call, applicability: Applic
     argument = call.args[0].value
     module = model.module_of(call.scope)
     epoch = epoch_expression(loop) if loop is not None and call.scope is loop.scope else None
-    when = "every epoch" if loop is None else "every turn of the epoch loop"
-    message = (
-        f"`{unparse(call.func)}({unparse(argument)})` gets the same value in {when}: "
-        f"every epoch repeats one order"
-    )
+    message = f"`{unparse(call.func)}({unparse(argument)})` gets the same value in every epoch"
+    effect = "every epoch repeats one order"
     if epoch is None:
-        return Suspect(module, call, message)
-    message += f"; pass `{unparse(epoch)}`"
+        return Suspect(module, call, message, effect=effect)
     text = text_of(module.source, epoch)
     written = replacing(argument, text, f"Pass `{text}`", applicability)
-    return Suspect(module, call, message, fix=written)
+    advice = f"pass `{unparse(epoch)}`"
+    return Suspect(module, call, message, fix=written, effect=effect, advice=advice)
 
 
 def never_moved(model: Model) -> Iterator[Suspect]:

@@ -24,6 +24,8 @@ from sampler_lint.syntax.nodes import (
     ExprStmt,
     For,
     Function,
+    Node,
+    Scope,
     Store,
     Try,
     last_name,
@@ -59,14 +61,17 @@ def _kept_iterators(model: Model) -> Iterator[Suspect]:
                 continue
             if next(carriers(model, loader), None) is None:
                 continue
-            message = (
-                f"`{loader.name}` makes its iterator once, in `__init__`, and keeps it: its "
-                f"workers fetch the start of an epoch before `{unparse(call.func)}` is called "
-                f"for it, so the call acts one epoch late and the first two share one order; "
-                f"make the iterator anew after it, or advance the epoch in the repeating sampler"
-            )
             why = (Related(model.place(store.scope, store.stmt), "the iterator is made here"),)
-            yield Suspect(model.module_of(call.scope), call, message, why=why)
+            yield Suspect(
+                model.module_of(call.scope),
+                call,
+                f"`{unparse(call.func)}` acts one epoch late: `{loader.name}` keeps one iterator, "
+                f"whose workers fetch ahead",
+                why=why,
+                effect="the first two epochs share one order, and later ones lag behind",
+                advice="make the iterator anew after the call, or advance the epoch in the "
+                "repeating sampler",
+            )
             break
 
 
@@ -110,20 +115,24 @@ def _made_ahead(model: Model) -> Iterator[Suspect]:
             if call.func.name != "set_epoch" or self_class(receiver) is not None:
                 continue
             if _is_instance(model, receiver, state) or _is_by_use(model, receiver, call, state):
-                message = _too_late(cls, unparse(call))
-                yield Suspect(model.module_of(call.scope), call, message, why=why)
+                yield _too_late(model, cls, call.scope, call, unparse(call), why)
         seen = list(stores_on(model, cls, state.stored))
         seen += [s for s in _by_use(model, state) if s not in seen]
         for store in seen:
-            message = _too_late(cls, f"{unparse(store.target)} = …")
-            yield Suspect(model.module_of(store.scope), store.target, message, why=why)
+            code = f"{unparse(store.target)} = …"
+            yield _too_late(model, cls, store.scope, store.target, code, why)
 
 
-def _too_late(cls: Class, code: str) -> str:
-    return (
-        f"`{code}` comes too late for the coming pass: `{cls.name}` makes its order in `__init__` "
-        f"and at the end of the pass before, so the first two epochs share one order and later "
-        f"ones lag behind; make the order in `__iter__`"
+def _too_late(
+    model: Model, cls: Class, scope: Scope, node: Node, code: str, why: tuple[Related, ...]
+) -> Suspect:
+    return Suspect(
+        model.module_of(scope),
+        node,
+        f"`{code}` acts one epoch late: `{cls.name}` draws its order at the end of the pass before",
+        why=why,
+        effect="the first two epochs share one order, and later ones lag behind",
+        advice="draw the order in `__iter__`",
     )
 
 
@@ -194,14 +203,16 @@ def _persistent_workers(model: Model) -> Iterator[Suspect]:
             kept = keeping.get((dataset.cls, dataset.site))
             if kept is None or not _read_by_workers(model, dataset.cls):
                 continue
-            message = (
-                f"`{unparse(func)}` changes the main process's `{dataset.name}` only: with "
-                f"`persistent_workers=True` the workers keep the copies they were started with, "
-                f"so every epoch repeats one order; share the epoch "
-                f"(`multiprocessing.Value`) or drop `persistent_workers`"
-            )
             why = (Related(model.place_of(kept), "loader built here"),)
-            yield Suspect(model.module_of(call.scope), call, message, why=why)
+            yield Suspect(
+                model.module_of(call.scope),
+                call,
+                f"`{unparse(func)}` does not reach the copies of `{dataset.name}` in persistent "
+                f"workers",
+                why=why,
+                effect="workers kept by `persistent_workers=True` repeat one order in every epoch",
+                advice="share the epoch (`multiprocessing.Value`) or drop `persistent_workers`",
+            )
             break
 
 
@@ -238,16 +249,20 @@ def _after_iterator(model: Model) -> Iterator[Suspect]:
         if made is None:
             continue
         loader, place = made
-        message = (
-            f"`{unparse(call)}` comes after `{unparse(place.value)}` made the iterator, whose "
-            f"workers already fetch by the epoch before: the call acts one pass late and the "
-            f"first two share one order; call it before"
-        )
+        message = f"`{unparse(call)}` comes after `{unparse(place.value)}` made the iterator"
         why = (
             Related(model.place(place.scope, place), "the iterator is made here"),
             Related(model.place_of(loader), "loader built here"),
         )
-        yield Suspect(model.module_of(call.scope), call, message, why=why)
+        yield Suspect(
+            model.module_of(call.scope),
+            call,
+            message,
+            why=why,
+            effect="its workers already fetch in the previous epoch's order, so the first two "
+            "epochs share one",
+            advice="call it before the iterator is made",
+        )
 
 
 def _iterator_before(model: Model, stmt: ExprStmt, call: Call) -> tuple[Obj, Assign] | None:
@@ -277,6 +292,9 @@ def _iterator_before(model: Model, stmt: ExprStmt, call: Call) -> tuple[Obj, Ass
 # --------------------------------------------------------------------------- not called at all
 
 
+_NEVER_SET = "the epoch is never set, and every epoch repeats one order"
+
+
 def _never_called(model: Model) -> Iterator[Suspect]:
     """``sampler.set_epoch`` without a call, and ``sampler.set_epoch = epoch``."""
     for store in model.project.stores_of("set_epoch"):
@@ -287,19 +305,22 @@ def _never_called(model: Model) -> Iterator[Suspect]:
             continue
         if not all(isinstance(v, (Lit, Unknown)) for v in model.flow.values(store.value)):
             continue
-        message = (
-            f"`{unparse(target)} = {unparse(store.value)}` replaces the method instead of calling "
-            f"it: the epoch is never set and every epoch repeats one order; call "
-            f"`{unparse(target)}({unparse(store.value)})`"
+        yield Suspect(
+            model.module_of(store.scope),
+            target,
+            f"`{unparse(target)} = {unparse(store.value)}` replaces the method",
+            effect=_NEVER_SET,
+            advice=f"call `{unparse(target)}({unparse(store.value)})`",
         )
-        yield Suspect(model.module_of(store.scope), target, message)
     for module in model.modules:
         for scope in module.facts.scopes:
             for read in scope.reads:
                 stmt = read.stmt
                 if read.name == "set_epoch" and isinstance(stmt, ExprStmt) and stmt.value is read:
-                    message = (
-                        f"`{unparse(read)}` is not called: the epoch is never set and every "
-                        f"epoch repeats one order; call it with the epoch's number"
+                    yield Suspect(
+                        module,
+                        read,
+                        f"`{unparse(read)}` is named here, and not called",
+                        effect=_NEVER_SET,
+                        advice="call it with the epoch's number",
                     )
-                    yield Suspect(module, read, message)

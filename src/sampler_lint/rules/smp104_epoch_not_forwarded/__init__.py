@@ -114,9 +114,8 @@ def _missing(model: Model, module: Module, state: EpochState) -> Suspect | None:
     call = asked(model, state.cls)
     name = read.name
     message = (
-        f"`{state.cls.name}` seeds its order with `self.{name}`, which nothing ever changes, and "
-        f"has no `set_epoch`: every epoch repeats one order; add "
-        f"`set_epoch(epoch)` and call it in each epoch"
+        f"`{state.cls.name}` has no `set_epoch`, and nothing changes the `self.{name}` that it "
+        f"seeds its order with"
     )
     why = [Related(model.place(read.scope, read), "the epoch is read here")]
     if call is not None:
@@ -127,4 +126,12 @@ def _missing(model: Model, module: Module, state: EpochState) -> Suspect | None:
         safe = Applicability.SAFE if call is not None else Applicability.UNSAFE
         return editor.fix("Add `set_epoch`", safe)
 
-    return Suspect(module, name_of(module, state.cls), message, why=tuple(why), fix=fix)
+    return Suspect(
+        module,
+        name_of(module, state.cls),
+        message,
+        why=tuple(why),
+        fix=fix,
+        effect="every epoch repeats one order",
+        advice="add `set_epoch(epoch)` and call it in each epoch",
+    )

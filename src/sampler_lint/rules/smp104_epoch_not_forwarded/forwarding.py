@@ -319,26 +319,21 @@ def unforwarded(
     if carriers:
         parts = "the samplers in" if _of_samplers(model, carriers) else "what is in"
         who = f"{parts} `{held}` ({what})" if inner.many else f"`{held}` ({what})"
-        result = "whose own epoch stays as it was: every epoch repeats one order of it"
+        effect = "its epoch stays as it was, so every epoch repeats one order of it"
         if any(isinstance(c.obj.cls, Class) and is_map_dataset(model, c.obj.cls) for c in carriers):
-            result = "whose own epoch stays as it was: every epoch draws the same"
+            effect = "its epoch stays as it was, so every epoch draws the same"
     else:
         assert inner.param is not None
         who = f"the `{inner.param.name}` it wraps"
-        result = (
-            "which may shuffle by an epoch of its own: that epoch never changes and every epoch "
-            "repeats one order"
-        )
+        effect = "what shuffles by an epoch of its own repeats one order in every epoch"
     if setter is None:
-        does = f"`{owner.name}` has no `set_epoch` that passes the epoch on to {who}"
+        message = f"`{owner.name}` has no `set_epoch` that passes the epoch on to {who}"
     elif own is not None:
-        does = f"`{owner.name}.set_epoch` does not pass the epoch on to {who}"
+        message = f"`{owner.name}.set_epoch` does not pass the epoch on to {who}"
     else:
         source = setter.functions[0].cls if setter.functions else None
         base = source.name if source is not None else (setter.inherited or "").rpartition(".")[2]
-        does = f"`{owner.name}` inherits `set_epoch` from `{base}`, which does not reach {who}"
-    advice = "forward it" if setter is not None else "add one"
-    message = f"{does}, {result}; {advice}"
+        message = f"`{owner.name}` inherits `set_epoch` from `{base}`, which does not reach {who}"
     built = {  # a row is named once, however many are built in it
         (str(place := model.place_of(c.obj)), c.obj.name): place for c in carriers
     }
@@ -348,4 +343,12 @@ def unforwarded(
     start = name_of(module, own if own is not None else owner)
     each = "sampler" if _of_samplers(model, carriers) else "each"
     fix = partial(forward, state, inner, carriers, own, each) if len(inner.path) == 1 else None
-    return Suspect(module, start, message, why=tuple(why), fix=fix)
+    return Suspect(
+        module,
+        start,
+        message,
+        why=tuple(why),
+        fix=fix,
+        effect=effect,
+        advice="pass the epoch on" if setter is not None else "add a `set_epoch` that does",
+    )

@@ -39,6 +39,8 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Module
 
+_ONE_ORDER = "every epoch repeats one order"
+
 
 def unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
     """An epoch that the pass does not read, or that changes nothing in it."""
@@ -65,17 +67,18 @@ def _changes_nothing(
     why = tuple(Related(model.place(call.scope, call), "seeded here") for call in found)
     if frozen:
         message = (
-            f"`{state.cls.name}` draws its order in the first pass and keeps it, whatever "
-            f"`set_epoch` is given: every epoch repeats one order; draw it again in `set_epoch`"
+            f"`{state.cls.name}` draws its order in the first pass and keeps it, whatever the epoch"
         )
+        advice = "draw it again in `set_epoch`"
     else:
         message = (
-            f"`{state.cls.name}.set_epoch` changes nothing that a pass draws: its random numbers "
-            f"are seeded alike in each epoch, which repeats one order; seed them with the epoch"
+            f"`{state.cls.name}.set_epoch` does not change the order: each epoch seeds its random "
+            f"numbers alike"
         )
+        advice = "seed them with the epoch"
     fix = None if frozen else partial(_seed_with_epoch, model, state, found)
     start = name_of(module, own if own is not None else state.cls)
-    return Suspect(module, start, message, why=why, fix=fix)
+    return Suspect(module, start, message, why=why, fix=fix, effect=_ONE_ORDER, advice=advice)
 
 
 def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
@@ -103,30 +106,28 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
         stores = f"`{(own or setter.functions[0]).qualname}` keeps no epoch"
     other = other_attribute(model, state)
     if other is not None and (own is not None or setter.functions):
-        message = (
-            f"{stores}, but `__iter__` reads `self.{other.name}`, which nothing changes: every "
-            f"epoch repeats one order; store `self.{other.name}`"
-        )
+        message = f"{stores}, but `__iter__` reads `self.{other.name}`, which nothing changes"
         fix = partial(_rename_store, own, setter.stored, other)
-        return Suspect(module, start, message, fix=fix)
+        advice = f"store `self.{other.name}`"
+        return Suspect(module, start, message, fix=fix, effect=_ONE_ORDER, advice=advice)
     if found and (bases or draws_of(state.iteration)):
         arguments = [argument for call in found if (argument := seed_argument(call)) is not None]
         if all(is_fixed(model, state, argument) for argument in arguments):
             spelled = unparse(arguments[0])
             why = tuple(Related(model.place(call.scope, call), "seeded here") for call in found)
             if any(EPOCH.is_mentioned(argument) for argument in arguments):
-                message = (
-                    f"{stores}, and the pass seeds its generator with `{spelled}`, which nothing "
-                    f"changes: every epoch repeats one order; store the epoch there"
-                )
-                return Suspect(module, start, message, why=why)
-            message = (
-                f"{stores}, and the pass seeds its generator with `{spelled}` alone: every epoch "
-                f"repeats one order; seed it with `{spelled} + self.epoch`"
+                message = f"{stores}, but the order is seeded with `{spelled}`, which never changes"
+                advice = "store the epoch there"
+                return Suspect(module, start, message, why=why, effect=_ONE_ORDER, advice=advice)
+            return Suspect(
+                module,
+                start,
+                f"{stores}, but the order is seeded with `{spelled}` alone",
+                why=why,
+                fix=partial(_seed_with_epoch, model, state, found),
+                effect=_ONE_ORDER,
+                advice=f"seed it with `{spelled} + self.epoch`",
             )
-            why = tuple(Related(model.place(call.scope, call), "seeded here") for call in found)
-            seed = partial(_seed_with_epoch, model, state, found)
-            return Suspect(module, start, message, why=why, fix=seed)
         return None
     if own is None:
         return None
@@ -134,23 +135,28 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
         if seedings_of(state.construction) and all(
             _draws_own(c) for c in draws_of(state.iteration)
         ):
-            message = (
-                f"{stores}, which nothing reads: the order depends only on how often the "
-                f"generator made in `__init__` has been drawn from, so resuming at a later epoch "
-                f"replays the first one; seed it with the epoch in `__iter__`"
+            return Suspect(
+                module,
+                start,
+                f"{stores}, which nothing reads: the order follows a generator made in `__init__`",
+                effect="resuming at a later epoch replays the first epoch's order",
+                advice="seed the generator with the epoch in `__iter__`",
             )
-            return Suspect(module, start, message)
         return None
     if state.reads(state.construction) and draws_of(state.construction):
-        message = (
-            f"{stores}, which only `__init__` reads: the order is made once and every epoch "
-            f"repeats it; make it in `__iter__` (or again in `set_epoch`)"
-        )
+        message = f"{stores}, which only `__init__` reads"
         why = tuple(
             Related(model.place(read.scope, read), "read here, before any `set_epoch`")
             for read in state.reads(state.construction)[:2]
         )
-        return Suspect(module, start, message, why=why)
+        return Suspect(
+            module,
+            start,
+            message,
+            why=why,
+            effect="the order is drawn once, and every epoch repeats it",
+            advice="draw it in `__iter__`, or again in `set_epoch`",
+        )
     return None
 
 
@@ -188,16 +194,22 @@ def _hides_base(model: Model, module: Module, state: EpochState, own: Function) 
         return None
     _, param = taken
     message = (
-        f"`{state.cls.name}.set_epoch` replaces the one of `DistributedSampler`, whose `__iter__` "
-        f"shuffles by `self.epoch`, and never sets that: every epoch repeats one order; call "
-        f"`super().set_epoch({param})`"
+        f"`{state.cls.name}.set_epoch` never sets the `self.epoch` by which "
+        f"`DistributedSampler.__iter__` shuffles"
     )
 
     def fix(editor: Editor) -> Fix:
         editor.append(own, f"super().set_epoch({param})")
         return editor.fix("Set the base's epoch too", Applicability.SAFE)
 
-    return Suspect(module, name_of(module, own), message, fix=fix)
+    return Suspect(
+        module,
+        name_of(module, own),
+        message,
+        fix=fix,
+        effect=_ONE_ORDER,
+        advice=f"call `super().set_epoch({param})`",
+    )
 
 
 def _draws_own(call: Call) -> bool:

@@ -48,6 +48,8 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Module
 
+_ONE_ORDER = "every seed reads the data in the same order"
+
 
 class SeedNotPassed(Rule):
     """A shuffling distributed sampler keeps a fixed seed; the program's seed never reaches it.
@@ -195,12 +197,18 @@ def _unheard(model: Model, sampler: Obj) -> Suspect | None:
     if constants is not None and not any(constants):
         return None
     message = (
-        f"`{function.name}` takes a `seed` that does not reach `{sampler.name}`: its shuffle is "
-        f"seeded with `{unparse(shuffle.seed)}` alone, so every seed reads the same order; give "
-        f"`{sampler.name}` a `seed` parameter and pass `seed=seed`"
+        f"`{function.name}` takes a `seed` that does not reach `{sampler.name}`, which shuffles by "
+        f"`{unparse(shuffle.seed)}` alone"
     )
     why = (Related(model.place(shuffle.call.scope, shuffle.call), "the shuffle is seeded here"),)
-    return Suspect(module, site, message, why=why)
+    return Suspect(
+        module,
+        site,
+        message,
+        why=why,
+        effect=_ONE_ORDER,
+        advice=f"give `{sampler.name}` a `seed` parameter and pass `seed=seed`",
+    )
 
 
 def _reads_seeded_order(model: Model, sampler: Obj) -> bool:
@@ -245,29 +253,34 @@ def _suspect(
     site = sampler.site
     assert site is not None
     keyword = fixed.parameter
-    message = (
-        f"`{sampler.name}` shuffles with {fixed.value} whatever `{source.setting}` is: "
-        f"{source.reason}, so every seed reads the same order"
-    )
+    message = f"`{sampler.name}` shuffles with {fixed.value}, whatever `{source.setting}` is"
     seed = in_scope(model, module, site.scope, site) if not fixed.unpassed else None
     fix: Fixer | None = None
     if fixed.unpassed:
         first = fixed.unpassed[0]
-        message += f"; no call of `{called(first.function)}` passes `{first.parameter}`: pass it"
+        advice = f"pass `{first.parameter}` where `{called(first.function)}` is called"
         fix = partial(pass_where_missing, model, fixed.unpassed)
     elif seed is not None:
-        message += f"; pass `{keyword}={seed.code}`"
+        advice = f"pass `{keyword}={seed.code}`"
         fix = partial(pass_to_sampler, site, fixed, seed)
     else:
         function = site.scope if isinstance(site.scope, Function) else None
         kept = seed_to_keep(model, module, function) if function is not None else None
         if kept is not None:
             code = f"{kept.init.params[0].name}.{kept.attribute}"
-            message += f"; keep the seed as `{code}` in `__init__` and pass `{keyword}={code}`"
+            advice = f"keep the seed as `{code}` in `__init__` and pass `{keyword}={code}`"
             fix = partial(keep_seed, site, fixed, kept)
         elif function is not None and can_take_seed(function):
-            message += f"; give `{called(function)}` a `seed` parameter and pass it on"
+            advice = f"give `{called(function)}` a `seed` parameter and pass it on"
             fix = partial(add_parameter, model, function, site, fixed)
         else:
-            message += f"; pass the program's seed as `{keyword}=`"
-    return Suspect(module, site, message, why=(source.why,), fix=fix)
+            advice = f"pass the program's seed as `{keyword}=`"
+    return Suspect(
+        module,
+        site,
+        message,
+        why=(source.why,),
+        fix=fix,
+        effect=f"{source.reason}, so {_ONE_ORDER}",
+        advice=advice,
+    )

@@ -1,4 +1,4 @@
-"""SMP304: ``len()`` of a sampler is not what it hands out."""
+"""SMP304: ``len()`` of a sampler is not what it yields."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from sampler_lint.rules.smp304_length_not_true.tried import runs_dry, untrue_len
 
 
 class LengthNotTrue(Rule):
-    """A sampler's `__len__` is not the number of items its `__iter__` hands out.
+    """A sampler's `__len__` is not the number of items its `__iter__` yields.
 
     What it does:
         Works through the class by hand, as it were: an interpreter of its own (nothing of yours
@@ -37,18 +37,18 @@ class LengthNotTrue(Rule):
         learning-rate schedule from it: too large, and the schedule never ends (Lightning and
         Transformers wait for steps that do not come); too small, and the rest of the data is
         never read. The usual causes: the length of the data set where each rank reads a share,
-        a floor where the last batch is kept, samples counted where batches are handed out, and
+        a floor where the last batch is kept, samples counted where batches are yielded, and
         an inherited `__len__` under a new `__iter__`.
 
     Fix safety:
         Safe for `min(1, ...)`, which becomes `max(1, ...)`, and for `np.ceil(...)`, which becomes
         `int(np.ceil(...))`. Unsafe for a `__len__` of one `return`
-        for which there is an expression that is what every rank hands out in every world it was
+        for which there is an expression that is what every rank yields in every world it was
         tried in: whether `__len__` or `__iter__` is at fault is for the author to say. No other
         fix is offered.
 
     How it is proved:
-        Invariant `length-is-true`: the recorder counts what a loader of the fixture hands out
+        Invariant `length-is-true`: the recorder counts what a loader of the fixture yields
         and compares it with `len()` before and after the fix, or with the right twin.
 
     References:

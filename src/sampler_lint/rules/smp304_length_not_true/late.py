@@ -53,13 +53,16 @@ def set_too_late(model: Model, cls: Class) -> Suspect | None:
     )
     if read is None:
         return None
-    message = (
-        f"only `__iter__` sets `self.{node.attr}`, so `len()` of a new `{cls.name}`, or of its "
-        f"loader, raises AttributeError before the first epoch, and later tells the length of "
-        f"the epoch before; work it out in `__init__`"
-    )
     why = (Related(model.place(setters[0], setters[0]), "set here"),)
-    return Suspect(model.module_of(length), read, message, why=why)
+    return Suspect(
+        model.module_of(length),
+        read,
+        f"`len()` of `{cls.name}` reads `self.{node.attr}`, which only `__iter__` sets",
+        why=why,
+        effect="before the first epoch `len()` of the sampler and of its loader raises "
+        "AttributeError; later it is the length of the epoch before",
+        advice="work it out in `__init__`",
+    )
 
 
 def skips_under_inherited(model: Model, module: Module, cls: Class) -> Suspect | None:
@@ -74,13 +77,16 @@ def skips_under_inherited(model: Model, module: Module, cls: Class) -> Suspect |
     if skip is None:
         return None
     base = owner.rpartition(".")[2]
-    message = (
-        f"`__iter__` of `{cls.name}` skips samples, and `__len__` is inherited from {base}, which "
-        f"counts every sample: `len()` is too large, and with it the steps of an epoch and the "
-        f"learning-rate schedule; define `__len__` for what is handed out"
-    )
     why = (Related(module.place(skip), "samples skipped here"),)
-    return Suspect(module, name_of(module, cls), message, why=why)
+    return Suspect(
+        module,
+        name_of(module, cls),
+        f"`{cls.name}.__iter__` skips samples that its `__len__`, inherited from {base}, counts",
+        why=why,
+        effect="`len()` is too large, and so are the steps of an epoch and the learning-rate "
+        "schedule",
+        advice="define `__len__` for what is yielded",
+    )
 
 
 def _skip(stmt: Stmt) -> Stmt | None:

@@ -38,13 +38,15 @@ def returns_nothing(module: Module, cls: Class) -> Suspect | None:
         return None
     if not length.returns and not all(_does_nothing(stmt) for stmt in length.body):
         return None  # it raises
-    message = (
-        f"`__len__` of `{cls.name}` returns None, so `len()` of the sampler and of its loader "
-        f"raises TypeError ('NoneType' object cannot be interpreted as an integer) although "
-        f"both have a length to look at; count what `__iter__` yields, or leave `__len__` out"
-    )
     node = length.returns[0] if length.returns else name_of(module, length)
-    return Suspect(module, node, message)
+    return Suspect(
+        module,
+        node,
+        f"`{cls.name}.__len__` returns None",
+        effect="`len()` of the sampler and of its loader raises TypeError ('NoneType' object "
+        "cannot be interpreted as an integer)",
+        advice="count what `__iter__` yields, or leave `__len__` out",
+    )
 
 
 #: Functions that round and give a float all the same.
@@ -63,15 +65,19 @@ def returns_a_fraction(model: Model, module: Module, cls: Class) -> Suspect | No
         rounded = True
     else:
         return None
-    message = (
-        f"`__len__` of `{cls.name}` returns a float, so `len()` of the sampler and of its loader "
-        f"raises TypeError ('float' object cannot be interpreted as an integer); round it to an int"
-    )
 
     def fix(editor: Editor) -> Fix:
         return editor.wrap(value, "int(", ")").fix("Make it an int", Applicability.SAFE)
 
-    return Suspect(module, value, message, fix=fix if rounded else None)
+    return Suspect(
+        module,
+        value,
+        f"`{cls.name}.__len__` returns a float",
+        fix=fix if rounded else None,
+        effect="`len()` of the sampler and of its loader raises TypeError ('float' object cannot "
+        "be interpreted as an integer)",
+        advice="round it to an int",
+    )
 
 
 def at_most_one(model: Model, cls: Class) -> Suspect | None:
@@ -94,17 +100,14 @@ def at_most_one(model: Model, cls: Class) -> Suspect | None:
                 and len(value.args) == 2
                 and any(_is_one(arg.value) for arg in value.args)
             ):
-                message = (
-                    f"`min(1, …)` is never above 1, so `len()` of `{cls.name}`, and with it the "
-                    f"steps of an epoch and the learning-rate schedule, is one batch at most; "
-                    f"for a lower bound use `max(1, …)`"
-                )
                 module = model.module_of(method)
                 return Suspect(
                     module,
                     value,
-                    message,
+                    f"`min(1, …)` makes `len()` of `{cls.name}` at most 1",
                     fix=replacing(value.func, "max", "Make 1 the lower bound"),
+                    effect="so are the steps of an epoch and the learning-rate schedule",
+                    advice="for a lower bound use `max(1, …)`",
                 )
     return None
 

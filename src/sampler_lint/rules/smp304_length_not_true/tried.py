@@ -32,6 +32,9 @@ _NO_PROMISE = re.compile(
 )
 
 
+_STEPS = "trainers take the steps of an epoch and the learning-rate schedule from `len(loader)`"
+
+
 def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     """A length that differs from the number of items in some world."""
     length = defined_by(model, cls, "__len__")
@@ -49,20 +52,21 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     if trial is None or _takes_wrong_remainder(model, cls):
         return None
     turn = next(turn for turn in trial.turns if miscounts(turn.reading))
-    who = f"rank {turn.rank} of " if trial.world.ranks > 1 and differ(trial) else ""
+    who = f"on rank {turn.rank}, " if trial.world.ranks > 1 and differ(trial) else ""
     story = trial.story if who or trial.world.ranks == 1 else _alone(trial)
-    example = f"with {story}, {who}`{cls.name}` hands out {turn.count} and `len()` says "
-    example += f"{turn.length}"
-    if trial.from_data:
-        example += " (for some data)"
-    message = (
-        f"{example}: trainers take the steps of an epoch and the learning-rate schedule from "
-        f"`len(loader)`; make `__len__` count what `__iter__` yields"
-    )
+    some = " (for some data)" if trial.from_data else ""
     where, node = place(model, module, cls, length, iterate, trial)
-    why = (Related(model.place(iterate, iterate), "handed out here"),)
+    why = (Related(model.place(iterate, iterate), "yielded here"),)
     fix = partial(return_count, model, module, cls, length)
-    return Suspect(where, node, message, why=why, fix=fix)
+    return Suspect(
+        where,
+        node,
+        f"{who}`len()` of `{cls.name}` says {turn.length}, but it yields {turn.count}",
+        why=why,
+        fix=fix,
+        effect=f"with {story}{some}; {_STEPS}",
+        advice="make `__len__` count what `__iter__` yields",
+    )
 
 
 def runs_dry(model: Model, cls: Class) -> Suspect | None:
@@ -93,13 +97,15 @@ def runs_dry(model: Model, cls: Class) -> Suspect | None:
         some = " (for some data)" if trial.from_data else ""
         cause = ""
         if inside is not None:
-            cause = f"; `{inside.name}` hands out fewer than its `len()` says"
-        message = (
-            f"with {_alone(trial)}{some}, `next()` finds nothing left here: StopIteration in a "
-            f"generator becomes RuntimeError, and `{cls.name}` dies in mid-epoch{cause}; catch "
-            f"StopIteration, or stop before"
+            cause = f"; `{inside.name}` yields fewer than its `len()` says"
+        return Suspect(
+            error.names.module,
+            node_of(error.node),
+            f"`{cls.name}` stops with RuntimeError in mid-epoch: `next()` finds nothing left",
+            effect=f"with {_alone(trial)}{some}; StopIteration in a generator becomes "
+            f"RuntimeError{cause}",
+            advice="catch StopIteration, or stop before",
         )
-        return Suspect(error.names.module, node_of(error.node), message)
     return None
 
 
@@ -145,7 +151,7 @@ def _is_true(trial: Trial) -> bool:
 
 
 def _is_idle(trial: Trial) -> bool:
-    """Whether nothing is handed out where something is promised: the guess may be what is wrong."""
+    """Whether nothing is yielded where something is promised: the guess may be what is wrong."""
     return not any(turn.count for turn in trial.turns) and any(t.length for t in trial.turns)
 
 

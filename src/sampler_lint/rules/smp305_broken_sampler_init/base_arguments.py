@@ -65,12 +65,15 @@ def not_taken(module: Module, cls: Class, call: Call, extra: list[Arg], versions
         ("*" * arg.stars) + (f"{arg.keyword}=" if arg.keyword else "") + unparse(arg.value)
         for arg in extra
     )
-    message = (
-        f"`{cls.name}` passes `{given}` to `torch.utils.data.Sampler.__init__`, which torch 2.10 "
-        f"removed: building the sampler raises `TypeError: object.__init__() takes exactly one "
-        f"argument`; call it without arguments"
+    return Suspect(
+        module,
+        call,
+        f"`{cls.name}` passes `{given}` to `Sampler.__init__`, which torch 2.10 refuses",
+        fix=partial(_drop, call, extra, versions),
+        effect="building the sampler raises `TypeError: object.__init__() takes exactly one "
+        "argument`",
+        advice="call it without arguments",
     )
-    return Suspect(module, call, message, fix=partial(_drop, call, extra, versions))
 
 
 def _drop(call: Call, extra: list[Arg], versions: Range, editor: Editor) -> Fix:

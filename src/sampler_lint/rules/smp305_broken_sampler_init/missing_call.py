@@ -98,12 +98,8 @@ def _missing_call(
     missing: list[str],
 ) -> Suspect:
     shown = base.name if isinstance(base, Class) else base.rpartition(".")[2]
-    names = ", ".join(f"`{name}`" for name in missing)
-    message = (
-        f"`{cls.name}.__init__` does not call `{shown}.__init__`, so the inherited `{method}` "
-        f"finds no {names}: AttributeError when it runs; call `super().__init__(...)`, or "
-        f"override `{method}`"
-    )
+    names = ", ".join(f"`{name}`" for name in missing[:3])
+    names += f" and {len(missing) - 3} more" if len(missing) > 3 else ""
 
     def fix(editor: Editor) -> Fix | None:
         given = _base_arguments(model, cls, init, base)
@@ -117,7 +113,14 @@ def _missing_call(
         line = f"super().__init__({given})"
         return editor.insert_first(init, line).fix(f"Call `{line}`", Applicability.UNSAFE)
 
-    return Suspect(module, name_of(module, cls), message, fix=fix)
+    return Suspect(
+        module,
+        name_of(module, cls),
+        f"`{cls.name}.__init__` does not call `{shown}.__init__`, which sets {names}",
+        fix=fix,
+        effect=f"the inherited `{method}` raises AttributeError",
+        advice=f"call `super().__init__(...)`, or override `{method}`",
+    )
 
 
 def _drops_last(model: Model, cls: Class) -> bool | None:

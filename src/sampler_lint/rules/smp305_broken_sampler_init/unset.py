@@ -80,10 +80,6 @@ def _asked(cls: Class) -> set[str]:
 
 
 def _unset(module: Module, cls: Class, init: Function, name: str, read: Attr) -> Suspect:
-    message = (
-        f"`{cls.name}` gets `{name}` from `set_epoch` only, but `__iter__` reads it: reading the "
-        f"loader before `set_epoch` raises AttributeError; set `{name} = 0` in `__init__`"
-    )
     why = (Related(module.place(read), "read here"),)
 
     def fix(editor: Editor) -> Fix | None:
@@ -92,7 +88,15 @@ def _unset(module: Module, cls: Class, init: Function, name: str, read: Attr) ->
         editor.append(init, f"{init.params[0].name}.{name} = 0")
         return editor.fix(f"Set `{name} = 0` in `__init__`", Applicability.SAFE)
 
-    return Suspect(module, name_of(module, cls), message, why=why, fix=fix)
+    return Suspect(
+        module,
+        name_of(module, cls),
+        f"`__iter__` of `{cls.name}` reads `{name}`, which only `set_epoch` sets",
+        why=why,
+        fix=fix,
+        effect="a pass before the first `set_epoch` raises AttributeError",
+        advice=f"set `{name} = 0` in `__init__`",
+    )
 
 
 def no_batch_size(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
@@ -113,12 +117,14 @@ def no_batch_size(model: Model, module: Module, cls: Class) -> Iterator[Suspect]
             or _is_tested(init, made.call, param.name)
         ):
             continue
-        message = (
-            f"`{param.name}` of `{cls.name}` is None unless given, and `BatchSampler.__init__` "
-            f"refuses None: building the sampler without it raises ValueError; work the size out "
-            f"before the call"
+        yield Suspect(
+            module,
+            made.call,
+            f"`{param.name}` of `{cls.name}` is None unless given, which `BatchSampler.__init__` "
+            f"refuses",
+            effect="building the sampler without it raises ValueError",
+            advice="work the size out before the call",
         )
-        yield Suspect(module, made.call, message)
 
 
 def _is_tested(init: Function, call: Call, name: str) -> bool:

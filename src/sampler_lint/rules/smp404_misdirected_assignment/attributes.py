@@ -140,14 +140,12 @@ def unread_inside(model: Model, module: Module, cls: Class, reads: Reads) -> Ite
 
 def _unread(module: Module, target: Attr, near: str, owner: str) -> Suspect:
     shown = text_of(module.source, target)
-    message = (
-        f"sets `{shown}`, which nothing reads: `{owner}` goes by `{near}`, which stays as it was; "
-        f"set `{near}`"
-    )
+    message = f"nothing reads `{shown}`: `{owner}` reads `{near}`"
     sure = likeness(target.name, near) >= SURE_SLIP
     applicability = Applicability.SAFE if sure else Applicability.UNSAFE
     fix = renaming(target, target.name, near, f"Set `{near}`", applicability)
-    return Suspect(module, target, message, fix=fix)
+    effect = f"`{near}` stays as it was"
+    return Suspect(module, target, message, fix=fix, effect=effect, advice=f"set `{near}`")
 
 
 def _settings(model: Model, owner: Obj) -> set[str] | None:

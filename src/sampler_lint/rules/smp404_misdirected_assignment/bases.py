@@ -87,9 +87,8 @@ def _shadow(
     source = module.source
     hiding, hidden = text_of(source, cls.bases[first]), text_of(source, cls.bases[real])
     message = (
-        f"`{method}` of `{cls.name}` is the abstract one of `{hiding}`, which comes before "
-        f"`{hidden}` in the bases: NotImplementedError when the sampler is used; name "
-        f"`{hidden}` first"
+        f"`{cls.name}` takes the abstract `{method}` of `{hiding}`, which comes before `{hidden}` "
+        f"in its bases"
     )
 
     def fix(editor: Editor) -> Fix:
@@ -98,4 +97,12 @@ def _shadow(
 
     here = Related(module.place(abstract), f"abstract `{method}`")
     why = (here,) if abstract.module is cls.module else ()
-    return Suspect(module, name_of(module, cls), message, why=why, fix=fix)
+    return Suspect(
+        module,
+        name_of(module, cls),
+        message,
+        why=why,
+        fix=fix,
+        effect="NotImplementedError when the sampler is used",
+        advice=f"name `{hidden}` first",
+    )

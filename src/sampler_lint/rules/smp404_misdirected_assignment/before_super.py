@@ -91,12 +91,15 @@ def _taken_over(
     module: Module, made: Construction, target: Attr, story: str, lost: Lost
 ) -> Suspect:
     shown = text_of(module.source, target)
-    message = (
-        f"`{shown}`, set before, is lost: with {story}, it is {lost.value}, and "
-        f"`{made.built}.__init__` makes it {lost.other}; set it after this call"
-    )
     why = (Related(module.place(target), f"`{shown}` set here"),)
-    return Suspect(module, made.call, message, why=why)
+    return Suspect(
+        module,
+        made.call,
+        f"`{made.built}.__init__` overwrites `{shown}`, which was set before",
+        why=why,
+        effect=f"with {story}, {lost.value} becomes {lost.other}",
+        advice="set it after this call",
+    )
 
 
 def _by_its_arguments(
@@ -191,10 +194,14 @@ def _overwrite(
         what, advice = "works out its own", "set it after that call"
     else:
         what = f"sets it to its default, {_DEFAULTS[target.name]}"
-    message = (
-        f"`{shown} = {text_of(module.source, stored)}` is lost: `{base}.__init__`, called after "
-        f"it, {what}; {advice}"
-    )
     why = (Related(module.place(store.stmt), f"`{shown}` set here"),)
     fix = None if given is None else replacing(given, shown, f"Pass `{shown}`")
-    return Suspect(module, made.call, message, why=why, fix=fix)
+    return Suspect(
+        module,
+        made.call,
+        f"`{base}.__init__` overwrites `{shown} = {text_of(module.source, stored)}`",
+        why=why,
+        fix=fix,
+        effect=f"called after it, it {what}",
+        advice=advice,
+    )

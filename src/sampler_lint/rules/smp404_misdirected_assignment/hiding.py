@@ -104,24 +104,28 @@ def _is_data(value: Expr | None) -> bool:
 def _read_only(module: Module, cls: Class, target: Attr, found: Function | str) -> Suspect:
     shown = text_of(module.source, target)
     owner = found.rpartition(".")[2] if isinstance(found, str) else getattr(found.cls, "name", "")
-    message = (
-        f"`{target.name}` is a property of `{owner}` that cannot be set: AttributeError when "
-        f"`{shown}` is assigned; keep it under another name, or drop the property of `{cls.name}`"
+    return Suspect(
+        module,
+        target,
+        f"`{shown}` is assigned, but `{target.name}` is a property of `{owner}` without a setter",
+        effect="AttributeError when the line runs",
+        advice=f"keep it under another name, or drop the property of `{cls.name}`",
     )
-    return Suspect(module, target, message)
 
 
 def _hidden(
     model: Model, module: Module, cls: Class, target: Attr, found: Function, call: Call
 ) -> Suspect:
     shown = text_of(module.source, target)
-    message = (
-        f"`{shown}` hides the method `{target.name}` of `{cls.name}`, which is called as "
-        f"`{shown}(…)`: TypeError, since what is kept there cannot be called; keep it under "
-        f"another name"
-    )
     why = (
         Related(model.place(found, found), "the method"),
         Related(model.place(call.scope, call), "called here"),
     )
-    return Suspect(module, target, message, why=why)
+    return Suspect(
+        module,
+        target,
+        f"`{shown}` hides the method `{target.name}` of `{cls.name}`",
+        why=why,
+        effect=f"`{shown}(…)` raises TypeError: what is kept there cannot be called",
+        advice="keep it under another name",
+    )

@@ -61,16 +61,22 @@ def seed_not_read(model: Model, module: Module, cls: Class) -> Iterator[Suspect]
     )
     param = init.param("seed")
     assert param is not None
-    has_no_say = "this seed has no say"
+    effect = "this seed does not change the order"
     if not any(read.name == "epoch" for scope in scopes for read in scope.reads):
-        has_no_say = "neither this seed nor `set_epoch` has a say"
+        effect = "neither this seed nor `set_epoch` changes the order"
     message = (
-        f"`{cls.name}` keeps `seed` and nothing reads it: `{unparse(drawn.func)}` draws from the "
-        f"generator of the whole process, so {has_no_say} in the order; draw from a generator "
-        f"seeded with `self.seed + self.epoch`"
+        f"nothing reads the `seed` of `{cls.name}`: `{unparse(drawn.func)}` draws from the "
+        f"process's generator"
     )
     why = (Related(model.place(drawn.scope, drawn), "drawn here"),)
-    yield Suspect(module, store.target if store is not None else param.node, message, why=why)
+    yield Suspect(
+        module,
+        store.target if store is not None else param.node,
+        message,
+        why=why,
+        effect=effect,
+        advice="draw from a generator seeded with `self.seed + self.epoch`",
+    )
 
 
 def _reads_seed_of_a_sampler(model: Model, near: Class) -> bool:

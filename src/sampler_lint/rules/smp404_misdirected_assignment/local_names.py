@@ -74,8 +74,7 @@ def _is_lost(module: Module, function: Function, stmt: Assign, name: str) -> boo
 def _local(module: Module, cls: Class, function: Function, stmt: Assign, target: Name) -> Suspect:
     receiver = function.self_name
     message = (
-        f"`{function.name}` of `{cls.name}` assigns a local `{target.id}`, which nothing reads; "
-        f"`{receiver}.{target.id}`, which the sampler reads, stays as it was; assign "
+        f"`{cls.name}.{function.name}` assigns a local `{target.id}` that nothing reads, not "
         f"`{receiver}.{target.id}`"
     )
     is_setter = function.name.startswith("set_") and any(
@@ -84,4 +83,5 @@ def _local(module: Module, cls: Class, function: Function, stmt: Assign, target:
     applicability = Applicability.SAFE if is_setter else Applicability.UNSAFE
     meant = f"{receiver}.{target.id}"
     fix = replacing(target, meant, f"Assign `{meant}`", applicability)
-    return Suspect(module, target, message, fix=fix)
+    effect = f"`{meant}`, which the sampler reads, stays as it was"
+    return Suspect(module, target, message, fix=fix, effect=effect, advice=f"assign `{meant}`")

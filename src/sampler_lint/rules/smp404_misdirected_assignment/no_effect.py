@@ -70,8 +70,11 @@ def _suspect(
     source = module.source
     shown = text_of(source, target)
     meant = f"{shown} = {value if isinstance(value, str) else text_of(source, value)}"
-    message = (
-        f"`{method.name}` of `{cls.name}` assigns nothing here, so `{shown}` stays as it was; "
-        f"write `{meant}`"
+    return Suspect(
+        module,
+        stmt,
+        f"this line of `{cls.name}.{method.name}` assigns nothing",
+        fix=replacing(stmt, meant, f"Write `{meant}`"),
+        effect=f"`{shown}` stays as it was",
+        advice=f"write `{meant}`",
     )
-    return Suspect(module, stmt, message, fix=replacing(stmt, meant, f"Write `{meant}`"))

@@ -80,9 +80,12 @@ def _hands_on(init: Function, first: Stmt, second: Stmt) -> bool:
 
 def _suspect(module: Module, cls: Class, before: Store, store: Store, param: str) -> Suspect:
     shown = text_of(module.source, store.target)
-    message = (
-        f"`{shown}` is overwritten here before anything reads what was kept there, so the argument "
-        f"`{param}` of `{cls.name}` has no say in it; drop one of the two"
-    )
     why = (Related(module.place(before.stmt), f"`{param}` kept here"),)
-    return Suspect(module, store.target, message, why=why)
+    return Suspect(
+        module,
+        store.target,
+        f"`{shown}` is overwritten before anything reads the `{param}` that was kept there",
+        why=why,
+        effect=f"the argument `{param}` of `{cls.name}` changes nothing",
+        advice="drop one of the two",
+    )

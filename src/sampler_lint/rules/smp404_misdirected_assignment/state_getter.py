@@ -53,11 +53,6 @@ def _moving_getter(
     module: Module, cls: Class, method: Function, store: Store, target: Attr
 ) -> Suspect:
     shown = text_of(module.source, target)
-    message = (
-        f"`{method.name}` of `{cls.name}` stores its argument in `{shown}`, which `__iter__` or "
-        f"`__len__` reads: asking for the state moves the sampler, on the ranks that save only; "
-        f"use a local variable"
-    )
 
     def fix(editor: Editor) -> Fix | None:
         reads = [r for r in method.reads if same(r, target)]
@@ -77,4 +72,11 @@ def _moving_getter(
             editor.replace(node, target.name)
         return editor.fix(f"Use a local `{target.name}`", Applicability.UNSAFE)
 
-    return Suspect(module, target, message, fix=fix)
+    return Suspect(
+        module,
+        target,
+        f"`{cls.name}.{method.name}` changes `{shown}`, which `__iter__` or `__len__` reads",
+        fix=fix,
+        effect="asking for the state moves the sampler, on those ranks only that save",
+        advice="use a local variable",
+    )

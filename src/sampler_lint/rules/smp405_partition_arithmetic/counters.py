@@ -55,12 +55,13 @@ def stuck_counters(module: Module, function: Function) -> Iterator[Suspect]:
                 loop.encloses(step) and step.order > stmt.last_order for step in steps
             )
         if stuck:
-            message = (
-                f"`{counter.id}` advances only for the items that this process takes, so from the "
-                f"first item of another one on it stands still: one process gets what comes "
-                f"before, the rest is read by nobody; advance it for every item"
+            yield Suspect(
+                module,
+                stmt.test,
+                f"`{counter.id}` advances only for the items that this process takes",
+                effect="it stops at the first item of another process, and nobody reads the rest",
+                advice="advance it for every item",
             )
-            yield Suspect(module, stmt.test, message)
 
 
 def _counted(test: Expr) -> tuple[Name, bool] | None:

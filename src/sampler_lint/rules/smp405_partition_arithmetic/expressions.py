@@ -65,12 +65,14 @@ def _first_never_removed(model: Model, module: Module, loop: For) -> Iterator[Su
     items, index = size.args[0].value, loop.target.id
     if any(_removes(stmt, items, index) for stmt in statements(loop.body)):
         text = unparse(items)
-        message = (
-            f"this loop stops before index 0, so the first of `{text}` is never taken out, and "
-            f"what follows divides by its length or reads nothing; use "
-            f"`range(len({text}) - 1, -1, -1)`"
+        yield Suspect(
+            module,
+            call,
+            f"this loop stops before index 0, so the first of `{text}` is never taken out",
+            fix=_write(stop, "-1"),
+            effect="what follows divides by its length or reads nothing",
+            advice=f"use `range(len({text}) - 1, -1, -1)`",
         )
-        yield Suspect(module, call, message, fix=_write(stop, "-1"))
 
 
 def _removes(stmt: Stmt, items: Expr, index: str) -> bool:
@@ -111,15 +113,18 @@ def _minus_zero(
 
 
 def _minus_zero_suspect(module: Module, node: Index, count: str) -> Suspect:
-    message = (
-        f"`{count}` is a remainder and may be 0, and `[:-0]` is empty: whenever it divides "
-        f"evenly nothing at all is handed out; slice up to `len(…) - {count}`"
+    fix = None
+    if isinstance(node.value, (Name, Attr)):
+        items = text_of(module.source, node.value)
+        fix = _write(node, f"{items}[: len({items}) - {count}]")
+    return Suspect(
+        module,
+        node,
+        f"`{count}` is a remainder and may be 0, and `[:-0]` is empty",
+        fix=fix,
+        effect="whenever it divides evenly, nothing at all is yielded",
+        advice=f"slice up to `len(…) - {count}`",
     )
-    if not isinstance(node.value, (Name, Attr)):
-        return Suspect(module, node, message)
-    items = text_of(module.source, node.value)
-    sliced = f"{items}[: len({items}) - {count}]"
-    return Suspect(module, node, message, fix=_write(node, sliced))
 
 
 def _write(node: Expr, code: str) -> Fixer:
@@ -150,8 +155,14 @@ def _list_as_number(model: Model, module: Module, node: Compare) -> Iterator[Sus
             result = "a list never equals a number, so no batch is ever complete"
         else:
             result = "comparing a list with a number raises TypeError"
-        message = f"`{text}` is a list: {result}; compare `len({text})` with `{size}`"
-        yield Suspect(module, node, message, fix=_write(left, f"len({text})"))
+        yield Suspect(
+            module,
+            node,
+            f"`{text}` is a list, compared with the number `{size}`",
+            fix=_write(left, f"len({text})"),
+            effect=result,
+            advice=f"compare `len({text})` with `{size}`",
+        )
 
 
 def _is_size(expr: Expr) -> bool:

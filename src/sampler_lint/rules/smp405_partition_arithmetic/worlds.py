@@ -92,20 +92,23 @@ def _failing_check(model: Model, cls: Class, trial: Trial, error: RaisedError) -
     overrun = trial in model.trials(cls).overrun
     loaded = _loaded(model, cls, error.node) if overrun else None
     if loaded is not None:
-        message = (
-            f"with {trial.story}, `{cls.name}` works with a `{loaded.name}`, set here, that its "
-            f"indices do not come to: the {what} in `__iter__` fails ({error.kind}); work it out "
-            f"from what `__iter__` will hand out"
-        )
         where = model.module_of(loaded.scope)
         why = (Related(names.module.place(node_of(error.node)), f"this {what} fails"),)
-        return Suspect(where, loaded, message, why=why)
-    message = (
-        f"with {trial.story}, this {what} fails ({error.kind}): the indices of `{cls.name}` do "
-        f"not come to the length it works with; pad by repeating as often as needed, and cut to "
-        f"exactly that length"
+        return Suspect(
+            where,
+            loaded,
+            f"`{loaded.name}` of `{cls.name}` is not the number of indices that it comes to",
+            why=why,
+            effect=f"with {trial.story}, the {what} in `__iter__` fails ({error.kind})",
+            advice="work it out from what `__iter__` will yield",
+        )
+    return Suspect(
+        names.module,
+        node_of(error.node),
+        f"this {what} fails: the indices of `{cls.name}` do not come to the length it works with",
+        effect=f"with {trial.story}, {error.kind}",
+        advice="pad by repeating as often as needed, and cut to exactly that length",
     )
-    return Suspect(names.module, node_of(error.node), message)
 
 
 def _loaded(model: Model, cls: Class, check: ast.AST) -> Attr | None:
@@ -129,12 +132,13 @@ def _endless(trial: Trial) -> Suspect | None:
     module, test = error.names.module, error.node.test
     if module is None:
         return None
-    message = (
-        f"with {trial.story}, this loop never ends: a turn of it changes nothing, so "
-        f"`{ast.unparse(test)}` stays true and the process hangs; leave the loop when there is "
-        f"nothing left that it can do"
+    return Suspect(
+        module,
+        node_of(test),
+        f"this loop never ends: `{ast.unparse(test)}` stays true",
+        effect=f"with {trial.story}, an iteration changes nothing, and the process hangs",
+        advice="leave the loop when there is nothing left that it can do",
     )
-    return Suspect(module, node_of(test), message)
 
 
 def _is_starved(trial: Trial) -> bool:
@@ -147,39 +151,43 @@ def _is_starved(trial: Trial) -> bool:
 
 def _starved(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
     sizes = [turn.count for turn in trial.turns]
-    message = (
-        f"with {trial.story}, the ranks get {listed(sizes)} samples: `{cls.name}` rounds every "
-        f"shard up, so that the last ranks go short or get none; give the first `n % ranks` "
-        f"ranks one sample more instead"
-    )
     where, node = splitting_place(model, cls) or (module, name_of(module, cls))
-    return Suspect(where, node, message)
+    return Suspect(
+        where,
+        node,
+        f"`{cls.name}` rounds every shard up: the ranks get {listed(sizes)} samples",
+        effect=f"with {trial.story}, the last ranks go short or get none",
+        advice="give the first `n % ranks` ranks one sample more instead",
+    )
 
 
 def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
     turn = trial.turns[0]
     is_all = len(set(turn.indices or ())) == trial.world.samples
-    message = (
-        f"with {trial.story}, every rank hands out the same {turn.count}: `{cls.name}` takes a "
-        f"share of the data and does not say by the rank which, so that the ranks read the same "
-        f"samples{' at the same time' if is_all else ' and nobody reads the others'}; let the "
-        f"share begin at the rank"
-    )
     iterate = defined_by(model, cls, "__iter__")
-    if iterate is None:
-        return Suspect(module, name_of(module, cls), message)
-    where = model.module_of(iterate)
-    return Suspect(where, _strided(where, iterate) or name_of(where, iterate), message)
+    where = module if iterate is None else model.module_of(iterate)
+    node = name_of(module, cls)
+    if iterate is not None:
+        node = _strided(where, iterate) or name_of(where, iterate)
+    rest = " at the same time" if is_all else ", and nobody reads the others"
+    return Suspect(
+        where,
+        node,
+        f"every rank of `{cls.name}` takes the same {turn.count} samples",
+        effect=f"with {trial.story}, the ranks read the same samples{rest}",
+        advice="let the share begin at the rank",
+    )
 
 
 def _torn(model: Model, module: Module, cls: Class, trial: Trial, violation: Violation) -> Suspect:
-    message = (
-        f"with {trial.story}, {violation.text}, although they come out even: the shares that "
-        f"`{cls.name}` gives its ranks do not fit together; let each begin where another ends, or "
-        f"take every n-th sample from the rank on"
-    )
     where, node = splitting_place(model, cls) or (module, name_of(module, cls))
-    return Suspect(where, node, message)
+    return Suspect(
+        where,
+        node,
+        f"the shares that `{cls.name}` gives its ranks overlap or leave samples out",
+        effect=f"with {trial.story}, {violation.text}, although they come out even",
+        advice="let each begin where another ends, or take every n-th sample from the rank on",
+    )
 
 
 def _strided(module: Module, function: Function) -> Index | None:
@@ -192,10 +200,13 @@ def _strided(module: Module, function: Function) -> Index | None:
 
 
 def _short_padding(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
-    message = (
-        f"with {trial.story}, {counts(trial)}: the padding of `{cls.name}` is cut from the "
-        f"indices once, which is too short when there are fewer samples than half the ranks; "
-        f"repeat the indices as often as needed"
-    )
     where, node = splitting_place(model, cls) or (module, name_of(module, cls))
-    return Suspect(where, node, message, grade=Grade.LIKELY, severity=Severity.WARNING)
+    return Suspect(
+        where,
+        node,
+        f"the padding of `{cls.name}` is too short with fewer samples than half the ranks",
+        grade=Grade.LIKELY,
+        severity=Severity.WARNING,
+        effect=f"with {trial.story}, {counts(trial)}",
+        advice="repeat the indices as often as needed",
+    )

@@ -81,9 +81,9 @@ class EpochLostOnResuming(Rule):
                 yield Suspect(
                     model.module_of(call.scope),
                     call,
-                    f"`{unparse(call)}` counts from 0 again after a checkpoint was loaded: a "
-                    f"resumed run reads the orders of the first epochs once more; begin the loop "
-                    f"at the checkpoint's epoch",
+                    f"`{unparse(call)}` counts from 0 again after a checkpoint was loaded",
+                    effect="a resumed run reads the orders of the first epochs once more",
+                    advice="begin the loop at the checkpoint's epoch",
                     why=why,
                     grade=Grade.CERTAIN if reads_epoch(restored.scope) else Grade.LIKELY,
                 )

@@ -106,8 +106,9 @@ def _by_ranks(model: Model, loader: Obj, site: Call) -> Iterator[Suspect]:
         model.module_of(site.scope),
         site.func,
         f"this `{loader.name}` trains in several processes, and each reads all of its iterable "
-        f"data: nothing divides that among the ranks, and every sample comes once for each; "
-        f"{advice}",
+        f"data",
+        effect="every sample comes once for each rank",
+        advice=advice,
         why=(
             Related(model.place(where, given), "each rank reads all of this"),
             Related(model.place(joins.scope, joins), "the program runs as several processes"),

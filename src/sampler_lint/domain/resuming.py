@@ -33,7 +33,7 @@ def restored_before(model: Model, loop: Loop) -> Call | None:
             (
                 call
                 for call in _calls_before(model, loop)
-                if _restores_optimizer(model, call) and not contradict(model, [call], [loop])
+                if _restores_stepped(model, call, loop) and not contradict(model, [call], [loop])
             ),
             None,
         )
@@ -68,7 +68,8 @@ def _calls_before(model: Model, loop: Loop) -> Iterator[Call]:
     ]
     yield from before
     inside = {callee for call in before for callee in model.flow.callees(call)}
-    init = model.flow.method(scope.cls, "__init__") if _has_class(scope) else None
+    cls = scope.cls if isinstance(scope, Function) else None
+    init = model.flow.method(cls, "__init__") if cls is not None else None
     if isinstance(init, Function):
         inside.add(init)
     below = {each for function in inside for each in reached(model, function)} - {scope}
@@ -76,20 +77,35 @@ def _calls_before(model: Model, loop: Loop) -> Iterator[Call]:
         yield from each.calls
 
 
-def _has_class(scope: Scope) -> bool:
-    return isinstance(scope, Function) and scope.cls is not None
-
-
-def _restores_optimizer(model: Model, call: Call) -> bool:
-    """Whether a call gives back its state, from a file, to what is asked to step elsewhere."""
+def _restores_stepped(model: Model, call: Call, loop: Loop) -> bool:
+    """Whether a call gives back its state, from a file, to what a turn of the loop lets step."""
     func = call.func
     if not isinstance(func, Attr) or not RESTORES.says(func.name) or not call.positional:
         return False
-    name = last_name(func.value)
-    return any(
-        isinstance(step.func, Attr) and last_name(step.func.value) == name
-        for step in model.project.calls_near("step", call.scope)
-    ) and (depends_on(model.flow, call.positional[0], partial(_loads, model)) is not None)
+    return last_name(func.value) in _stepped(model, loop) and (
+        depends_on(model.flow, call.positional[0], partial(_loads, model)) is not None
+    )
+
+
+def _stepped(model: Model, loop: Loop) -> set[str | None]:
+    """The names of what steps in a turn of a loop, or is handed to what lets it step."""
+    known: dict[Loop, set[str | None]] = model.memo.setdefault(_stepped, {})
+    if loop not in known:
+        calls = [*loop.scope.calls_in(loop)]
+        below = {
+            each
+            for call in calls
+            for callee in model.flow.callees(call)
+            for each in reached(model, callee)
+        }
+        calls += [call for scope in below for call in scope.calls]
+        steps = [call for call in calls if last_name(call.func) == "step"]
+        known[loop] = {
+            last_name(expr)
+            for call in steps
+            for expr in (call.func.value if isinstance(call.func, Attr) else call, *call.positional)
+        }
+    return known[loop]
 
 
 def _loads(model: Model, expr: Expr) -> bool:

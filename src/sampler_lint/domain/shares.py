@@ -13,7 +13,6 @@ from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import program_files
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.parameters import Role, role_of
-from sampler_lint.properties import partitions
 from sampler_lint.syntax.navigation import self_class, unparse
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -49,10 +48,7 @@ def _divides(model: Model, cls: Class | str) -> bool:
     if model.flow.method(cls, "__iter__") == DISTRIBUTED_SAMPLER:
         return True
     trials = model.trials(cls)
-    return any(
-        trial.differs and partitions(trial.observed) is None
-        for trial in (*trials.usual, *trials.guessed)
-    )
+    return any(trial.divides for trial in (*trials.usual, *trials.guessed))
 
 
 def _is_alone(model: Model, sampler: Obj) -> bool:

@@ -141,6 +141,11 @@ class Trial(NamedTuple):
         )
 
     @property
+    def divides(self) -> bool:
+        """Whether the ranks share out all samples, so that each has its own part."""
+        return self.differs and partitions(self.observed) is None
+
+    @property
     def story(self) -> str:
         """The world in words."""
         world = self.world

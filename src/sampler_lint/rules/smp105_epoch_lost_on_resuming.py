@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.analysis.origins import Hop, only
+from sampler_lint.analysis.origins import Hop, ends, only
 from sampler_lint.domain.concepts import RANGES
 from sampler_lint.domain.epoch_calls import calls_for, carriers
 from sampler_lint.domain.epochs import EpochLoop, epoch_expression, epoch_loops, trains
@@ -14,7 +14,7 @@ from sampler_lint.domain.resuming import reads_epoch, restored_before
 from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import leaves, same, statements, unparse, walk
-from sampler_lint.syntax.nodes import Call, Expr, For, If, Name
+from sampler_lint.syntax.nodes import Call, Const, Expr, For, If, Name
 
 
 class EpochLostOnResuming(Rule):
@@ -23,10 +23,11 @@ class EpochLostOnResuming(Rule):
     What it does:
         Reports a `set_epoch` that gets the counter of an epoch loop which certainly begins at 0,
         where before it an optimizer is put back as `torch.load` read it: the program goes on with
-        a run that has epochs behind it. Silent where turns of the loop are skipped by their number,
-        and where something is added to the counter. Only `likely` where the code that restores
+        a run that has epochs behind it. Silent where turns of the loop are skipped by their
+        number, where something is added to the counter, and beside another epoch loop that begins
+        elsewhere, for that is the one that goes on. Only `likely` where the code that restores
         takes no epoch out of the checkpoint: the optimizer alone may be wanted. For an iterator
-        that is made before `set_epoch`, see SMP103. Not met in the wild yet.
+        that is made before `set_epoch`, see SMP103.
 
     Why is this bad?
         The order of an epoch follows from its number. A run that is resumed after epoch 20 reads
@@ -45,6 +46,8 @@ class EpochLostOnResuming(Rule):
         - torch/utils/data/distributed.py, `DistributedSampler.__iter__`: the generator is seeded
           with `seed + epoch`
         - https://github.com/modelscope/ms-swift/issues/10050
+        - met in PKU-YuanGroup/Open-Sora-Plan, opensora/train/train_causalvae.py
+        - met in intelligent-machine-learning/dlrover, examples/unified/elastic/nanogpt/train.py
     """
 
     code = "SMP105"
@@ -55,10 +58,14 @@ class EpochLostOnResuming(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at each epoch loop that begins at 0, and at what runs before it."""
         told: set[Call] = set()
-        for found in epoch_loops(model) if model.epoch_setters else ():
+        loops = epoch_loops(model) if model.epoch_setters else []
+        going_on = {found.loop.scope for found in loops if _begins_elsewhere(model, found)}
+        for found in loops:
             epoch = _counter_from_zero(model, found)
             if epoch is None or is_test(model.module_of(found.loop.scope)):
                 continue
+            if found.loop.scope in going_on:
+                continue  # another phase of the program is the one that goes on
             wanted = list(carriers(model, found.inner.loader))
             restored = restored_before(model, found.loop) if wanted else None
             if restored is None or not trains(model, found):
@@ -75,10 +82,10 @@ class EpochLostOnResuming(Rule):
                     model.module_of(call.scope),
                     call,
                     f"`{unparse(call)}` counts from 0 again after a checkpoint was loaded",
-                    why=why,
-                    grade=Grade.CERTAIN if reads_epoch(restored.scope) else Grade.LIKELY,
                     effect="a resumed run reads the orders of the first epochs once more",
                     advice="begin the loop at the checkpoint's epoch",
+                    why=why,
+                    grade=Grade.CERTAIN if reads_epoch(restored.scope) else Grade.LIKELY,
                 )
 
 
@@ -91,7 +98,7 @@ def _counter_from_zero(model: Model, found: EpochLoop) -> Expr | None:
     if len(counts) != 1 or any(arg.stars for arg in counts[0].args):
         return None
     given = counts[0].positional
-    if len(given) > 1 and model.flow.constants(given[0]) != {0}:
+    if not _is_zero(model, given):
         return None
     skips = any(
         isinstance(stmt, If)
@@ -100,6 +107,21 @@ def _counter_from_zero(model: Model, found: EpochLoop) -> Expr | None:
         for stmt in statements(loop.body)
     )
     return None if skips or not given else epoch
+
+
+def _begins_elsewhere(model: Model, found: EpochLoop) -> bool:
+    """Whether an epoch loop may begin at another number than 0."""
+    return isinstance(found.loop, For) and any(
+        not _is_zero(model, node.positional)
+        for node in walk(found.loop.iter)
+        if isinstance(node, Call) and RANGES.is_call(node)
+    )
+
+
+def _is_zero(model: Model, given: list[Expr]) -> bool:
+    """Whether a range with these arguments certainly begins at 0."""
+    starts = ends(model.flow, given[0], Hop.ASSIGNED) if len(given) > 1 else ()
+    return all(isinstance(start, Const) and start.value == 0 for start in starts)
 
 
 def _is_given(model: Model, found: EpochLoop, call: Call, epoch: Expr) -> bool:

@@ -81,11 +81,12 @@ class ShardedTwice(Rule):
             yield Suspect(
                 model.module_of(site.scope),
                 site.func,
-                f"`{again.sampler.name}` gives each rank its part, which {again.by} divides again",
-                why=tuple(why),
-                grade=grade,
+                f"`{again.sampler.name}` gives each rank its part, and {again.by} divides that "
+                f"part among the ranks again",
                 effect="with N ranks an epoch reads one N-th of the samples",
                 advice=f"leave sharding to {title}, and shuffle with `shuffle=True`",
+                why=tuple(why),
+                grade=grade,
             )
 
 

@@ -67,7 +67,7 @@ class IterableNotSplit(Rule):
                 continue
             yield from _by_ranks(model, loader, loader.site)
             for dataset in model.passed_to(loader, "dataset"):
-                if not isinstance(dataset, Obj) or not is_iterated(model, dataset.cls):
+                if not isinstance(dataset, Obj) or not is_iterated(model, dataset):
                     continue
                 iterate = whole_pass(model, dataset)
                 grade = _grade(model, loader) if iterate is not None else None
@@ -105,14 +105,15 @@ def _by_ranks(model: Model, loader: Obj, site: Call) -> Iterator[Suspect]:
     yield Suspect(
         model.module_of(site.scope),
         site.func,
-        f"every rank of this `{loader.name}` reads all of its iterable data",
+        f"this `{loader.name}` trains in several processes, and each reads all of its iterable "
+        f"data",
+        effect="every sample comes once for each rank",
+        advice=advice,
         why=(
             Related(model.place(where, given), "each rank reads all of this"),
             Related(model.place(joins.scope, joins), "the program runs as several processes"),
         ),
         grade=Grade.CERTAIN if any(trained) else Grade.LIKELY,
-        effect="it trains in several processes, and nothing divides the data among the ranks",
-        advice=advice,
     )
 
 

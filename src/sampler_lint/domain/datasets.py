@@ -51,7 +51,7 @@ def is_iterable(model: Model, dataset: Expr) -> bool:
     return bool(values) and all(isinstance(v, Obj) and is_iterated(model, v.cls) for v in values)
 
 
-def is_iterated(model: Model, cls: object) -> bool:
+def is_iterated(model: Model, cls: Class | str) -> bool:
     """Whether it is a class of the tree whose objects are iterated, as a dataset."""
     return isinstance(cls, Class) and any(
         isinstance(base, str)

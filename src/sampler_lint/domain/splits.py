@@ -104,7 +104,11 @@ def _opens_stream(model: Model, expr: Expr) -> bool:
 
 def _same_pass(model: Model, dataset: Obj) -> Function | None:
     cls = dataset.cls
-    if not isinstance(cls, Class) or not is_iterated(model, dataset) or not is_closed(model, cls):
+    if (
+        not isinstance(cls, Class)
+        or not is_iterated(model, dataset.cls)
+        or not is_closed(model, cls)
+    ):
         return None
     found = reach(model, cls, "__iter__", "__next__")
     if found.opaque or found.outside or knows_ranks(model, cls) is not False:

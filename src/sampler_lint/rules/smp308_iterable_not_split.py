@@ -67,7 +67,7 @@ class IterableNotSplit(Rule):
                 continue
             yield from _by_ranks(model, loader, loader.site)
             for dataset in model.passed_to(loader, "dataset"):
-                if not isinstance(dataset, Obj) or not is_iterated(model, dataset):
+                if not isinstance(dataset, Obj) or not is_iterated(model, dataset.cls):
                     continue
                 iterate = whole_pass(model, dataset)
                 grade = _grade(model, loader) if iterate is not None else None

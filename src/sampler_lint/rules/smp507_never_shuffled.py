@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint.analysis.values import Lit, Obj
-from sampler_lint.domain.datasets import orders_itself
+from sampler_lint.domain.datasets import orders_itself, sampled
 from sampler_lint.domain.epochs import feeds_training, is_named_after_training, trained_with
 from sampler_lint.domain.fixed_orders import looks_up
 from sampler_lint.domain.model import DATA_LOADER, Model
@@ -36,8 +36,8 @@ class NeverShuffled(Rule):
         is seen to train with it.
         Reports as `likely` a loader that is seen to train, has no sampler at all and does not
         shuffle, over a dataset of a class that is known and looks samples up by their index.
-        Silent where the function builds another loader over that dataset, which may shuffle: then
-        somebody chose.
+        Silent where the function builds a sampler or another loader over that dataset, which may
+        shuffle: then somebody chose.
 
     Why is this bad?
         The same script trains differently on one device: every epoch reads the samples in the
@@ -122,15 +122,18 @@ def _in_turn(model: Model) -> Iterator[Suspect]:
 
 
 def _is_chosen(model: Model, site: Call, data: Expr) -> bool:
-    """Whether the same function builds another loader over the dataset, which may shuffle."""
+    """Whether the same function builds what may shuffle the dataset: another loader, a sampler."""
     return any(
-        other.site is not None
-        and other.site is not site
-        and other.site.scope is site.scope
-        and not reads_in_turn(model, other)
-        and (over := model.flow.argument(other, "dataset")) is not None
+        made.site is not None
+        and made.site is not site
+        and made.site.scope is site.scope
+        and (
+            model.role(made) == "sampler"
+            or (model.role(made) == "loader" and not reads_in_turn(model, made))
+        )
+        and (over := sampled(model, made)) is not None
         and same(over, data)
-        for other in model.loaders
+        for made in model.constructions()
     )
 
 

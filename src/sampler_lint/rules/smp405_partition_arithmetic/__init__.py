@@ -74,7 +74,7 @@ class PartitionArithmetic(Rule):
             for scope in scopes_inside(cls):
                 if isinstance(scope, Function):
                     yield from slips(model, module, scope)
-        yield from torn(model)
         for module in model.modules:
             for function in module.facts.functions:
                 yield from stuck_counters(module, function)
+        yield from torn(model)

@@ -46,7 +46,7 @@ def _divides(model: Model, cls: Class) -> bool:
 def _suspect(model: Model, module: Module, cls: Class, tear: Tear) -> Suspect:
     who = "worker" if tear.workers else "rank"
     if tear.alike:
-        wrong = f"each {who} hands out the same, and nobody {tear.missing} of {tear.whole} samples"
+        wrong = f"each {who} yields the same, and nobody {tear.missing} of {tear.whole} samples"
     else:
         found = ((tear.missing, "never"), (tear.repeated, "more than once"))
         wrong = " and ".join(
@@ -54,13 +54,12 @@ def _suspect(model: Model, module: Module, cls: Class, tear: Tear) -> Suspect:
             for count, when in found
             if count
         )
-    reason = (
-        "though no worker needs as many as another: give the first `n % workers` one more"
-        if tear.is_rest
-        else "although they come out even: let each share begin where another ends, or take every "
-        "n-th sample from its own number on"
-    )
-    message = f"with {tear.story}, `{cls.name}` divides its data wrongly: {wrong}, {reason}"
+    if tear.is_rest:
+        advice = "no worker needs as many as another: give the first `n % workers` one more"
+    else:
+        wrong += ", although they come out even"
+        advice = "let each share begin where another ends, or take every n-th sample from its own "
+        advice += "number on"
     where, node = (
         splitting_place(model, cls)
         or _dividing(model, cls)
@@ -69,7 +68,14 @@ def _suspect(model: Model, module: Module, cls: Class, tear: Tear) -> Suspect:
             name_of(module, cls),
         )
     )
-    return Suspect(where, node, message, grade=Grade.LIKELY if tear.is_rest else Grade.CERTAIN)
+    return Suspect(
+        where,
+        node,
+        f"the shares that `{cls.name}` gives its {who}s overlap or leave samples out",
+        grade=Grade.LIKELY if tear.is_rest else Grade.CERTAIN,
+        effect=f"with {tear.story}, {wrong}",
+        advice=advice,
+    )
 
 
 def _dividing(model: Model, cls: Class) -> tuple[Module, Node] | None:

@@ -8,7 +8,13 @@ from functools import partial
 
 from sampler_lint.analysis.values import Lit, Obj
 from sampler_lint.domain.datasets import orders_itself, sampled
-from sampler_lint.domain.epochs import feeds_training, is_named_after_training, trained_with
+from sampler_lint.domain.epochs import (
+    feeds_training,
+    is_named_after_training,
+    loops_over,
+    pass_trains,
+    trained_with,
+)
 from sampler_lint.domain.fixed_orders import looks_up
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.paths import ways
@@ -20,7 +26,7 @@ from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import same, unparse
-from sampler_lint.syntax.nodes import Call, Const, Expr, dotted
+from sampler_lint.syntax.nodes import Call, Const, Expr, For, dotted
 
 
 class NeverShuffled(Rule):
@@ -105,7 +111,7 @@ def _in_turn(model: Model) -> Iterator[Suspect]:
             and data is not None
             and not is_test(model.module_of(loader.site.scope))
             and reads_in_turn(model, loader)
-            and feeds_training(model, loader)
+            and _is_trained_with_alone(model, loader)
             and looks_up(model, data)
             and not _is_chosen(model, loader.site, data)
         ):
@@ -119,6 +125,21 @@ def _in_turn(model: Model) -> Iterator[Suspect]:
                 f"same batches",
                 advice="pass `shuffle=True`",
             )
+
+
+def _is_trained_with_alone(model: Model, loader: Obj) -> bool:
+    """Whether a framework or a loop trains with the loader, and with none that shuffles."""
+    if not loops_over(model, loader):
+        return bool(feeds_training(model, loader))
+    return feeds_training(model, loader) is True and any(
+        isinstance(loop.inner.stmt, For)  # a comprehension trains nothing, whatever is around
+        and pass_trains(model, loop.inner)
+        and all(
+            not isinstance(value, Obj) or reads_in_turn(model, value)
+            for value in model.flow.values(loop.inner.source)
+        )
+        for loop in loops_over(model, loader)
+    )
 
 
 def _is_chosen(model: Model, site: Call, data: Expr) -> bool:

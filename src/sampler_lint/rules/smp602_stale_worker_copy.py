@@ -58,9 +58,10 @@ def _suspect(model: Model, change: Change) -> Suspect:
     return Suspect(
         model.module_of(change.scope),
         change.node,
-        f"`{unparse(change.node)}` changes the main process's `{change.dataset.name}` only: "
-        f"persistent workers keep the copies they were started with",
-        effect=f"the workers read the old `{change.name}` in every epoch",
+        f"`{unparse(change.node)}` does not reach the copies of `{change.dataset.name}` in "
+        f"persistent workers",
+        effect=f"workers kept by `persistent_workers=True` read the old `{change.name}` in every "
+        f"epoch",
         advice="keep it in shared memory (`multiprocessing.Value`) or drop `persistent_workers`",
         why=(
             Related(model.place(change.read.scope, change.read), "the workers read it here"),

@@ -106,12 +106,14 @@ def _missing_entry(module: Module, cls: Class, trial: Trial) -> Suspect:
     error = trial.raised
     assert error is not None
     inside = error.node is not None and cls.row <= getattr(error.node, "lineno", 0) <= cls.end_row
-    message = (
-        f"with {trial.story}, this fails ({error.kind}), and with two ranks it does not: "
-        f"`{cls.name}` works for so many processes only; make an entry for each rank"
-    )
     where = node_of(error.node) if inside and error.node is not None else name_of(module, cls)
-    return Suspect(module, where, message)
+    return Suspect(
+        module,
+        where,
+        f"`{cls.name}` works with two ranks, and fails with more ({error.kind})",
+        effect=f"so with {trial.story}",
+        advice="make an entry for each rank",
+    )
 
 
 def _only_sometimes(usual: tuple[Trial, ...], error: RaisedError) -> bool:

@@ -32,7 +32,7 @@ from sampler_lint.rules import codes, every_rule
         (["--select", "SMP101,SMP402,SMP30"], [
             f"SMP101,SMP402,{code}" for code in codes() if code.startswith("SMP30")
         ]),
-        (["rule", "SMP10"], ["SMP101", "SMP102", "SMP103", "SMP104", "SMP106"]),
+        (["rule", "SMP10"], ["SMP101", "SMP102", "SMP103", "SMP104", "SMP105", "SMP106"]),
         (["verify", "--w"], ["--world-size"]),
         (["completion", ""], ["bash", "fish", "zsh"]),
         (["trace", "--plot"], ["--plot"]),

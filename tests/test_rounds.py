@@ -66,6 +66,7 @@ class Bench:
         overlay: Mapping[str, bytes] | None = None,
         watch: object = None,
         parsed: object = None,
+        related: bool = False,
     ) -> Report:
         self.checks += 1
         report = Report(files=find_files(paths, options.exclude).files)

@@ -536,15 +536,15 @@ def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
 
 def _is_without_gradients(stmt: Stmt, loop: Loop) -> bool:
     """Whether a statement stands in a block without gradients, inside the loop or elsewhere."""
-    return any(
-        isinstance(around, With)
-        and not around.encloses(loop)
-        and any(
+    for around in stmt.ancestors():
+        if around is loop:
+            break
+        if isinstance(around, With) and any(
             isinstance(mark, Call) and last_name(mark.func) in WITHOUT_GRADIENTS
             for mark in expressions(around)
-        )
-        for around in stmt.ancestors()
-    )
+        ):
+            return True
+    return False
 
 
 def _evaluates(scope: Scope, stmt: Stmt, region: Stmt | None) -> bool:

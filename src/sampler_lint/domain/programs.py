@@ -139,6 +139,13 @@ class ProgramFiles:
                 return True
         return False
 
+    def beside(self, path: str) -> set[str]:
+        """The files of the programs that a file is part of; all where it is part of none."""
+        programs = self._programs.get(path)
+        if programs is None:
+            return set(self._programs)
+        return {other for program in programs for other in self._paths[program]}
+
     def is_led_to(self, path: str) -> bool:
         """Whether an import of another file leads to the file."""
         return not self._importers.get(path, set()) <= {path}

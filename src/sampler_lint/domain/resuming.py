@@ -28,6 +28,8 @@ from sampler_lint.syntax.nodes import (
 def restored_before(model: Model, loop: Loop) -> Call | None:
     """Where the optimizer is put back as a checkpoint has it, before a loop begins."""
     known: dict[Loop, Call | None] = model.memo.setdefault(restored_before, {})
+    if not _restores_anywhere(model):
+        return None  # so that no tree without checkpoints pays for the search
     if loop not in known:
         known[loop] = next(
             (
@@ -38,6 +40,15 @@ def restored_before(model: Model, loop: Loop) -> Call | None:
             None,
         )
     return known[loop]
+
+
+def _restores_anywhere(model: Model) -> bool:
+    known: bool | None = model.memo.get(_restores_anywhere)
+    if known is None:
+        scopes = (scope for module in model.modules for scope in module.facts.scopes)
+        known = any(RESTORES.says(name) for scope in scopes for name in scope.called if name)
+        model.memo[_restores_anywhere] = known
+    return known
 
 
 def reads_epoch(scope: Scope) -> bool:

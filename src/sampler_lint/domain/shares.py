@@ -88,15 +88,15 @@ def divided_again(model: Model) -> Iterator[Again]:
                 *_by_calls(model, module, framework),
                 *_by_hooks(model, module, framework),
             ):
-                if _deals_with_it(model):
-                    return
+                if _deals_with_it(model, module):
+                    break
                 yield again
 
 
-def _deals_with_it(model: Model) -> bool:
-    """Whether the tree speaks of what a framework puts around a batch sampler: to replace it."""
-    known: bool | None = model.memo.get(_deals_with_it)
-    if known is None:
+def _deals_with_it(model: Model, module: Module) -> bool:
+    """Whether the program speaks of what a framework puts around a batch sampler: to replace it."""
+    known: dict[Module, bool] = model.memo.setdefault(_deals_with_it, {})
+    if module not in known:
         names = {
             name
             for framework in catalog.tables()
@@ -105,9 +105,8 @@ def _deals_with_it(model: Model) -> bool:
             if name.isidentifier()
         }
         files = program_files(model)
-        known = any(files.says(path, *names) for path in model.project.files)
-        model.memo[_deals_with_it] = known
-    return known
+        known[module] = any(files.says(path, *names) for path in files.beside(module.path))
+    return known[module]
 
 
 def _by_calls(model: Model, module: Module, framework: str) -> Iterator[Again]:

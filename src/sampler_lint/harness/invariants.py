@@ -330,12 +330,12 @@ def _coverage(job: list[Stream]) -> Iterator[Told]:
     for number, (readings, count) in enumerate(zip(whole, counts, strict=False)):
         found = share(seen, readings)
         if found is not None and found.loses:
-            what = "the epoch hands" if count == 1 else f"its {count} sub-epochs hand"
+            what = "the epoch yields" if count == 1 else f"its {count} sub-epochs yield"
             read = f"{found.expected - len(found.missing)} of {found.expected} samples"
-            yield False, f"epoch {number}: {what} out {read} (never {some(found.missing)})"
+            yield False, f"epoch {number}: {what} {read} (never {some(found.missing)})"
             return
-    what = "every epoch hands" if counts[0] == 1 else f"{counts[0]} sub-epochs together hand"
-    yield True, f"{what} out all {len(seen.expected)} samples"
+    what = "every epoch yields" if counts[0] == 1 else f"{counts[0]} sub-epochs together yield"
+    yield True, f"{what} all {len(seen.expected)} samples"
 
 
 def _rounds(seen: Observation) -> list[list[Reading]]:

@@ -172,7 +172,7 @@ main(list(range(8)), list(range(9)))
 @pytest.mark.parametrize(
     ("at", "code", "says"),
     [
-        ("loader = ", "SMP506", "or else the dataset (`_told_apart_by`): dataset"),
+        ("loader = ", "SMP506", "or else the dataset (`_told_apart_by`): batch_sampler"),
         (
             "rest = ",
             "SMP507",

@@ -471,7 +471,7 @@ from sampler_lint.engine import Report
 from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
 from sampler_lint.discovery import find_files
 
-def check(paths, options, *, overlay, watch, parsed):
+def check(paths, options, *, overlay, watch, parsed, related):
     report = Report(files=find_files(paths).files)
     for path in report.files:
         data = overlay.get(path) or open(path, "rb").read()

@@ -31,7 +31,7 @@ class Tear(NamedTuple):
     also: str
     """What else is special about it, in words."""
     whole: int
-    """How many parts of the data one process alone hands out, each once."""
+    """How many parts of the data one process alone yields, each once."""
     missing: int = 0
     repeated: int = 0
     alike: bool = False
@@ -58,11 +58,11 @@ class Sharing:
     unknown: str = ""
     """Why nothing is, if so."""
     repeats_in_workers: bool = False
-    """Whether each worker of a process hands out all that the process does, unasked."""
+    """Whether each worker of a process yields all that the process does, unasked."""
 
 
 class _Parts(NamedTuple):
-    """What one worker hands out."""
+    """What one worker yields."""
 
     leaves: tuple[Any, ...]
     in_batches: bool
@@ -113,7 +113,7 @@ class _Divided:
         return found
 
     def _hands_out(self) -> bool:
-        self.unknown = "what it hands out"
+        self.unknown = "what it yields"
         try:
             return self._whole(EVEN[0].samples, EVEN[0].batch_size) is not None
         except (RaisedError, *SILENT) as error:
@@ -180,7 +180,7 @@ class _Divided:
         ]
         together = Counter(leaf for part in parts for leaf in part.leaves)
         if together.keys() - set(whole.leaves):
-            raise CannotTellError("whether it hands out the same data")
+            raise CannotTellError("whether it yields the same data")
         missing = len(set(whole.leaves) - together.keys())
         repeated = sum(1 for count in together.values() if count > 1)
         if not missing and len(set(together.values())) < 2:
@@ -197,7 +197,7 @@ class _Divided:
         return name, world.batch_size * world.ranks if value is Role.TOTAL_BATCH else value
 
     def _whole(self, samples: int, batch_size: int) -> _Parts | None:
-        """What one process hands out, if each part of the data comes once."""
+        """What one process yields, if each part of the data comes once."""
         found = self._handed_out(World(samples, 1, batch_size), 0, 0, self.alone)
         is_whole = len(set(found.leaves)) == len(found.leaves) > FEWEST_GUESSED
         return found if is_whole else None
@@ -218,7 +218,7 @@ class _Divided:
         for item in self._items(instance):
             found = _leaves(item)
             if not found:
-                raise CannotTellError("which samples it hands out")
+                raise CannotTellError("which samples it yields")
             in_batches = in_batches or len(found) > 1
             leaves += found
             if len(leaves) > MOST_HANDED_OUT:

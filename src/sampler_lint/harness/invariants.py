@@ -436,7 +436,8 @@ def _runs(runs: Sequence[Run]) -> Verdict:
         sum(one.yielded for loader in rank.log.loaders for one in loader.passes)
         for rank in run.ranks
     ]
-    kept = f"all {len(batches)} ranks finished, after {listed(sorted(set(batches)))} batches"
+    ranks = "the rank" if len(batches) == 1 else f"all {len(batches)} ranks"
+    kept = f"{ranks} finished, after {listed(sorted(set(batches)))} batches"
     return _verdict(runs, [(True, kept)], "the program finished without reading any data")
 
 

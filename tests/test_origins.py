@@ -128,6 +128,16 @@ def test_too_long_a_way_ends_where_it_is_cut(tmp_path: Path) -> None:
     assert found(tmp_path, source) == ["a1"]
 
 
+def test_a_package_that_imports_its_own_module_is_an_end(tmp_path: Path) -> None:
+    files = {
+        "main.py": "from pkg import data\nprobe_loader('x', data)\n",
+        "pkg/__init__.py": "from . import data\n",
+        "pkg/data/__init__.py": "",
+    }
+    tree = Tree(tmp_path, files)
+    assert [unparse(end) for end in ends(tree.model.flow, tree.asked("x"))] == ["data"]
+
+
 def test_a_name_with_too_many_assignments_is_an_end(tmp_path: Path) -> None:
     lines = [f"if c[{number}]:\n    a = {number}" for number in range(MOST_REACHING + 1)]
     assert found(tmp_path, "\n".join([*lines, "probe_loader('x', a)"])) == ["a"]

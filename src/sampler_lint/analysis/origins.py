@@ -405,14 +405,18 @@ class _Slice:
         steps = [each for one in found for each in one.before]
         return _Found(steps, all(one.is_whole for one in found))
 
-    def _binding(self, step: Step, owner: Scope, binding: Binding) -> _Found:
+    def _binding(
+        self, step: Step, owner: Scope, binding: Binding, imports: tuple[Binding, ...] = ()
+    ) -> _Found:
         how, value = binding.how, binding.value
         if isinstance(binding.payload, Param) and isinstance(owner, Function):
             if not Hop.CALLER & self._through:
                 return _Found([], is_whole=False)
             return self._callers(step, owner, binding.payload)
         if isinstance(binding.payload, Imported) and Hop.ASSIGNED & self._through:
-            return self._imported(step, owner, binding.payload)
+            if binding in imports:  # a package that imports a module of its own by name
+                return _Found([], is_whole=False)
+            return self._imported(step, owner, binding.payload, (*imports, binding))
         if how == "aug" and isinstance(binding.stmt, AugAssign):
             return self._augmented(step, owner, binding.stmt)
         if value is None:
@@ -429,7 +433,9 @@ class _Slice:
         both = (stmt.target, stmt.value)
         return _Found([onward(step, Hop.ASSIGNED, each, scope, op=stmt.op) for each in both])
 
-    def _imported(self, step: Step, scope: Scope, imported: Imported) -> _Found:
+    def _imported(
+        self, step: Step, scope: Scope, imported: Imported, imports: tuple[Binding, ...]
+    ) -> _Found:
         name, attribute, level = imported
         project = self._flow.project
         path = project.imports.find(name, project.module_of(scope), level) if attribute else None
@@ -437,7 +443,7 @@ class _Slice:
         bindings = module.facts.bindings.get(attribute or "", []) if module is not None else []
         if module is None or not bindings:
             return _Found([], is_whole=False)
-        found = [self._binding(step, module.facts, each) for each in bindings]
+        found = [self._binding(step, module.facts, each, imports) for each in bindings]
         steps = [each for one in found for each in one.before]
         return _Found(steps, all(one.is_whole for one in found))
 

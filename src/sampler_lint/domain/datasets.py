@@ -18,8 +18,9 @@ from sampler_lint.analysis.values import ExtObj, Lit, Obj
 from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.concepts import ORDERS, TRAINS
 from sampler_lint.domain.model import Model, scopes_inside
-from sampler_lint.syntax.navigation import owner_of, same
+from sampler_lint.syntax.navigation import owner_of, same, walk
 from sampler_lint.syntax.nodes import (
+    Attr,
     Call,
     Class,
     Const,
@@ -199,8 +200,26 @@ def _from_other_source(one: Expr, other: Expr) -> bool:
         not same(value, given[1][name])
         and (name == "0" or TRAINS.says(name) or _is_text(value, given[1][name]))
         for name, value in given[0].items()
-        if name in given[1]
+        if name in given[1] and (same(one.func, other.func) or not _overlap(value, given[1][name]))
     )
+
+
+def _overlap(one: Expr, other: Expr) -> bool:
+    """Whether two arguments name the same thing and no text tells them apart.
+
+    As where one call wraps the samples that another lists.
+    """
+    parts = [*walk(one)], [*walk(other)]
+    if _texts(parts[0]) != _texts(parts[1]):
+        return False
+    named = [part for part in parts[0] if isinstance(part, (Name, Attr))]
+    return any(same(part, there) for part in named for there in parts[1])
+
+
+def _texts(parts: list[Expr]) -> set[object]:
+    return {
+        part.value for part in parts if isinstance(part, Const) and isinstance(part.value, str)
+    }
 
 
 def _is_text(*values: Expr) -> bool:

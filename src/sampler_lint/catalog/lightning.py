@@ -31,6 +31,7 @@ FRAMEWORK = Framework(
     ),
     trainers=frozenset({"Trainer", "LightningModule", "LightningDataModule", "Fabric"}),
     train_hooks=frozenset({"train_dataloader"}),
+    evaluation_hooks=frozenset({"val_dataloader", "test_dataloader", "predict_dataloader"}),
     switches=(
         ("use_distributed_sampler", Span(since="2.0")),
         ("replace_sampler_ddp", Span(before="2.0")),

@@ -154,6 +154,8 @@ class Framework(NamedTuple):
     """Arguments of those that turn rebuilding and replacing off."""
     train_hooks: frozenset[str] = frozenset()
     """Methods of its classes that give the loader to train with."""
+    evaluation_hooks: frozenset[str] = frozenset()
+    """Methods of its classes that give loaders to evaluate or predict with."""
     sampler_hooks: frozenset[str] = frozenset()
     """Methods of its classes that give the sampler of a loader that it then shards."""
     imported_as: tuple[tuple[str, Span], ...] = ()

@@ -18,6 +18,7 @@ FRAMEWORK = Framework(
     ),
     trainers=frozenset({"Trainer", "Seq2SeqTrainer"}),
     train_hooks=frozenset({"get_train_dataloader"}),
+    evaluation_hooks=frozenset({"get_eval_dataloader", "get_test_dataloader"}),
     sampler_hooks=frozenset({"_get_train_sampler"}),
     contracts=(
         Contract(

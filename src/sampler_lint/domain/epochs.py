@@ -434,25 +434,41 @@ def _hooked(model: Model) -> list[Obj]:
     known: list[Obj] | None = model.memo.get(_hooked)
     if known is None:
         known = model.memo[_hooked] = [
-            value
-            for _, cls in model.classes()
-            for name in _train_hooks(model, cls)
-            if (hook := cls.method(name)) is not None
-            for returned in hook.returns
-            if returned.value is not None
-            for value in model.flow.values(returned.value)
-            if isinstance(value, Obj) and value.site is not None
+            value for _, cls in model.classes() for value in _given_to_train(model, cls)
         ]
     return known
 
 
-def _train_hooks(model: Model, cls: Class) -> set[str]:
-    """The methods by which the frameworks that a class derives from ask for a loader."""
+def _given_to_train(model: Model, cls: Class) -> list[Obj]:
+    """The loaders that a framework takes from an object of a class to train with.
+
+    Of several that one function returns for training and for evaluation alike, as it is asked,
+    none.
+    """
     packages = {base.partition(".")[0] for base in model.flow.mro(cls) if isinstance(base, str)}
-    tables = {
-        catalog.FRAMEWORK_PACKAGES[name] for name in packages & catalog.FRAMEWORK_PACKAGES.keys()
-    }
-    return {hook for table in tables for hook in catalog.framework(table).train_hooks}
+    tables = [
+        catalog.framework(catalog.FRAMEWORK_PACKAGES[name])
+        for name in packages & catalog.FRAMEWORK_PACKAGES.keys()
+    ]
+    found = [_returned(model, cls, name) for each in tables for name in each.train_hooks]
+    trained = [loader for loaders in found for loader in loaders]
+    if len(trained) < 2:
+        return trained
+    hooks = [name for each in tables for name in each.evaluation_hooks]
+    evaluated = {loader for name in hooks for loader in _returned(model, cls, name)}
+    return [loader for loader in trained if loader not in evaluated]
+
+
+def _returned(model: Model, cls: Class, method: str) -> list[Obj]:
+    """The loaders that are known to be what a method of a class itself returns."""
+    function = cls.method(method)
+    return [
+        value
+        for returned in (function.returns if function is not None else ())
+        if returned.value is not None
+        for value in model.flow.values(returned.value)
+        if isinstance(value, Obj) and value.site is not None
+    ]
 
 
 def loops_over(model: Model, loader: Obj) -> list[EpochLoop]:

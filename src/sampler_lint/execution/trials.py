@@ -115,6 +115,8 @@ class Trial(NamedTuple):
     """What else is special about it, in words."""
     lost: tuple[Lost, ...] = ()
     """What the class's own constructor stored, and that of a base overwrote with something else."""
+    parts_guessed: bool = False
+    """Whether something stands for a part of an argument, such as an attribute of the data."""
 
     @property
     def raised(self) -> RaisedError | None:
@@ -625,7 +627,8 @@ def _trial(
         also.insert(0, "around a DistributedSampler")
     story = ", ".join(also)
     takes = spec.takes_batch_size, spec.takes_drop_last
-    return Trial(world, tuple(turns), *takes, refused, story, tuple(lost))
+    parts_guessed = any("." in name for name in spec.guesses or ())
+    return Trial(world, tuple(turns), *takes, refused, story, tuple(lost), parts_guessed)
 
 
 def _varied(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:

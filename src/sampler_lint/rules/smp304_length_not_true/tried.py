@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sampler_lint.domain.epoch_state import epoch_state
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.wrapping import inners
-from sampler_lint.findings import Related
+from sampler_lint.findings import Grade, Related
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.properties import miscounts
 from sampler_lint.rules._base import Suspect
@@ -44,8 +44,11 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     trials = model.trials(cls)
     trial = next((trial for trial in trials.usual if _is_wrong(trial)), None)
     guessed = [trial for trial in trials.guessed if trial.raised is None and not _is_idle(trial)]
+    grade = Grade.CERTAIN
     if len(guessed) >= FEWEST_GUESSED and all(map(_is_wrong, guessed)):
         trial = guessed[0]
+        if all(map(_says_the_size, guessed)):
+            grade = Grade.LIKELY
     elif len(guessed) >= FEWEST_GUESSED and all(map(_is_true, guessed)):
         # The guesses fit the class: what is wrong with another flag is no fault of theirs.
         trial = next(filter(_is_wrong, trials.dropping), None)
@@ -64,6 +67,7 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
         f"{who}`len()` of `{cls.name}` says {turn.length}, but it yields {turn.count}",
         why=why,
         fix=fix,
+        grade=grade,
         effect=f"with {story}{some}; {_STEPS}",
         advice="make `__len__` count what `__iter__` yields",
     )
@@ -148,6 +152,14 @@ def _is_wrong(trial: Trial) -> bool:
 
 def _is_true(trial: Trial) -> bool:
     return all(turn.length == turn.count for turn in trial.turns)
+
+
+def _says_the_size(trial: Trial) -> bool:
+    """Whether it promises as many as the data has, of which a part is made up.
+
+    The data of the tree may have just the length that this part comes to.
+    """
+    return trial.parts_guessed and all(turn.length == trial.world.samples for turn in trial.turns)
 
 
 def _is_idle(trial: Trial) -> bool:

@@ -532,7 +532,7 @@ def _evidence(model: Model, found: EpochLoop) -> bool | None:
 def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
     places = [(found.inner.scope, found.inner.stmt)]
     places += [(call.scope, call.stmt) for call in reversed(found.calls) if call.stmt is not None]
-    if any(_is_without_gradients(stmt, found.loop) for _, stmt in places):
+    if any(_is_without_gradients(stmt) for _, stmt in places):
         return False
     for scope, stmt in places:
         around = [stmt, *stmt.ancestors()]
@@ -550,17 +550,14 @@ def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
     return None
 
 
-def _is_without_gradients(stmt: Stmt, loop: Loop) -> bool:
-    """Whether a statement stands in a block without gradients, inside the loop or elsewhere."""
-    for around in stmt.ancestors():
-        if around is loop:
-            break
-        if isinstance(around, With) and any(
-            isinstance(mark, Call) and last_name(mark.func) in WITHOUT_GRADIENTS
-            for mark in expressions(around)
-        ):
-            return True
-    return False
+def _is_without_gradients(stmt: Stmt) -> bool:
+    """Whether a statement stands in a block without gradients."""
+    return any(
+        isinstance(mark, Call) and last_name(mark.func) in WITHOUT_GRADIENTS
+        for around in stmt.ancestors()
+        if isinstance(around, With)
+        for mark in expressions(around)
+    )
 
 
 def _evaluates(scope: Scope, stmt: Stmt, region: Stmt | None) -> bool:

@@ -23,7 +23,7 @@ from sampler_lint.analysis.origins import (
     read_of,
     stored,
 )
-from sampler_lint.domain.concepts import COLLECTIVE, ENVIRONMENT, RANK
+from sampler_lint.domain.concepts import COLLECTIVE, ENVIRONMENT, MODEL_PARALLEL, RANK
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import looked_up, options
 from sampler_lint.domain.programs import files_storing
@@ -106,8 +106,11 @@ def parameter_differs(model: Model, function: Function, param: Param) -> RankTer
 
 
 def _may_vanish(step: Step) -> bool:
-    """Whether a rank in it may leave no difference: a remainder, what the ranks agree on."""
-    if is_agreed(step):
+    """Whether a rank in it may leave no difference: a remainder, what the ranks agree on.
+
+    Or it is the rank of something else than this process.
+    """
+    if is_agreed(step) or _is_rank_of_others(step.expr):
         return True
     made = step.towards.expr if step.towards is not None else None
     if step.hop is Hop.ARGUMENT:
@@ -117,6 +120,12 @@ def _may_vanish(step: Step) -> bool:
     return step.hop is Hop.ELEMENT or (
         (bool(step.op) or step.hop is Hop.OPERAND) and step.op not in _KEEPS
     )
+
+
+def _is_rank_of_others(expr: Expr) -> bool:
+    """Whether a call gives the rank in a group that shares its data: ``get_pipeline_rank()``."""
+    name = last_name(expr.func) if isinstance(expr, Call) else None
+    return name is not None and name.endswith("_rank") and MODEL_PARALLEL.says(name)
 
 
 def is_agreed(step: Step) -> bool:

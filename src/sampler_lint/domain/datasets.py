@@ -217,9 +217,7 @@ def _overlap(one: Expr, other: Expr) -> bool:
 
 
 def _texts(parts: list[Expr]) -> set[object]:
-    return {
-        part.value for part in parts if isinstance(part, Const) and isinstance(part.value, str)
-    }
+    return {part.value for part in parts if isinstance(part, Const) and isinstance(part.value, str)}
 
 
 def _is_text(*values: Expr) -> bool:

@@ -296,6 +296,7 @@ def test_a_change_where_nothing_is_said_costs_no_model(
     assert check(cache)[2] == []
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_a_part_is_told_from_the_whole(
     project: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -469,6 +470,7 @@ def test_a_process_that_dies_is_made_up_for(project: Path, monkeypatch: pytest.M
     assert [error.path for error in engine.check(["."], jobs=2).errors] == ["package/broken.py"]
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_in_a_big_tree_files_that_nothing_leads_to_are_not_parsed(
     project: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:

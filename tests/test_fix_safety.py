@@ -142,6 +142,7 @@ def wrong(program: awkward.Program, before: list[Run], after: list[Run]) -> str 
     return None
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_no_safe_fix_makes_an_awkward_program_wrong(tmp_path: Path) -> None:
     programs = awkward.programs()
     assert len(programs) >= 300

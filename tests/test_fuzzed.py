@@ -33,6 +33,7 @@ def fuzz() -> Iterator[ModuleType]:
 
 
 @pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.usefixtures("unmeasured")
 def test_a_mutant_is_well_at_each_stage(fuzz: ModuleType, stage: str) -> None:
     trees = fuzz.own()
     for seed in range(3):

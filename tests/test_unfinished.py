@@ -213,6 +213,7 @@ def test_a_living_process_is_waited_for(tree: Path) -> None:
         writer.stdout.readline()
         assert settle(["."]) == ([], [])
         assert held() == NEW
+        writer.stdout.read()  # to its end: who writes to a closed pipe fails
     assert writer.returncode == 0
 
 

@@ -123,6 +123,17 @@ _SEVERAL = re.compile(
 )
 
 
+#: In names of groups whose ranks hold parts of one model, and so read the same data.
+_OF_MODEL = re.compile(
+    "(?:^|_)(?:tensor|pipe(?:line)?|model|expert|sequence|context|[tpmecs]p)(?:_|$)", re.IGNORECASE
+)
+
+
+def is_of_model(name: str) -> bool:
+    """Whether a rank or group is one of tensor, pipeline or expert parallelism, by its name."""
+    return _OF_MODEL.search(name) is not None
+
+
 @lru_cache(1 << 14)
 def role_of(name: str, annotation: str = "") -> Role | None:
     """What a parameter wants; None when neither its name nor its annotation tells."""

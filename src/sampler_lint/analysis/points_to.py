@@ -179,6 +179,10 @@ class Flow(Calls):
         else:
             self._add(var, Ext(name))
 
+    def bound(self, binding: Binding, scope: Scope) -> frozenset[Value]:
+        """Every value that a name gets in one place, as :meth:`values` says of an expression."""
+        return self._solve(self._binding(binding, scope))
+
     def _binding(self, binding: Binding, scope: Scope) -> Var:
         return self._get(binding, partial(self._start_binding, binding, scope))
 

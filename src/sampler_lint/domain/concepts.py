@@ -107,12 +107,6 @@ RANK = Concept(
         re.IGNORECASE,
     ),
 )
-#: The groups whose ranks hold parts of one model, and so read the same data.
-MODEL_PARALLEL = Concept(
-    spelled=re.compile(
-        r"(?:^|_)(?:tensor|pipe(?:line)?|model|expert|sequence|context|[tpmecs]p)_", re.IGNORECASE
-    )
-)
 WORLD_SIZE = Concept(
     made_by=frozenset({"torch.distributed.get_world_size", "horovod.torch.size"}),
     called=frozenset({"get_world_size"}),

@@ -70,6 +70,10 @@ class Sym:
     """The parameter, or the name from outside of the tree, that it still is."""
 
 
+#: Whether a value is None, whether it is true, and the literal it is.
+_Known = tuple[bool | None, bool | None, tuple[Any, ...]]
+
+
 @dataclass(slots=True)
 class State:
     """What is known on one way."""
@@ -392,7 +396,18 @@ class _Run:
             name = dotted(node)
             if name is not None:
                 self.index.drop(state, name)
-                state.values[name] = Sym(f"{name}@{stmt.order}")
+                key = f"{name}@{stmt.order}"
+                state.values[name] = Sym(key, *self._unpacked(name, stmt))
+
+    def _unpacked(self, name: str, stmt: Stmt) -> _Known:
+        """What is known of a name that gets a part of a value, where all that it may get agree."""
+        kinds = {
+            _known_of(value)
+            for binding in self.scope.bindings.get(name, ())
+            if binding.stmt is stmt
+            for value in self.model.flow.bound(binding, self.scope)
+        }
+        return next(iter(kinds)) if len(kinds) == 1 else (None, None, ())
 
     # -- expressions
 
@@ -453,7 +468,7 @@ class _Run:
         values = self.model.flow.values(expr)
         if values and all(isinstance(value, Ext) for value in values):
             return [Sym(key, origin=expr, param=dotted(expr))]
-        kinds: dict[tuple[bool | None, bool | None, tuple[Any, ...]], None] = {}
+        kinds: dict[_Known, None] = {}
         for value in values:
             is_open = isinstance(value, Lit) and not self.settled
             kinds[(None, None, ()) if is_open else _known_of(value)] = None
@@ -575,7 +590,7 @@ def _learn(sym: Sym, truth: bool, state: State) -> Iterator[State]:
         yield state
 
 
-def _known_of(value: Value) -> tuple[bool | None, bool | None, tuple[Any, ...]]:
+def _known_of(value: Value) -> _Known:
     """Whether a value is None, whether it is true, and the literal it is."""
     if isinstance(value, Lit):
         return value.value is None, bool(value.value), (value.value,)

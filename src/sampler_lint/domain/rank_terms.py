@@ -23,12 +23,13 @@ from sampler_lint.analysis.origins import (
     read_of,
     stored,
 )
-from sampler_lint.domain.concepts import COLLECTIVE, ENVIRONMENT, MODEL_PARALLEL, RANK
+from sampler_lint.domain.concepts import COLLECTIVE, ENVIRONMENT, RANK
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import looked_up, options
 from sampler_lint.domain.programs import files_storing
 from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.limits import DEEPEST_SLICE
+from sampler_lint.parameters import is_of_model
 from sampler_lint.syntax.navigation import builtin_type, self_class, unparse
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -125,7 +126,7 @@ def _may_vanish(step: Step) -> bool:
 def _is_rank_of_others(expr: Expr) -> bool:
     """Whether a call gives the rank in a group that shares its data: ``get_pipeline_rank()``."""
     name = last_name(expr.func) if isinstance(expr, Call) else None
-    return name is not None and name.endswith("_rank") and MODEL_PARALLEL.says(name)
+    return name is not None and name.endswith("_rank") and is_of_model(name)
 
 
 def is_agreed(step: Step) -> bool:

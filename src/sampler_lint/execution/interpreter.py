@@ -19,6 +19,7 @@ from sampler_lint.execution.budget import (
     BUDGET,
     DEEPEST_CALL,
     MOST_FILES,
+    Op,
     size,
 )
 from sampler_lint.execution.chance import Chance, Stream
@@ -51,6 +52,7 @@ from sampler_lint.execution.values import (
     Source,
     elements,
     last_name,
+    perform,
     plain,
     truth,
 )
@@ -225,14 +227,14 @@ class Interpreter(Statements):
             return callee.call(*args, **keywords)
         if isinstance(callee, Klass):
             return self.build(callee, args, keywords)
+        place = self._place_named(callee)
+        if place is not None:
+            return perform(place, self, args, keywords)
         if isinstance(callee, Bound):
             return self.run(callee.function, [callee.receiver, *args], keywords, callee.receiver)
         if isinstance(callee, Fn):
             if callee.klass is not None and args and isinstance(args[0], Instance):
                 return self.run(callee, args, keywords, args[0])  # `Base.method(self)`
-            if isinstance(callee.node, ast.FunctionDef) and callee.node.name in standard.PLACES:
-                place = External(f"torch.distributed.{callee.node.name}")
-                return library.external(self, place, [], {})
             return self._aside(callee, args, keywords)
         if isinstance(callee, External):
             return library.external(self, callee, args, keywords)
@@ -246,6 +248,21 @@ class Interpreter(Statements):
         if isinstance(callee, Size):
             return int(callee)
         raise CannotTellError("what is called")
+
+    def _place_named(self, callee: Any) -> Op | None:
+        """What gives the place of the process: a function, or a method of what is no sampler."""
+        fn = callee.function if isinstance(callee, Bound) else callee
+        if not isinstance(fn, Fn) or not isinstance(fn.node, ast.FunctionDef):
+            return None
+        if isinstance(callee, Bound):
+            owner = callee.receiver
+            if not isinstance(owner, Instance) or any(
+                isinstance(base, Klass) and "__iter__" in base.members for base in owner.klass.mro
+            ):
+                return None
+        elif fn.klass is not None:
+            return None
+        return standard.place_of(fn.node.name)
 
     def _aside(self, fn: Fn, args: list[Any], keywords: dict[str, Any]) -> Any:
         """A call of a function; nobody knows its value if it cannot be followed.

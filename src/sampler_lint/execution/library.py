@@ -19,7 +19,7 @@ from sampler_lint.execution.arrays import (
 from sampler_lint.execution.budget import BUDGET, Op
 from sampler_lint.execution.builtin import BUILTINS, MATH
 from sampler_lint.execution.errors import CannotTellError
-from sampler_lint.execution.standard import ANYWHERE, DOTTED, PLACES
+from sampler_lint.execution.standard import ANYWHERE, DOTTED, place_of
 from sampler_lint.execution.values import (
     UNKNOWN,
     Array,
@@ -66,7 +66,7 @@ def external(run: Run, callee: External, args: list[Any], keywords: dict[str, An
     else:
         if last in SEEDS and root in _NUMERIC:
             return perform(SEEDS[last], run, [callee, *args], keywords)
-        op = _numeric(run, callee, keywords) or PLACES.get(last) or ANYWHERE.get(last)
+        op = _numeric(run, callee, keywords) or place_of(last) or ANYWHERE.get(last)
         op = op or DOTTED.get(dotted)
     if op is not None:
         return perform(op, run, args, keywords)

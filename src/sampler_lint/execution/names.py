@@ -116,7 +116,7 @@ class Names:
                 inner = self._module(f"{source}.{attribute}" if source else attribute, node.level)
                 if inner is not None:
                     return inner
-                if attribute in standard.PLACES:
+                if standard.place_of(attribute) is not None:
                     return External(f"torch.distributed.{attribute}")
                 raise CannotTellError(f"`{attribute}` of {source}")
         return External(f"{source}.{attribute}")

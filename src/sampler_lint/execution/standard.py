@@ -20,6 +20,7 @@ from sampler_lint.execution.operators import (
 from sampler_lint.execution.values import (
     UNKNOWN,
     Array,
+    External,
     Instance,
     Native,
     Queue,
@@ -29,14 +30,14 @@ from sampler_lint.execution.values import (
     perform,
     plain,
 )
-from sampler_lint.parameters import Role, role_of
+from sampler_lint.parameters import Role, is_of_model, role_of
 
 #: By their full names; also those of the builtins that are made by methods.
 DOTTED = Table()
 #: By last name, from wherever they are imported.
 ANYWHERE = Table()
 #: Functions that give the place of the process among the others, whoever wraps them.
-PLACES = Table()
+_PLACES = Table()
 
 
 class Defaults(dict[Any, Any]):
@@ -241,6 +242,37 @@ def _place(run: Run) -> tuple[int, int]:
     return run.rank, run.world
 
 
+def place_of(name: str) -> Op | None:
+    """What a function gives of the place of the process among the others, by its name.
+
+    It is set by who launches the program, so nothing that it is taken from is looked at:
+    ``get_data_parallel_rank()``, and ``context.get_world_size(ParallelMode.DATA)``.
+    """
+    what = name.removeprefix("get_")
+    if name in _PLACES or what == name or _OF_NODES.search(what):
+        return _PLACES.get(name)
+    if not what.endswith(("rank", "world_size")):
+        return None
+    if is_of_model(what):
+        return _FIRST if what.endswith("rank") else _ALONE
+    role = role_of(what)
+    if role is Role.RANK:
+        return _PLACES["get_rank"]
+    return _PLACES["get_world_size"] if role is Role.WORLD_SIZE else None
+
+
+_FIRST, _ALONE = (Op(Cost.FLAT, lambda run, *group, n=n, **kw: n) for n in (0, 1))
+
+
+def _is_shared(group: tuple[Any, ...], keywords: dict[str, Any]) -> bool:
+    """Whether the ranks of a group hold parts of one model: all of them count as the first."""
+    return any(
+        is_of_model(each if isinstance(each, str) else each.dotted.rpartition(".")[2])
+        for each in (*group, *keywords.values())
+        if isinstance(each, (str, External))
+    )
+
+
 @ANYWHERE(Cost.FLAT, "get_worker_info")
 def _worker_info(run: Run) -> Any:
     run.asked_worker = True
@@ -292,8 +324,12 @@ DOTTED(
     "torch.distributed.is_initialized",
 )(lambda run, *args, **kw: True)
 DOTTED(Cost.FLAT, "torch.distributed.barrier")(lambda run, *args, **kw: None)
-PLACES(Cost.FLAT, "get_rank")(lambda run, *group, **kw: _place(run)[0])
-PLACES(Cost.FLAT, "get_world_size")(lambda run, *group, **kw: run.world)
-PLACES(Cost.FLAT, "get_dist_info")(lambda run, *group, **kw: _place(run))
+_PLACES(Cost.FLAT, "get_rank")(
+    lambda run, *group, **kw: 0 if _is_shared(group, kw) else _place(run)[0]
+)
+_PLACES(Cost.FLAT, "get_world_size")(
+    lambda run, *group, **kw: 1 if _is_shared(group, kw) else run.world
+)
+_PLACES(Cost.FLAT, "get_dist_info")(lambda run, *group, **kw: _place(run))
 ANYWHERE(Cost.FLAT, "tqdm")(lambda run, values=(), *more, **kw: values)
 ANYWHERE(Cost.FLAT, "trange")(lambda run, n, **kw: perform(BUILTINS["range"], run, [n], {}))

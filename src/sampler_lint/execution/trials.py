@@ -338,7 +338,8 @@ def welcoming(interpreter: Interpreter, spec: SetUp) -> tuple[World, ...]:
 def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
     """The usual worlds, with something for each argument that is of the kind it is used as."""
     worlds = (_WORLDS, spec.large_worlds())
-    options = (None, *itertools.islice(spec.flags(), MOST_OPTIONS), *spec.small_numbers())
+    settlements = itertools.islice(spec.settlements(), 1 + MOST_OPTIONS)
+    options = (*settlements, *spec.small_numbers())
     refused = too_much = False
     for option, some, spec.fills_none in itertools.product(options, worlds, (False, True)):
         if option is not None and not (too_much if type(option[1]) is int else refused):

@@ -316,6 +316,8 @@ class _Run:
         names = [dotted(target) for target in stmt.targets]
         if not any(name in self.relevant for name in names):
             self._forget(stmt, state)
+            for target in stmt.targets:
+                self._forget_target(target, stmt, state)
             yield state
             return
         for after, value in self._value(stmt.value, state):
@@ -394,7 +396,7 @@ class _Run:
     def _forget_target(self, target: Expr, stmt: Stmt, state: State) -> None:
         for node in walk(target):
             name = dotted(node)
-            if name is not None:
+            if name is not None and name in self.tracked:
                 self.index.drop(state, name)
                 key = f"{name}@{stmt.order}"
                 state.values[name] = Sym(key, *self._unpacked(name, stmt))

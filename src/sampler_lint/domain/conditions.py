@@ -28,6 +28,20 @@ def contradict(model: Model, one: Iterable[Stmt | Call], other: Iterable[Stmt | 
     return any((question, not answer) in there for question, answer in here)
 
 
+def excludes(model: Model, through: Call | None, place: Call | None) -> bool:
+    """Whether what a call of a factory passes excludes the branch in which a place of it stands."""
+    if through is None or place is None or place.stmt is None:
+        return False
+    for stmt in place.stmt.ancestors():
+        if isinstance(stmt, If):
+            answers = model.flow.constants(stmt.test, through)
+            if answers is not None and len(answers) == 1:
+                taken = stmt.body if next(iter(answers)) else stmt.orelse
+                if not any(part.encloses(place.stmt) for part in taken):
+                    return True
+    return False
+
+
 def conditions(model: Model, place: Stmt | Call) -> frozenset[Condition]:
     """What the branches around a place, and those before it that leave, ask."""
     if not isinstance(place, Call):

@@ -22,7 +22,7 @@ from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.samplers import sharding_programs
-from sampler_lint.domain.wrapping import iterated_attributes
+from sampler_lint.domain.wrapping import iterated_attributes, parameter_kept
 from sampler_lint.limits import DEEPEST_CHAIN, MOST_SEARCHED_FOR_STEP
 from sampler_lint.syntax.navigation import (
     expressions,
@@ -221,9 +221,22 @@ def _loaders_held(model: Model, wrapper: Obj) -> Iterator[tuple[Obj, Expr]]:
     given = {value: arg.value for arg in site.args for value in model.flow.values(arg.value)}
     # The attribute is one for all wrappers of the class; this one has what it was given.
     own = {name for name, value in held if value in given}
-    for name, value in held:
-        if value in given or name not in own:
+    others = {
+        value for name, value in held if name in own or _is_given_another(model, wrapper, cls, name)
+    }
+    for _, value in held:
+        if value in given or value not in others:
             yield value, given.get(value, site)
+
+
+def _is_given_another(model: Model, wrapper: Obj, cls: Class, name: str) -> bool:
+    """Whether an attribute keeps what the constructor is given, and no loader is given here."""
+    kept = parameter_kept(model, cls, name)
+    given = model.flow.argument(wrapper, kept.name) if kept is not None else None
+    return given is not None and all(
+        not isinstance(value, Obj) and not isinstance(value, Unknown)
+        for value in model.flow.values(given)
+    )
 
 
 def _iterated_attributes(model: Model, cls: Class) -> list[str]:

@@ -5,23 +5,29 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from sampler_lint.analysis.origins import depends_on
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.concepts import EVALUATES, TRAINS, Concept
-from sampler_lint.domain.epochs import pass_trains, passes
+from sampler_lint.domain.conditions import excludes
+from sampler_lint.domain.epochs import Pass, pass_trains, passes
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.findings import Related, Severity
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.navigation import nodes_in, statements, unparse, walk
+from sampler_lint.syntax.navigation import nodes_in, same, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
+    Assign,
     Attr,
     AugAssign,
     Call,
     Class,
     Expr,
+    For,
     Function,
     Index,
+    Map,
+    Name,
     Other,
     Scope,
     Stmt,
@@ -75,6 +81,8 @@ class EvaluationPadding(Rule):
                 continue  # it counts to compare with what it expects
             if not _evaluates(model, found.scope, found.stmt) or pass_trains(model, found):
                 continue
+            if _keeps_by_key(model, found):
+                continue  # what comes twice is kept once
             seen.add((found.scope, found.stmt))
             why = (Related(model.place_of(sampler), "sampler built here"),)
             source = unparse(found.source)
@@ -125,6 +133,8 @@ _CORRECTS = Concept(
 
 def _padding_sampler(model: Model, loader: Obj) -> Obj | None:
     """The sampler of torch's own making that shares out the loader's samples."""
+    if excludes(model, loader.through, loader.site):
+        return None
     for value in model.passed_to(loader, "sampler"):
         if (
             isinstance(value, Obj)
@@ -153,6 +163,29 @@ def _evaluates(model: Model, scope: Scope, within: Stmt | None) -> bool:
         for stmt in statements(scope.body)
     )
     return counts and EVALUATES.says(scope.name)
+
+
+def _keeps_by_key(model: Model, found: Pass) -> bool:
+    """Whether the pass keeps what it counts in a dictionary, by what each sample is called."""
+    if not isinstance(found.stmt, For):
+        return False
+    drawn = {node.id for node in walk(found.stmt.target) if isinstance(node, Name)}
+
+    def is_drawn(expr: Expr) -> bool:
+        return isinstance(expr, Name) and expr.id in drawn
+
+    return any(
+        isinstance(target, Index)
+        and isinstance(target.value, Name)
+        and any(
+            isinstance(made.value, Map) for made in found.scope.bindings.get(target.value.id, ())
+        )
+        and depends_on(model.flow, target.key, is_drawn) is not None
+        and not any(same(node, target.value) for node in walk(stmt.value))
+        for stmt in statements([found.stmt])
+        if isinstance(stmt, Assign)
+        for target in stmt.targets
+    )
 
 
 def _corrects(model: Model, scope: Scope) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sampler_lint.analysis.values import Obj
-from sampler_lint.domain.conditions import contradict
+from sampler_lint.domain.conditions import contradict, excludes
 from sampler_lint.domain.epoch_calls import (
     Carrier,
     epoch_samplers,
@@ -32,7 +32,6 @@ from sampler_lint.rules.smp102_epoch_never_set.setters import leads_to, may_be_s
 from sampler_lint.syntax.navigation import unparse
 from sampler_lint.syntax.nodes import (
     For,
-    If,
 )
 
 
@@ -104,17 +103,7 @@ def _is_left_out(model: Model, found: EpochLoop, sampler: Obj) -> bool:
     built = [call for call in (site, found.inner.loader.site, through) if call is not None]
     if contradict(model, built, [found.loop, found.inner.stmt, *found.calls]):
         return True
-    if through is None or site is None or site.stmt is None:
-        return False
-    inner = site.stmt
-    for stmt in site.stmt.ancestors():
-        if isinstance(stmt, If):
-            answers = model.flow.constants(stmt.test, through)
-            if answers is not None and len(answers) == 1:
-                taken = stmt.body if next(iter(answers)) else stmt.orelse
-                if not any(part.encloses(inner) for part in taken):
-                    return True
-    return False
+    return excludes(model, through, site)
 
 
 class _Veto(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections import deque
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
@@ -25,11 +26,13 @@ from sampler_lint.domain.samplers import sharding_programs
 from sampler_lint.domain.wrapping import iterated_attributes, parameter_kept
 from sampler_lint.limits import DEEPEST_CHAIN, MOST_SEARCHED_FOR_STEP
 from sampler_lint.syntax.navigation import (
+    children,
     expressions,
     makes_iterator,
     nodes_in,
     owner_of,
     same,
+    self_class,
     statements,
     walk,
 )
@@ -46,12 +49,15 @@ from sampler_lint.syntax.nodes import (
     Function,
     Index,
     Loop,
+    Map,
     Name,
     Scope,
+    Seq,
     Stmt,
     Try,
     While,
     With,
+    dotted,
     last_name,
 )
 
@@ -123,7 +129,51 @@ def _passes(model: Model, programs: Collection[str]) -> Iterator[Pass]:
             continue
         for scope in module.facts.scopes:
             for source, stmt in scope.iterated:
-                yield from _passes_over(model, scope, stmt, source, set())
+                if not _is_replaced(model, scope, source):
+                    yield from _passes_over(model, scope, stmt, source, set())
+
+
+def _is_replaced(model: Model, scope: Scope, source: Expr) -> bool:
+    """Whether every class that keeps what a method iterates has another method in its place."""
+    cls = scope.cls if isinstance(scope, Function) else None
+    if cls is None or not isinstance(scope, Function):
+        return False
+    names = {
+        node.name
+        for node in walk(source)
+        if isinstance(node, Attr) and self_class(node.value) is not None
+    }
+    keeping = [
+        each
+        for each in (cls, *(model.flow.subclasses(cls) if names else ()))
+        if any(
+            _holds_something(store.value)
+            for base in model.flow.mro(each)
+            if isinstance(base, Class)
+            for name in names
+            for store in model.project.own_stores(name, base)
+        )
+    ]
+    methods = [model.flow.method(each, scope.name) for each in keeping]
+    return bool(keeping) and all(
+        isinstance(each, Function) and each is not scope and not _calls_base(model, each, scope)
+        for each in methods
+    )
+
+
+def _calls_base(model: Model, method: Function, base: Function) -> bool:
+    """Whether a method calls the one of a base that it replaces."""
+    named = (call for call in method.calls if last_name(call.func) == base.name)
+    return any(base in model.flow.callees(call) for call in named)
+
+
+def _holds_something(value: Expr | None) -> bool:
+    """Whether a value is none of those that only say what will be kept: None, ``iter([])``."""
+    if isinstance(value, (Seq, Map)):
+        return bool(children(value))
+    if isinstance(value, Call) and dotted(value.func) in vars(builtins):
+        return any(map(_holds_something, value.positional))
+    return not isinstance(value, Const)
 
 
 def _passes_over(

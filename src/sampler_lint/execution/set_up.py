@@ -87,6 +87,8 @@ class SetUp:
         """Whether arguments that may be None are given, too."""
         self.numbers_are_ranks = False
         """Whether each such argument that is a number is taken to be the rank."""
+        self.numbers_are_sizes = False
+        """Whether numbers of which only the name is known are as large as the data."""
         self.settled: tuple[str, Any] | None = None
         """An optional argument without whose other value the class refuses every world."""
         self.seed: int | None = None
@@ -282,6 +284,8 @@ class SetUp:
                 return _numbers([Data(f"{name}[{i}]").number for i in range(samples)], note)
             case Role.MOST | Role.MAX_BATCH:
                 return 6
+            case Role.NUMBER if self.numbers_are_sizes:
+                return samples
             case Role.CLASSES | Role.NUMBER:
                 return 2
             case Role.FUNCTION:

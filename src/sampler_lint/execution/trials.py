@@ -34,6 +34,7 @@ from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.set_up import SetUp, World, stand_ins
 from sampler_lint.execution.values import Array, Data, Fn, Instance, Lost
 from sampler_lint.limits import FEWEST_GUESSED
+from sampler_lint.parameters import Role
 from sampler_lint.properties import Observation, Rank, Reading, Violation, partitions, shares
 from sampler_lint.syntax.nodes import Class
 
@@ -348,11 +349,12 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
             if guess(spec, partial(_hands_out, interpreter, spec, some[0], option)):
                 spec.settled = option
                 both, handing_out = (spec.guesses, spec.otherwise()), 0
-                for spec.guesses in both:
+                sizes = (False, True) if Role.NUMBER in spec.roles else (False,)
+                for spec.guesses, spec.numbers_are_sizes in itertools.product(both, sizes):
                     for trial in _each(interpreter, spec, some):
                         handing_out += any(turn.count for turn in trial.turns)
                         yield trial
-                spec.guesses = both[0]
+                spec.guesses, spec.numbers_are_sizes = both[0], False
                 if handing_out < FEWEST_GUESSED and some is _WORLDS:
                     yield from _each(interpreter, spec, spec.large_worlds())
                 return

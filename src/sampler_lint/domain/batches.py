@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sampler_lint.analysis.arguments import table_entry
 from sampler_lint.analysis.origins import Hop, Step, origins
-from sampler_lint.analysis.values import Table
+from sampler_lint.analysis.values import Obj, Table
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model
 from sampler_lint.syntax.navigation import expressions, same, statements, walk
 from sampler_lint.syntax.nodes import (
@@ -52,26 +52,31 @@ def _yields_single(model: Model, cls: Class) -> bool:
 
 
 def _is_set_as_sampler(model: Model, cls: Class) -> bool:
-    """Whether a configuration names the class as a ``sampler``, and none as a batch sampler.
+    """Whether a table has the class as its ``sampler``, and none as a batch sampler.
 
-    Nothing imports a configuration: it lies beside the package, or below the script's folder.
+    The arguments of a loader, or a configuration. Nothing imports that: it lies beside the
+    package, or below the script's folder.
     """
     folder = os.path.join(model.project.home_of(model.module_of(cls)), "")
     known = model.memo.setdefault(_named_as, {})
     if folder not in known:
         beside = [module for module in model.modules if module.path.startswith(folder)]
-        known[folder] = tuple(_named_as(beside, key) for key in ("sampler", "batch_sampler"))
+        keys = ("sampler", "batch_sampler")
+        known[folder] = tuple(_named_as(model, beside, key) for key in keys)
     samplers, batch_samplers = known[folder]
     return cls.name in samplers and cls.name not in batch_samplers
 
 
-def _named_as(modules: list[Module], key: str) -> set[str]:
-    """What stands under a key of a dict, as a string in a dict of its own (``type="Mine"``)."""
+def _named_as(model: Model, modules: list[Module], key: str) -> set[str]:
+    """The classes under a key of a dict: as a string in a dict of its own, or an object of one."""
     found: set[str] = set()
     for module in modules:
         for table in _tables(module, key) if module.says(key) else ():
             value = table_entry(Table(table), key)
-            found.update(_strings(value) if value is not None else ())
+            if value is not None:
+                found.update(_strings(value))
+                made = (each for each in model.flow.values(value) if isinstance(each, Obj))
+                found.update(each.cls.name for each in made if isinstance(each.cls, Class))
     return found
 
 

@@ -8,7 +8,7 @@ from sampler_lint import catalog
 from sampler_lint.analysis.values import Lit, Obj, Unknown
 from sampler_lint.domain.concepts import GIVES_STATE, RESTORES, SAMPLER_ARGUMENTS
 from sampler_lint.domain.epoch_calls import carriers
-from sampler_lint.domain.epoch_state import EpochState, epoch_state, reach
+from sampler_lint.domain.epoch_state import EpochState, advances_itself, epoch_state, reach
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.stale import has_workers, kept_iterator, made_ahead, stores_on
 from sampler_lint.findings import Related
@@ -217,12 +217,12 @@ def _persistent_workers(model: Model) -> Iterator[Suspect]:
 
 
 def _read_by_workers(model: Model, cls: Class) -> bool:
-    """Whether samples depend on a plain attribute that ``set_epoch`` stores."""
+    """Whether samples depend on a plain attribute that ``set_epoch`` alone stores."""
     state = epoch_state(model, cls)
     if state.setter is None or not state.setter.inert or not state.setter.functions:
         return False
     found = reach(model, cls, "__iter__", "__getitem__", "__getitems__")
-    if not state.reads(found):
+    if not state.reads(found) or advances_itself(state):
         return False
     # A value in shared memory is filled in place, never replaced.
     return all(

@@ -19,6 +19,7 @@ from sampler_lint.domain.concepts import (
     TRAINS,
     WITHOUT_GRADIENTS,
 )
+from sampler_lint.domain.conditions import excludes
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.model import DATA_LOADER, Model
@@ -706,7 +707,8 @@ def _steps(
     through: Call | None = None,
 ) -> bool:
     """Whether the code, or what it calls, steps an optimizer, where ``through`` calls it."""
-    calls = scope.calls if within is None else scope.calls_in(within)
+    every = scope.calls if within is None else scope.calls_in(within)
+    calls = [call for call in every if not excludes(model, through, call)] if through else every
     if any(TRAINS.is_call(call) or _is_handed_optimizer(model, call) for call in calls):
         return True
     seen.add((scope, through))
@@ -714,9 +716,16 @@ def _steps(
         _steps(model, callee, None, seen, by)
         for call in calls
         for callee in model.flow.callees(call, through)
-        # What a function calls by name, its caller may say.
-        for by in [call if model.flow.calls_by_string(callee) else None]
+        # What a function calls by name, or whether it trains, its caller may say.
+        for by in [call if _switches(call) or model.flow.calls_by_string(callee) else None]
         if (callee, by) not in seen
+    )
+
+
+def _switches(call: Call) -> bool:
+    """Whether a call says yes or no to something: ``update(batch, training=False)``."""
+    return any(
+        isinstance(arg.value, Const) and isinstance(arg.value.value, bool) for arg in call.args
     )
 
 

@@ -72,6 +72,7 @@ class Sym:
 
 #: Whether a value is None, whether it is true, and the literal it is.
 _Known = tuple[bool | None, bool | None, tuple[Any, ...]]
+_UNKNOWN: _Known = (None, None, ())
 
 
 @dataclass(slots=True)
@@ -409,7 +410,7 @@ class _Run:
             if binding.stmt is stmt
             for value in self.model.flow.bound(binding, self.scope)
         }
-        return next(iter(kinds)) if len(kinds) == 1 else (None, None, ())
+        return next(iter(kinds)) if len(kinds) == 1 else _UNKNOWN
 
     # -- expressions
 
@@ -473,9 +474,12 @@ class _Run:
         kinds: dict[_Known, None] = {}
         for value in values:
             is_open = isinstance(value, Lit) and not self.settled
-            kinds[(None, None, ()) if is_open else _known_of(value)] = None
+            kinds[_UNKNOWN if is_open else _known_of(value)] = None
+        if _UNKNOWN in kinds:
+            # Beside what is not known, None is but what there is without it: `get(key, None)`.
+            kinds = {kind: None for kind in kinds if kind[0] is not True}
         if not kinds:
-            kinds[(None, None, ())] = None
+            kinds[_UNKNOWN] = None
         if len(kinds) > 1 and isinstance(expr, Call) and _is_told(expr):
             # The factory decides by what it is told here.
             return [Sym(key, origin=expr)]

@@ -111,11 +111,11 @@ class Injection:
                     isinstance(a, Const) and a.value in _switches() for a in call.positional
                 ):
                     return Switch.FORBIDDEN  # or left to the user, who is not known
-                if last_name(call.func) in lightning.trainers and self._is_lightning(call):
+                if last_name(call.func) in lightning.trainers and self.is_lightning(call):
                     trainers.append(call)
         if not trainers or any(call.has_star or call.has_double_star for call in trainers):
             return Switch.UNKNOWN
-        if all(_is_one_device(call) for call in trainers):
+        if all(is_one_device(call) for call in trainers):
             return Switch.SINGLE
         return Switch.OPEN
 
@@ -169,7 +169,8 @@ class Injection:
             return None
         return (found[0][0], found[0][1]) if found else None
 
-    def _is_lightning(self, call: Call) -> bool:
+    def is_lightning(self, call: Call) -> bool:
+        """Whether a call is one of something that Lightning has."""
         return any(
             isinstance(value, Ext)
             and catalog.FRAMEWORK_PACKAGES.get(value.dotted.split(".")[0]) == "lightning"
@@ -210,7 +211,16 @@ class Switch:
     """No Trainer stands in the code with all its arguments."""
 
 
-def _is_one_device(call: Call) -> bool:
+def is_told_to_leave_samplers(call: Call) -> bool:
+    """Whether a Trainer is told to put no sampler of its own into loaders."""
+    return any(
+        arg.keyword in _switches() and isinstance(arg.value, Const) and arg.value.value is False
+        for arg in call.args
+    )
+
+
+def is_one_device(call: Call) -> bool:
+    """Whether a Trainer, or a Fabric, certainly runs as one process."""
     devices = call.keyword("devices")
     return isinstance(devices, Const) and devices.value in {1, "1"}
 

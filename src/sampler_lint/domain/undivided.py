@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sampler_lint import catalog
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import (
     ITERATED,
     PROCESSES,
@@ -11,8 +12,10 @@ from sampler_lint.domain.concepts import (
     TRAINS,
     WORLD_SIZE,
 )
-from sampler_lint.domain.injection import Injection
+from sampler_lint.domain.epochs import feeds_training, loops_over, trains
+from sampler_lint.domain.injection import Injection, is_one_device, is_told_to_leave_samplers
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import program_files
 from sampler_lint.domain.ranks import chains, data_parallel, is_guarded, reached
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.syntax.navigation import nodes_in, statements, walk
@@ -62,6 +65,58 @@ def undivided(model: Model, site: Call) -> Call | None:
     return None
 
 
+def left_whole(model: Model, loader: Obj) -> Call | None:
+    """What keeps Lightning from dividing a loader that it trains with, or never gives it one.
+
+    A Trainer that is told ``use_distributed_sampler=False``, or a Fabric whose
+    ``setup_dataloaders`` is never called. None where anything of the program may divide it.
+    """
+    if loader.site is None or is_guarded(loader.site):
+        return None
+    injection = Injection(model)
+    module = model.module_of(loader.site.scope)
+    if "lightning" not in injection.trainers(module):
+        return None
+    files = program_files(model)
+    scopes = [
+        scope
+        for each in model.project.modules_in(injection.program(module))
+        if not files.run_apart(module, each)
+        for scope in each.facts.scopes
+    ]
+    made = [call for scope in scopes for call in scope.calls if injection.is_lightning(call)]
+    trainers = [call for call in made if last_name(call.func) == "Trainer"]
+    fabrics = [call for call in made if last_name(call.func) == "Fabric"]
+    called = {name for scope in scopes for name in scope.called}
+    if trainers and not fabrics:
+        is_left = all(map(is_told_to_leave_samplers, trainers)) and _is_fitted(
+            model, loader, scopes
+        )
+    else:
+        is_left = bool(fabrics) and not trainers and "setup_dataloaders" not in called
+        is_left = is_left and any(trains(model, loop) for loop in loops_over(model, loader))
+    if not is_left or any(is_one_device(call) or call.has_double_star for call in made):
+        return None
+    if any(map(_shards_by_itself, scopes)) or _chooses_by_rank(loader.site.scope):
+        return None
+    return (trainers or fabrics)[0]
+
+
+def _is_fitted(model: Model, loader: Obj, scopes: list[Scope]) -> bool:
+    """Whether Lightning trains with the loader: it is passed to ``fit``, or a hook returns it."""
+    given = (
+        value
+        for scope in scopes
+        for call in scope.calls
+        if last_name(call.func) == "fit"
+        for arg in call.args
+        for value in model.flow.values(arg.value)
+    )
+    return any(isinstance(value, Obj) and loader.may_be(value) for value in given) or bool(
+        feeds_training(model, loader)
+    )
+
+
 def _trains(scopes: set[Scope]) -> bool:
     return any(TRAINS.is_call(call) for scope in scopes for call in scope.calls)
 
@@ -88,7 +143,12 @@ def _is_sharded_elsewhere(
 
 def _shards_by_itself(scope: Scope) -> bool:
     """Whether a scope uses anything that gives the ranks different samples; imports do not."""
-    names = [arg.keyword for call in scope.calls for arg in call.args]
+    names = [
+        arg.keyword
+        for call in scope.calls
+        for arg in call.args
+        if not (isinstance(arg.value, Const) and arg.value.value is False)
+    ]
     names += [param.name for param in scope.params] if isinstance(scope, Function) else []
     bases = scope.bases if isinstance(scope, Class) else []
     return (

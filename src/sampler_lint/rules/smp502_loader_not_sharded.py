@@ -22,7 +22,7 @@ from sampler_lint.domain.ranks import (
     knows_ranks,
     starts,
 )
-from sampler_lint.domain.undivided import undivided
+from sampler_lint.domain.undivided import left_whole, undivided
 from sampler_lint.findings import Related
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
@@ -31,6 +31,7 @@ from sampler_lint.syntax.nodes import (
     Call,
     Class,
     Expr,
+    last_name,
 )
 from sampler_lint.workspace.project import Module
 
@@ -44,7 +45,9 @@ class LoaderNotSharded(Rule):
         `DistributedDataParallel` (or FSDP) and trains it. Silent as soon as a framework that
         shards by itself is imported, a sampler, dataset or file list knows ranks, generators are
         seeded by rank, the loader is built under a condition about ranks, or ranks may share
-        samples on purpose (tensor or pipeline parallelism). Also reports a distributed sampler
+        samples on purpose (tensor or pipeline parallelism). With Lightning: a loader that a
+        Trainer with `use_distributed_sampler=False` trains with, or a Fabric whose
+        `setup_dataloaders` is never called, on several devices. Also reports a distributed sampler
         whose `rank` is the rank within the node, or whose `num_replicas` is the number of this
         machine's devices.
 
@@ -147,7 +150,10 @@ def _check_loader(model: Model, loader: Obj) -> Suspect | None:
     if loader.site is None or is_guarded(loader.site) or not _is_unsharded(model, loader):
         return None
     joins = undivided(model, loader.site)
-    return _suspect(model, loader, joins) if joins is not None else None
+    if joins is not None:
+        return _suspect(model, loader, joins)
+    keeps = left_whole(model, loader)
+    return _left_by_framework(model, loader, keeps) if keeps is not None else None
 
 
 def _is_unsharded(model: Model, loader: Obj) -> bool:
@@ -231,4 +237,29 @@ def _suspect(model: Model, loader: Obj, joins: Call) -> Suspect:
         why=why,
         effect=f"{given}, so every process reads the whole dataset in each epoch",
         advice="give it a `DistributedSampler`",
+    )
+
+
+def _left_by_framework(model: Model, loader: Obj, keeps: Call) -> Suspect:
+    """A loader that Lightning would divide, if it were let to."""
+    assert loader.site is not None
+    is_fabric = last_name(keeps.func) == "Fabric"
+    told = (
+        "Fabric divides only what `setup_dataloaders` returns"
+        if is_fabric
+        else ("the Trainer is told to leave samplers as they are")
+    )
+    advice = (
+        "pass it through `setup_dataloaders`"
+        if is_fabric
+        else ("let the Trainer put in its sampler, or give the loader a `DistributedSampler`")
+    )
+    return Suspect(
+        model.module_of(loader.site.scope),
+        loader.site.func,
+        f"this `{loader.name}` trains in several processes and nothing shards it",
+        why=(Related(model.place(keeps.scope, keeps), told),),
+        effect="every process reads the whole dataset, and an epoch takes as many steps as on one "
+        "device",
+        advice=advice,
     )

@@ -10,7 +10,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.limits import LONGEST_TEST
 from sampler_lint.source import NOTEBOOK, SourceError
 from sampler_lint.syntax.navigation import children
-from sampler_lint.syntax.nodes import Class, Const, Function, Imported, Scope, last_name
+from sampler_lint.syntax.nodes import Class, Const, Expr, Function, Imported, Scope, last_name
 from sampler_lint.workspace.places import Importer, Place
 from sampler_lint.workspace.project import Module, Project
 
@@ -312,10 +312,19 @@ def _is_test(shown: str) -> bool:
 
 
 def in_test_function(scope: Scope) -> bool:
-    """Whether a scope is (part of) a test function."""
+    """Whether a scope is (part of) a test function, or of a test case."""
     return any(
-        isinstance(each, Function) and each.name.startswith("test_") for each in scope.outward()
+        isinstance(each, Function)
+        and (
+            each.name.startswith("test_")
+            or (each.cls is not None and any(map(_is_test_case, each.cls.bases)))
+        )
+        for each in scope.outward()
     )
+
+
+def _is_test_case(base: Expr) -> bool:
+    return (last_name(base) or "").endswith("TestCase")
 
 
 def _computed_packages(module: Module) -> Iterator[str]:

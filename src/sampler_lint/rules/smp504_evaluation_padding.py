@@ -135,15 +135,23 @@ def _padding_sampler(model: Model, loader: Obj) -> Obj | None:
     """The sampler of torch's own making that shares out the loader's samples."""
     if excludes(model, loader.through, loader.site):
         return None
-    for value in model.passed_to(loader, "sampler"):
-        if (
-            isinstance(value, Obj)
-            and value.site is not None
-            and model.is_a(value, DISTRIBUTED_SAMPLER) is True
-            and model.flow.method(value.cls, "__iter__") == DISTRIBUTED_SAMPLER
-        ):
-            return value
-    return None
+    given = [
+        value
+        for value in model.passed_to(loader, "sampler")
+        if isinstance(value, Obj)
+        and value.site is not None
+        and model.is_a(value, DISTRIBUTED_SAMPLER) is True
+        and model.flow.method(value.cls, "__iter__") == DISTRIBUTED_SAMPLER
+    ]
+    if any(isinstance(each.cls, Class) and _divides_exactly(model, each.cls) for each in given):
+        return None
+    return given[0] if given else None
+
+
+def _divides_exactly(model: Model, cls: Class) -> bool:
+    """Whether the ranks of a class of the tree have each sample once, if unevenly many."""
+    tried = [trial for trial in model.trials(cls).usual if not trial.world.drop_last]
+    return bool(tried) and all(trial.divides for trial in tried)
 
 
 def _surplus(model: Model, sampler: Obj) -> str:

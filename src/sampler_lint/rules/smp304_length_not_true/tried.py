@@ -18,7 +18,7 @@ from sampler_lint.rules._quotient import quotients, remainders
 from sampler_lint.rules._trials import defined_by, node_of
 from sampler_lint.rules.smp304_length_not_true.places import differ, place, return_count
 from sampler_lint.syntax.navigation import same, statements
-from sampler_lint.syntax.nodes import Class, Const, Function, last_name
+from sampler_lint.syntax.nodes import Call, Class, Const, Function, last_name
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
@@ -184,11 +184,20 @@ def _alone(trial: Trial) -> str:
 
 
 def _promises_nothing(model: Model, length: Function | None) -> bool:
-    """Whether ``__len__`` says, in words or by a literal, that it is no exact count."""
+    """Whether ``__len__``, or what gives its count, says that it is no exact one.
+
+    In words, or by a literal.
+    """
     if length is None:
         return False
     if any(isinstance(returned.value, Const) for returned in length.returns):
         return True
-    source = model.module_of(length).source
-    end = max([length.row, *(stmt.end_row for stmt in statements(length.body))])
-    return any(_NO_PROMISE.search(source.line(row)) for row in range(length.row, end + 1))
+    given = [r.value for r in length.returns if isinstance(r.value, Call)]
+    asked = (callee for call in given for callee in model.flow.callees(call))
+    return any(_says_so(model, function) for function in (length, *asked))
+
+
+def _says_so(model: Model, function: Function) -> bool:
+    source = model.module_of(function).source
+    end = max([function.row, *(stmt.end_row for stmt in statements(function.body))])
+    return any(_NO_PROMISE.search(source.line(row)) for row in range(function.row, end + 1))

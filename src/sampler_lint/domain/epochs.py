@@ -30,6 +30,7 @@ from sampler_lint.syntax.navigation import (
     nodes_in,
     owner_of,
     same,
+    self_class,
     statements,
     walk,
 )
@@ -248,6 +249,40 @@ def epoch_loops(model: Model) -> list[EpochLoop]:
     return kept
 
 
+def loops_in_samplers(model: Model) -> list[EpochLoop]:
+    """The loops of samplers that go through another one again and again, for as long as asked.
+
+    They count steps, not epochs: one loader that is gone through once gives many passes.
+    """
+    kept: list[EpochLoop] | None = model.memo.get(loops_in_samplers)
+    if kept is None:
+        programs = sharding_programs(model)
+        kept = model.memo[loops_in_samplers] = [
+            found
+            for module, cls in model.classes()
+            if model.project.program_of(module) in programs and model.is_sampler_class(cls)
+            for found in _loops_in(model, cls)
+        ]
+    return kept
+
+
+def _loops_in(model: Model, cls: Class) -> Iterator[EpochLoop]:
+    scope = cls.method("__iter__")
+    for source, stmt in scope.iterated if isinstance(scope, Function) and scope.yields else ():
+        loop = next(iter(_loops_of(stmt)), None)
+        for held in source.positional if isinstance(source, Call) else [source]:
+            if isinstance(loop, While) and isinstance(held, Attr) and self_class(held.value):
+                for value in model.flow.values(held):
+                    if isinstance(value, Obj) and value.site is not None and model.role(value):
+                        yield EpochLoop(loop, Pass(loop.scope, stmt, held, value, held), ())
+
+
+def sampler_around(model: Model, scope: Scope) -> Class | None:
+    """The sampler whose pass a function makes: what asks it for samples runs between its turns."""
+    cls = scope.cls if isinstance(scope, Function) and scope.name == "__iter__" else None
+    return cls if cls is not None and model.is_sampler_class(cls) else None
+
+
 def _loops_near(model: Model, scope: Scope) -> dict[Loop, list[EpochLoop]]:
     """The epoch loops of the program that a scope is of, also of one that shards nothing.
 
@@ -397,6 +432,16 @@ def trains(model: Model, found: EpochLoop) -> bool:
     steps, or a model that is only tested. Where there is none (an engine that is not known does
     the step), names decide, unless another pass of the loop is seen to train.
     """
+    around = sampler_around(model, found.loop.scope)
+    if around is not None:
+        takers = [
+            loader
+            for loader in model.loaders
+            if any(given.cls is around for given in model.samplers_of(loader))
+        ]
+        return any(any(trained_with(model, each)) for each in takers) or any(
+            map(is_named_after_training, takers)
+        )
     seen = _evidence(model, found)
     if seen is not None:
         return seen
@@ -409,7 +454,7 @@ def trains(model: Model, found: EpochLoop) -> bool:
         takers = [call for call in model.flow.callers(scope) if call.stmt is not None]
         if any(_takes_and_steps(model, call) for call in takers):
             return True
-    return _says_training(found) and not any(
+    return _says_training(model, found) and not any(
         not inner.loader.may_be(other.inner.loader) and _evidence(model, other)
         for other in _passes_of(model, loop)
     )
@@ -513,12 +558,22 @@ def _passes_of(model: Model, loop: Loop) -> list[EpochLoop]:
     return _loops_near(model, loop.scope).get(loop, [])
 
 
-def _says_training(found: EpochLoop) -> bool:
+def _says_training(model: Model, found: EpochLoop) -> bool:
     """Whether a loader or function on the way to the pass is named after training."""
     said = [found.inner.source, *(call.func for call in found.calls)]
     said += [arg.value for call in found.calls for arg in call.args]
+    said += (given for call in found.calls for given in _given_when_made(model, call, found))
     names = {last_name(expr) for expr in said} | {getattr(found.inner.scope, "name", "")}
     return any(map(TRAINS.says, names))
+
+
+def _given_when_made(model: Model, call: Call, found: EpochLoop) -> Iterator[Expr]:
+    """The loader, as the object was given it whose method a call on the way to the pass calls."""
+    owners = model.flow.values(call.func.value) if isinstance(call.func, Attr) else frozenset()
+    for owner in owners:
+        for arg in owner.site.args if isinstance(owner, Obj) and owner.site is not None else ():
+            if any(map(found.inner.loader.may_be, model.flow.values(arg.value))):
+                yield arg.value
 
 
 def _evidence(model: Model, found: EpochLoop) -> bool | None:

@@ -11,7 +11,7 @@ from sampler_lint.domain.epoch_calls import (
     Carrier,
     epoch_samplers,
 )
-from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
+from sampler_lint.domain.epochs import EpochLoop, epoch_loops, loops_in_samplers, trains
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.samplers import (
     is_distributed_sampler,
@@ -77,7 +77,7 @@ class EpochNeverSet(Rule):
         if not sharding_programs(model):
             return
         seen = set()
-        for found in epoch_loops(model):
+        for found in (*epoch_loops(model), *loops_in_samplers(model)):
             for reached in epoch_samplers(model, found.inner.loader):
                 if not is_distributed_sampler(model, reached.sampler):
                     continue

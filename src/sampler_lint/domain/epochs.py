@@ -94,6 +94,12 @@ class EpochLoop(NamedTuple):
         return False
 
     @property
+    def builds_anew(self) -> bool:
+        """Whether each turn of the loop itself builds the loader."""
+        site = self.inner.loader.site
+        return site is not None and site.stmt is not None and self.loop.encloses(site.stmt)
+
+    @property
     def scopes(self) -> set[Scope]:
         """The scopes on the way from the loop to the pass."""
         return {self.loop.scope, self.inner.scope, *(call.scope for call in self.calls)}
@@ -249,6 +255,15 @@ def epoch_loops(model: Model) -> list[EpochLoop]:
     return kept
 
 
+def loops_that_build(model: Model) -> Iterator[EpochLoop]:
+    """The loops over epochs that build a loader in each turn, for the pass of that turn."""
+    for inner in passes(model):
+        for found in _loops_around(model, inner, builds=True):
+            epoch = epoch_expression(found.loop)
+            if found.builds_anew and epoch is not None and EPOCH.is_mentioned(epoch):
+                yield found
+
+
 def loops_in_samplers(model: Model) -> list[EpochLoop]:
     """The loops of samplers that go through another one again and again, for as long as asked.
 
@@ -301,7 +316,7 @@ def _loops_near(model: Model, scope: Scope) -> dict[Loop, list[EpochLoop]]:
     return known
 
 
-def _loops_around(model: Model, inner: Pass) -> Iterator[EpochLoop]:
+def _loops_around(model: Model, inner: Pass, *, builds: bool = False) -> Iterator[EpochLoop]:
     """The loops that make a pass again and again, each with the shortest way from it to the pass.
 
     A function may be called from many places and on many ways; each call is gone through once.
@@ -322,7 +337,7 @@ def _loops_around(model: Model, inner: Pass) -> Iterator[EpochLoop]:
             None,
         )
         if loop is not None:
-            if not _rebuilt_in(loop, inner.loader):
+            if _rebuilt_in(loop, inner.loader) is builds:
                 yield EpochLoop(loop, inner, calls)
             continue
         if not isinstance(scope, Function) or len(calls) >= DEEPEST_CHAIN:
@@ -434,13 +449,10 @@ def trains(model: Model, found: EpochLoop) -> bool:
     """
     around = sampler_around(model, found.loop.scope)
     if around is not None:
-        takers = [
-            loader
+        return any(
+            any(trained_with(model, loader)) or is_named_after_training(loader)
             for loader in model.loaders
             if any(given.cls is around for given in model.samplers_of(loader))
-        ]
-        return any(any(trained_with(model, each)) for each in takers) or any(
-            map(is_named_after_training, takers)
         )
     seen = _evidence(model, found)
     if seen is not None:

@@ -458,8 +458,7 @@ def trains(model: Model, found: EpochLoop) -> bool:
     if seen is not None:
         return seen
     inner, loop = found.inner, found.loop
-    if loop.scope.yields and _is_endless(loop):
-        # A generator that starts the loader again for ever.
+    if starts_for_ever(loop):
         return not _only_evaluated(model, loop.scope, inner.loader)
     scope = inner.scope
     if isinstance(scope, Function) and scope.yields:
@@ -665,7 +664,10 @@ def _only_evaluated(model: Model, generator: Scope, loader: Obj) -> bool:
     )
 
 
-def _is_endless(loop: Loop) -> bool:
+def starts_for_ever(loop: Loop) -> bool:
+    """Whether a generator starts its loader again for ever, as nobody does to evaluate."""
+    if not loop.scope.yields:
+        return False
     if isinstance(loop, While):
         return isinstance(loop.test, Const)
     return isinstance(loop.iter, Call) and last_name(loop.iter.func) == "count"

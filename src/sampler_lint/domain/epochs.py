@@ -95,9 +95,8 @@ class EpochLoop(NamedTuple):
 
     @property
     def builds_anew(self) -> bool:
-        """Whether each turn of the loop itself builds the loader."""
-        site = self.inner.loader.site
-        return site is not None and site.stmt is not None and self.loop.encloses(site.stmt)
+        """Whether each turn of the loop builds the loader."""
+        return _rebuilt_in(self.loop, self.inner.loader)
 
     @property
     def scopes(self) -> set[Scope]:
@@ -260,7 +259,7 @@ def loops_that_build(model: Model) -> Iterator[EpochLoop]:
     for inner in passes(model):
         for found in _loops_around(model, inner, builds=True):
             epoch = epoch_expression(found.loop)
-            if found.builds_anew and epoch is not None and EPOCH.is_mentioned(epoch):
+            if epoch is not None and EPOCH.is_mentioned(epoch):
                 yield found
 
 

@@ -34,7 +34,7 @@ from sampler_lint.rules.smp102_epoch_never_set.insertion import (
     receiver_for,
     skips_its_end,
 )
-from sampler_lint.rules.smp102_epoch_never_set.rebuilt import is_built_alike
+from sampler_lint.rules.smp102_epoch_never_set.rebuilt import is_alike_in_turns
 from sampler_lint.rules.smp102_epoch_never_set.setters import leads_to, may_be_set, tries_to_set
 from sampler_lint.syntax.navigation import unparse
 from sampler_lint.syntax.nodes import (
@@ -50,11 +50,12 @@ class EpochNeverSet(Rule):
         Follows each loader built with a shuffling `DistributedSampler` to the loops that
         iterate it, through functions, attributes and files, and reports an epoch loop on whose
         way nothing calls `set_epoch` on that sampler. A loop of a sampler that goes through
-        another one again and again is one too, and one that builds torch's sampler anew over
-        the same data, with the same seed. Silent with `shuffle=False`, where the loader is
-        otherwise rebuilt each epoch, where a wrapper or framework sets the epoch, and where a
-        `set_epoch` call might reach the sampler. Likely where only whether it shuffles is not
-        known; a warning where a setting chooses.
+        another one again and again is one too; so is one that builds a loader in each epoch,
+        around the one sampler or around torch's, new over the same data with the same seed.
+        Silent with `shuffle=False`, where the sampler is otherwise rebuilt each epoch, where a
+        wrapper or framework sets the epoch, and where a `set_epoch` call might reach the
+        sampler. Likely where only whether it shuffles is not known; a warning where a setting
+        chooses.
 
     Why is this bad?
         `DistributedSampler` seeds its shuffle with `seed + epoch`, and `epoch` stays 0: every
@@ -94,7 +95,7 @@ class EpochNeverSet(Rule):
             for reached in epoch_samplers(model, found.inner.loader):
                 if not is_distributed_sampler(model, reached.sampler):
                     continue
-                if found.builds_anew and not is_built_alike(model, found.loop, reached.sampler):
+                if found.builds_anew and not is_alike_in_turns(model, found.loop, reached.sampler):
                     continue
                 key = (found.loop, reached.sampler.site)
                 if key in seen or _is_left_out(model, found, reached.sampler):
@@ -171,7 +172,9 @@ def _suspect(model: Model, found: EpochLoop, reached: Carrier, doubt: _Veto | No
 def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
     module = model.module_of(found.loop.scope)
     loop = found.loop
-    receiver = None if found.builds_anew else receiver_for(model, found, reached)
+    site = reached.sampler.site
+    is_new = site is not None and site.stmt is not None and found.loop.encloses(site.stmt)
+    receiver = None if is_new else receiver_for(model, found, reached)
     counter = counter_of(module, loop)
     where = "the sampler itself"
     if leads_to(model, found.inner.source, reached):
@@ -203,7 +206,7 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
         if receiver.guard is not None and not receiver.guard.endswith("is not None:"):
             advice += ", where it has one"
     else:
-        when = "once it is built" if found.builds_anew else "at the start of each epoch"
+        when = "once it is built" if is_new else "at the start of each epoch"
         advice = f"call `set_epoch` on {where} {when}"
     why = [Related(model.place_of(reached.sampler), "sampler built here")]
     if reached.path:

@@ -8,12 +8,14 @@ from sampler_lint.syntax.navigation import nodes_in, statements
 from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Loop, Name, last_name
 
 
-def is_built_alike(model: Model, loop: Loop, sampler: Obj) -> bool:
-    """Whether each turn builds torch's sampler over the same data, with the same seed."""
+def is_alike_in_turns(model: Model, loop: Loop, sampler: Obj) -> bool:
+    """Whether each turn has one sampler, or builds torch's over the same data with one seed."""
     site = sampler.site
-    if site is None or site.stmt is None or isinstance(sampler.cls, Class):
+    if site is None or site.stmt is None or site.scope is not loop.scope:
         return False
-    if not loop.encloses(site.stmt) or model.flow.may_be_passed(sampler, "seed"):
+    if not loop.encloses(site.stmt):
+        return True
+    if isinstance(sampler.cls, Class) or model.flow.may_be_passed(sampler, "seed"):
         return False
     data = model.flow.argument(sampler, "dataset")
     seed = model.flow.argument(sampler, "seed")

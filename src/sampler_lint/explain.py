@@ -130,7 +130,7 @@ def _value(model: Model, value: Value) -> str:
 
 def _loops(model: Model, here: list[Stmt]) -> list[str]:
     """The epoch loops around the line."""
-    from sampler_lint.domain.epochs import epoch_loops
+    from sampler_lint.domain.epochs import epoch_loops, loops_in_samplers
 
     around = {
         ancestor
@@ -139,7 +139,7 @@ def _loops(model: Model, here: list[Stmt]) -> list[str]:
         if isinstance(ancestor, (For, While))
     }
     out: dict[str, None] = {}
-    for found in epoch_loops(model):
+    for found in (*epoch_loops(model), *loops_in_samplers(model)):
         if found.loop in around or any(found.inner.stmt is stmt for stmt in here):
             loader = found.inner.loader
             out[

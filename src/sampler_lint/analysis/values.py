@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
 
+from sampler_lint.syntax.navigation import same
 from sampler_lint.syntax.nodes import Call, Class, Comp, Const, Expr, Function, Map, Seq
 
 
@@ -109,20 +110,21 @@ class Obj:
                 self.through is None
                 or other.through is None
                 or self.through is other.through
-                or not _is_made_anew(self.site)
+                or not _is_made_anew(self.site, self.through, other.through)
             )
         )
 
 
-def _is_made_anew(site: Call | None) -> bool:
-    """Whether the function that builds an object keeps nothing, to return it again."""
+def _is_made_anew(site: Call | None, one: Call, other: Call) -> bool:
+    """Whether the function that builds an object keeps nothing, to return it again.
+
+    A decorator may keep it, for a call with the same arguments.
+    """
     function = site.scope if site is not None else None
-    return (
-        isinstance(function, Function)
-        and not function.stores
-        and not function.declared
-        and len(function.decorators) == function.is_classmethod + function.is_static
-    )
+    if not isinstance(function, Function) or function.stores or function.declared:
+        return False
+    kept = len(function.decorators) - function.is_classmethod - function.is_static
+    return not kept or not same(one, other)
 
 
 @dataclass(frozen=True, slots=True)

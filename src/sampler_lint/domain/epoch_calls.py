@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from sampler_lint.analysis.values import ExtObj, Lit, Obj, Unknown, Value, Why
 from sampler_lint.domain.concepts import BEFORE_PASS, EPOCH, SETS_EPOCH
 from sampler_lint.domain.epoch_state import reach
-from sampler_lint.domain.epochs import EpochLoop
+from sampler_lint.domain.epochs import EpochLoop, sampler_around
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import epoch_path, shuffles_by_epoch
@@ -60,8 +60,21 @@ def epoch_samplers(model: Model, loader: Obj) -> Iterator[Carrier]:
         yield from _carried(model, loader, ())
         return
     for attribute in ("sampler", "batch_sampler"):
-        for value in model.passed_to(loader, attribute):
+        for value in given_to(model, loader, attribute):
             yield from _carried(model, value, (attribute,))
+
+
+def given_to(model: Model, loader: Obj, name: str) -> Iterator[Value]:
+    """What a loader is given for a parameter.
+
+    What the factory of the loader makes beside it, the same call of the factory makes.
+    """
+    factory = loader.site.scope if loader.site is not None else None
+    for value in model.passed_to(loader, name):
+        made = value.site.scope if isinstance(value, Obj) and value.site is not None else None
+        if isinstance(value, Obj) and value.through is None and made is factory is not None:
+            value = replace(value, through=loader.through)
+        yield value
 
 
 def _carried(model: Model, value: Value, path: tuple[str, ...]) -> Iterator[Carrier]:
@@ -389,6 +402,8 @@ def may_act_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool
     What another program, a test or a function that nothing on the way calls does has no say.
     """
     stmt = node if isinstance(node, Stmt) else getattr(node, "stmt", None)
+    if sampler_around(model, found.loop.scope) is not None and not is_test(model.module_of(scope)):
+        return model.project.same_program(scope, found.loop.scope)
     if scope in found.scopes or (stmt is not None and found.loop.encloses(stmt)):
         return True
     if isinstance(scope, Function) and runs_in(model, found.loop, scope) is not False:

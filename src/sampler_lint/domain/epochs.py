@@ -100,6 +100,11 @@ class EpochLoop(NamedTuple):
         return False
 
     @property
+    def builds_anew(self) -> bool:
+        """Whether each turn of the loop builds the loader."""
+        return _rebuilt_in(self.loop, self.inner.loader)
+
+    @property
     def scopes(self) -> set[Scope]:
         """The scopes on the way from the loop to the pass."""
         return {self.loop.scope, self.inner.scope, *(call.scope for call in self.calls)}
@@ -312,6 +317,49 @@ def epoch_loops(model: Model) -> list[EpochLoop]:
     return kept
 
 
+def loops_that_build(model: Model) -> Iterator[EpochLoop]:
+    """The loops over epochs that build a loader in each turn, for the pass of that turn."""
+    for inner in passes(model):
+        for found in _loops_around(model, inner, builds=True):
+            epoch = epoch_expression(found.loop)
+            if epoch is not None and EPOCH.is_mentioned(epoch):
+                yield found
+
+
+def loops_in_samplers(model: Model) -> list[EpochLoop]:
+    """The loops of samplers that go through another one again and again, for as long as asked.
+
+    They count steps, not epochs: one loader that is gone through once gives many passes.
+    """
+    kept: list[EpochLoop] | None = model.memo.get(loops_in_samplers)
+    if kept is None:
+        programs = sharding_programs(model)
+        kept = model.memo[loops_in_samplers] = [
+            found
+            for module, cls in model.classes()
+            if model.project.program_of(module) in programs and model.is_sampler_class(cls)
+            for found in _loops_in(model, cls)
+        ]
+    return kept
+
+
+def _loops_in(model: Model, cls: Class) -> Iterator[EpochLoop]:
+    scope = cls.method("__iter__")
+    for source, stmt in scope.iterated if isinstance(scope, Function) and scope.yields else ():
+        loop = next(iter(_loops_of(stmt)), None)
+        for held in source.positional if isinstance(source, Call) else [source]:
+            if isinstance(loop, While) and isinstance(held, Attr) and self_class(held.value):
+                for value in model.flow.values(held):
+                    if isinstance(value, Obj) and value.site is not None and model.role(value):
+                        yield EpochLoop(loop, Pass(loop.scope, stmt, held, value, held), ())
+
+
+def sampler_around(model: Model, scope: Scope) -> Class | None:
+    """The sampler whose pass a function makes: what asks it for samples runs between its turns."""
+    cls = scope.cls if isinstance(scope, Function) and scope.name == "__iter__" else None
+    return cls if cls is not None and model.is_sampler_class(cls) else None
+
+
 def _loops_near(model: Model, scope: Scope) -> dict[Loop, list[EpochLoop]]:
     """The epoch loops of the program that a scope is of, also of one that shards nothing.
 
@@ -330,7 +378,7 @@ def _loops_near(model: Model, scope: Scope) -> dict[Loop, list[EpochLoop]]:
     return known
 
 
-def _loops_around(model: Model, inner: Pass) -> Iterator[EpochLoop]:
+def _loops_around(model: Model, inner: Pass, *, builds: bool = False) -> Iterator[EpochLoop]:
     """The loops that make a pass again and again, each with the shortest way from it to the pass.
 
     A function may be called from many places and on many ways; each call is gone through once.
@@ -351,7 +399,7 @@ def _loops_around(model: Model, inner: Pass) -> Iterator[EpochLoop]:
             None,
         )
         if loop is not None:
-            if not _rebuilt_in(loop, inner.loader):
+            if _rebuilt_in(loop, inner.loader) is builds:
                 yield EpochLoop(loop, inner, calls)
             continue
         if not isinstance(scope, Function) or len(calls) >= DEEPEST_CHAIN:
@@ -461,19 +509,25 @@ def trains(model: Model, found: EpochLoop) -> bool:
     steps, or a model that is only tested. Where there is none (an engine that is not known does
     the step), names decide, unless another pass of the loop is seen to train.
     """
+    around = sampler_around(model, found.loop.scope)
+    if around is not None:
+        return any(
+            any(trained_with(model, loader)) or is_named_after_training(loader)
+            for loader in model.loaders
+            if any(given.cls is around for given in model.samplers_of(loader))
+        )
     seen = _evidence(model, found)
     if seen is not None:
         return seen
     inner, loop = found.inner, found.loop
-    if loop.scope.yields and _is_endless(loop):
-        # A generator that starts the loader again for ever.
+    if starts_for_ever(loop):
         return not _only_evaluated(model, loop.scope, inner.loader)
     scope = inner.scope
     if isinstance(scope, Function) and scope.yields:
         takers = [call for call in model.flow.callers(scope) if call.stmt is not None]
         if any(_takes_and_steps(model, call) for call in takers):
             return True
-    return _says_training(found) and not any(
+    return _says_training(model, found) and not any(
         not inner.loader.may_be(other.inner.loader) and _evidence(model, other)
         for other in _passes_of(model, loop)
     )
@@ -577,12 +631,22 @@ def _passes_of(model: Model, loop: Loop) -> list[EpochLoop]:
     return _loops_near(model, loop.scope).get(loop, [])
 
 
-def _says_training(found: EpochLoop) -> bool:
+def _says_training(model: Model, found: EpochLoop) -> bool:
     """Whether a loader or function on the way to the pass is named after training."""
     said = [found.inner.source, *(call.func for call in found.calls)]
     said += [arg.value for call in found.calls for arg in call.args]
+    said += (given for call in found.calls for given in _given_when_made(model, call, found))
     names = {last_name(expr) for expr in said} | {getattr(found.inner.scope, "name", "")}
     return any(map(TRAINS.says, names))
+
+
+def _given_when_made(model: Model, call: Call, found: EpochLoop) -> Iterator[Expr]:
+    """The loader, as the object was given it whose method a call on the way to the pass calls."""
+    owners = model.flow.values(call.func.value) if isinstance(call.func, Attr) else frozenset()
+    for owner in owners:
+        for arg in owner.site.args if isinstance(owner, Obj) and owner.site is not None else ():
+            if any(map(found.inner.loader.may_be, model.flow.values(arg.value))):
+                yield arg.value
 
 
 def _evidence(model: Model, found: EpochLoop) -> bool | None:
@@ -662,7 +726,10 @@ def _only_evaluated(model: Model, generator: Scope, loader: Obj) -> bool:
     )
 
 
-def _is_endless(loop: Loop) -> bool:
+def starts_for_ever(loop: Loop) -> bool:
+    """Whether a generator starts its loader again for ever, as nobody does to evaluate."""
+    if not loop.scope.yields:
+        return False
     if isinstance(loop, While):
         return isinstance(loop.test, Const)
     return isinstance(loop.iter, Call) and last_name(loop.iter.func) == "count"

@@ -11,7 +11,13 @@ from sampler_lint.domain.epoch_calls import (
     Carrier,
     epoch_samplers,
 )
-from sampler_lint.domain.epochs import EpochLoop, epoch_loops, trains
+from sampler_lint.domain.epochs import (
+    EpochLoop,
+    epoch_loops,
+    loops_in_samplers,
+    loops_that_build,
+    trains,
+)
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.samplers import (
     is_distributed_sampler,
@@ -28,6 +34,7 @@ from sampler_lint.rules.smp102_epoch_never_set.insertion import (
     receiver_for,
     skips_its_end,
 )
+from sampler_lint.rules.smp102_epoch_never_set.rebuilt import is_alike_in_turns
 from sampler_lint.rules.smp102_epoch_never_set.setters import leads_to, may_be_set, tries_to_set
 from sampler_lint.syntax.navigation import unparse
 from sampler_lint.syntax.nodes import (
@@ -41,10 +48,13 @@ class EpochNeverSet(Rule):
     What it does:
         Follows each loader built with a shuffling `DistributedSampler` to the loops that
         iterate it, through functions, attributes and files, and reports an epoch loop on whose
-        way nothing calls `set_epoch` on that sampler. Silent with `shuffle=False`, where the
-        loader is rebuilt each epoch, where a wrapper or framework sets the epoch, and where a
-        `set_epoch` call might reach the sampler. Likely where only whether it shuffles is not
-        known; a warning where a setting chooses.
+        way nothing calls `set_epoch` on that sampler. A loop of a sampler that goes through
+        another one again and again is one too; so is one that builds a loader in each epoch,
+        around the one sampler or around torch's, new over the same data with the same seed.
+        Silent with `shuffle=False`, where the sampler is otherwise rebuilt each epoch, where a
+        wrapper or framework sets the epoch, and where a `set_epoch` call might reach the
+        sampler. Likely where only whether it shuffles is not known; a warning where a setting
+        chooses.
 
     Why is this bad?
         `DistributedSampler` seeds its shuffle with `seed + epoch`, and `epoch` stays 0: every
@@ -76,9 +86,15 @@ class EpochNeverSet(Rule):
         if not sharding_programs(model):
             return
         seen = set()
-        for found in epoch_loops(model):
+        for found in (
+            *epoch_loops(model),
+            *loops_in_samplers(model),
+            *loops_that_build(model),
+        ):
             for reached in epoch_samplers(model, found.inner.loader):
                 if not is_distributed_sampler(model, reached.sampler):
+                    continue
+                if found.builds_anew and not is_alike_in_turns(model, found.loop, reached.sampler):
                     continue
                 key = (found.loop, reached.sampler.site)
                 if key in seen or _is_left_out(model, found, reached.sampler):
@@ -145,7 +161,9 @@ def _suspect(model: Model, found: EpochLoop, reached: Carrier, doubt: _Veto | No
 def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
     module = model.module_of(found.loop.scope)
     loop = found.loop
-    receiver = receiver_for(model, found, reached)
+    site = reached.sampler.site
+    is_new = site is not None and site.stmt is not None and found.loop.encloses(site.stmt)
+    receiver = None if is_new else receiver_for(model, found, reached)
     counter = counter_of(module, loop)
     where = "the sampler itself"
     if leads_to(model, found.inner.source, reached):
@@ -177,7 +195,8 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
         if receiver.guard is not None and not receiver.guard.endswith("is not None:"):
             advice += ", where it has one"
     else:
-        advice = f"call `set_epoch` on {where} at the start of each epoch"
+        when = "once it is built" if is_new else "at the start of each epoch"
+        advice = f"call `set_epoch` on {where} {when}"
     why = [Related(model.place_of(reached.sampler), "sampler built here")]
     if reached.path:
         what = "loader" if model.role(found.inner.loader) == "loader" else "batch sampler"

@@ -11,13 +11,14 @@ from sampler_lint.domain.epoch_calls import (
     EpochSet,
     EpochSets,
     called_epoch_sets,
+    given_to,
     is_nothing,
     may_act_in,
     runs_in,
     sets_epoch_itself,
     unknown_hook,
 )
-from sampler_lint.domain.epochs import EpochLoop
+from sampler_lint.domain.epochs import EpochLoop, sampler_around
 from sampler_lint.domain.model import Model
 from sampler_lint.syntax.navigation import self_class, unparse
 from sampler_lint.syntax.nodes import (
@@ -44,9 +45,9 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
         for obj in (
             reached.sampler,
             found.inner.loader,
-            *model.passed_to(found.inner.loader, "sampler"),
-            *model.passed_to(found.inner.loader, "batch_sampler"),
-            *model.passed_to(found.inner.loader, "dataset"),
+            *given_to(model, found.inner.loader, "sampler"),
+            *given_to(model, found.inner.loader, "batch_sampler"),
+            *given_to(model, found.inner.loader, "dataset"),
         )
         if isinstance(obj, Obj)
     }
@@ -73,9 +74,11 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
                 return place
             if any(isinstance(v, Obj) and v.site is None for v in values):
                 return place
+    asked = sampler_around(model, found.loop.scope) is not None
     for scope, node, _ in _epoch_sets(model).unclear():
         forwards = isinstance(scope, Function) and SETS_EPOCH.says(scope.name)
-        if not forwards and runs_in(model, found.loop, scope):
+        runs = may_act_in(model, found, scope, node) if asked else runs_in(model, found.loop, scope)
+        if not forwards and runs:
             return _Setter(str(model.place(scope, node)))
     hook = unknown_hook(model, found.loop)
     return _Setter(str(model.place(hook.scope, hook))) if hook is not None else None

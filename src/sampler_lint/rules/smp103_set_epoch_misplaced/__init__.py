@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.domain.epoch_calls import calls_for, carriers, runs_in
-from sampler_lint.domain.epochs import epoch_loops, trains
+from sampler_lint.domain.epochs import epoch_loops, loops_in_samplers, trains
 from sampler_lint.domain.model import Model
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._epoch_frameworks import framework_calls
@@ -82,7 +82,7 @@ class SetEpochMisplaced(Rule):
 
 
 def _in_loops(model: Model) -> Iterator[Suspect]:
-    for found in epoch_loops(model):
+    for found in (*epoch_loops(model), *loops_in_samplers(model)):
         wanted = list(carriers(model, found.inner.loader))
         if not wanted or not trains(model, found):
             continue

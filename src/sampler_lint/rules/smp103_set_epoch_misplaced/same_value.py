@@ -17,7 +17,7 @@ from sampler_lint.domain.concepts import (
     TRAINS,
 )
 from sampler_lint.domain.epoch_state import is_kept_literal, uses_epoch
-from sampler_lint.domain.epochs import EpochLoop, epoch_expression, steps_in
+from sampler_lint.domain.epochs import EpochLoop, epoch_expression, starts_for_ever, steps_in
 from sampler_lint.domain.injection import Injection
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import holds_options
@@ -117,7 +117,8 @@ def never_moved(model: Model) -> Iterator[Suspect]:
         trainers = injection.trainers(model.module_of(call.scope))
         if any(catalog.contracts(name, "calls") for name in trainers):
             continue  # all that frameworks call is `set_epoch`
-        if loop is None or TRAINS.is_mentioned(receiver) or steps_in(model, loop):
+        trains = loop is None or TRAINS.is_mentioned(receiver) or steps_in(model, loop)
+        if trains or (loop is not None and starts_for_ever(loop)):
             yield _repeated(model, loop, call, Applicability.UNSAFE)
 
 

@@ -38,6 +38,7 @@ from sampler_lint.execution.values import (
     Array,
     Bound,
     Data,
+    Entry,
     External,
     Fn,
     Frame,
@@ -240,6 +241,12 @@ class Interpreter(Statements):
             return library.external(self, callee, args, keywords)
         if isinstance(callee, Data) and not isinstance(callee, Source):
             self.outside += 1
+            asked = args[-1] if isinstance(callee, Entry) and args else None
+            places = self.listed(asked) if isinstance(asked, (list, Array)) else []
+            if places and all(type(place) is int for place in places):
+                # Asked for several samples at once, data tells something of each.
+                told = callee.part(f"({', '.join(map(spell, args[:-1]))})")
+                return [self.item(told, place) for place in places]
             return callee.part(f"({', '.join(map(spell, args))})")
         if callee is UNKNOWN:
             self.outside += 1
@@ -291,7 +298,11 @@ class Interpreter(Statements):
             self.outside += 1
             self.chance.put_back(before)
             self.chance.tell(last_name(fn.node), [*args, *keywords.values()])
-            parts = [arg for arg in args if isinstance(arg, Data)] if Data.traced else []
+            parts = [
+                arg
+                for arg in args
+                if isinstance(arg, Given) or (Data.traced and isinstance(arg, Data))
+            ]
             return parts[0].made_by(getattr(fn.node, "name", "")) if parts else UNKNOWN
 
     def run(self, fn: Fn, args: list[Any], keywords: dict[str, Any], receiver: Any) -> Any:

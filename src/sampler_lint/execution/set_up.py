@@ -237,7 +237,7 @@ class SetUp:
     def placed(self, name: str, world: World, rank: int) -> Any:
         """What the world says of a name."""
         role = self._role(name)
-        is_said = role in _ALWAYS and role is not Role.DATASET
+        is_said = role in {*_ALWAYS, Role.CLASSES} and role is not Role.DATASET
         return self._wanted(role, name, "", world, rank) if is_said else UNKNOWN
 
     def _wanted(self, role: Role | None, name: str, note: str, world: World, rank: int) -> Any:
@@ -375,6 +375,7 @@ _SEQUENCES: dict[str, Callable[[World], Any]] = {
     "groups": lambda world: _groups(world),
     "a table": lambda world: Source(world.samples),
     "parts": lambda world: list(Source(world.samples).parts()),
+    "shares": lambda world: [0.5, 0.5],
 }
 #: What may stand for an argument, by what the program first does with it: what changes nothing
 #: (an offset of 0, a flag that is not set) before what does. A text is a way to make it.

@@ -389,7 +389,7 @@ STAND_INS: dict[Kind, tuple[Any, ...]] = {
 ITEM_STAND_INS: dict[Kind, tuple[Any, ...]] = {
     **STAND_INS,
     Kind.NUMBER: ("its group", "its place"),
-    Kind.SEQUENCE: ("its share", "both", "mapped groups"),
+    Kind.SEQUENCE: ("its share", "both", "each mapped"),
 }
 
 

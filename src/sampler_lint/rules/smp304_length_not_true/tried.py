@@ -47,7 +47,8 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     grade = Grade.CERTAIN
     if len(guessed) >= FEWEST_GUESSED and all(map(_is_wrong, guessed)):
         trial = guessed[0]
-        if all(map(_says_the_size, guessed)):
+        is_made_up = any(trial.parts_guessed or trial.from_data for trial in guessed)
+        if all(map(_says_the_size, guessed)) or (is_made_up and not _goes_with(guessed)):
             grade = Grade.LIKELY
     elif len(guessed) >= FEWEST_GUESSED and all(map(_is_true, guessed)):
         # The guesses fit the class: what is wrong with another flag is no fault of theirs.
@@ -160,6 +161,23 @@ def _says_the_size(trial: Trial) -> bool:
     The data of the tree may have just the length that this part comes to.
     """
     return trial.parts_guessed and all(turn.length == trial.world.samples for turn in trial.turns)
+
+
+def _goes_with(trials: list[Trial]) -> bool:
+    """Whether what is promised goes up and down with what is yielded, however wrong it is.
+
+    Where it does not, both may come from parts of the data that were made up apart.
+    """
+    turns = [(turn, trial.world.ranks) for trial in trials for turn in trial.turns if turn.count]
+    lengths = [(turn.length or 0, turn.count, turn.count * ranks) for turn, ranks in turns]
+    relations = (
+        {length - count for length, count, _ in lengths},
+        {length / count for length, count, _ in lengths},
+        {length / whole for length, _, whole in lengths},
+    )
+    return len({count for _, count, _ in lengths}) > 1 and any(
+        len(relation) == 1 for relation in relations
+    )
 
 
 def _is_idle(trial: Trial) -> bool:

@@ -298,11 +298,7 @@ class Interpreter(Statements):
             self.outside += 1
             self.chance.put_back(before)
             self.chance.tell(last_name(fn.node), [*args, *keywords.values()])
-            parts = [
-                arg
-                for arg in args
-                if isinstance(arg, Given) or (Data.traced and isinstance(arg, Data))
-            ]
+            parts = [arg for arg in args if isinstance(arg, Data)] if Data.traced else []
             return parts[0].made_by(getattr(fn.node, "name", "")) if parts else UNKNOWN
 
     def run(self, fn: Fn, args: list[Any], keywords: dict[str, Any], receiver: Any) -> Any:

@@ -375,7 +375,6 @@ _SEQUENCES: dict[str, Callable[[World], Any]] = {
     "groups": lambda world: _groups(world),
     "a table": lambda world: Source(world.samples),
     "parts": lambda world: list(Source(world.samples).parts()),
-    "shares": lambda world: [0.5, 0.5],
 }
 #: What may stand for an argument, by what the program first does with it: what changes nothing
 #: (an offset of 0, a flag that is not set) before what does. A text is a way to make it.
@@ -389,7 +388,7 @@ STAND_INS: dict[Kind, tuple[Any, ...]] = {
 ITEM_STAND_INS: dict[Kind, tuple[Any, ...]] = {
     **STAND_INS,
     Kind.NUMBER: ("its group", "its place"),
-    Kind.SEQUENCE: ("its share", "both", "each mapped"),
+    Kind.SEQUENCE: ("its share", "both"),
 }
 
 

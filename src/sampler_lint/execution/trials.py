@@ -628,7 +628,7 @@ def _trial(
         also.insert(0, "around a DistributedSampler")
     story = ", ".join(also)
     takes = spec.takes_batch_size, spec.takes_drop_last
-    parts_guessed = any(name not in spec.names for name in spec.guesses or ())
+    parts_guessed = any("." in name for name in spec.guesses or ())
     return Trial(world, tuple(turns), *takes, refused, story, tuple(lost), parts_guessed)
 
 

@@ -47,9 +47,10 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     grade = Grade.CERTAIN
     if len(guessed) >= FEWEST_GUESSED and all(map(_is_wrong, guessed)):
         trial = guessed[0]
-        is_made_up = any(trial.parts_guessed or trial.from_data for trial in guessed)
-        if all(map(_says_the_size, guessed)) or (is_made_up and not _goes_with(guessed)):
+        if all(map(_says_the_size, guessed)):
             grade = Grade.LIKELY
+        elif any(t.from_data for t in guessed) and not _goes_with(guessed):
+            return None
     elif len(guessed) >= FEWEST_GUESSED and all(map(_is_true, guessed)):
         # The guesses fit the class: what is wrong with another flag is no fault of theirs.
         trial = next(filter(_is_wrong, trials.dropping), None)
@@ -168,16 +169,11 @@ def _goes_with(trials: list[Trial]) -> bool:
 
     Where it does not, both may come from parts of the data that were made up apart.
     """
-    turns = [(turn, trial.world.ranks) for trial in trials for turn in trial.turns if turn.count]
-    lengths = [(turn.length or 0, turn.count, turn.count * ranks) for turn, ranks in turns]
-    relations = (
-        {length - count for length, count, _ in lengths},
-        {length / count for length, count, _ in lengths},
-        {length / whole for length, _, whole in lengths},
-    )
-    return len({count for _, count, _ in lengths}) > 1 and any(
-        len(relation) == 1 for relation in relations
-    )
+    pairs = {
+        (turn.count, turn.length or 0) for trial in trials for turn in trial.turns if turn.count
+    }
+    lengths = [length for _, length in sorted(pairs)]
+    return len({*lengths}) > 1 and lengths == sorted(lengths)
 
 
 def _is_idle(trial: Trial) -> bool:

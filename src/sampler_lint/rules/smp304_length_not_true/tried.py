@@ -169,11 +169,14 @@ def _goes_with(trials: list[Trial]) -> bool:
 
     Where it does not, both may come from parts of the data that were made up apart.
     """
-    pairs = {
-        (turn.count, turn.length or 0) for trial in trials for turn in trial.turns if turn.count
-    }
-    lengths = [length for _, length in sorted(pairs)]
-    return len({*lengths}) > 1 and lengths == sorted(lengths)
+    pairs: dict[int, set[tuple[int, int]]] = {}
+    for trial in trials:
+        found = {(turn.count, turn.length or 0) for turn in trial.turns if turn.count}
+        pairs.setdefault(trial.world.ranks, set()).update(found)
+    lengths = [[length for _, length in sorted(some)] for some in pairs.values()]
+    return any(len({*some}) > 1 for some in lengths) and all(
+        some == sorted(some) for some in lengths
+    )
 
 
 def _is_idle(trial: Trial) -> bool:

@@ -22,6 +22,7 @@ from sampler_lint.execution.values import (
     UNKNOWN,
     Array,
     Bound,
+    Column,
     Data,
     External,
     Fn,
@@ -104,7 +105,7 @@ def _hasattr(run: Run, owner: Any, name: Any) -> bool:
 
 @BUILTINS(Cost.FLAT, "str", "repr")
 def _str(run: Run, value: Any = "", *more: Any) -> Any:
-    value = value.number if type(value) is Data else value
+    value = value.number if type(value) in {Data, Column} else value
     check_number(value)
     return str(value) if isinstance(value, (int, float, str)) else UNKNOWN
 

@@ -20,6 +20,7 @@ from sampler_lint.execution.errors import (
 from sampler_lint.execution.values import (
     UNKNOWN,
     Array,
+    Column,
     Data,
     External,
     Fn,
@@ -417,7 +418,7 @@ def _kinds(node: ast.Call) -> list[ast.expr] | None:
 
 def _operand(value: Any) -> Any:
     """The value as an operand: a column of the data goes element by element."""
-    if type(value) is Data and value.length is not None:
+    if type(value) in {Data, Column} and value.length is not None:
         return Array(value.items())
     return plain(value)
 

@@ -38,6 +38,7 @@ from sampler_lint.execution.values import (
     Array,
     Bound,
     Data,
+    Entry,
     External,
     Fn,
     Frame,
@@ -240,6 +241,12 @@ class Interpreter(Statements):
             return library.external(self, callee, args, keywords)
         if isinstance(callee, Data) and not isinstance(callee, Source):
             self.outside += 1
+            asked = args[-1] if isinstance(callee, Entry) and args else None
+            places = self.listed(asked) if isinstance(asked, (list, Array)) else []
+            if places and all(type(place) is int for place in places):
+                # Asked for several samples at once, data tells something of each.
+                told = callee.part(f"({', '.join(map(spell, args[:-1]))})")
+                return [self.item(told, place) for place in places]
             return callee.part(f"({', '.join(map(spell, args))})")
         if callee is UNKNOWN:
             self.outside += 1

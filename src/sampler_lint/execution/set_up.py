@@ -239,7 +239,7 @@ class SetUp:
     def placed(self, name: str, world: World, rank: int) -> Any:
         """What the world says of a name."""
         role = self._role(name)
-        is_said = role in _ALWAYS and role is not Role.DATASET
+        is_said = role in {*_ALWAYS, Role.CLASSES} and role is not Role.DATASET
         return self._wanted(role, name, "", world, rank) if is_said else UNKNOWN
 
     def _wanted(self, role: Role | None, name: str, note: str, world: World, rank: int) -> Any:

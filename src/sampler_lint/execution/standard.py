@@ -312,6 +312,8 @@ DOTTED(Cost.FLAT, "operator.floordiv")(
     lambda run, left, right: binary(ast.FloorDiv, plain(left), plain(right))
 )
 DOTTED(Cost.BY_ITEM, "collections.OrderedDict")(mapping)
+DOTTED["numba.typed.List"] = BUILTINS["list"]
+DOTTED(Cost.FLAT, "numba.typed.List.empty_list")(lambda run, *kind, **kw: [])
 DOTTED(Cost.FLAT, "heapq.heappush")(lambda run, heap, value: heap.append(value))
 DOTTED["bisect.bisect_left"] = _bisect(right=False)
 DOTTED["bisect.bisect_right"] = _bisect(right=True)

@@ -186,13 +186,23 @@ class Given(Data):
     def part(self, what: str) -> Any:
         """An attribute, entry or result of it; an item by number is one of a sequence."""
         BUDGET.text(len(self.key) + len(what))
-        if what in {".items", ".keys"}:
-            raise self.wanted(Kind.MAPPING)
+        self.ask_for_mapping(what)
         if what in _OF_COLUMNS and self.pattern.endswith(("']", '"]')):
             raise self.wanted(Kind.SEQUENCE)
         if what.startswith("[") and not what.startswith(("['", '["')):
             raise self.wanted(Kind.SEQUENCE)
         return given(f"{self.key}{what}", self.made, f"{self.pattern}{what}")
+
+    def ask_for_mapping(self, what: str) -> None:
+        """Say so where what is read of it shows that it is a mapping.
+
+        Raises:
+            WantedError: it is one.
+        """
+        if what in {".items", ".keys"}:
+            raise self.wanted(Kind.MAPPING)
+        if what == "()" and self.pattern.endswith(".values"):  # of columns, it is no method
+            raise WantedError(self.pattern.removesuffix(".values"), Kind.MAPPING)
 
     def made_by(self, function: str) -> Any:
         """What a function outside the tree makes of it."""
@@ -239,13 +249,34 @@ class Entry(Given):
     def part(self, what: str) -> Any:
         """An attribute, item or result of it."""
         BUDGET.text(len(self.key) + len(what))
+        self.ask_for_mapping(what)
         if what in _OF_COLUMNS and self.pattern.endswith(("']", '"]')):
             raise self.wanted(Kind.SEQUENCE)
         is_of_sample = what.startswith("[") or ")" not in self.key
         key = f"{self.key}{what}"
-        pattern = f"{self.pattern}{PLACE.sub('[]', what) if is_of_sample else what}"
-        found = self.made.of(pattern, key)
-        return Entry(key, self.made, pattern) if found is NOT_MADE else found
+        what = PLACE.sub("[]", what) if is_of_sample else what
+        return entry(key, self.made, f"{self.pattern}{what}")
+
+
+def entry(key: str, made: StandIns, pattern: str) -> Any:
+    """What stands for an attribute of a data set, or a part of one; itself while nothing does."""
+    found = made.of(pattern, key)
+    return Entry(key, made, pattern) if found is NOT_MADE else found
+
+
+class Column(Data):
+    """An attribute of a data set with one entry a sample, or by name one for each of its parts."""
+
+    def __init__(self, key: str, length: int, made: StandIns) -> None:
+        super().__init__(key, length)
+        self.made = made
+
+    def part(self, what: str) -> Any:
+        """The entry of a sample, or what it has by a name."""
+        if not what.startswith(("['", '["')):
+            return super().part(what)
+        key = f"{self.key}{what}"
+        return entry(key, self.made, key)
 
 
 #: What tables have (pandas' and those of `datasets`): rows, columns, themselves without a column.
@@ -284,11 +315,12 @@ class Source(Data):
             return self.parts()
         if name == "cumulative_sizes":
             return list(itertools.accumulate(part.size for part in self.parts()))
-        if self.made is not None and name not in PER_SAMPLE:
-            key = f"dataset.{name}"
-            found = self.made.of(key, key)
-            return Entry(key, self.made) if found is NOT_MADE else found
-        return Data(f"dataset.{name}", self.size if name in PER_SAMPLE else None)
+        key = f"dataset.{name}"
+        if self.made is None:
+            return Data(key, self.size if name in PER_SAMPLE else None)
+        if name in PER_SAMPLE:
+            return Column(key, self.size, self.made)
+        return entry(key, self.made, key)
 
     def has(self, name: str) -> bool:
         """``hasattr(dataset, name)``.

@@ -49,6 +49,8 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
         trial = guessed[0]
         if all(map(_says_the_size, guessed)):
             grade = Grade.LIKELY
+        elif any(t.from_data for t in guessed) and not _goes_with(guessed):
+            return None
     elif len(guessed) >= FEWEST_GUESSED and all(map(_is_true, guessed)):
         # The guesses fit the class: what is wrong with another flag is no fault of theirs.
         trial = next(filter(_is_wrong, trials.dropping), None)
@@ -160,6 +162,21 @@ def _says_the_size(trial: Trial) -> bool:
     The data of the tree may have just the length that this part comes to.
     """
     return trial.parts_guessed and all(turn.length == trial.world.samples for turn in trial.turns)
+
+
+def _goes_with(trials: list[Trial]) -> bool:
+    """Whether what is promised goes up and down with what is yielded, however wrong it is.
+
+    Where it does not, both may come from parts of the data that were made up apart.
+    """
+    pairs: dict[int, set[tuple[int, int]]] = {}
+    for trial in trials:
+        found = {(turn.count, turn.length or 0) for turn in trial.turns if turn.count}
+        pairs.setdefault(trial.world.ranks, set()).update(found)
+    lengths = [[length for _, length in sorted(some)] for some in pairs.values()]
+    return any(len({*some}) > 1 for some in lengths) and all(
+        some == sorted(some) for some in lengths
+    )
 
 
 def _is_idle(trial: Trial) -> bool:

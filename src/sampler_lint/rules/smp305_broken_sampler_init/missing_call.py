@@ -13,7 +13,7 @@ from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules._base import Suspect
 from sampler_lint.syntax.navigation import self_class
-from sampler_lint.syntax.nodes import Attr, Class, Function, Scope
+from sampler_lint.syntax.nodes import Attr, Class, Function, Scope, last_name
 from sampler_lint.workspace.project import Module
 
 
@@ -54,13 +54,26 @@ def is_given_away(model: Model, init: Function) -> bool:
 
 
 def _may_be_completed(model: Model, cls: Class) -> bool:
-    """Whether a subclass may set what is missing, or the class is one of several bases."""
-    derived = model.flow.subclasses(cls)
-    return len(cls.bases) > 1 or any(sub.method("__init__") for sub in derived)
+    """Whether the class is one of several bases, or a subclass does more than to build on it."""
+    return len(cls.bases) > 1 or any(
+        len(sub.bases) > 1
+        or model.attributes(sub).open is not None
+        or any(
+            self_class(arg.value) is not None
+            for call in init.calls
+            if last_name(call.func) != "super"
+            or [*map(last_name, call.positional[:1])] != [sub.name]
+            for arg in call.args
+        )
+        for sub in model.flow.subclasses(cls)
+        if (init := sub.method("__init__")) is not None
+    )
 
 
 def _set_without_base_init(model: Model, cls: Class) -> set[str]:
     names: set[str] = set()
+    for sub in model.flow.subclasses(cls):
+        names.update(*(stored_in(scope, sub) for scope in scopes_inside(sub)))
     for base in model.flow.mro(cls):
         if isinstance(base, Class):
             names |= base.bindings.keys()

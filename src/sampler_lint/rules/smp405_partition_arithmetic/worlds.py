@@ -55,7 +55,8 @@ def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         if error is not None and checks_length(error) and _only_sometimes(known, error):
             suspect = _failing_check(model, cls, trial, error)
             if suspect is not None:
-                if number >= certain:
+                is_made_up = not trials.usual and (trial.parts_guessed or trial.from_data)
+                if number >= certain or is_made_up:
                     suspect.grade, suspect.severity = Grade.LIKELY, Severity.WARNING
                 yield suspect
                 return

@@ -206,7 +206,7 @@ def _passes_over(
         )
         # What `getattr` reads of an object is no wrapper of it.
         wraps = last_name(source.func) != "prepare" and not ASKS_BY_NAME.is_call(source)
-        if outside and wraps and not any(isinstance(v, Obj) for v in model.flow.values(source)):
+        if outside and wraps:
             # enumerate, zip, tqdm, islice and the like hand on what they are given.
             for arg in source.positional:
                 yield from _passes_over(model, scope, stmt, arg, seen, iterated)

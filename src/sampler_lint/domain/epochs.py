@@ -667,7 +667,9 @@ def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
         loops = [each for each in around if isinstance(each, (For, While))]
         region: Stmt | None = loops[0] if loops else None
         if _steps(model, scope, region, set()):
-            return True
+            # It may step only where the call that leads to it says so: not for `optimizer=None`.
+            entry = found.calls[-1] if found.calls and stmt is found.inner.stmt else None
+            return entry is None or _steps(model, scope, region, set(), entry)
         if region is not found.loop:
             # A function of its own may say before its loop that it only tests.
             apart = scope is not found.loop.scope and not _steps(model, scope, None, set())
@@ -790,9 +792,9 @@ def _steps(
 
 
 def _switches(call: Call) -> bool:
-    """Whether a call says yes or no to something: ``update(batch, training=False)``."""
+    """Whether a call says yes, no or none to something: ``update(batch, training=False)``."""
     return any(
-        isinstance(arg.value, Const) and isinstance(arg.value.value, bool) for arg in call.args
+        isinstance(arg.value, Const) and arg.value.value in (None, True, False) for arg in call.args
     )
 
 

@@ -17,24 +17,20 @@ from sampler_lint.domain.concepts import (
     EPOCH,
     EVALUATES,
     TRAINS,
-    WITHOUT_GRADIENTS,
 )
-from sampler_lint.domain.conditions import excludes
 from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.escape import target_of
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.samplers import sharding_programs
+from sampler_lint.domain.steps import evaluates, is_without_gradients, steps, takes_and_steps
 from sampler_lint.domain.wrapping import iterated_attributes, parameter_kept
-from sampler_lint.limits import DEEPEST_CHAIN, MOST_SEARCHED_FOR_STEP
+from sampler_lint.limits import DEEPEST_CHAIN
 from sampler_lint.syntax.navigation import (
     children,
-    expressions,
     makes_iterator,
-    nodes_in,
     owner_of,
     same,
     self_class,
-    statements,
     walk,
 )
 from sampler_lint.syntax.nodes import (
@@ -57,14 +53,12 @@ from sampler_lint.syntax.nodes import (
     Stmt,
     Try,
     While,
-    With,
     dotted,
     last_name,
 )
 
 #: What hands on no batches of what it is given: numbers, keys, or one batch.
 _NO_BATCHES = frozenset({"range", "next", "items", "keys", "values"})
-_OPTIMIZERS = "torch.optim."
 
 
 class Pass(NamedTuple):
@@ -525,7 +519,7 @@ def trains(model: Model, found: EpochLoop) -> bool:
     scope = inner.scope
     if isinstance(scope, Function) and scope.yields:
         takers = [call for call in model.flow.callers(scope) if call.stmt is not None]
-        if any(_takes_and_steps(model, call) for call in takers):
+        if any(takes_and_steps(model, call) for call in takers):
             return True
     return _says_training(model, found) and not any(
         not inner.loader.may_be(other.inner.loader) and _evidence(model, other)
@@ -660,56 +654,24 @@ def _evidence(model: Model, found: EpochLoop) -> bool | None:
 def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
     places = [(found.inner.scope, found.inner.stmt)]
     places += [(call.scope, call.stmt) for call in reversed(found.calls) if call.stmt is not None]
-    if any(_is_without_gradients(stmt) for _, stmt in places):
+    if any(is_without_gradients(stmt) for _, stmt in places):
         return False
     for scope, stmt in places:
         around = [stmt, *stmt.ancestors()]
         loops = [each for each in around if isinstance(each, (For, While))]
         region: Stmt | None = loops[0] if loops else None
-        if _steps(model, scope, region, set()):
+        if steps(model, scope, region, set()):
             # It may step only where the call that leads to it says so: not for `optimizer=None`.
             entry = found.calls[-1] if found.calls and stmt is found.inner.stmt else None
-            return entry is None or _steps(model, scope, region, set(), entry)
+            return entry is None or steps(model, scope, region, set(), entry)
         if region is not found.loop:
             # A function of its own may say before its loop that it only tests.
-            apart = scope is not found.loop.scope and not _steps(model, scope, None, set())
-            if _evaluates(scope, stmt, None if apart else region):
+            apart = scope is not found.loop.scope and not steps(model, scope, None, set())
+            if evaluates(scope, stmt, None if apart else region):
                 return False
         if region is found.loop:
             break
     return None
-
-
-def _is_without_gradients(stmt: Stmt) -> bool:
-    """Whether a statement stands in a block without gradients."""
-    return any(
-        isinstance(mark, Call) and last_name(mark.func) in WITHOUT_GRADIENTS
-        for around in stmt.ancestors()
-        if isinstance(around, With)
-        for mark in expressions(around)
-    )
-
-
-def _evaluates(scope: Scope, stmt: Stmt, region: Stmt | None) -> bool:
-    """Whether the code around a pass is marked as one that computes no gradients."""
-    marks = list(scope.decorators) if isinstance(scope, Function) else []
-    marks += [
-        expr
-        for around in stmt.ancestors()
-        if isinstance(around, With)
-        for expr in expressions(around)
-    ]
-    names = {
-        last_name(node.func if isinstance(node, Call) else node)
-        for mark in marks
-        for node in walk(mark)
-    }
-    names.update(last_name(call.func) for call in scope.calls if _is_within(call, region))
-    return not names.isdisjoint(EVALUATES.called)
-
-
-def _is_within(call: Call, region: Stmt | None) -> bool:
-    return region is None or (call.stmt is not None and region.encloses(call.stmt))
 
 
 def _only_evaluated(model: Model, generator: Scope, loader: Obj) -> bool:
@@ -723,7 +685,7 @@ def _only_evaluated(model: Model, generator: Scope, loader: Obj) -> bool:
     ]
     return bool(calls) and all(
         not EVALUATES.called.isdisjoint(call.scope.called)
-        and not _steps(model, call.scope, None, set())
+        and not steps(model, call.scope, None, set())
         for call in calls
     )
 
@@ -737,79 +699,18 @@ def starts_for_ever(loop: Loop) -> bool:
     return isinstance(loop.iter, Call) and last_name(loop.iter.func) == "count"
 
 
-def _takes_and_steps(model: Model, call: Call) -> bool:
-    """Whether a loop over what a generator function yields steps an optimizer."""
-    stmt = call.stmt
-    if isinstance(stmt, For):
-        return _steps(model, call.scope, stmt, set())
-    names = {t.id for t in getattr(stmt, "targets", ()) if isinstance(t, Name)}
-    return any(
-        _steps(model, call.scope, loop, set())
-        for loop in call.scope.loops
-        if any(
-            isinstance(node, Name) and node.id in names
-            for inner in (loop, *statements(loop.body))
-            for node in nodes_in([inner])
-        )
-    )
-
-
 def pass_trains(model: Model, inner: Pass) -> bool:
     """Whether a pass, in whatever loop, steps an optimizer in its body or what that calls."""
     body: Stmt = inner.stmt
     if not isinstance(body, (For, While)):
         enclosing = [s for s in body.ancestors() if isinstance(s, (For, While))]
         body = enclosing[0] if enclosing else body
-    return _steps(model, inner.scope, body, set())
+    return steps(model, inner.scope, body, set())
 
 
 def steps_in(model: Model, loop: Loop) -> bool:
     """Whether a turn of the loop steps an optimizer."""
-    return _steps(model, loop.scope, loop, set())
-
-
-def _steps(
-    model: Model,
-    scope: Scope,
-    within: Stmt | None,
-    seen: set[tuple[Scope, Call | None]],
-    through: Call | None = None,
-) -> bool:
-    """Whether the code, or what it calls, steps an optimizer, where ``through`` calls it."""
-    every = scope.calls if within is None else scope.calls_in(within)
-    calls = [call for call in every if not excludes(model, through, call)] if through else every
-    if any(TRAINS.is_call(call) or _is_handed_optimizer(model, call) for call in calls):
-        return True
-    seen.add((scope, through))
-    return len(seen) < MOST_SEARCHED_FOR_STEP and any(
-        _steps(model, callee, None, seen, by)
-        for call in calls
-        for callee in model.flow.callees(call, through)
-        # What a function calls by name, or whether it trains, its caller may say.
-        for by in [call if _switches(call) or model.flow.calls_by_string(callee) else None]
-        if (callee, by) not in seen
-    )
-
-
-def _switches(call: Call) -> bool:
-    """Whether a call says yes, no or none to something: ``update(batch, training=False)``."""
-    return any(
-        isinstance(arg.value, Const) and arg.value.value in (None, True, False) for arg in call.args
-    )
-
-
-def _is_handed_optimizer(model: Model, call: Call) -> bool:
-    """Whether a call that is not followed gets the optimizer: ``scaler(loss, optimizer)``."""
-    return (
-        len(call.args) > 1
-        and not model.flow.callees(call)
-        and any(
-            isinstance(value, ExtObj) and value.dotted.startswith(_OPTIMIZERS)
-            for arg in call.args[1:]
-            if isinstance(arg.value, (Name, Attr))
-            for value in model.flow.values(arg.value)
-        )
-    )
+    return steps(model, loop.scope, loop, set())
 
 
 def encloses_a_pass(model: Model, inner: Pass) -> bool:

@@ -1,0 +1,117 @@
+"""Whether code steps an optimizer, or is marked as code that only evaluates."""
+
+from __future__ import annotations
+
+from sampler_lint.analysis.values import ExtObj
+from sampler_lint.domain.concepts import EVALUATES, TRAINS, WITHOUT_GRADIENTS
+from sampler_lint.domain.conditions import excludes
+from sampler_lint.domain.model import Model
+from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
+from sampler_lint.syntax.navigation import expressions, nodes_in, statements, walk
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Const,
+    For,
+    Function,
+    Name,
+    Scope,
+    Stmt,
+    With,
+    last_name,
+)
+
+_OPTIMIZERS = "torch.optim."
+
+
+def is_without_gradients(stmt: Stmt) -> bool:
+    """Whether a statement stands in a block without gradients."""
+    return any(
+        isinstance(mark, Call) and last_name(mark.func) in WITHOUT_GRADIENTS
+        for around in stmt.ancestors()
+        if isinstance(around, With)
+        for mark in expressions(around)
+    )
+
+
+def evaluates(scope: Scope, stmt: Stmt, region: Stmt | None) -> bool:
+    """Whether the code around a pass is marked as one that computes no gradients."""
+    marks = list(scope.decorators) if isinstance(scope, Function) else []
+    marks += [
+        expr
+        for around in stmt.ancestors()
+        if isinstance(around, With)
+        for expr in expressions(around)
+    ]
+    names = {
+        last_name(node.func if isinstance(node, Call) else node)
+        for mark in marks
+        for node in walk(mark)
+    }
+    names.update(last_name(call.func) for call in scope.calls if _is_within(call, region))
+    return not names.isdisjoint(EVALUATES.called)
+
+
+def _is_within(call: Call, region: Stmt | None) -> bool:
+    return region is None or (call.stmt is not None and region.encloses(call.stmt))
+
+
+def takes_and_steps(model: Model, call: Call) -> bool:
+    """Whether a loop over what a generator function yields steps an optimizer."""
+    stmt = call.stmt
+    if isinstance(stmt, For):
+        return steps(model, call.scope, stmt, set())
+    names = {t.id for t in getattr(stmt, "targets", ()) if isinstance(t, Name)}
+    return any(
+        steps(model, call.scope, loop, set())
+        for loop in call.scope.loops
+        if any(
+            isinstance(node, Name) and node.id in names
+            for inner in (loop, *statements(loop.body))
+            for node in nodes_in([inner])
+        )
+    )
+
+
+def steps(
+    model: Model,
+    scope: Scope,
+    within: Stmt | None,
+    seen: set[tuple[Scope, Call | None]],
+    through: Call | None = None,
+) -> bool:
+    """Whether the code, or what it calls, steps an optimizer, where ``through`` calls it."""
+    every = scope.calls if within is None else scope.calls_in(within)
+    calls = [call for call in every if not excludes(model, through, call)] if through else every
+    if any(TRAINS.is_call(call) or _is_handed_optimizer(model, call) for call in calls):
+        return True
+    seen.add((scope, through))
+    return len(seen) < MOST_SEARCHED_FOR_STEP and any(
+        steps(model, callee, None, seen, by)
+        for call in calls
+        for callee in model.flow.callees(call, through)
+        # What a function calls by name, or whether it trains, its caller may say.
+        for by in [call if _switches(call) or model.flow.calls_by_string(callee) else None]
+        if (callee, by) not in seen
+    )
+
+
+def _switches(call: Call) -> bool:
+    """Whether a call says yes, no or none to something: ``update(batch, training=False)``."""
+    return any(
+        isinstance(arg.value, Const) and arg.value.value in (None, True, False) for arg in call.args
+    )
+
+
+def _is_handed_optimizer(model: Model, call: Call) -> bool:
+    """Whether a call that is not followed gets the optimizer: ``scaler(loss, optimizer)``."""
+    return (
+        len(call.args) > 1
+        and not model.flow.callees(call)
+        and any(
+            isinstance(value, ExtObj) and value.dotted.startswith(_OPTIMIZERS)
+            for arg in call.args[1:]
+            if isinstance(arg.value, (Name, Attr))
+            for value in model.flow.values(arg.value)
+        )
+    )

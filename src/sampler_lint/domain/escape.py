@@ -110,17 +110,36 @@ def _handed_on(model: Model, owner: Scope, name: str, returning: bool) -> frozen
 
 def is_left(model: Model, target: Name) -> bool:
     """Whether nothing ever gets hold of what is assigned to a name there."""
+    return _takers(model, target) == []
+
+
+def is_for_nothing(model: Model, obj: Obj) -> bool:
+    """Whether nothing gets hold of the object but others that are built of it, for nothing."""
+    target = target_of(obj)
+    takers = _takers(model, target) if isinstance(target, Name) else None
+    return takers is not None and all(
+        isinstance(value, Obj) and value.site is call and is_for_nothing(model, value)
+        for call in takers
+        for value in (model.flow.values(call) if call is not None else (None,))
+    )
+
+
+def _takers(model: Model, target: Name) -> list[Call | None] | None:
+    """The calls that get what is assigned to a name there, None for any other use.
+
+    None if not all of its uses are seen.
+    """
     owner, name = target.scope, target.id
     if isinstance(owner, Class) or name in owner.declared or is_used_by_string(owner, name):
-        return False
+        return None
     if owner.outer is None and is_imported(model, model.module_of(owner), name):
-        return False
-    reads = _escaping_from(model, owner.module).names.get(name, ())
-    return not any(
-        any(each.stmt is target.stmt for each in definitions(owner, read))
-        for scope, read, _ in reads
+        return None
+    return [
+        call
+        for scope, read, call in _escaping_from(model, owner.module).names.get(name, ())
         if scope is owner or _sees(scope, owner, name)
-    )
+        if any(each.stmt is target.stmt for each in definitions(owner, read))
+    ]
 
 
 def _sees(scope: Scope, owner: Scope, name: str) -> bool:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import SAMPLER, SEED
+from sampler_lint.domain.escape import is_for_nothing
 from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
@@ -113,10 +114,20 @@ class SeedNotPassed(Rule):
             source = _source(model, module, site, is_passed_on=bool(fixed.unpassed))
             if source is None or _seeded_later(model, module, sampler):
                 continue
-            if launches(model).is_dead(site.scope):
+            if launches(model).is_dead(site.scope) or _is_left_over(model, sampler):
                 continue
             seen.add(site)
             yield _suspect(model, module, sampler, fixed, source)
+
+
+def _is_left_over(model: Model, sampler: Obj) -> bool:
+    """Whether the function reads by another loader only, and nothing by that of the sampler."""
+    return is_for_nothing(model, sampler) and any(
+        not is_for_nothing(model, loader)
+        for loader in model.loaders
+        if loader.site is not None and sampler.site is not None
+        if loader.site.scope is sampler.site.scope
+    )
 
 
 class _Source(NamedTuple):

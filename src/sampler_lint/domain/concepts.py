@@ -305,3 +305,8 @@ ITERATED = Concept(spelled=re.compile(r"sampler|data_?set|subset|loader|pipe", r
 LOADS = Concept(made_by=frozenset({"torch.load"}))
 #: A class that is meant to be a sampler, whatever it derives from.
 SAMPLER_CLASS = Concept(spelled=re.compile(r"Sampler"))
+
+
+def awaits_error(name: str) -> bool:
+    """Whether a test that calls this wants an error: pytest's ``raises``, unittest's."""
+    return name.lower().endswith(("raises", "raisesregex"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from itertools import chain
 
+from sampler_lint.domain.concepts import awaits_error
 from sampler_lint.domain.model import Model
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -105,8 +106,8 @@ def _expecting(model: Model, module: ModuleFacts) -> list[Call]:
 
 
 def _expects(call: Call) -> bool:
-    name = (last_name(call.func) or "").lower()
-    return name.endswith(("raises", "raisesregex", "suppress"))
+    name = last_name(call.func) or ""
+    return awaits_error(name) or name == "suppress"
 
 
 def _hands_over(call: Call, function: Function) -> bool:

@@ -21,7 +21,7 @@ from sampler_lint.edits.safety.meaning import (
     rebound,
     restructured,
 )
-from sampler_lint.edits.safety.places import moved, other_object, other_readers, unreached
+from sampler_lint.edits.safety.places import awaited, moved, other_object, other_readers, unreached
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.edits.safety.values import Values
 from sampler_lint.findings import Edit
@@ -30,7 +30,7 @@ from sampler_lint.workspace.project import Module
 #: What is asked of one file's text alone, the cheapest first.
 _CHECKS = (
     *(restructured, rebound, reads),
-    *(unreached, other_object, other_readers, moved),
+    *(unreached, awaited, other_object, other_readers, moved),
 )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Iterator
 
+from sampler_lint.domain.concepts import awaits_error
 from sampler_lint.edits.safety.meaning import scopes_of
 from sampler_lint.edits.safety.names import Assigned, path
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
@@ -20,6 +21,21 @@ def unreached(changed: Changed) -> str | None:
             return "what it inserts is never reached"
         if reason := _stale(changed, stmt):
             return reason
+    return None
+
+
+def awaited(changed: Changed) -> str | None:
+    """An edit in a block that has to end in an error: a test fails if there is none."""
+    for node, (start, end) in changed.old.spans.items():
+        if not isinstance(node, (ast.With, ast.AsyncWith)):
+            continue
+        if not any(start <= edit.start <= end for edit in changed.edits):
+            continue
+        for item in node.items:
+            call = item.context_expr
+            name = path(call.func) if isinstance(call, ast.Call) else None
+            if name is not None and awaits_error(name):
+                return f"line {node.lineno} expects an error"
     return None
 
 

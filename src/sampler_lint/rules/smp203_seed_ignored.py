@@ -52,8 +52,8 @@ class SeedIgnored(Rule):
     Fix safety:
         Safe where the class has a seed already: the default seed 0 leaves every order as it
         was. Safe too where the class gets a parameter `seed=0` and every place of the tree that
-        builds it can pass the program's seed. Otherwise unsafe: the seed can then be set, but
-        somebody has to.
+        builds it can pass the program's seed. Unsafe where only some of them can, or where it
+        may be no int. Only shown where none can: nothing would change then.
 
     How it is proved:
         Invariant `seed-matters`: two runs with different seeds give one order before the fix
@@ -193,9 +193,13 @@ def _take_seed(model: Model, cls: Class, seeded: Seeded, editor: Editor) -> Fix 
         return None
     take_seed(editor, init, "0")
     calls = [call for call in model.flow.callers(init) if last_name(call.func) != "__init__"]
-    _, everywhere = pass_in(model, editor, calls, "seed")
-    safe = bool(calls) and everywhere and not editor.module.is_library(init)
-    applicability = Applicability.SAFE if safe else Applicability.UNSAFE
+    anywhere, everywhere = pass_in(model, editor, calls, "seed", untyped=True)
+    if not anywhere:
+        applicability = Applicability.DISPLAY  # as long as nobody passes it, nothing changes
+    elif everywhere and not editor.module.is_library(init):
+        applicability = Applicability.SAFE
+    else:
+        applicability = Applicability.UNSAFE
     return editor.fix(f"Give `{cls.name}` a `seed` parameter", applicability)
 
 

@@ -26,6 +26,14 @@ def scopes_of(tree: Tree) -> Scopes:
     return tree.scopes
 
 
+def assigned(changed: Changed, scope: ast.AST) -> Assigned:
+    """What is assigned where in a scope of the fixed text, worked out once."""
+    known: dict[ast.AST, Assigned] = changed.assigned
+    if scope not in known:
+        known[scope] = Assigned(scope, changed.before if scope is changed.new.root else ())
+    return known[scope]
+
+
 class TooLongError(Exception):
     """More would have to be looked at than :data:`.limits.MOST_LOOKS` allows."""
 
@@ -44,6 +52,7 @@ class Original:
     def __init__(self, text: str) -> None:
         self.tree = Tree(text)
         self.assigned = functools.cache(lambda: Assigned(self.tree.root))
+        self.part = functools.cache(lambda start, end: Tree(self.tree.text, part=(start, end)))
         self._left = MOST_LOOKS * len(self.tree.nodes)
 
     def take(self, nodes: int) -> None:
@@ -69,7 +78,7 @@ def changed_by(file: Original, edits: Sequence[Edit]) -> Changed:
     part = window(whole, edits)
     if part is not None:
         file.take(sum(1 for one in whole.root.body if part[0] <= whole.spans[one][0]))
-        changed = Changed(whole, edits, part)
+        changed = Changed(whole, edits, file.part(*part))
         file.take(len(changed.old.nodes))
         if _stands_alone(changed, file, part[0]):
             return changed
@@ -83,10 +92,10 @@ def _stands_alone(changed: Changed, file: Original, start: int) -> bool:
     It has none where no statement goes and no variable comes or goes, and where what the written
     code reads of the module has been assigned before the part looked at begins, once.
     """
-    old, new = Scopes(changed.old), Scopes(changed.new)
+    old, new = scopes_of(changed.old), scopes_of(changed.new)
     if (
         any(True for _ in changed.removed)
-        or sorted(map(sorted, old.bound.values())) != sorted(map(sorted, new.bound.values()))
+        or old.variables != new.variables
         or any(
             isinstance(one, (ast.Assign, ast.AnnAssign)) and old.scope(one) is changed.old.root
             for one in changed.old.root.body
@@ -100,7 +109,8 @@ def _stands_alone(changed: Changed, file: Original, start: int) -> bool:
     before = file.assigned().at.get(first)
     if before is None:
         return False
-    changed.old.scopes, changed.new.scopes = Scopes(changed.old, names), Scopes(changed.new, names)
+    for one in (old, new):
+        one.bound[one.tree.root] |= names
     changed.before = before
     return all(
         _is_settled(changed, name, before, scopes)
@@ -184,22 +194,17 @@ def _can_reach(tree: Tree, scopes: Scopes, store: ast.Name, read: ast.Name) -> b
 def reads(changed: Changed) -> str | None:
     """A name, or an attribute of the object itself, that may not be there where it is read."""
     scopes = scopes_of(changed.new)
-
-    @functools.cache
-    def assigned(scope: ast.AST) -> Assigned:
-        return Assigned(scope, changed.before if scope is changed.new.root else ())
-
     for name in scopes.names:
         # Where an f-string is edited, the places in it are not known: all of it may be new.
         is_new = changed.is_written(name) if name in changed.new.spans else name not in changed.back
         if is_new and isinstance(name.ctx, ast.Load):
-            reason = _unassigned(changed, scopes, assigned, name)
+            reason = _unassigned(changed, scopes, name)
             if reason:
                 return reason
     return None
 
 
-def _unassigned(changed: Changed, scopes: Scopes, assigned: object, node: ast.Name) -> str | None:
+def _unassigned(changed: Changed, scopes: Scopes, node: ast.Name) -> str | None:
     here = scopes.scope(node)
     owner = scopes.binder(node.id, here)
     before = _read_before(changed, node)
@@ -216,10 +221,9 @@ def _unassigned(changed: Changed, scopes: Scopes, assigned: object, node: ast.Na
         place = None
     if isinstance(here, ast.expr) and owner is here:
         return None  # a parameter of a lambda, the variable of a comprehension
-    assert callable(assigned)
-    ways: Assigned = assigned(owner)
+    ways = assigned(changed, owner)
     if place is None:  # the module's own variable, read in a function
-        if _before(changed.new, assigned, here, node):
+        if _before(changed, here, node):
             return None
         if node.id not in (ways.end or ()):
             return f"`{node.id}` may not be assigned"
@@ -260,15 +264,15 @@ def _runs_before(tree: Tree, ways: Assigned, here: ast.AST, name: str) -> ast.st
     return None
 
 
-def _before(tree: Tree, assigned: object, here: ast.AST, node: ast.Name) -> bool:
+def _before(changed: Changed, here: ast.AST, node: ast.Name) -> bool:
     """Whether the function itself has read the name before."""
-    assert callable(assigned)
+    tree = changed.new
     while isinstance(here, ast.expr):
         here = next(one for one in tree.around(here) if isinstance(one, (ast.stmt, ast.Module)))
     if not isinstance(here, FUNCTIONS):
         return False
     stmt = tree.statement(node)
-    ways: Assigned = assigned(here)
+    ways = assigned(changed, here)
     return stmt in ways.at and node.id in (ways.at[stmt] or ())
 
 

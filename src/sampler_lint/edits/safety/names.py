@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -25,10 +26,9 @@ State = frozenset[str] | None
 class Scopes:
     """The scopes of a tree and what each of them binds."""
 
-    def __init__(self, tree: Tree, bound: Iterable[str] = ()) -> None:
-        """``bound`` is what the module binds besides, where the tree holds a part of it."""
+    def __init__(self, tree: Tree) -> None:
         self.tree = tree
-        self.bound: dict[ast.AST, set[str]] = {tree.root: set(bound)}
+        self.bound: dict[ast.AST, set[str]] = {tree.root: set()}
         self._elsewhere: dict[ast.AST, dict[str, str]] = {}
         self.names: list[ast.Name] = []
         self.times_bound: Counter[str] = Counter()
@@ -53,6 +53,11 @@ class Scopes:
                 kind = type(node).__name__
                 told = self._elsewhere.setdefault(self.scope(node), {})
                 told.update(dict.fromkeys(node.names, kind))
+
+    @functools.cached_property
+    def variables(self) -> list[list[str]]:
+        """What the scopes bind, in an order of its own."""
+        return sorted(map(sorted, self.bound.values()))
 
     def scope(self, node: ast.AST) -> ast.AST:
         """The scope that a node stands in; what a header says stands in the one around it."""
@@ -186,7 +191,9 @@ class Assigned:
             state = self._see(stmt.iter, state)
         entry = state
         ended: State = None
-        for _ in range(2):  # the second pass comes from the end of the first
+        again: State = None
+        while again != entry:  # a pass that deletes names may take them from the one after it
+            again = entry
             self._breaks.append([])
             self._continues.append([])
             inside = self._see(stmt.test if isinstance(stmt, ast.While) else stmt.target, entry)

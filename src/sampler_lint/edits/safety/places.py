@@ -6,8 +6,8 @@ import ast
 from collections.abc import Container, Iterator
 
 from sampler_lint.domain.concepts import awaits_error
-from sampler_lint.edits.safety.meaning import scopes_of
-from sampler_lint.edits.safety.names import Assigned, path
+from sampler_lint.edits.safety.meaning import assigned, scopes_of
+from sampler_lint.edits.safety.names import path
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
 
 
@@ -17,7 +17,7 @@ def unreached(changed: Changed) -> str | None:
         if isinstance(stmt, (*FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
             continue
         scope = scopes_of(changed.new).scope(stmt)
-        if Assigned(scope).at.get(stmt) is None:
+        if assigned(changed, scope).at.get(stmt) is None:
             return "what it inserts is never reached"
         if reason := _stale(changed, stmt):
             return reason

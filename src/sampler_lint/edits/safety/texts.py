@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from sampler_lint.findings import Edit
 from sampler_lint.source import LINE_END
@@ -51,6 +52,7 @@ class Tree:
         ends = (match.end() + self._base for match in LINE_END.finditer(text))
         self._starts = [self._base, *ends]
         self._places = places
+        self.part = part
         self.parents: dict[ast.AST, ast.AST] = {}
         self.spans: dict[ast.AST, tuple[int, int]] = {}
         self.nodes: list[ast.AST] = []
@@ -159,14 +161,14 @@ class Changed:
         ValueError: the edits overlap.
     """
 
-    def __init__(
-        self, whole: Tree, edits: Iterable[Edit], part: tuple[int, int] | None = None
-    ) -> None:
+    def __init__(self, whole: Tree, edits: Iterable[Edit], part: Tree | None = None) -> None:
         """``whole`` is the file before, ``part`` what is looked at, if not all (:func:`window`)."""
         from sampler_lint.fixing import apply_edits
 
         self.before: Iterable[str] = ()
         """What the module has assigned before the part that is looked at."""
+        self.assigned: dict[ast.AST, Any] = {}
+        """What is known of its scopes after the fix."""
         self.edits: Sequence[Edit] = sorted(set(edits))
         self.written: list[tuple[int, int]] = []
         grown = 0
@@ -178,8 +180,9 @@ class Changed:
         text = whole.text
         fixed = apply_edits(text, self.edits)
         if part is not None:
-            first, last = part
-            self.old = Tree(text, part=part)
+            assert part.part is not None
+            first, last = part.part
+            self.old = part
             self.new = Tree(fixed, part=(first, last + grown))
         else:
             self.old, self.new = Tree(text, places, root=whole.root), Tree(fixed, self.written)

@@ -297,7 +297,7 @@ def check_all(folder: Path, paths: list[Path]) -> None:
 
 
 def test_what_python_tests_itself_with(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sample; ``pytest -m slow`` takes all."""
+    """A sample; ``pytest -m slow`` takes more."""
     monkeypatch.setattr(first_look, "is_candidate", lambda data: True)
     paths = [path for folder in installed() for path in python_files(folder)]
     known = [path for path in paths if path.name.startswith(("bad", "test_syntax", "test_grammar"))]
@@ -305,9 +305,9 @@ def test_what_python_tests_itself_with(tree: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-def test_all_that_is_installed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_third_of_what_is_installed(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_look, "is_candidate", lambda data: True)
-    check_all(tree, [path for folder in installed() for path in python_files(folder)])
+    check_all(tree, [path for folder in installed() for path in python_files(folder)][::3])
 
 
 # -- any tree

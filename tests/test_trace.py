@@ -17,9 +17,11 @@ from pathlib import Path
 import pytest
 
 from programs import HEADER
+from sampler_lint.cli import main
 from sampler_lint.harness import HarnessError, plot
 from sampler_lint.harness.command import startable
 from sampler_lint.harness.diagnosis import diagnose
+from sampler_lint.harness.differences import compare
 from sampler_lint.harness.runs import Run
 from sampler_lint.harness.trace import trace as run_trace
 
@@ -857,3 +859,66 @@ def test_wrong_calls(tmp_path):
         told = trace(*arguments, cwd=tmp_path, status=2)
         assert words in told
         assert "Nothing wrong was seen" not in told
+
+
+def test_two_runs_are_compared(project, tmp_path, capsys):
+    """From the command on: alike, then with another seed, then with fewer workers' random draws."""
+    folder = project("""
+        class Noisy(TensorDataset):
+            def __getitem__(self, index): return super().__getitem__(index)[0] + random.random()
+        seed = int(sys.argv[1])
+        random.seed(seed)
+        if seed == 2: data = Noisy(torch.arange(101))
+        s = shard(seed=seed if seed < 2 else 0)
+        read(DataLoader(data, sampler=s, batch_size=9), 2 + (seed == 3), s)
+    """)
+    for name, seed in (("a", 0), ("b", 0), ("c", 1), ("e", 3)):
+        command = ["--keep", tmp_path / name, "--", sys.executable, "launch.py", seed]
+        trace(*command, cwd=folder, status=0)
+    assert main(["trace", "diff", f"{tmp_path}/a", f"{tmp_path}/b"]) == 0
+    assert "Both runs read the same (24 batches), and nothing else" in capsys.readouterr().out
+    assert main(["trace", "diff", f"{tmp_path}/a", f"{tmp_path}/c"]) == 1
+    told = capsys.readouterr().out
+    assert "rank 0, epoch 0, batch 0, place 0: sample" in told.splitlines()[0]
+    assert "DistributedSampler.seed: 0 in the first run, 1 in the second" in told
+    argv = ["trace", "diff", f"{tmp_path}/a", f"{tmp_path}/e", "--output-format", "json"]
+    assert main(argv) == 1
+    parting = json.loads(capsys.readouterr().out)["parting"]
+    assert (parting["kind"], parting["epoch"], parting["first"], parting["second"]) == (
+        *("length", 2, 2, 3),
+    )
+    assert main(["trace", "diff", f"{tmp_path}/a", f"{tmp_path}/nowhere"]) == 2
+    assert "no records here" in capsys.readouterr().err
+
+
+def test_the_first_difference_is_found(observed):
+    """Of what the batches hold, of one index in the middle, of the epochs that were set."""
+    body = """
+        class Noisy(TensorDataset):
+            def __getitem__(self, index): return index, random.random()
+        random.seed(0)
+        s = shard(); read(DataLoader(Noisy(torch.arange(101)), sampler=s, batch_size=9), 2, s)
+    """
+    _, first = observed(body)
+    _, second = observed(body.replace("seed(0)", "seed(rank)"))
+    parting = compare(first, second).parting
+    assert (parting.kind, parting.rank, parting.epoch, parting.batch) == ("content", 1, 0, 0)
+    assert "it is changed at random" in parting.message
+    body = """
+        order = list(range(30)); order[POSITION] = 5
+        read(DataLoader(data, sampler=order, batch_size=4), 2)
+    """
+    runs = [observed(body.replace("POSITION", str(one)))[1] for one in (5, 22)]
+    parting = compare(*runs).parting
+    assert (parting.batch, parting.sample, parting.first, parting.second) == (5, 2, 22, 5)
+    body = """
+        s = shard()
+        for epoch in (0, EPOCH):
+            s.set_epoch(epoch)
+            read(DataLoader(data, sampler=s, batch_size=9), 1)
+    """
+    runs = [observed(body.replace("EPOCH", str(one)))[1] for one in (1, 4)]
+    found = compare(*runs)
+    assert (found.parting.kind, found.parting.epoch) == ("order", 1)
+    (told,) = [one for one in found.others if one.kind == "epochs" and one.rank == 0]
+    assert told.message == "set_epoch: 1 in the first run, 4 in the second"

@@ -42,11 +42,16 @@ command could not be started, or it failed and nothing was found.
   sampler-lint trace --plot order.html -- accelerate launch train.py
   sampler-lint trace --keep /shared/run -- torchrun --nnodes 2 ... (every node)
   sampler-lint trace --report /shared/run
+  sampler-lint trace diff kept/monday kept/tuesday
 """
 
 
 def main(argv: Sequence[str]) -> int:
     """Trace the command in ``argv``, or report on records, and return the exit code."""
+    if argv[:1] == ["diff"]:
+        from sampler_lint.cli import _trace_diff
+
+        return _trace_diff.main(argv[1:])
     parser = make_parser()
     end = argv.index("--") if "--" in argv else len(argv)
     arguments = parser.parse_args(argv[:end])
@@ -72,7 +77,8 @@ def make_parser() -> Parser:
     """What the command takes."""
     parser = Parser(
         prog="sampler-lint trace",
-        usage="%(prog)s [options] -- COMMAND ...\n       %(prog)s [options] --report DIR ...",
+        usage="%(prog)s [options] -- COMMAND ...\n       %(prog)s [options] --report DIR ..."
+        "\n       %(prog)s diff [options] DIR DIR",
         description="Run a training command, record which samples every rank's loaders hand "
         "out, and\nsay what is wrong with them. The program's files are not changed.",
         epilog=_EPILOG,

@@ -132,7 +132,7 @@ def _cause(log: Log, stream: Stream, epochs: Sequence[Pass]) -> _Cause:
             "`set_epoch` is called after the epoch's iterator was made, so its value counts for "
             "the next one; call it before the loop over the loader",
         )
-    values = [_in_force(calls, epoch) for epoch in epochs]
+    values = [in_force(calls, epoch) for epoch in epochs]
     if len(set(map(str, values))) == 1:
         return _Cause(
             "SMP103",
@@ -212,10 +212,10 @@ def _uncalled(log: Log, stream: Stream, cls: str) -> _Cause:
     )
 
 
-def _in_force(calls: Sequence[SetEpoch], epoch: Pass) -> Any:
-    """The value that the last call before the epoch left; 0 is every sampler's first."""
+def in_force(calls: Sequence[SetEpoch], epoch: Pass, first: Any = 0) -> Any:
+    """The value that the last call before the epoch left; 0 is every sampler's ``first``."""
     before = [call.value for call in calls if call.passes <= epoch.number]
-    return before[-1] if before else 0
+    return before[-1] if before else first
 
 
 def _late(calls: Sequence[SetEpoch], epochs: Sequence[Pass]) -> bool:
@@ -287,7 +287,7 @@ def began_again(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         later = [one for one in stream.passes if one.number >= begun and one.learned]
         if not later or stream.passes[0].number < begun or not calls:
             continue
-        value = _in_force(calls, later[0])
+        value = in_force(calls, later[0])
         before = [
             one
             for loader in log.loaders

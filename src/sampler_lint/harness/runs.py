@@ -234,6 +234,10 @@ class RankRun:
     stderr: str = ""
     log: Log = field(default_factory=Log)
 
+    def streams(self) -> list[Stream]:
+        """Its jobs, each as one stream, in the order in which they were built."""
+        return list(_streams(self.log.loaders).values())
+
     def __str__(self) -> str:
         at = f" at {self.place}" if self.place else ""
         if self.outcome == "hung":

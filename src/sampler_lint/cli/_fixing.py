@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sampler_lint.cli._adopting import note_gone
 from sampler_lint.cli._common import (
     UsageError,
     complain_of,
@@ -90,14 +91,16 @@ def fix_and_report(
     Raises:
         UsageError: a patch or the report cannot be written.
     """
-    from sampler_lint.reporters import FixReport, Sources
+    from sampler_lint.reporters import FixReport
     from sampler_lint.reporters.text import closing
+    from sampler_lint.source import Sources
 
     gc.enable()  # each round leaves a model behind
     told = not arguments.diff and not overlay
     in_place = told and arguments.patch_dir is None
     proofs: list[Proof] = []
     result = _fixed(arguments, options, paths, overlay, narrow, write=in_place, proofs=proofs)
+    note_gone(arguments, result.report)
     errors = [*result.report.errors, *result.errors]
     after = {path: new for path, (_, new) in result.changed.items()}
     # The report owns standard output unless a patch or the fixed source does.
@@ -274,6 +277,8 @@ def _add(total: FixReport, result: FixReport, seen: set[str]) -> None:
             each for each in findings if each.path not in old
         )
     total.report.errors += (each for each in result.report.errors if each.path not in old)
+    for path, gone in result.report.gone.items():
+        total.report.gone[path] = total.report.gone.get(path, 0) + gone
     total.fixed += (each for each in result.fixed if each.path not in old)
     total.left += (each for each in result.left if each[0].path not in old)
     total.errors += (each for each in result.errors if each.path not in old)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sampler_lint import __version__
-from sampler_lint.cli._adopting import add_adopting, narrowing, put_up_with
+from sampler_lint.cli._adopting import add_adopting, narrowing, note_gone, put_up_with
 from sampler_lint.cli._common import CLEAN, FAILED, FINDINGS, Parser, UsageError, complain_of
 from sampler_lint.cli._fixing import add_fixing, asked_to_fix, fix_and_report
 from sampler_lint.cli._performing import (
@@ -108,7 +108,7 @@ def main(argv: Sequence[str]) -> int:
         errors, found = fix_and_report(arguments, options, paths, overlay, narrow)
         return _exit_code(arguments, [*unsettled, *errors], found=found)
 
-    from sampler_lint.reporters import Sources
+    from sampler_lint.source import Sources
 
     printer = Printer(arguments, sys.stdout)
     with watching(arguments) as watch:
@@ -123,6 +123,7 @@ def main(argv: Sequence[str]) -> int:
         )
     if narrow is not None:
         narrow(report, overlay)
+    note_gone(arguments, report)
     with report.timings.stage("report"):
         printer.tell(printer.outcome(report, sources=Sources(overlay)))
         complain_of(report.errors, tracebacks=arguments.show_traceback)

@@ -312,9 +312,10 @@ def test_configurations_in_the_documentation_are_accepted(project: Path) -> None
         if "[tool.sampler-lint]" in example
     ]
     assert len(examples) >= 3
+    plant(project / "sampler-lint.toml", "")
     for example in examples:
-        plant(project / "pyproject.toml", example)
-        assert Lookup().at(".").path is not None
+        plant(project / "sub/pyproject.toml", example)
+        assert Lookup().at("sub").path == str(project / "sub/pyproject.toml")
 
 
 def test_every_option_is_a_key_or_is_none_of_a_file() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sampler_lint.cli._common import CLEAN, FAILED, UsageError, complain_of
@@ -99,6 +98,8 @@ def put_up_with(arguments: argparse.Namespace, paths: Sequence[str], options: Op
 
 
 def _write_baseline(arguments: argparse.Namespace, paths: Sequence[str], options: OptionsOf) -> int:
+    from dataclasses import replace
+
     from sampler_lint import baseline, engine
     from sampler_lint.reporters.text import visible
     from sampler_lint.source import Sources

@@ -47,7 +47,9 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
             type=_pattern_and_code,
             help=f"{text}; comma-separated",
         )
-    group.add_argument("--likely", action="store_true", help="tell likely findings, too")
+    group.add_argument(
+        "--likely", action=argparse.BooleanOptionalAction, help="tell likely findings, too"
+    )
     group.add_argument(
         "--min-severity",
         metavar="SEVERITY",
@@ -210,7 +212,7 @@ class Settings:
             unfixable=(*options.unfixable, *chosen["unfixable"]),
             ignore=(*options.ignore, *chosen["ignore"]),
             extend_select=(*options.extend_select, *chosen["extend_select"]),
-            likely=options.likely or bool(self._choices.get("likely")),
+            likely=options.likely if chosen.get("likely") is None else chosen["likely"],
             min_severity=Severity(self._choices.get("min_severity") or options.min_severity),
         )
 
@@ -229,7 +231,8 @@ class Settings:
             except UsageError as error:
                 key = "cache-dir" if told else f"{config.path}: cache-dir"
                 raise UsageError(f"{key} {_short(arguments.cache_dir)} {error}") from error
-        arguments.unsafe_fixes = arguments.unsafe_fixes or config.unsafe_fixes
+        if arguments.unsafe_fixes is None:
+            arguments.unsafe_fixes = config.unsafe_fixes
         arguments.output_format = arguments.output_format or config.output_format or "text"
 
 

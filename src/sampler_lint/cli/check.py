@@ -27,6 +27,7 @@ from sampler_lint.cli._telling import Printer, add_telling
 if TYPE_CHECKING:
     from sampler_lint.findings import FileError
     from sampler_lint.options import OptionsOf
+    from sampler_lint.workspace.project import Parsed
 
 _STDIN = "-"
 
@@ -75,9 +76,28 @@ def make_parser() -> Parser:
 
 def main(argv: Sequence[str]) -> int:
     """Check or fix the paths of ``argv`` and return the exit code."""
-    started = time.perf_counter()
     arguments = _parsed(argv)
-    settings = Settings(arguments)
+    if not arguments.watch:
+        return _once(arguments, Settings(arguments))
+    from sampler_lint.cli import _watch
+
+    _watch.refuse(arguments)
+    arguments.paths = arguments.paths or ["."]
+    parsed: dict[str, Parsed] = {}
+
+    def once() -> OptionsOf:
+        settings = Settings(arguments)
+        _once(argparse.Namespace(**vars(arguments)), settings, parsed)
+        return settings.options
+
+    return _watch.watch(arguments, once)
+
+
+def _once(
+    arguments: argparse.Namespace, settings: Settings, parsed: dict[str, Parsed] | None = None
+) -> int:
+    """Do what was asked for and return the exit code; ``parsed`` is as for ``engine.check``."""
+    started = time.perf_counter()
     if arguments.show_settings:
         from sampler_lint.cli._show_settings import show_settings
 
@@ -118,6 +138,7 @@ def main(argv: Sequence[str]) -> int:
             cache=cache_of(arguments),
             jobs=jobs_of(arguments),
             watch=watch,
+            parsed=parsed,
             edits=printer.shows_edits,
             related=arguments.related,
         )

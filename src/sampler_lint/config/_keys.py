@@ -81,19 +81,18 @@ def known_codes(words: Collection[str]) -> tuple[str, ...]:
 def nearest(word: str, words: Collection[str]) -> str:
     """``did you mean ...?``, or nothing when no word is near.
 
-    Each part between hyphens has to begin as in ``word``: a slip is rarely made in a first letter,
-    and what turns a meaning round is another beginning (``no-``, ``un-``, ``in-`` for ``ex-``).
+    Each part between hyphens has to begin as in ``word`` and to be near itself: a slip is rarely
+    made in a first letter, and what turns a meaning round is a part or another beginning
+    (``no-``, ``un-``, ``in-`` for ``ex-``, ``max-`` for ``min-``).
     """
-    from difflib import get_close_matches
+    from difflib import SequenceMatcher, get_close_matches
 
-    alike = [each for each in words if _begin_alike(word, each)]
-    near = get_close_matches(word, alike, n=1)
+    def is_alike(other: str) -> bool:
+        pairs = zip(word.split("-"), other.split("-"), strict=False)
+        return all(a[:1] == b[:1] and SequenceMatcher(None, a, b).ratio() > 0.5 for a, b in pairs)
+
+    near = get_close_matches(word, filter(is_alike, words), n=1)
     return f"did you mean {near[0]!r}?" if near else ""
-
-
-def _begin_alike(word: str, other: str) -> bool:
-    pairs = zip(word.split("-"), other.split("-"), strict=False)
-    return all(one[:1] == two[:1] for one, two in pairs)
 
 
 def _codes_by_pattern(value: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -146,7 +146,7 @@ def says_between(
     return False
 
 
-_OWN_CODE = re.compile(rb"sampler-lint|smp[0-9]", re.IGNORECASE)
+_OWN_CODE = re.compile(rb"sampler[-_]lint|smp[0-9]", re.IGNORECASE)
 
 
 def names_a_rule(data: bytes, *, is_candidate: bool = True) -> bool:
@@ -154,9 +154,8 @@ def names_a_rule(data: bytes, *, is_candidate: bool = True) -> bool:
 
     Its name is a sampler word: what is no candidate does not say it.
     """
-    return (b"SMP" in data or b"smp" in data or (is_candidate and b"sampler-lint" in data)) and (
-        _OWN_CODE.search(data) is not None
-    )
+    named = is_candidate and (b"sampler-lint" in data or b"sampler_lint" in data)
+    return (named or b"SMP" in data or b"smp" in data) and _OWN_CODE.search(data) is not None
 
 
 def read_bytes(path: str) -> bytes:

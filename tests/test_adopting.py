@@ -12,6 +12,7 @@ import pytest
 from sampler_lint import engine
 from sampler_lint.changed_lines import ChangedLines, GitError
 from sampler_lint.cli import main
+from sampler_lint.config import Lookup
 from sampler_lint.findings import Finding, Position
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -143,6 +144,32 @@ def test_it_is_said_how_much_is_left_out(project: Path, capsys: pytest.CaptureFi
     assert last("--fix") == ("Fixed 1 finding in 1 file; none left (1 finding in the baseline).")
     (project / "train.py").unlink()
     assert last() == "All clear: 1 file checked."
+
+
+def test_a_baseline_that_the_configuration_names(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "ci").mkdir()
+    (project / "pyproject.toml").write_text("[tool.sampler-lint]\nbaseline = 'ci/known.json'\n")
+    assert main([]) == 2  # it is not there yet
+    assert (
+        capsys.readouterr().err
+        == "error: ci/known.json: cannot be read: No such file or directory\n"
+    )
+    assert main(["--write-baseline", "ci/known.json"]) == 0
+    assert main(["--write-baseline", "ci/known.json"]) == 0  # of all that is found, again
+    monkeypatch.chdir(project / "ci")
+    assert main([str(project)]) == 0
+    assert "1 finding in the baseline" in capsys.readouterr().out
+    assert main(["--isolated", str(project)]) == 1
+    (project / "other.py").write_text(BAD)
+    assert main([str(project)]) == 1
+    lookup = Lookup()
+    report = engine.check([str(project)], lambda folder: lookup.at(folder).options)
+    assert [finding.path for finding in report.findings] == [str(project / "other.py")]
+    (project / "ci/known.json").write_text("[]")
+    report = engine.check([str(project)], lambda folder: lookup.at(folder).options)
+    assert [str(error) for error in report.errors] == ["known.json: is no baseline"]
 
 
 def test_what_is_in_a_baseline_is_not_fixed(project: Path) -> None:

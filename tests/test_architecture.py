@@ -74,7 +74,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "engine": {
         *("trees", "memory", "cache", "parallel", "timings", "options", "workspace", "limits"),
-        *("rounds", "unfinished", "fixing", "rules", "suppressions", "discovery"),
+        *("rounds", "unfinished", "fixing", "rules", "suppressions", "discovery", "baseline"),
         *("roots", "source", "findings"),
     },
     "asked": {"rules", "domain", "analysis", "syntax", "findings"},

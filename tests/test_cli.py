@@ -299,10 +299,10 @@ def test_select_on_the_command_line_outdoes_the_configuration(buggy):
     assert main(["--select", "SMP101"]) == 1
 
 
-def test_ignore_and_exclude_add_to_the_configuration(buggy):
+def test_ignore_and_extend_exclude_add_to_the_configuration(buggy):
     (buggy / "other.py").write_bytes(BAD)
     configure(buggy, 'exclude = ["other.py"]\nselect = ["SMP101"]')
-    assert main(["--exclude", "train.py"]) == 0
+    assert main(["--extend-exclude", "train.py"]) == 0
     assert main(["--ignore", "SMP101"]) == 0
     assert main([]) == 1
 
@@ -726,6 +726,7 @@ def test_rules_are_listed(capsys):
         (["--slect", "SMP1"], "--select"),
         (["--exit-non-zero"], "--exit-non-zero-on-fix"),
         (["--output_format=json"], "--output-format"),
+        (["--nofix"], "--no-fix"),
         (["rule", "--output-fromat", "json"], "--output-format"),
         (["verify", "x", "--world-sizes", "2"], "--world-size"),
         (["contract", "--world-size", "2", "a:B"], "--world-sizes"),
@@ -739,7 +740,13 @@ def test_a_misspelt_option_names_the_one_that_was_meant(arguments, meant, capsys
 
 
 def test_other_usage_errors_name_no_option(capsys):
-    opposites = (["--no-fix"], ["--nofix"], ["--include=x"], ["--unselect"], ["--extend-ignore"])
+    opposites = (
+        ["--no-diff"],
+        ["--max-severity=error"],
+        ["--include=x"],
+        ["--unselect"],
+        ["--extend-ignore"],
+    )
     for arguments in (["--jobs", "x"], ["--xyzzy"], ["rule", "a", "b"], *opposites):
         with pytest.raises(SystemExit):
             main(arguments)

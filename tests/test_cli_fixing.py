@@ -262,3 +262,61 @@ def test_no_bar_where_nobody_wants_one(repositories, monkeypatch, arguments):
     monkeypatch.setenv("TERM", "xterm")
     main([*arguments, "."])
     assert sys.stderr.getvalue() == ""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project with one finding, which is also the working directory."""
+    (tmp_path / "pyproject.toml").touch()
+    (tmp_path / "train.py").write_bytes(BAD)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_last_word_about_fixing_holds(project, capsys):
+    assert main(["--fix", "--no-fix"]) == 1
+    assert (project / "train.py").read_bytes() == BAD
+    (project / "sampler-lint.toml").write_text("unsafe-fixes = true\nfixable = []\nlikely = true\n")
+    assert main(["--fix", "--no-unsafe-fixes", "--no-likely"]) == 1
+    assert (project / "train.py").read_bytes() == BAD
+    assert main(["--no-fix", "--fix", "--config", "fixable=['ALL']"]) == 0
+
+
+@pytest.mark.parametrize("form", ["text", "concise", "json", "grouped"])
+@pytest.mark.parametrize("quiet", [False, True])
+def test_fixes_are_listed_once_where_asked_for(project, capsys, form, quiet):
+    more = ["--quiet"] if quiet else []
+    assert main(["--fix", "--show-fixes", "--output-format", form, *more]) == 0
+    out, err = capsys.readouterr()
+    assert (out + err).count(f"train.py:39:13: SMP101 fixed: {CALL}\n") == 1
+
+
+def test_a_change_is_checked_while_watching(project, monkeypatch, capsys):
+    """Each look at the files without news sleeps; here somebody writes meanwhile."""
+    steps = iter(
+        [
+            lambda: (project / "train.py").write_bytes(FIXED),
+            lambda: (project / "sampler-lint.toml").write_text("nonsense = 1"),
+            lambda: (project / "sampler-lint.toml").unlink(),
+            lambda: (project / "other.py").write_bytes(BAD),
+        ]
+    )
+
+    def sleep(seconds):
+        assert seconds > 0
+        step = next(steps, None)
+        if step is None:
+            raise KeyboardInterrupt
+        step()
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    assert main(["--watch", "--no-cache", "--output-format", "concise", "-q"]) == 0
+    out, err = capsys.readouterr()
+    assert re.findall(r"^\w+\.py:39", out, re.MULTILINE) == ["train.py:39", "other.py:39"]
+    assert err.startswith("error: sampler-lint.toml:1: has no key 'nonsense'")
+
+
+@pytest.mark.parametrize("option", ["--fix", "--diff", "--add-noqa", "--show-files", "-"])
+def test_watching_only_checks(project, capsys, option):
+    assert main(["--watch", option]) == 2
+    assert capsys.readouterr().err.startswith("error: --watch only checks files")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sampler_lint import engine
+from sampler_lint import __version__, engine
 from sampler_lint.cli import main
 from sampler_lint.config import KEYS, Config, ConfigError, Lookup, parse_override
 from sampler_lint.findings import Applicability
@@ -123,6 +123,98 @@ def test_usual_folders_are_taken_back(project: Path) -> None:
         assert main([]) == 1
 
 
+# --- one that begins from another
+
+
+def test_what_a_file_does_not_say_holds_from_the_one_it_extends(project: Path) -> None:
+    plant(
+        project / "sampler-lint.toml", "likely = true\nignore = ['SMP2']\nextend-select = ['SMP5']"
+    )
+    plant(project / "sub/pyproject.toml", "[tool.sampler-lint]\nextend = '../sampler-lint.toml'\n")
+    assert Lookup().at("sub").options.likely
+    more = "ignore = ['SMP4']\nextend-select = ['SMP6']\n"
+    plant(project / "sub/sampler-lint.toml", f"extend = 'pyproject.toml'\n{more}")
+    config = Lookup().at("sub")
+    assert config.path == str(project / "sub/sampler-lint.toml")
+    assert config.options.ignore == ("SMP4",)
+    assert config.options.extend_select == ("SMP5", "SMP6")
+    assert Lookup(file="sub/sampler-lint.toml").at(".").options.ignore == ("SMP4",)
+
+
+@pytest.mark.parametrize(
+    ("base", "own", "left"),
+    [
+        ("exclude = ['/a.py']", "", ["sub/a.py", "sub/b.py"]),  # relative to its own file
+        ("exclude = ['a.py']", "", ["sub/b.py"]),
+        ("exclude = ['/sub/a.py']", "exclude = ['b.py']", ["sub/a.py"]),
+        ("extend-exclude = ['/sub/a.py']", "exclude = ['b.py']", []),
+        ("per-file-ignores = { 'a.py' = ['SMP1'] }", "", ["sub/b.py"]),
+        (
+            "per-file-ignores = { 'a.py' = ['SMP1'] }",
+            "per-file-ignores = { 'b.py' = ['epoch-only-on-sampler'] }",
+            ["sub/a.py"],
+        ),
+        (
+            "per-file-ignores = { 'a.py' = ['SMP1'] }",
+            "extend-per-file-ignores = { '/b.py' = ['SMP1'] }",
+            [],
+        ),
+    ],
+)
+def test_patterns_of_an_extended_file(project: Path, base: str, own: str, left: list[str]) -> None:
+    plant(project / "sub/a.py", BAD)
+    plant(project / "sub/b.py", BAD)
+    plant(project / "sampler-lint.toml", base)
+    plant(project / "sub/sampler-lint.toml", f"extend = '../sampler-lint.toml'\n{own}")
+    options = Lookup()
+    report = engine.check(["sub"], lambda folder: options.at(folder).options)
+    assert [finding.path for finding in report.findings] == left
+
+
+def test_patterns_of_a_file_that_stands_aside_are_about_the_files_of_each(project: Path) -> None:
+    plant(project / "shared/base.toml", "exclude = ['/train.py']\n")
+    plant(project / "sampler-lint.toml", "extend = 'shared/base.toml'\n")
+    assert main([]) == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("extend = 'none.toml'", "1: extend: there is no file none.toml"),
+        (
+            "\nextend = 'sampler-lint.toml'",
+            "2: extend leads back to where it began: ",
+        ),
+        ("extend = 'pyproject.toml'", "pyproject.toml: has no [tool.sampler-lint]"),
+        (
+            "extend = 'b.toml'",
+            " it began: sampler-lint.toml -> b.toml -> sampler-lint",
+        ),
+        ("extend = '/proc/self/environ'", "1: extend leads out of the repository (use --config)"),
+        ("baseline = '/proc/self/environ'", "1: baseline leads out of the repository"),
+        (
+            "required-version = '>=99'",
+            "1: required-version: '>=99' is asked for, and this",
+        ),
+        ("required-version = '99'", "'99' is asked for"),
+        ("required-version = 2", "1: required-version must be a version like"),
+        ("required-version = 'x'", "1: required-version must be a version like"),
+    ],
+)
+def test_what_cannot_be_begun_from(
+    project: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    plant(project / "b.toml", "extend = 'sampler-lint.toml'\n")
+    plant(project / "sampler-lint.toml", text)
+    assert said in complaint(capsys)
+
+
+def test_a_version_that_is_asked_for(project: Path) -> None:
+    for text in (f"required-version = '{__version__}'", "required-version = '>=0.1,<99'"):
+        plant(project / "sampler-lint.toml", text)
+        assert main([]) == 1
+
+
 # --- what it may say
 
 
@@ -130,7 +222,7 @@ def test_usual_folders_are_taken_back(project: Path) -> None:
     ("text", "said"),
     [
         ('a = 1\n\n[tool.sampler-lint]\nselct = ["SMP1"]', "4: has no key 'selct' (did you mean"),
-        ("[tool.sampler-lint]\nxyzzy = 1", "2: has no key 'xyzzy' (it has: select, ignore, "),
+        ("[tool.sampler-lint]\nxyzzy = 1", "2: has no key 'xyzzy' (it has: extend, "),
         ("[tool.sampler-lint]\n\nselect = 'SMP1'", "3: select must be a list of strings"),
         ("[tool.sampler-lint]\nignore = [\n'SMP1', 2]", "2: ignore must be a list of strings"),
         ("[tool.sampler-lint]\nselect = []\nignore = ['E501']", "3: ignore: no rule's code begins"),
@@ -162,6 +254,9 @@ def test_usual_folders_are_taken_back(project: Path) -> None:
         ("[tool.sampler-lint]\na = 1\nb = [", "3: Invalid value"),
         ("[tool.sampler-lint]\na = 1\na = 2\n", "3: Cannot overwrite a value"),
         (b"[tool.sampler-lint]\n\n# \xff", "3: is not UTF-8"),
+        ("\n[tool.sampler_lint]", "2: [tool.sampler_lint] is written"),
+        ("[tool.SamplerLint]", "1: [tool.SamplerLint] is written"),
+        ("[tool.sampler-lint]\nselect = ['seed-not-pased']", "(did you mean 'seed-not-passed'?)"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_row(
@@ -199,9 +294,10 @@ def test_what_holds_for_a_project_is_not_said_for_a_part_of_it(
 
 
 def test_every_key_takes_its_example(project: Path) -> None:
+    plant(project / "sampler-lint.toml", "")
     for key in KEYS:
-        plant(project / "sampler-lint.toml", key.example)
-        assert Lookup().at(".").get(key) != Config().get(key), key.name
+        plant(project / "sub/sampler-lint.toml", key.example)
+        assert Lookup().at("sub").get(key) != Config().get(key), key.name
 
 
 _DOCS = FIXTURES.parent / "docs"
@@ -216,15 +312,16 @@ def test_configurations_in_the_documentation_are_accepted(project: Path) -> None
         if "[tool.sampler-lint]" in example
     ]
     assert len(examples) >= 3
+    plant(project / "sampler-lint.toml", "")
     for example in examples:
-        plant(project / "pyproject.toml", example)
-        assert Lookup().at(".").path is not None
+        plant(project / "sub/pyproject.toml", example)
+        assert Lookup().at("sub").path == str(project / "sub/pyproject.toml")
 
 
 def test_every_option_is_a_key_or_is_none_of_a_file() -> None:
     known = {key.field for key in KEYS}
     names = {field.name for kind in (Config, Options) for field in fields(kind)}
-    own = {"path", "options", "folder", "origin", "respect_noqa", "exclude_here"}
+    own = {"path", "options", "folder", "origin", "respect_noqa", "others"}
     assert names == known | own
 
 
@@ -236,6 +333,8 @@ def test_every_option_is_a_key_or_is_none_of_a_file() -> None:
     [
         ("select = ['SMP1']", 1),
         ("select = ['SMP2']", 0),
+        ("select = ['epoch-only-on-sampler']", 1),
+        ("ignore = ['epoch-only-on-sampler']", 0),
         ("select = ['SMP2']\nextend-select = ['SMP101']", 1),
         ("select = ['ALL']\nignore = ['SMP10']", 0),
         ("select = ['SMP101']\nignore = ['SMP1']", 1),
@@ -373,7 +472,7 @@ def test_show_settings(project: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert 'per-file-ignores = { "a.py" = ["SMP1"] }' in lines
     assert 'torch-version = "2.4"' in lines
     assert "# output-format is not set" in lines
-    assert "# --exclude x" in lines
+    assert '# and below .: exclude ["x"]' in lines
     states = {line.split()[1]: line.split(" ", 2)[2] for line in lines if line[:5] == "# SMP"}
     assert states.keys() >= {rule.code for rule in every_rule()}
     assert states["SMP101"].startswith("off by per-file-ignores SMP1 ")
@@ -393,3 +492,33 @@ def test_explain_reads_the_configuration(project: Path, capsys: pytest.CaptureFi
     plant(project / "sampler-lint.toml", "nonsense = 1\n")
     assert "has no key 'nonsense'" in complaint(capsys, "explain", "train.py:39")
     assert main(["explain", "train.py:39", "--isolated"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (["--select", "epoch-only-on-sampler"], 1),
+        (["--ignore", "epoch-only-on-sampler"], 0),
+        (["--exclude", "train.py"], 0),
+        (["--extend-exclude", "train.py"], 0),
+        (["--exclude", "x", "sub"], 1),
+        (["--extend-exclude", "x", "sub"], 0),
+        (["--per-file-ignores", "/train.py:SMP2,train.py:SMP1"], 0),
+        (["--per-file-ignores", "*.py:epoch-only-on-sampler"], 0),
+        (["--per-file-ignores", "x:SMP1", "sub/own"], 1),
+        (["--extend-per-file-ignores", "x:SMP1", "sub/own"], 0),
+    ],
+)
+def test_choosing_as_with_ruff(project: Path, arguments: list[str], found: int) -> None:
+    plant(project / "sub/sampler-lint.toml", "exclude = ['/train.py']\n")
+    plant(project / "sub/train.py", BAD)
+    plant(project / "sub/own/train.py", BAD)
+    plant(project / "sub/own/sampler-lint.toml", "per-file-ignores = { '*.py' = ['SMP1'] }\n")
+    whole = [] if {"sub", "sub/own"} & {*arguments} else ["train.py", "--force-exclude"]
+    assert main([*arguments, *whole]) == found
+
+
+def test_a_pattern_without_codes(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--per-file-ignores", "tests/"])
+    assert "'tests/' is not PATTERN:CODE" in capsys.readouterr().err

@@ -76,6 +76,31 @@ def project(tmp_path):
     return tmp_path
 
 
+def test_our_configuration_holds(project, monkeypatch, capsys):
+    from flake8.main.application import Application
+
+    from sampler_lint import flake8_plugin
+    from sampler_lint.cli import main
+
+    def told(*arguments):
+        capsys.readouterr()
+        flake8_plugin._lookup.cache_clear()
+        flake8_plugin._told_of_tree.cache_clear()
+        Application().run(["--jobs=1", "--select", "SMP", *arguments])
+        out = capsys.readouterr().out
+        return out if "There was a critical" in out else out.count("SMP101")
+
+    monkeypatch.chdir(project)
+    assert told(".") == 1
+    for text in ("baseline = 'known.json'", "exclude = ['train.py']", "ignore = ['SMP1']"):
+        (project / "sampler-lint.toml").write_text("")
+        main(["--write-baseline", "known.json"])
+        (project / "sampler-lint.toml").write_text(text)
+        assert (told("."), told("train.py")) == (0, 0)
+    (project / "sampler-lint.toml").write_text("nonsense = 1")
+    assert "sampler-lint.toml:1: has no key 'nonsense'" in told(".")
+
+
 def test_same_findings_as_the_command_line(project):
     found = flake8(".", cwd=project)
     assert [(path, row, column, code) for path, row, column, code, _ in found] == [

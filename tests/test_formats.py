@@ -31,9 +31,9 @@ from sampler_lint.findings import (
     Related,
 )
 from sampler_lint.fingerprints import fingerprints
-from sampler_lint.reporters import FORMATS, Outcome, RuleText, Sources, reporter, shows_edits
+from sampler_lint.reporters import FORMATS, Outcome, RuleText, reporter, shows_edits
 from sampler_lint.reporters.text import visible
-from sampler_lint.source import SourceFile
+from sampler_lint.source import SourceFile, Sources
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 BAD = (FIXTURES / "SMP101/torch-batch-sampler/bad/train.py").read_bytes()

@@ -21,8 +21,9 @@ from sampler_lint.findings import (
     Position,
     Related,
 )
-from sampler_lint.reporters import FORMATS, FixReport, Outcome, Sources, reporter
+from sampler_lint.reporters import FORMATS, FixReport, Outcome, reporter
 from sampler_lint.reporters.text import visible
+from sampler_lint.source import Sources
 
 PATH = "train.py"
 

@@ -5,13 +5,14 @@ import tokenize
 import pytest
 
 from sampler_lint.findings import Finding, Position
+from sampler_lint.rules import names
 from sampler_lint.source import SourceFile
 from sampler_lint.suppressions import UNUSED, Suppressions
 
 
 def silenced(text: str, code: str = "SMP101") -> list[int]:
     """The rows on which a finding would be silenced."""
-    suppressions = Suppressions(SourceFile("a.py", text.encode()))
+    suppressions = Suppressions(SourceFile("a.py", text.encode()), names())
     rows = range(1, len(suppressions.source.line_starts) + 1)
     places = ((row, Position(row, 1)) for row in rows)
     return [
@@ -41,6 +42,12 @@ def silenced(text: str, code: str = "SMP101") -> list[int]:
         "# sampler-lint: ignore because",
         "# Sampler-Lint: ignore[SMP101]",
         "# sampler-lint: ignore [ SMP202, smp1 ]",
+        "# sampler-lint: ignore[epoch-only-on-sampler]",
+        "# sampler-lint: ignore[seed-not-passed, Epoch_Only_On_Sampler]",
+        "# sampler-lint: disable=SMP101",
+        "# sampler-lint: disable = SMP202, epoch-only-on-sampler  # why",
+        "# sampler-lint: disable",
+        "# sampler_lint: ignore[SMP101]",
     ],
 )
 def test_silences_its_line(comment: str) -> None:
@@ -63,6 +70,9 @@ def test_silences_its_line(comment: str) -> None:
         "# sampler-lint: ignored",
         "# sampler-lint: ignore-all",
         "# sampler-lint",
+        "# sampler-lint: disable=seed-not-passed",
+        "# sampler-lint: disable-next=SMP101",
+        "# sampler-lint: noqa",
     ],
 )
 def test_silences_nothing(comment: str) -> None:
@@ -79,6 +89,7 @@ def test_silences_nothing(comment: str) -> None:
         "# ruff: noqa: E501, SMP1",
         "# sampler-lint: ignore-file",
         "# sampler-lint: ignore-file[SMP1]",
+        "# sampler-lint: disable-file=epoch-only-on-sampler",
     ],
 )
 def test_silences_the_file(comment: str) -> None:

@@ -57,6 +57,33 @@ def test_a_comment_that_silences_something_is_in_use(project: Path, comment: str
 
 
 @pytest.mark.parametrize(
+    "comment",
+    [
+        "# sampler-lint: ignre[SMP101]",
+        "# sampler-lint: ignore[SMP101",
+        "# sampler-lint: ignore: SMP101",
+        "# sampler-lint: disable-next=SMP101",
+        "# sampler_lint: noqa",
+    ],
+)
+def test_a_comment_that_is_not_understood_is_told(project: Path, comment: str) -> None:
+    (finding,) = unused(project, with_comment(f"{comment}  # why"))
+    text = with_comment(comment).splitlines()[ROW - 1]
+    assert text[finding.start.column - 1 : finding.end.column - 1] == comment
+    assert finding.fix is None
+    assert main(["--fix"]) == 1
+    assert comment in (project / "train.py").read_text()
+
+
+def test_a_name_that_no_rule_has_is_told(project: Path) -> None:
+    (finding,) = unused(project, with_comment("# sampler-lint: disable=SMP101,epoch-only"))
+    assert finding.message.startswith("Unused suppression: epoch-only is not found")
+    assert main(["--fix"]) == 0
+    fixed = with_comment("# sampler-lint: disable=SMP101")
+    assert (project / "train.py").read_text() == fixed
+
+
+@pytest.mark.parametrize(
     ("comment", "fixed"),
     [
         ("# noqa: SMP101", ""),

@@ -24,7 +24,11 @@ _VERSION = 1
 
 
 class BaselineError(Exception):
-    """The baseline cannot be used; the text says why."""
+    """The baseline at ``path`` cannot be used; the text says why."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(reason)
+        self.path = path
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +46,19 @@ class Baseline:
         Raises:
             BaselineError: it cannot be read, or is none.
         """
+        relative = os.path.relpath(path)
+        shown = path if relative.startswith(os.pardir) else relative
         try:
             with open(path, "rb") as file:
                 document = json.load(file)
             if document["version"] != _VERSION:
-                raise BaselineError(f"{path}: is of another version: write it anew")
+                raise BaselineError(shown, "is of another version: write it anew")
             known = {str(each["fingerprint"]): str(each["path"]) for each in document["findings"]}
         except OSError as error:
-            raise BaselineError(f"{path}: cannot be read: {error.strerror}") from error
+            raise BaselineError(shown, f"cannot be read: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise BaselineError(f"{path}: is no baseline") from error
-        return cls(path, known)
+            raise BaselineError(shown, "is no baseline") from error
+        return cls(shown, known)
 
     def new(self, findings: Sequence[Finding], sources: Sources) -> list[Finding]:
         """The findings that are not in it."""
@@ -90,4 +96,4 @@ def write(path: str, findings: Sequence[Finding], sources: Sources) -> None:
         with open(path, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
     except OSError as error:
-        raise BaselineError(f"{path}: cannot be written: {error.strerror}") from error
+        raise BaselineError(path, f"cannot be written: {error.strerror}") from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import gc
+import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -45,6 +46,8 @@ class Report:
     errors: list[FileError] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     """Every file that was asked for (candidate or not)."""
+    gone: dict[str, int] = field(default_factory=dict)
+    """How many entries of a baseline are no longer found in the files asked for, by its path."""
     unparsed: int = 0
     """How many of them no finding can be in, and were not parsed (see :data:`LARGE_TREE`)."""
     timings: Timings = field(default_factory=Timings)
@@ -136,6 +139,7 @@ def check(
         _told(report, root, examined, asked, options_of, related=related)
     report.findings.sort(key=lambda finding: finding.sort_key)
     report.suppressed.sort(key=lambda finding: finding.sort_key)
+    _put_up_with(report, options_of, overlay or {})
     report.errors.sort(key=lambda error: (error.path, error.row or 0))
     return report
 
@@ -460,6 +464,40 @@ def _told(
             (report.suppressed if silenced else report.findings).append(finding)
         elif not silenced:
             report.left_out.setdefault(untold, []).append(finding)
+
+
+def _put_up_with(report: Report, options_of: OptionsOf, overlay: Mapping[str, bytes]) -> None:
+    """Leave out what baselines list, each for the files of its own configurations."""
+
+    def baseline_of(path: str) -> str | None:
+        options = options_of(os.path.dirname(os.path.abspath(path)))
+        return options.baseline and os.path.join(options.folder, options.baseline)
+
+    by_baseline: dict[str, list[str]] = {}
+    for path in report.files:
+        if (file := baseline_of(path)) is not None:
+            by_baseline.setdefault(file, []).append(path)
+    if not by_baseline:
+        return
+    from sampler_lint.baseline import Baseline, BaselineError
+    from sampler_lint.source import Sources
+
+    sources = Sources(overlay)
+    standing = [*report.findings, *itertools.chain.from_iterable(report.left_out.values())]
+    for file, paths in by_baseline.items():
+        try:
+            baseline = Baseline.read(file)
+        except BaselineError as error:
+            report.errors.append(FileError(error.path, str(error)))
+            continue
+        here = [each for each in standing if baseline_of(each.path) == file]
+        if gone := baseline.gone(here, sources, paths):
+            report.gone[baseline.path] = gone
+        told = [each for each in report.findings if baseline_of(each.path) == file]
+        new = set(map(id, baseline.new(told, sources)))
+        known = {id(each): each for each in told if id(each) not in new}
+        report.left_out.setdefault("in the baseline", []).extend(known.values())
+        report.findings = [each for each in report.findings if id(each) not in known]
 
 
 def _misplaced(root: str, options_of: OptionsOf, inner: Iterable[Options]) -> Iterator[FileError]:

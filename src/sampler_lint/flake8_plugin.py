@@ -11,12 +11,12 @@ import functools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from sampler_lint import __version__
 from sampler_lint.findings import FileError
-from sampler_lint.options import DEFAULTS, Options
+from sampler_lint.options import Options, OptionsOf
 from sampler_lint.roots import project_root
 from sampler_lint.source import (
     SourceError,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from flake8.options.manager import OptionManager
 
-    from sampler_lint.config import Key
+    from sampler_lint.config import Key, Lookup
     from sampler_lint.engine import Session
     from sampler_lint.findings import Finding
 
@@ -47,7 +47,7 @@ _NOT_CHECKED = "SMP000"
 _WORD = re.compile(rb"[\w\x80-\xff]+")
 
 
-#: The keys of our configuration that flake8 does not have itself.
+#: The keys of our configuration that flake8's own may say, too, and does not have itself.
 _KEYS = frozenset(
     {
         "extend-select",
@@ -89,7 +89,29 @@ _A_FEW = 3
 
 
 @functools.cache
-def _told_of_tree(root: str, options: Options) -> dict[str, list[FileError | Finding]]:
+def _lookup() -> Lookup:
+    from sampler_lint.config import Lookup
+
+    return Lookup()
+
+
+@dataclass(frozen=True)
+class _Told:
+    """What our configurations say, under what flake8 was told of ours."""
+
+    values: tuple[tuple[str, Any], ...] = ()
+    more: tuple[str, ...] = ()
+    """Rules that are on besides."""
+
+    def __call__(self, folder: str) -> Options:
+        """What holds for the files in a folder; raises ConfigError."""
+        options = _lookup().at(folder).options
+        extend_select = (*options.extend_select, *self.more)
+        return replace(options, **dict(self.values), extend_select=extend_select)
+
+
+@functools.cache
+def _told_of_tree(root: str, options: OptionsOf) -> dict[str, list[FileError | Finding]]:
     """What the command line says of each file below ``root``, kept for flake8's other processes."""
     from sampler_lint import engine
     from sampler_lint.cache import Cache, default_folder
@@ -146,7 +168,7 @@ class Plugin:
 
     name = "sampler-lint"
     version = __version__
-    options = DEFAULTS
+    options = _Told()
     asked = 0
     """How many files flake8 has asked this process about."""
     whole = False
@@ -174,7 +196,7 @@ class Plugin:
 
     @classmethod
     def parse_options(cls, options: argparse.Namespace) -> None:
-        """Take over our own options and ``--disable-noqa``.
+        """Take over our own options and ``--disable-noqa``; our configuration holds under them.
 
         Otherwise we read ``# noqa`` ourselves before flake8 does: for flake8 it covers a
         physical line, for the command line a whole statement, and the two must agree.
@@ -194,15 +216,22 @@ class Plugin:
                     from flake8.exceptions import ExecutionError
 
                     raise ExecutionError(f"{cls.name}-{error.about(key)}") from error
-        values["extend_select"] = (*values.get("extend_select", ()), *_asked_for(options))
-        cls.options = replace(DEFAULTS, **values)
+        more = (*values.pop("extend_select", ()), *_asked_for(options))
+        cls.options = _Told(tuple(values.items()), more)
         paths = getattr(options, "filenames", None) or [os.curdir]
         folders = [path for path in paths if os.path.isdir(path)]
         cls.whole = bool(folders)
         # Found out before flake8 forks, or each of its processes would have to.
         told: dict[str, Sequence[FileError | Finding]] = {}
-        for root in dict.fromkeys(map(project_root, folders)):
-            told.update(_told_of_tree(root, cls.options))
+        from sampler_lint.config import ConfigError
+
+        try:
+            for root in dict.fromkeys(map(project_root, folders)):
+                told.update(_told_of_tree(root, cls.options))
+        except ConfigError as error:
+            from flake8.exceptions import ExecutionError
+
+            raise ExecutionError(f"{cls.name}: {error}") from error
         cls.told = {} if "-" in paths else told
 
     def run(self) -> Iterator[tuple[int, int, str, type[Plugin]]]:
@@ -222,7 +251,17 @@ class Plugin:
 
     def _told(self) -> Sequence[FileError | Finding]:
         """What there is to say about the file."""
+        from sampler_lint.config import ConfigError
+
         Plugin.asked += 1
+        try:
+            if self.options(os.path.dirname(self._filename)).leaves_out(self._filename):
+                return []
+            return self._said()
+        except ConfigError as error:
+            return [FileError(self._filename, str(error))]
+
+    def _said(self) -> Sequence[FileError | Finding]:
         known = self.told.get(os.path.abspath(self._filename))
         if known is not None:
             return known

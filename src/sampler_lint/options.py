@@ -23,13 +23,13 @@ class Options:
     """gitignore patterns of files to leave out, besides .gitignore and the usual folders."""
     extend_exclude: tuple[str, ...] = ()
     """More of them."""
-    exclude_here: tuple[str, ...] = ()
-    """More of them, relative to the working directory whatever ``folder`` is."""
     respect_noqa: bool = True
     extend_select: tuple[str, ...] = ()
     """Code prefixes to report besides those of ``select``."""
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Code prefixes to leave out in files that match a gitignore pattern (``!``: that do not)."""
+    extend_per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """More of them."""
     fixable: tuple[str, ...] | None = None
     """Code prefixes whose fixes may be applied; None for all."""
     unfixable: tuple[str, ...] = ()
@@ -48,8 +48,12 @@ class Options:
     """Whether likely findings are told, too."""
     min_severity: Severity = Severity.WARNING
     """The least severity that is told."""
+    baseline: str | None = None
+    """A list of findings that are left out; see :mod:`sampler_lint.baseline`."""
     folder: str = ""
-    """What the patterns are relative to; the working directory by default."""
+    """What patterns and the baseline are relative to; the working directory by default."""
+    others: Options | None = None
+    """Patterns that hold as well and are relative to another folder."""
     origin: str | None = None
     """The configuration file they are from."""
 
@@ -61,19 +65,30 @@ class Options:
     @property
     def exclusions(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """Patterns of files to leave out, each group after the folder it is relative to."""
-        return (self.folder, self.exclude + self.extend_exclude), ("", self.exclude_here)
+        others = self.others.exclusions if self.others is not None else ()
+        return (self.folder, self.exclude + self.extend_exclude), *others
+
+    def leaves_out(self, path: str) -> bool:
+        """Whether patterns of the configuration leave out the file ``path``."""
+        for folder, patterns in self.exclusions:
+            below = os.path.relpath(path, folder or os.curdir).replace(os.sep, "/")
+            if patterns and not below.startswith("../") and _matches(patterns, below):
+                return True
+        return False
 
     def ignored_in(self, path: str) -> tuple[str, ...]:
         """The code prefixes that ``per_file_ignores`` leaves out in the file ``path``."""
-        if not self.per_file_ignores:
-            return ()
+        inherited = self.others.ignored_in(path) if self.others is not None else ()
+        patterns = self.per_file_ignores + self.extend_per_file_ignores
+        if not patterns:
+            return inherited
         below = os.path.relpath(path, self.folder or os.curdir).replace(os.sep, "/")
         if below.startswith("../"):
-            return ()
-        prefixes: list[str] = []
-        for pattern, codes in self.per_file_ignores:
+            return inherited
+        prefixes = [*inherited]
+        for pattern, codes in patterns:
             others = pattern.startswith("!")
-            if _matches(pattern[others:], below) is not others:
+            if _matches((pattern[others:],), below) is not others:
                 prefixes += codes
         return tuple(prefixes)
 
@@ -89,7 +104,20 @@ class Options:
     @property
     def of_what_stands(self) -> Options:
         """The same but for what only decides which findings are told."""
-        return replace(self, likely=DEFAULTS.likely, min_severity=DEFAULTS.min_severity)
+        return replace(
+            self, likely=DEFAULTS.likely, min_severity=DEFAULTS.min_severity, baseline=None
+        )
+
+    def beside(self, own: Options) -> Options:
+        """Of these, the patterns that hold beside ``own``, which may say other ones instead."""
+        return Options(
+            exclude=self.exclude if not own.exclude else (),
+            extend_exclude=self.extend_exclude,
+            per_file_ignores=self.per_file_ignores if not own.per_file_ignores else (),
+            extend_per_file_ignores=self.extend_per_file_ignores,
+            folder=self.folder,
+            others=self.others and self.others.beside(own),
+        )
 
     def may_fix(self, code: str) -> bool:
         """Whether fixes of findings with this code may be applied."""
@@ -119,13 +147,13 @@ def weight(code: str, prefixes: tuple[str, ...]) -> int:
 
 
 @cache
-def _compiled(pattern: str) -> Gitignore:
-    return Gitignore([pattern])
+def _compiled(patterns: tuple[str, ...]) -> Gitignore:
+    return Gitignore(patterns)
 
 
-def _matches(pattern: str, path: str) -> bool:
-    """Whether a gitignore pattern takes the file, or a folder that it lies in."""
-    ignore = _compiled(pattern)
+def _matches(patterns: tuple[str, ...], path: str) -> bool:
+    """Whether gitignore patterns take the file, or a folder that it lies in."""
+    ignore = _compiled(patterns)
     parts = path.split("/")
     return any(
         ignore.decide("/".join(parts[:end]), folder=end < len(parts))

@@ -10,6 +10,8 @@ import re
 import stat
 import tokenize
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -144,7 +146,7 @@ def says_between(
     return False
 
 
-_OWN_CODE = re.compile(rb"sampler-lint|smp[0-9]", re.IGNORECASE)
+_OWN_CODE = re.compile(rb"sampler[-_]lint|smp[0-9]", re.IGNORECASE)
 
 
 def names_a_rule(data: bytes, *, is_candidate: bool = True) -> bool:
@@ -152,9 +154,8 @@ def names_a_rule(data: bytes, *, is_candidate: bool = True) -> bool:
 
     Its name is a sampler word: what is no candidate does not say it.
     """
-    return (b"SMP" in data or b"smp" in data or (is_candidate and b"sampler-lint" in data)) and (
-        _OWN_CODE.search(data) is not None
-    )
+    named = is_candidate and (b"sampler-lint" in data or b"sampler_lint" in data)
+    return (named or b"SMP" in data or b"smp" in data) and _OWN_CODE.search(data) is not None
 
 
 def read_bytes(path: str) -> bytes:
@@ -357,6 +358,25 @@ class SourceFile:
         singles = len(re.findall(r"(?<!['\w])'[^'\"\n]*'(?!')", self.text))
         doubles = len(re.findall(r'(?<!["\w])"[^"\'\n]*"(?!")', self.text))
         return "'" if singles > doubles else '"'
+
+
+@dataclass(slots=True)
+class Sources:
+    """The text that positions refer to: from ``overlay`` where it has the path, else from disk."""
+
+    overlay: Mapping[str, bytes] = field(default_factory=dict)
+    _read: dict[str, SourceFile | None] = field(default_factory=dict)
+
+    def __call__(self, path: str) -> SourceFile | None:
+        """The file at ``path``; None when it cannot be read or decoded (any more)."""
+        if path not in self._read:
+            try:
+                data = self.overlay.get(path)
+                source = SourceFile.read(path) if data is None else SourceFile(path, data)
+            except SourceError:
+                source = None
+            self._read[path] = source
+        return self._read[path]
 
 
 def _notebook(path: str, data: bytes) -> Notebook:

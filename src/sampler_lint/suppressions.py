@@ -4,7 +4,8 @@ On any line of the logical statement a finding starts in (of its header, for a c
 ``# noqa``, ``# noqa: SMP101,E501``, ``# sampler-lint: ignore``, ``# sampler-lint: ignore[SMP1]``.
 For the file: ``# sampler-lint: ignore-file`` with or without codes, and on a line of its own
 ``# flake8: noqa`` or ``# ruff: noqa``, with or without ``: SMP101``. Codes are prefixes. As in
-flake8, ``# noqa:`` followed by anything else than codes silences all.
+flake8, ``# noqa:`` followed by anything else than codes silences all. Ours takes rules' names, too,
+and pylint's words: ``# sampler-lint: disable=SMP101``.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import bisect
 import re
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from typing import NamedTuple
@@ -20,16 +21,19 @@ from typing import NamedTuple
 from sampler_lint.findings import Edit, Finding
 from sampler_lint.source import SourceFile, names_a_rule
 
-_MENTION = re.compile(r"noqa|sampler-lint", re.IGNORECASE)
+_MENTION = re.compile(r"noqa|sampler[-_]lint", re.IGNORECASE)
 _CODES = r"(?:\s*:\s*(?P<codes>(?:[A-Z]+[0-9]+[,\s]*)+))?"
 _NOQA = re.compile(rf"#\s*noqa\b{_CODES}", re.IGNORECASE)
 _FILE_NOQA = re.compile(rf"#\s*(?:flake8|ruff)[:=]\s*noqa\b{_CODES}", re.IGNORECASE)
 #: A bracket that is not closed, or another word after ``ignore``, is a slip: it silences nothing.
 _OWN = re.compile(
-    r"#\s*sampler-lint\s*:\s*ignore(?P<file>-file)?(?:\s*\[(?P<codes>[^\[\]#]*)\]|(?=\s*(?:\#|$)|\s+[^\s\[]))",
+    r"#\s*sampler[-_]lint\s*:\s*(?:(?P<known>(?:ignore|disable)(?P<file>-file)?)"
+    r"(?:\s*\[(?P<codes>[^\[\]#]*)\]|\s*=\s*(?P<listed>[\w-]+(?:\s*,\s*[\w-]+)*)"
+    r"|(?=\s*(?:\#|$)|\s+[^\s\[=]))|(?P<slip>[^#]*[^#\s]))",
     re.IGNORECASE,
 )
 _CODE = re.compile(r"[A-Z]+[0-9]*", re.IGNORECASE)
+_WORD = re.compile(r"\w[\w-]*")
 
 #: The rule about these comments. A comment that silences everything of ours does not silence
 #: what is said about itself; one must name the rule, or ask every linter to be quiet.
@@ -79,6 +83,8 @@ class Directive(NamedTuple):
     """The codes it names; None silences all."""
     ours: bool
     """Whether it speaks to us alone, not to other linters, too."""
+    is_slip: bool = False
+    """Whether it speaks to us in words that we do not know, and so silences nothing."""
 
     def covering(self, finding: Finding) -> list[Code | None] | None:
         """What in it silences the finding: codes, or None for "all"; no list if nothing does."""
@@ -98,8 +104,10 @@ class Directive(NamedTuple):
 class Suppressions:
     """Which findings of a file its author has silenced. Nothing is parsed before it is asked."""
 
-    def __init__(self, source: SourceFile) -> None:
+    def __init__(self, source: SourceFile, names: Mapping[str, str] | None = None) -> None:
+        """Look at a file; ``names`` has the code of each rule by its name."""
         self.source = source
+        self._names = names or {}
 
     def covers(self, finding: Finding) -> bool:
         """Whether a comment silences ``finding``, which is in this file."""
@@ -131,22 +139,38 @@ class Suppressions:
         """Every request in the file, in its order."""
         if _MENTION.search(self.source.text) is None:
             return []
-        return [each for comment in _comments(self.source) for each in _directives(comment)]
+        comments = _comments(self.source)
+        return [each for comment in comments for each in _directives(comment, self._names)]
 
 
-def _directives(comment: Comment) -> Iterator[Directive]:
+def _directives(comment: Comment, names: Mapping[str, str]) -> Iterator[Directive]:
     rows = range(comment.first, comment.last + 1)
     if comment.alone and (match := _FILE_NOQA.match(comment.text)):
-        yield _directive(comment, match, None, ours=False)
+        yield _directive(comment, match, None)
     for match in _NOQA.finditer(comment.text):
-        yield _directive(comment, match, rows, ours=False)
+        yield _directive(comment, match, rows)
     for match in _OWN.finditer(comment.text):
-        yield _directive(comment, match, None if match["file"] else rows, ours=True)
+        group = "listed" if match["listed"] is not None else "codes"
+        codes = tuple(
+            Code(names.get(word[0].lower().replace("_", "-"), word[0].upper()), *word.span())
+            for word in _WORD.finditer(match[group] or "")
+        )
+        start = comment.start + match.start(group)
+        yield Directive(
+            comment,
+            comment.start + match.start(),
+            comment.start + match.end(),
+            None if match["file"] else rows,
+            tuple(Code(each.prefix, start + each.start, start + each.end) for each in codes)
+            if match[group] is not None or match["slip"]
+            else None,
+            ours=True,
+            is_slip=match["slip"] is not None,
+        )
 
 
-def _directive(
-    comment: Comment, match: re.Match[str], rows: range | None, *, ours: bool
-) -> Directive:
+def _directive(comment: Comment, match: re.Match[str], rows: range | None) -> Directive:
+    """What ``noqa`` asks for."""
     codes = None
     if match["codes"] is not None:
         first = comment.start + match.start("codes")
@@ -155,7 +179,7 @@ def _directive(
             for code in _CODE.finditer(match["codes"])
         )
     start, end = comment.start + match.start(), comment.start + match.end()
-    return Directive(comment, start, end, rows, codes, ours)
+    return Directive(comment, start, end, rows, codes, ours=False)
 
 
 def _comments(source: SourceFile) -> Iterator[Comment]:

@@ -190,13 +190,14 @@ class Tree:
 
     def suppressions(self, path: str) -> Suppressions | None:
         """The comments in a file that silence findings; None if it cannot be read."""
+        from sampler_lint.rules import names
         from sampler_lint.suppressions import Suppressions
 
         if path not in self._suppressions:
             module = self.project.module_at(path)
             if module is None:
                 return None
-            self._suppressions[path] = Suppressions(module.source)
+            self._suppressions[path] = Suppressions(module.source, names())
         return self._suppressions[path]
 
     def rests_on(self, path: str) -> bool:

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from sampler_lint.cli._adopting import note_gone
 from sampler_lint.cli._common import (
     UsageError,
     complain_of,
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
     from sampler_lint.engine import FixReport, Narrow, OptionsOf, Report
     from sampler_lint.findings import FileError
     from sampler_lint.harness.prove import Proof, Prover
+    from sampler_lint.reporters import Outcome
 
 
 def add_fixing(parser: argparse.ArgumentParser) -> None:
     """Options about fixes."""
     group = parser.add_argument_group("fixing")
-    group.add_argument("--fix", action="store_true", help="apply the safe fixes")
+    switch = argparse.BooleanOptionalAction
+    group.add_argument("--fix", action=switch, help="apply the safe fixes")
     group.add_argument(
         "--diff",
         action="store_true",
@@ -59,7 +62,7 @@ def add_fixing(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="for --verify: what samplers get for a parameter whose name says nothing",
     )
-    group.add_argument("--unsafe-fixes", action="store_true", help="take the unsafe fixes too")
+    group.add_argument("--unsafe-fixes", action=switch, help="take the unsafe fixes too")
 
 
 def asked_to_fix(arguments: argparse.Namespace) -> bool:
@@ -90,14 +93,16 @@ def fix_and_report(
     Raises:
         UsageError: a patch or the report cannot be written.
     """
-    from sampler_lint.reporters import FixReport, Sources
+    from sampler_lint.reporters import FixReport
     from sampler_lint.reporters.text import closing
+    from sampler_lint.source import Sources
 
     gc.enable()  # each round leaves a model behind
     told = not arguments.diff and not overlay
     in_place = told and arguments.patch_dir is None
     proofs: list[Proof] = []
     result = _fixed(arguments, options, paths, overlay, narrow, write=in_place, proofs=proofs)
+    note_gone(arguments, result.report)
     errors = [*result.report.errors, *result.errors]
     after = {path: new for path, (_, new) in result.changed.items()}
     # The report owns standard output unless a patch or the fixed source does.
@@ -120,9 +125,20 @@ def fix_and_report(
         for path, source in overlay.items():
             write_bytes(after.get(path, source))
         printer.tell(outcome)
+    if arguments.show_fixes:
+        _list_fixes(arguments, outcome, printer)
     complain_of(errors, tracebacks=arguments.show_traceback)
     telling = not (in_place or overlay) or arguments.diff or arguments.exit_non_zero_on_fix
     return errors, result.report.fails or (telling and bool(after))
+
+
+def _list_fixes(arguments: argparse.Namespace, outcome: Outcome, printer: Printer) -> None:
+    """Say each fix that the report itself does not; a format for programs stays as it is."""
+    from sampler_lint.reporters.text import fixes
+
+    if arguments.quiet or arguments.output_format not in {"text", "concise", "grouped"}:
+        assert outcome.fix_report is not None
+        sys.stderr.write("".join(f"{line}\n" for line in fixes(outcome.fix_report)))
 
 
 def _tell_patch(arguments: argparse.Namespace, changed: Mapping[str, tuple[bytes, bytes]]) -> None:
@@ -274,6 +290,8 @@ def _add(total: FixReport, result: FixReport, seen: set[str]) -> None:
             each for each in findings if each.path not in old
         )
     total.report.errors += (each for each in result.report.errors if each.path not in old)
+    for path, gone in result.report.gone.items():
+        total.report.gone[path] = total.report.gone.get(path, 0) + gone
     total.fixed += (each for each in result.fixed if each.path not in old)
     total.left += (each for each in result.left if each[0].path not in old)
     total.errors += (each for each in result.errors if each.path not in old)

@@ -23,6 +23,9 @@ _SOON = 0.5
 def add_performing(parser: argparse.ArgumentParser) -> None:
     """Options about the time a run takes."""
     group = parser.add_argument_group("performing")
+    group.add_argument(
+        "--watch", action="store_true", help="check again whenever a file changes, until Ctrl-C"
+    )
     group.add_argument("--no-cache", action="store_true", help="keep nothing between runs")
     group.add_argument(
         "--cache-dir",

@@ -17,14 +17,16 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
     """Options that choose files and rules."""
     group = parser.add_argument_group("choosing")
     for option, metavar, text in (
-        ("--select", "CODES", "code prefixes to report (ALL: every rule); replaces the "
-         "configured choice"),
+        ("--select", "CODES", "code prefixes or names of rules to report (ALL: every rule); "
+         "replaces the configured choice"),
         ("--extend-select", "CODES", "code prefixes to report besides"),
         ("--ignore", "CODES", "code prefixes to leave out"),
         ("--fixable", "CODES", "code prefixes whose fixes may be applied; replaces the "
          "configured choice"),
         ("--unfixable", "CODES", "code prefixes whose fixes are only shown"),
-        ("--exclude", "PATTERNS", "gitignore patterns of files to leave out"),
+        ("--exclude", "PATTERNS", "gitignore patterns of files to leave out; replaces the "
+         "configured choice"),
+        ("--extend-exclude", "PATTERNS", "gitignore patterns of files to leave out besides"),
     ):  # fmt: skip
         group.add_argument(
             option,
@@ -33,7 +35,21 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
             type=comma_list,
             help=f"{text}; comma-separated",
         )
-    group.add_argument("--likely", action="store_true", help="tell likely findings, too")
+    for option, text in (
+        ("--per-file-ignores", "codes to leave out in files that match a gitignore pattern; "
+         "replaces the configured choice"),
+        ("--extend-per-file-ignores", "the same besides the configured choice"),
+    ):  # fmt: skip
+        group.add_argument(
+            option,
+            metavar="PATTERN:CODE",
+            action="extend",
+            type=_pattern_and_code,
+            help=f"{text}; comma-separated",
+        )
+    group.add_argument(
+        "--likely", action=argparse.BooleanOptionalAction, help="tell likely findings, too"
+    )
     group.add_argument(
         "--min-severity",
         metavar="SEVERITY",
@@ -55,6 +71,14 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _pattern_and_code(text: str) -> list[tuple[str, str]]:
+    """``tests/:SMP1,train.py:SMP201`` in pairs."""
+    pairs = [item.rpartition(":") for item in comma_list(text)]
+    if not all(pattern and code for pattern, _, code in pairs):
+        raise argparse.ArgumentTypeError(f"{text!r} is not PATTERN:CODE")
+    return [(pattern.strip(), code.strip()) for pattern, _, code in pairs]
+
+
 def add_configuring(parser: argparse.ArgumentParser) -> None:
     """Options about configuration files."""
     group = parser.add_argument_group("configuration")
@@ -72,8 +96,9 @@ class Settings:
     """The command line over the configuration of each file.
 
     ``--select`` replaces the configured choice of rules, its ``ignore`` included: naming a
-    rule is asking for it. ``--ignore``, ``--extend-select`` and ``--exclude`` add to the
-    configured ones; ``--config KEY=VALUE`` replaces one key in every configuration.
+    rule is asking for it. ``--exclude`` and ``--per-file-ignores`` replace what is configured,
+    ``--ignore`` and ``--extend-...`` add to it; ``--config KEY=VALUE`` replaces one key in every
+    configuration.
     """
 
     def __init__(self, arguments: argparse.Namespace) -> None:
@@ -82,13 +107,18 @@ class Settings:
         Raises:
             UsageError: they cannot be used, or the configuration they name cannot.
         """
-        from sampler_lint.config import RefusedError, refuse_unknown_codes
+        from sampler_lint.config import RefusedError, known_codes
 
         self._arguments = arguments
-        self._choices = vars(arguments)
+        self._choices = {**vars(arguments)}
         try:
             for option in ("select", "extend_select", "ignore", "fixable", "unfixable"):
-                refuse_unknown_codes(self._choices.get(option) or ())
+                self._choices[option] = known_codes(self._choices.get(option) or ())
+            for option in ("per_file_ignores", "extend_per_file_ignores"):
+                self._choices[option] = tuple(
+                    (pattern, known_codes([code]))
+                    for pattern, code in self._choices.get(option) or ()
+                )
         except RefusedError as error:
             raise UsageError(str(error)) from error
         self._by_config: dict[int, Options] = {}
@@ -148,24 +178,41 @@ class Settings:
         from dataclasses import replace
 
         from sampler_lint.findings import Severity
+        from sampler_lint.options import DEFAULTS
 
-        chosen: dict[str, list[str]] = {
-            name: self._choices.get(name) or []
-            for name in (
-                "select", "extend_select", "ignore", "exclude", "fixable", "unfixable",
-            )
-        }  # fmt: skip
+        chosen = self._choices
         if chosen["select"]:
-            options = replace(options, select=tuple(chosen["select"]), ignore=(), extend_select=())
+            options = replace(options, select=chosen["select"], ignore=(), extend_select=())
         if chosen["fixable"]:
-            options = replace(options, fixable=tuple(chosen["fixable"]), unfixable=())
+            options = replace(options, fixable=chosen["fixable"], unfixable=())
+        patterns: dict[str, Any] = {
+            name: tuple(chosen.get(name) or ())
+            for name in ("exclude", "extend_exclude", "per_file_ignores", "extend_per_file_ignores")
+        }
+        if any(patterns.values()):  # they are relative to the working directory
+            here = replace(DEFAULTS, **patterns)
+            kept = options.beside(here)
+            options = replace(
+                options,
+                exclude=kept.exclude,
+                per_file_ignores=kept.per_file_ignores,
+                others=replace(here, others=kept.others),
+            )
+        if chosen.get("baseline") is not None:
+            options = replace(options, baseline=os.path.abspath(chosen["baseline"]))
+        if options.baseline is not None and chosen.get("write_baseline") is None:
+            from sampler_lint.baseline import Baseline, BaselineError
+
+            try:
+                Baseline.read(os.path.join(options.folder, options.baseline))
+            except BaselineError as error:
+                raise UsageError(f"{error.path}: {error}") from error
         return replace(
             options,
             unfixable=(*options.unfixable, *chosen["unfixable"]),
             ignore=(*options.ignore, *chosen["ignore"]),
             extend_select=(*options.extend_select, *chosen["extend_select"]),
-            exclude_here=tuple(chosen["exclude"]),
-            likely=options.likely or bool(self._choices.get("likely")),
+            likely=options.likely if chosen.get("likely") is None else chosen["likely"],
             min_severity=Severity(self._choices.get("min_severity") or options.min_severity),
         )
 
@@ -184,7 +231,8 @@ class Settings:
             except UsageError as error:
                 key = "cache-dir" if told else f"{config.path}: cache-dir"
                 raise UsageError(f"{key} {_short(arguments.cache_dir)} {error}") from error
-        arguments.unsafe_fixes = arguments.unsafe_fixes or config.unsafe_fixes
+        if arguments.unsafe_fixes is None:
+            arguments.unsafe_fixes = config.unsafe_fixes
         arguments.output_format = arguments.output_format or config.output_format or "text"
 
 

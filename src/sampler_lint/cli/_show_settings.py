@@ -36,8 +36,15 @@ def _lines(settings: Settings, path: str) -> Iterator[str]:
             yield f"# {key.name} is not set"
         else:
             yield f"{'' if set_here else '# '}{key.name} = {_toml(value)}"
-    if options.exclude_here:
-        yield f"# --exclude {visible(','.join(options.exclude_here))}"
+    others = options.others
+    while others is not None:
+        for key in KEYS:
+            value = None if key.run else getattr(others, key.field)
+            if value and value != default.get(key):
+                yield visible(
+                    f"# and below {others.folder or os.curdir}: {key.name} {_toml(value)}"
+                )
+        others = others.others
     yield "#"
     for rule in every_rule():
         on, why = _state(rule, options, path)

@@ -35,6 +35,11 @@ def add_telling(parser: argparse.ArgumentParser) -> None:
         help="only count the findings of each rule (as text, or as json)",
     )
     group.add_argument(
+        "--show-fixes",
+        action="store_true",
+        help="with --fix, list each fix made whatever the format, and with -q",
+    )
+    group.add_argument(
         "--show-suppressed", action="store_true", help="print silenced findings too, marked so"
     )
     group.add_argument(

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sampler_lint import __version__
-from sampler_lint.cli._adopting import add_adopting, narrowing, put_up_with
+from sampler_lint.cli._adopting import add_adopting, narrowing, note_gone, put_up_with
 from sampler_lint.cli._common import CLEAN, FAILED, FINDINGS, Parser, UsageError, complain_of
 from sampler_lint.cli._fixing import add_fixing, asked_to_fix, fix_and_report
 from sampler_lint.cli._performing import (
@@ -27,6 +27,7 @@ from sampler_lint.cli._telling import Printer, add_telling
 if TYPE_CHECKING:
     from sampler_lint.findings import FileError
     from sampler_lint.options import OptionsOf
+    from sampler_lint.workspace.project import Parsed
 
 _STDIN = "-"
 
@@ -75,9 +76,28 @@ def make_parser() -> Parser:
 
 def main(argv: Sequence[str]) -> int:
     """Check or fix the paths of ``argv`` and return the exit code."""
-    started = time.perf_counter()
     arguments = _parsed(argv)
-    settings = Settings(arguments)
+    if not arguments.watch:
+        return _once(arguments, Settings(arguments))
+    from sampler_lint.cli import _watch
+
+    _watch.refuse(arguments)
+    arguments.paths = arguments.paths or ["."]
+    parsed: dict[str, Parsed] = {}
+
+    def once() -> OptionsOf:
+        settings = Settings(arguments)
+        _once(argparse.Namespace(**vars(arguments)), settings, parsed)
+        return settings.options
+
+    return _watch.watch(arguments, once)
+
+
+def _once(
+    arguments: argparse.Namespace, settings: Settings, parsed: dict[str, Parsed] | None = None
+) -> int:
+    """Do what was asked for and return the exit code; ``parsed`` is as for ``engine.check``."""
+    started = time.perf_counter()
     if arguments.show_settings:
         from sampler_lint.cli._show_settings import show_settings
 
@@ -108,7 +128,7 @@ def main(argv: Sequence[str]) -> int:
         errors, found = fix_and_report(arguments, options, paths, overlay, narrow)
         return _exit_code(arguments, [*unsettled, *errors], found=found)
 
-    from sampler_lint.reporters import Sources
+    from sampler_lint.source import Sources
 
     printer = Printer(arguments, sys.stdout)
     with watching(arguments) as watch:
@@ -118,11 +138,13 @@ def main(argv: Sequence[str]) -> int:
             cache=cache_of(arguments),
             jobs=jobs_of(arguments),
             watch=watch,
+            parsed=parsed,
             edits=printer.shows_edits,
             related=arguments.related,
         )
     if narrow is not None:
         narrow(report, overlay)
+    note_gone(arguments, report)
     with report.timings.stage("report"):
         printer.tell(printer.outcome(report, sources=Sources(overlay)))
         complain_of(report.errors, tracebacks=arguments.show_traceback)

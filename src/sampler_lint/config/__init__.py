@@ -1,20 +1,21 @@
 """What a project asks of the linter: ``[tool.sampler-lint]`` and ``sampler-lint.toml``.
 
-The configuration of a file is the nearest one in its folder or above it, as with ruff; files
-are not merged. In one folder ``sampler-lint.toml`` comes before ``pyproject.toml``. Patterns
-are gitignore patterns relative to the folder of the file they stand in.
+The configuration of a file is the nearest one in its folder or above it, as with ruff; files are
+merged only where one says ``extend``. In one folder ``sampler-lint.toml`` comes before
+``pyproject.toml``. Patterns are gitignore patterns relative to the folder of their file.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sampler_lint.config._keys import KEYS, Key, RefusedError, nearest, refuse_unknown_codes
+from sampler_lint.config._keys import KEYS, Key, RefusedError, known_codes, nearest
 from sampler_lint.options import DEFAULTS, Options
-from sampler_lint.roots import leads_outside
+from sampler_lint.roots import is_inside, leads_outside
 from sampler_lint.source import SourceError, read_bytes
 
 __all__ = [
@@ -25,14 +26,15 @@ __all__ = [
     "Key",
     "Lookup",
     "RefusedError",
+    "known_codes",
     "nearest",
     "parse_override",
-    "refuse_unknown_codes",
 ]
 
 #: The names a configuration goes by, the one that is preferred first.
 FILES = ("sampler-lint.toml", "pyproject.toml")
 _TABLE = ("tool", "sampler-lint")
+_ALIKE = re.compile(rb"sampler[-_. ]?lint", re.IGNORECASE)
 _BY_NAME = {key.name: key for key in KEYS}
 
 
@@ -50,6 +52,8 @@ class Config:
     unsafe_fixes: bool = False
     output_format: str | None = None
     cache_dir: str | None = None
+    extend: str | None = None
+    required_version: str | None = None
 
     def get(self, key: Key) -> Any:
         """What it says for a key, or the key's default."""
@@ -123,8 +127,8 @@ class Lookup:
 def _read_if_ours(path: str) -> Config | None:
     """The configuration in the file, if there is one.
 
-    A ``pyproject.toml`` that never says ``sampler-lint`` is passed over unread, so a parent
-    project's file, or a broken one, is no concern of ours.
+    A ``pyproject.toml`` that never says ``sampler-lint``, or the like, is passed over unread, so a
+    parent project's file, or a broken one, is no concern of ours.
     """
     own = os.path.basename(path) == FILES[0]
     if not os.path.lexists(path) or os.path.isdir(path):
@@ -137,17 +141,17 @@ def _read_if_ours(path: str) -> Config | None:
         data = read_bytes(path)
     except SourceError as error:
         raise ConfigError(f"{_shown(path)}: {error.error.reason}") from error
-    return _parsed(path, data) if own or _TABLE[-1].encode() in data else None
+    return _parsed(path, data) if own or _ALIKE.search(data) else None
 
 
-def _read(path: str) -> Config:
+def _read(path: str, extended_by: tuple[str, ...] = (), *, trusted: bool = True) -> Config:
     """The configuration in a file that was asked for by name."""
     try:
         with open(path, "rb") as file:
             data = file.read()
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    config = _parsed(path, data)
+    config = _parsed(path, data, extended_by, trusted=trusted)
     if config is None:
         raise ConfigError(f"{path}: has no [{'.'.join(_TABLE)}]")
     return config
@@ -158,7 +162,17 @@ def _shown(path: str) -> str:
     return path if relative.startswith(os.pardir) else relative
 
 
-def _parsed(path: str, data: bytes) -> Config | None:
+def _parsed(
+    path: str, data: bytes, extended_by: tuple[str, ...] = (), *, trusted: bool = False
+) -> Config | None:
+    """What a file says, if it says something.
+
+    Args:
+        path: the file.
+        data: what it holds.
+        extended_by: the files that lead to it by ``extend``.
+        trusted: whether a person named it, or the first of those.
+    """
     from sampler_lint.config import _toml
 
     shown = _shown(path)
@@ -171,13 +185,19 @@ def _parsed(path: str, data: bytes) -> Config | None:
     except _toml.TomlError as error:
         raise ConfigError(f"{shown}:{error.row}: {error}") from error
     where: tuple[str, ...] = () if os.path.basename(path) != "pyproject.toml" else _TABLE
-    for part in where:
-        document = document.get(part) if isinstance(document, dict) else None
-    if document is None:
-        return None
 
     def refuse(reason: str, *keys: str) -> ConfigError:
         return ConfigError(f"{shown}:{_toml.row_of(text, (*where, *keys))}: {reason}")
+
+    for part in where:
+        if isinstance(document, dict) and part == _TABLE[-1] and part not in document:
+            for name in document:
+                if _ALIKE.fullmatch(name.encode()):
+                    where = _TABLE[0], name
+                    raise refuse(f"[tool.{name}] is written [{'.'.join(_TABLE)}]")
+        document = document.get(part) if isinstance(document, dict) else None
+    if document is None:
+        return None
 
     table = f"[{'.'.join(where)}] " if where else ""
     if not isinstance(document, dict):
@@ -193,8 +213,52 @@ def _parsed(path: str, data: bytes) -> Config | None:
         except RefusedError as error:
             raise refuse(f"{table}{error.about(key)}", name) from error
     absolute = os.path.abspath(path)
-    options = Options(folder=os.path.dirname(absolute), origin=shown)
-    return Config(absolute, options).with_values(values)
+    folder = os.path.dirname(absolute)
+    own = Config(absolute, Options(folder=folder, origin=shown)).with_values(values)
+    for name, option in (("extend", "--config"), ("baseline", "--baseline")):
+        told = own.get(_BY_NAME[name])
+        if told is not None and not trusted and _leads_away(os.path.join(folder, told), folder):
+            raise refuse(f"{table}{name} leads out of the repository (use {option})", name)
+    if own.extend is None:
+        return own
+    base = os.path.normpath(os.path.join(folder, own.extend))
+    chain = (*extended_by, absolute)
+    if base in chain:
+        circle = " -> ".join(map(_shown, (*chain[chain.index(base) :], base)))
+        raise refuse(f"{table}extend leads back to where it began: {circle}", "extend")
+    if not os.path.isfile(base):
+        raise refuse(f"{table}extend: there is no file {_shown(base)}", "extend")
+    return _extended(_read(base, chain, trusted=trusted), own, values)
+
+
+def _leads_away(path: str, folder: str) -> bool:
+    """Whether a path is neither in the repository of ``folder`` nor in a folder around it."""
+    real = os.path.realpath(path)
+    above = os.path.join(os.path.realpath(folder), "").startswith(os.path.dirname(real) + os.sep)
+    return not above and not is_inside(path, folder)
+
+
+def _extended(base: Config, own: Config, values: Mapping[Key, Any]) -> Config:
+    """The base with what a file that extends it says instead, or besides (``extend-select``)."""
+    inherited, folder = base.options, own.options.folder
+    others = inherited.beside(own.options)
+    if not os.path.join(folder, "").startswith(os.path.join(inherited.folder, "")):
+        # It stands aside, for several to use: its patterns are about the files of each.
+        others = replace(others, folder=folder)
+    options = replace(
+        inherited,
+        exclude=(),
+        extend_exclude=(),
+        per_file_ignores=(),
+        extend_per_file_ignores=(),
+        baseline=inherited.baseline and os.path.join(inherited.folder, inherited.baseline),
+        folder=folder,
+        origin=own.options.origin,
+        others=others,
+    )
+    merged = replace(base, path=own.path, options=options).with_values(values)
+    more = (*inherited.extend_select, *own.options.extend_select)
+    return replace(merged, options=replace(merged.options, extend_select=more))
 
 
 def parse_override(text: str) -> tuple[Key, Any]:
@@ -209,6 +273,8 @@ def parse_override(text: str) -> tuple[Key, Any]:
 
     name, _, written = text.partition("=")
     key = _BY_NAME.get(name.strip())
+    if key is not None and key.name == "extend":
+        raise ConfigError("extend stands in a file (--config FILE reads one)")
     if key is None:
         near = nearest(name.strip(), _BY_NAME)
         hint = f" ({near})" if near else ""

@@ -56,47 +56,43 @@ def _strings(value: Any) -> tuple[str, ...]:
 
 
 def _codes(value: Any) -> tuple[str, ...]:
-    prefixes = _strings(value)
-    if prefixes:
-        refuse_unknown_codes(prefixes)
-    return prefixes
+    return known_codes(_strings(value))
 
 
-def refuse_unknown_codes(prefixes: Collection[str]) -> None:
-    """Accept prefixes of rules' codes, and ``ALL``.
+def known_codes(words: Collection[str]) -> tuple[str, ...]:
+    """Prefixes of rules' codes, and ``ALL``, as they are; the code of a rule for its name.
 
     Raises:
-        RefusedError: one of them begins no rule's code.
+        RefusedError: one of them is no rule's name and begins no rule's code.
     """
-    unsure = [prefix for prefix in prefixes if prefix != "ALL"]
-    if not unsure:
-        return  # nothing to look for the rules for
-    from sampler_lint.rules import codes
+    if all(word == "ALL" for word in words):
+        return tuple(words)  # nothing to look for the rules for
+    from sampler_lint.rules import names
 
-    known = codes()
-    for prefix in unsure:
-        if not (prefix and any(code.startswith(prefix) for code in known)):
-            raise RefusedError(
-                f"no rule's code begins with {prefix!r} (sampler-lint rule lists them)"
-            )
+    named = names()
+    for word in words:
+        begun = word == "ALL" or (word and any(code.startswith(word) for code in named.values()))
+        if not begun and word not in named:
+            hint = nearest(word, named) or "sampler-lint rule lists them"
+            raise RefusedError(f"no rule's code begins with {word!r} ({hint})")
+    return tuple(named.get(word, word) for word in words)
 
 
 def nearest(word: str, words: Collection[str]) -> str:
     """``did you mean ...?``, or nothing when no word is near.
 
-    Each part between hyphens has to begin as in ``word``: a slip is rarely made in a first letter,
-    and what turns a meaning round is another beginning (``no-``, ``un-``, ``in-`` for ``ex-``).
+    Each part between hyphens has to begin as in ``word`` and to be near itself: a slip is rarely
+    made in a first letter, and what turns a meaning round is a part or another beginning
+    (``no-``, ``un-``, ``in-`` for ``ex-``, ``max-`` for ``min-``).
     """
-    from difflib import get_close_matches
+    from difflib import SequenceMatcher, get_close_matches
 
-    alike = [each for each in words if _begin_alike(word, each)]
-    near = get_close_matches(word, alike, n=1)
+    def is_alike(other: str) -> bool:
+        pairs = zip(word.split("-"), other.split("-"), strict=False)
+        return all(a[:1] == b[:1] and SequenceMatcher(None, a, b).ratio() > 0.5 for a, b in pairs)
+
+    near = get_close_matches(word, filter(is_alike, words), n=1)
     return f"did you mean {near[0]!r}?" if near else ""
-
-
-def _begin_alike(word: str, other: str) -> bool:
-    pairs = zip(word.split("-"), other.split("-"), strict=False)
-    return all(one[:1] == two[:1] for one, two in pairs)
 
 
 def _codes_by_pattern(value: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
@@ -127,6 +123,23 @@ def _version(value: Any) -> str:
         specifier(text)
     except ValueError as error:
         raise RefusedError('must be a version like "2.4", in quotes, or like ">=2.4"') from error
+    return text
+
+
+def _required(value: Any) -> str:
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    from sampler_lint import __version__
+
+    text = value if isinstance(value, str) else ""
+    try:
+        wanted = SpecifierSet(text if text[:1] in "<>=!~" else f"=={text}")
+    except InvalidSpecifier:
+        wanted = SpecifierSet()
+    if not wanted:
+        raise RefusedError('must be a version like "0.1.0", in quotes, or like ">=0.1,<2"')
+    if not wanted.contains(__version__, prereleases=True):
+        raise RefusedError(f"{text!r} is asked for, and this is sampler-lint {__version__}")
     return text
 
 
@@ -174,7 +187,26 @@ def _frameworks(value: Any) -> tuple[str, ...]:
 
 
 KEYS = (
-    Key("select", _codes, 'select = ["SMP1", "SMP201"]', "code prefixes to report; `ALL` is all"),
+    Key(
+        "extend",
+        _path,
+        'extend = "../sampler-lint.toml"',
+        "another configuration that holds where this one says nothing; relative to this file",
+        run=True,
+    ),
+    Key(
+        "required-version",
+        _required,
+        'required-version = ">=0.1"',
+        "the versions of sampler-lint that may run; another one stops with exit code 2",
+        run=True,
+    ),
+    Key(
+        "select",
+        _codes,
+        'select = ["SMP1", "seed-not-passed"]',
+        "code prefixes or names of rules to report; `ALL` is all",
+    ),
     Key("ignore", _codes, 'ignore = ["SMP504"]', "code prefixes to leave out"),
     Key("extend-select", _codes, 'extend-select = ["SMP504"]', "code prefixes to report besides"),
     Key(
@@ -183,10 +215,22 @@ KEYS = (
         'per-file-ignores = { "tests/" = ["SMP2"] }',
         "code prefixes to leave out in files that match a pattern (`!` before it: that do not)",
     ),
+    Key(
+        "extend-per-file-ignores",
+        _codes_by_pattern,
+        'extend-per-file-ignores = { "/old/" = ["SMP1"] }',
+        "more of them",
+    ),
     Key("fixable", _codes, 'fixable = ["SMP1"]', "code prefixes that `--fix` may fix"),
     Key("unfixable", _codes, 'unfixable = ["SMP201"]', "code prefixes that `--fix` leaves alone"),
     Key("exclude", _strings, 'exclude = ["third_party/"]', "patterns of files to leave out"),
     Key("extend-exclude", _strings, 'extend-exclude = ["*_pb2.py"]', "more of them"),
+    Key(
+        "baseline",
+        _path,
+        'baseline = "sampler-lint-baseline.json"',
+        "findings that are listed there are left out; relative to this file",
+    ),
     Key(
         "known-samplers",
         _names,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sampler_lint.findings import Applicability, FileError, Finding
-from sampler_lint.source import SourceError, SourceFile
+from sampler_lint.source import SourceFile, Sources
 
 #: Modules here that are no format.
 _OTHERS = frozenset({"diff"})
@@ -44,25 +44,6 @@ class FixReport:
     """False when the changes were only shown."""
     proofs: Sequence[tuple[Finding, str, str]] = ()
     """Each finding whose fix was tried, the verdict, and what was seen."""
-
-
-@dataclass(slots=True)
-class Sources:
-    """The text that positions refer to: from ``overlay`` where it has the path, else from disk."""
-
-    overlay: Mapping[str, bytes] = field(default_factory=dict)
-    _read: dict[str, SourceFile | None] = field(default_factory=dict)
-
-    def __call__(self, path: str) -> SourceFile | None:
-        """The file at ``path``; None when it cannot be read or decoded (any more)."""
-        if path not in self._read:
-            try:
-                data = self.overlay.get(path)
-                source = SourceFile.read(path) if data is None else SourceFile(path, data)
-            except SourceError:
-                source = None
-            self._read[path] = source
-        return self._read[path]
 
 
 @dataclass(frozen=True, slots=True)

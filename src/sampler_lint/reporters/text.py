@@ -152,8 +152,8 @@ def _fixable(outcome: Outcome) -> str:
 
 
 def _of_fixes(report: FixReport, left_out: str) -> str:
-    verb, done = ("Fixed", "fixed") if report.written else ("Would fix", "would be fixed")
-    lines = "".join(f"{_made(each, done)}\n" for each in report.fixed)
+    verb = "Fixed" if report.written else "Would fix"
+    lines = "".join(f"{line}\n" for line in fixes(report))
     fixed = _count(len(report.fixed), "finding")
     head = f"{lines}{verb} {fixed} in {_count(report.files, 'file')}"
     if not report.left:
@@ -164,6 +164,11 @@ def _of_fixes(report: FixReport, left_out: str) -> str:
     if len(left) > _LEFT:
         left = _by_reason(report.left)
     return "\n  ".join([f"{head}; {len(report.left)} left{left_out}:", *left])
+
+
+def fixes(report: FixReport) -> list[str]:
+    """Each fix in a line: the place, the code, what was done."""
+    return [_made(each, "fixed" if report.written else "would be fixed") for each in report.fixed]
 
 
 def _made(finding: Finding, done: str) -> str:

@@ -21,6 +21,7 @@ __all__ = [
     "codes",
     "every_rule",
     "is_selected",
+    "names",
     "page",
     "selected",
     "summary",
@@ -59,10 +60,16 @@ def every_rule() -> tuple[Described, ...]:
     return tuple(rules)
 
 
+def names() -> dict[str, str]:
+    """The code of each of :func:`every_rule` by its name, nothing imported."""
+    files = sorted(module.name for module in pkgutil.iter_modules(__path__))
+    parts = (name.partition("_") for name in files if name.startswith("smp"))
+    return {name.replace("_", "-"): code.upper() for code, _, name in parts}
+
+
 def codes() -> list[str]:
-    """The codes of :func:`every_rule`, by the names of their files, which are not imported."""
-    names = (module.name for module in pkgutil.iter_modules(__path__))
-    return sorted(name[:6].upper() for name in names if name.startswith("smp"))
+    """The codes of :func:`every_rule`, nothing imported."""
+    return sorted(names().values())
 
 
 def all_rules() -> tuple[Rule, ...]:

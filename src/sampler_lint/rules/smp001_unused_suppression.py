@@ -18,10 +18,10 @@ class UnusedSuppression(FileRule):
 
     What it does:
         Looks for `# noqa: SMP101`, `# sampler-lint: ignore[SMP101]` and their forms for a
-        whole file where no such finding is silenced by them, and for codes that no rule
-        has. A code counts as unused only if its rule was asked about the file; a `# noqa`
-        without codes, and codes of other linters, are never judged, as those may be needed
-        elsewhere.
+        whole file where no such finding is silenced by them, for codes and names that no rule
+        has, and for `# sampler-lint:` followed by words that are not understood. A code counts
+        as unused only if its rule was asked about the file; a `# noqa` without codes, and codes
+        of other linters, are never judged, as those may be needed elsewhere.
 
     Why is this bad?
         The comment says that there is something to look away from. It hides the bug when that
@@ -38,7 +38,7 @@ class UnusedSuppression(FileRule):
     code = UNUSED
     name = "unused-suppression"
     severity = Severity.WARNING
-    fixable = "always"
+    fixable = "sometimes"
 
     def check(self, file: Judged) -> Iterator[Finding]:
         """One finding for each comment that asks for too much."""
@@ -48,6 +48,9 @@ class UnusedSuppression(FileRule):
                 for code in directive.covering(finding) or ():
                     used.add((directive.start, code.start if code else -1))
         for directive in file.suppressions.directives:
+            if directive.is_slip:
+                yield _misread(file.suppressions.source, directive)
+                continue
             if directive.codes is None:
                 if (directive.start, -1) not in used and _is_judged(directive, file):
                     yield self._finding(file.suppressions.source, directive, ())
@@ -56,9 +59,12 @@ class UnusedSuppression(FileRule):
                 code
                 for code in directive.codes
                 if (directive.start, code.start) not in used
-                and code.prefix.startswith("SMP")
                 and not code.prefix.startswith(_OWN)
-                and _is_known_to_be_unused(code.prefix, file)
+                and (
+                    _is_known_to_be_unused(code.prefix, file)
+                    if code.prefix.startswith("SMP")
+                    else directive.ours
+                )
             ]
             if unused or (directive.ours and not directive.codes):
                 yield self._finding(file.suppressions.source, directive, unused)
@@ -66,7 +72,7 @@ class UnusedSuppression(FileRule):
     def _finding(self, source: SourceFile, directive: Directive, unused: Sequence[Code]) -> Finding:
         where = "this file" if directive.rows is None else "this statement"
         if unused:
-            listed = ", ".join(code.prefix for code in unused)
+            listed = ", ".join(source.text[code.start : code.end] for code in unused)
             verb = "is" if len(unused) == 1 else "are"
             what = f"{listed} {verb} not found in {where}"
         elif directive.codes is None:
@@ -82,8 +88,24 @@ class UnusedSuppression(FileRule):
             source.position(directive.start),
             source.position(directive.end),
             fix,
+            severity=self.severity,
             cell=source.cell_of(source.position(directive.start).row),
         )
+
+
+def _misread(source: SourceFile, directive: Directive) -> Finding:
+    start, end = source.position(directive.start), source.position(directive.end)
+    return Finding(
+        UNUSED,
+        "This comment is not understood, so it silences nothing",
+        source.path,
+        start,
+        end,
+        severity=UnusedSuppression.severity,
+        cell=source.cell_of(start.row),
+        advice="Write `# sampler-lint: ignore[CODE]` for a statement, "
+        "`# sampler-lint: ignore-file[CODE]` for the file",
+    )
 
 
 def _is_judged(directive: Directive, file: Judged) -> bool:

@@ -96,7 +96,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 INSIDE = ["harness", "inside"]
 
 #: Thin fronts: they may import anything below, and nobody imports them.
-FRONTS = {"cli", "flake8_plugin", "pytest_plugin", "dev", "__main__"}
+FRONTS = {"cli", "codemods", "flake8_plugin", "pytest_plugin", "dev", "__main__"}
 
 
 def parts_of(path: Path) -> list[str]:

@@ -29,7 +29,7 @@ _FILE_NOQA = re.compile(rf"#\s*(?:flake8|ruff)[:=]\s*noqa\b{_CODES}", re.IGNOREC
 _OWN = re.compile(
     r"#\s*sampler[-_]lint\s*:\s*(?:(?P<known>(?:ignore|disable)(?P<file>-file)?)"
     r"(?:\s*\[(?P<codes>[^\[\]#]*)\]|\s*=\s*(?P<listed>[\w-]+(?:\s*,\s*[\w-]+)*)"
-    r"|(?=\s*(?:\#|$)|\s+[^\s\[=]))|(?P<slip>[^#]*[^#\s]))",
+    r"|(?=\s*(?:\#|$)|\s+[^\s\[=]))|(?P<slip>[^#\s](?:[^#]*[^#\s])?))",
     re.IGNORECASE,
 )
 _CODE = re.compile(r"[A-Z]+[0-9]*", re.IGNORECASE)

@@ -50,16 +50,24 @@ class OwnShuffle(NamedTuple):
 def own_shuffles(model: Model, cls: Class) -> Iterator[OwnShuffle]:
     """The shuffles of a sampler of the tree that each rank makes differently before slicing."""
     scopes = list(scopes_inside(cls))
-    for scope in scopes:
-        if not isinstance(scope, Function):
+    for scope, found in _seeded_in(model, cls):
+        term = differs(model, found.seed, scope)
+        if term is None or term.scope not in scopes:
             continue
-        for found in seeded(model, scope):
-            term = differs(model, found.seed, scope)
-            if term is None or term.scope not in scopes:
-                continue
-            share = _share_of(model, scope, found)
-            if share is not None:
-                yield OwnShuffle(found, term, share)
+        share = _share_of(model, scope, found)
+        if share is not None:
+            yield OwnShuffle(found, term, share)
+
+
+def slices_own_shuffle(model: Model, cls: Class) -> bool:
+    """Whether a sampler of the tree takes the rank's share of what it has shuffled itself."""
+    return any(_share_of(model, *each) is not None for each in _seeded_in(model, cls))
+
+
+def _seeded_in(model: Model, cls: Class) -> Iterator[tuple[Function, Seeded]]:
+    for scope in scopes_inside(cls):
+        if isinstance(scope, Function):
+            yield from ((scope, found) for found in seeded(model, scope))
 
 
 def _share_of(model: Model, scope: Function, found: Seeded) -> Index | None:

@@ -57,6 +57,8 @@ class Expressions(Run):
     def _name(self, node: ast.Name, frame: Frame) -> Any:
         if node.id in frame.variables:
             return frame.variables[node.id]
+        if node.id in frame.own and node.id not in frame.outer:
+            raise RaisedError("UnboundLocalError", node)
         return frame.names.get(node.id)
 
     def _attribute(self, node: ast.Attribute, frame: Frame) -> Any:

@@ -61,6 +61,7 @@ from sampler_lint.syntax.nodes import Class
 from sampler_lint.workspace.project import Module, Project
 
 #: Decorators under which a function still does what it says.
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SAME_FUNCTION = frozenset(
     {
         "abstractmethod", "cache", "cached_property", "classmethod", "final", "jit",
@@ -102,7 +103,7 @@ class Interpreter(Statements):
         self.touched: set[Names] = set()
         """Those of which something has been made in this process."""
         self._names: dict[int, Names] = {}
-        self._generators: dict[ast.FunctionDef, bool] = {}
+        self._bodies: dict[ast.FunctionDef, tuple[bool, frozenset[str]]] = {}
         BUDGET.open()
 
     def restart(self, world: int, rank: int) -> None:
@@ -119,7 +120,7 @@ class Interpreter(Statements):
         """Make room, before anything is asked of another class: what was read is read again."""
         if len(self._names) > MOST_FILES:
             self._names.clear()
-            self._generators.clear()
+            self._bodies.clear()
             self.touched.clear()
             # Collection is off while checking, and what has run refers to itself. The youngest:
             # what has been here the last time is not looked at again.
@@ -311,9 +312,10 @@ class Interpreter(Statements):
             frame.variables = {**fn.closure, **frame.variables}
         if isinstance(fn.node, ast.Lambda):
             return self.value(fn.node.body, frame)
-        if fn.node not in self._generators:
-            self._generators[fn.node] = _yields(fn.node)
-        if self._generators[fn.node]:
+        if fn.node not in self._bodies:
+            self._bodies[fn.node] = _body(fn.node)
+        yields, frame.own = self._bodies[fn.node]
+        if yields:
             return self._generate(fn.node, frame)
         self.depth += 1
         if self.depth > DEEPEST_CALL:
@@ -529,15 +531,22 @@ def _keeps_class(decorator: ast.expr) -> bool:
     return last_name(decorator) == "dataclass" or ("register" in ast.unparse(decorator).lower())
 
 
-def _yields(node: ast.FunctionDef) -> bool:
+def _body(node: ast.FunctionDef) -> tuple[bool, frozenset[str]]:
+    """Whether a function is a generator, and the names that its statements give a value."""
+    yields = False
+    own: set[str] = set()
     todo: list[ast.AST] = list(node.body)
     while todo:
         current = todo.pop()
-        if isinstance(current, (ast.Yield, ast.YieldFrom)):
-            return True
-        if not isinstance(current, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
+        if isinstance(current, ast.Name) and isinstance(current.ctx, ast.Store):
+            own.add(current.id)
+        elif isinstance(current, (ast.Yield, ast.YieldFrom)):
+            yields = True
+        if isinstance(current, _COMPREHENSIONS):
+            todo.append(current.generators[0].iter)  # the rest has names of its own
+        elif not isinstance(current, (ast.FunctionDef, ast.Lambda, ast.ClassDef)):
             todo.extend(ast.iter_child_nodes(current))
-    return False
+    return yields, frozenset(own)
 
 
 @cache

@@ -150,6 +150,10 @@ class SetUp:
         if self.takes_drop_last:
             yield "drop_last", True
         yield from (flag for flag in self.flags() if flag[0] != "drop_last")
+        for param, default in self.params:  # a class may want one of two
+            is_none = isinstance(default, ast.Constant) and default.value is None
+            if is_none and self._role(param.arg) is Role.BATCH_SIZE:
+                yield param.arg, None
 
     @property
     def has_while_loop(self) -> bool:

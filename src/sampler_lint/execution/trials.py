@@ -629,7 +629,8 @@ def _trial(
     if spec.around_shard:
         also.insert(0, "around a DistributedSampler")
     story = ", ".join(also)
-    takes = spec.takes_batch_size, spec.takes_drop_last
+    has_batch_size = spec.takes_batch_size and not any(value is None for _, value in given)
+    takes = has_batch_size, spec.takes_drop_last
     parts_guessed = any("." in name for name in spec.guesses or ())
     return Trial(world, tuple(turns), *takes, refused, story, tuple(lost), parts_guessed)
 

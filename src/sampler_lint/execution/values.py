@@ -191,7 +191,8 @@ class Given(Data):
             raise self.wanted(Kind.SEQUENCE)
         if what.startswith("[") and not what.startswith(("['", '["')):
             raise self.wanted(Kind.SEQUENCE)
-        return given(f"{self.key}{what}", self.made, f"{self.pattern}{what}")
+        pattern = f"{self.pattern}{PLACE.sub('[]', what)}"  # the same function, for any sample
+        return given(f"{self.key}{what}", self.made, pattern)
 
     def ask_for_mapping(self, what: str) -> None:
         """Say so where what is read of it shows that it is a mapping.
@@ -534,10 +535,14 @@ class Frame:
         self.receiver = receiver
         self.outer: frozenset[str] = frozenset()
         """The names that it sets in its module."""
+        self.own: frozenset[str] = frozenset()
+        """The names that it gives a value anywhere, so that they are never the module's."""
 
     def inner(self, variables: dict[str, Any]) -> Frame:
         """A frame inside this one (a comprehension)."""
-        return Frame(self.names, variables, self.klass, self.receiver)
+        frame = Frame(self.names, variables, self.klass, self.receiver)
+        frame.own = self.own
+        return frame
 
 
 class Run(Protocol):

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint.analysis.origins import LOCAL, Hop, Step, origins
-from sampler_lint.analysis.values import Obj
+from sampler_lint.analysis.values import Lit, Obj
 from sampler_lint.domain.draws import drawn_before_seeding, own_entropy
-from sampler_lint.domain.model import Model
+from sampler_lint.domain.epoch_calls import epoch_samplers
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.rank_terms import RankTerm, agrees, differs, is_agreed
 from sampler_lint.domain.samplers import is_distributed_sampler, may_shuffle, sharding_programs
@@ -20,6 +21,7 @@ from sampler_lint.domain.shards import (
     global_draws,
     own_shuffles,
     rank_seedings,
+    slices_own_shuffle,
 )
 from sampler_lint.edits.draw_fixes import draw_alike, sync_seed
 from sampler_lint.edits.editor import Editor
@@ -40,6 +42,7 @@ class SeedDiffersByRank(Rule):
         Reports a rank that enters, however far away,
 
         - the `seed` of a distributed sampler (`DistributedSampler(data, seed=args.seed + rank)`),
+          or the epoch that it is given, which it adds to the seed (`set_epoch(epoch + rank)`),
         - the generator with which a sampler of the tree orders the data before it slices out
           the rank's part (`g.manual_seed(self.seed + self.rank)`),
         - a global generator (`torch.manual_seed(args.seed + rank)`) from which `random_split`
@@ -82,6 +85,7 @@ class SeedDiffersByRank(Rule):
             if suspect is not None and suspect.start not in seen:
                 seen.add(suspect.start)  # type: ignore[arg-type]
                 yield suspect
+        yield from _epochs_given(model)
         for module, cls in model.classes():
             if is_test(module) or not model.is_meant_as_sampler(cls):
                 continue
@@ -100,10 +104,8 @@ def _seed_argument(model: Model, sampler: Obj) -> Suspect | None:
     if site is None or model.role(sampler) == "loader":
         return None
     module = model.module_of(site.scope)
-    if is_test(module) or not is_distributed_sampler(model, sampler):
-        return None
     given = model.flow.argument(sampler, "seed")
-    if given is None or not may_shuffle(model, sampler):
+    if given is None or is_test(module) or not _shuffles_what_it_divides(model, sampler):
         return None
     term = differs(model, given, site.scope)
     if term is None:
@@ -137,7 +139,7 @@ def _seed_argument(model: Model, sampler: Obj) -> Suspect | None:
         given,
         message,
         why=why,
-        fix=partial(_drop_rank, term) if drops else None,
+        fix=partial(_drop_rank, term, "seed") if drops else None,
         effect=_SHARES_OVERLAP,
         advice="pass a seed that is the same on every rank",
     )
@@ -195,6 +197,49 @@ def _keeps_seed(model: Model, sampler: Obj) -> Store | None:
     return None
 
 
+def _epochs_given(model: Model) -> Iterator[Suspect]:
+    """A sampler adds its epoch to its seed: what is true of the one is true of the other."""
+    for call in model.epoch_setters:
+        module = model.module_of(call.scope)
+        if is_test(module) or len(call.args) != 1 or not isinstance(call.func, Attr):
+            continue
+        given = call.args[0].value
+        samplers = [
+            sampler
+            for value in model.flow.values(call.func.value)
+            if isinstance(value, Obj)
+            for sampler, _ in epoch_samplers(model, value)
+            if _shuffles_what_it_divides(model, sampler)
+        ]
+        term = differs(model, given, call.scope) if samplers else None
+        if term is None or agrees(call.scope):
+            continue
+        yield Suspect(
+            module,
+            given,
+            f"`{samplers[0].name}` gets an epoch that contains `{unparse(term.term)}`, so every "
+            f"rank shuffles differently",
+            why=(Related(model.place(term.scope, term.whole), "the rank enters here"),),
+            fix=partial(_drop_rank, term, "epoch") if term.whole is given else None,
+            effect=_SHARES_OVERLAP,
+            advice="pass the same epoch on every rank",
+        )
+
+
+def _shuffles_what_it_divides(model: Model, sampler: Obj) -> bool:
+    if not is_distributed_sampler(model, sampler) or not may_shuffle(model, sampler):
+        return False
+    size = model.flow.argument(sampler, "num_replicas")
+    if size is not None and Lit(1, "int") in model.flow.values(size):
+        return False  # what the rank reads is its own already
+    cls = sampler.cls
+    return (
+        not isinstance(cls, Class)
+        or model.is_a(sampler, DISTRIBUTED_SAMPLER)
+        or slices_own_shuffle(model, cls)
+    )
+
+
 def _own_shuffle(model: Model, cls: Class, shuffle: OwnShuffle) -> Suspect:
     term = shuffle.term
     module = model.module_of(term.scope)
@@ -209,13 +254,13 @@ def _own_shuffle(model: Model, cls: Class, shuffle: OwnShuffle) -> Suspect:
         term.whole,
         message,
         why=why,
-        fix=partial(_drop_rank, term),
+        fix=partial(_drop_rank, term, "seed"),
         effect=f"every rank slices another permutation: {_SHARES_OVERLAP}",
         advice="leave the rank out of the seed",
     )
 
 
-def _drop_rank(term: RankTerm, editor: Editor) -> Fix | None:
+def _drop_rank(term: RankTerm, what: str, editor: Editor) -> Fix | None:
     """Leave the rank out of a sum."""
     for node in walk(term.whole):
         if isinstance(node, Bin) and node.op == "Add" and term.term in {node.left, node.right}:
@@ -223,7 +268,7 @@ def _drop_rank(term: RankTerm, editor: Editor) -> Fix | None:
             text = text_of(editor.source, rest)
             if isinstance(rest, Choice) and node is not term.whole:
                 text = f"({text})"  # it binds less than what stands around the sum
-            message = f"Drop `{text_of(editor.source, term.term)}` from the seed"
+            message = f"Drop `{text_of(editor.source, term.term)}` from the {what}"
             return editor.replace(node, text).fix(message, Applicability.SAFE)
     return None
 

@@ -211,7 +211,7 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
     return Suspect(
         where,
         node,
-        f"every rank of `{cls.name}` takes the same {turn.count} samples",
+        f"every rank of `{cls.name}` takes the same {turn.count} sample{'s' * (turn.count != 1)}",
         effect=f"with {trial.story}, the ranks read the same samples{rest}",
         advice="let the share begin at the rank",
     )

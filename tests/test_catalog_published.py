@@ -172,6 +172,7 @@ PUBLISHED = [
         ("composer", "mosaicml", version)
         for version in ("0.17.2", "0.18.1", "0.20.1", "0.21.1", "0.21.2", "0.21.3")
     ),
+    *(("lhotse", "lhotse", version) for version in ("1.24.0", "1.25.0", "1.26.0", "1.32.2")),
     *(("ignite", "pytorch-ignite", version) for version in ("0.5.3", "0.5.4")),
     *(("mmengine", "mmengine", version) for version in ("0.7.4", "0.8.0")),
     *(("catalyst", "catalyst", version) for version in ("21.12", "22.2.1")),

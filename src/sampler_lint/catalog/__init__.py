@@ -44,6 +44,7 @@ _LIBRARIES = {
     "torchdata": "torchdata",
     "torch_geometric": "torch_geometric",
     "colossalai": "colossalai",
+    "lhotse": "lhotse",
 }
 
 

@@ -77,6 +77,8 @@ class KnownClass(NamedTuple):
     """Whether it hands each rank its own shard."""
     shuffles: str | bool = False
     """Whether its order is random: always, never, or by the parameter of that name."""
+    shuffles_unasked: bool = True
+    """Whether it does when that parameter is not given."""
     earlier: tuple[Constructor, ...] = ()
     """Other constructors, in older versions."""
     aliases: tuple[str, ...] = ()

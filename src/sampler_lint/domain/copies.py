@@ -33,14 +33,14 @@ class Change(NamedTuple):
 def changes(model: Model) -> Iterator[Change]:
     """Every change of a dataset in an epoch loop over a loader whose workers persist."""
     for loader in model.loaders:
-        if not _persists(model, loader):
+        if not persists(model, loader):
             continue
         for dataset in model.passed_to(loader, "dataset"):
             if isinstance(dataset, Obj) and isinstance(dataset.cls, Class) and dataset.site:
                 yield from _changes(model, loader, dataset, dataset.cls)
 
 
-def _persists(model: Model, loader: Obj) -> bool:
+def persists(model: Model, loader: Obj) -> bool:
     """Whether a loader keeps its workers, if it has any."""
     given = model.flow.argument(loader, "persistent_workers")
     if given is None or loader.site is None or not has_workers(model, loader):

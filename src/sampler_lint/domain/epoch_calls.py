@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
 from sampler_lint.analysis.values import ExtObj, Lit, Obj, Unknown, Value, Why
-from sampler_lint.domain.concepts import BEFORE_PASS, EPOCH, SETS_EPOCH
-from sampler_lint.domain.epoch_state import reach
+from sampler_lint.domain.concepts import BEFORE_PASS, EPOCH, ITERATED, SETS_EPOCH
+from sampler_lint.domain.epoch_state import epoch_state, reach, seeds_by_epoch
 from sampler_lint.domain.epochs import EpochLoop, sampler_around
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import epoch_path, shuffles_by_epoch
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
-from sampler_lint.syntax.navigation import walk
+from sampler_lint.syntax.navigation import self_class, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -35,10 +35,16 @@ from sampler_lint.syntax.nodes import (
 
 
 class Carrier(NamedTuple):
-    """A sampler with an epoch, and the attributes that lead to it from what is iterated."""
+    """A sampler (or dataset) with an epoch, and what leads to it from what is iterated."""
 
     sampler: Obj
     path: tuple[str, ...]
+    """The attributes."""
+
+    @property
+    def is_data(self) -> bool:
+        """Whether it is the dataset."""
+        return self.path == ("dataset",)
 
     def is_one_of(self, values: frozenset[object]) -> bool:
         """Whether the sampler is among the values, however it was reached."""
@@ -62,6 +68,38 @@ def epoch_samplers(model: Model, loader: Obj) -> Iterator[Carrier]:
     for attribute in ("sampler", "batch_sampler"):
         for value in given_to(model, loader, attribute):
             yield from _carried(model, value, (attribute,))
+
+
+def epoch_datasets(model: Model, loader: Obj) -> Iterator[Carrier]:
+    """The datasets behind a loader that draw by an epoch which only ``set_epoch`` moves on.
+
+    Not where anything but a ``set_epoch`` may set it.
+    """
+    for value in given_to(model, loader, "dataset") if model.role(loader) == "loader" else ():
+        if (
+            isinstance(value, Obj)
+            and isinstance(value.cls, Class)
+            and seeds_by_epoch(model, value.cls)
+            and not _is_moved_on(model, value.cls)
+        ):
+            yield Carrier(value, ("dataset",))
+
+
+def _is_moved_on(model: Model, cls: Class) -> bool:
+    """Whether what the class keeps as its epoch is stored but by its constructor and setter."""
+    state = epoch_state(model, cls)
+    known = {*state.construction.functions, *(state.setter.functions if state.setter else ())}
+    family = model.flow.mro(cls)
+    for name in state.stored:
+        for store in model.project.stores_of(name):
+            if not isinstance(store.target, Attr) or store.scope in known:
+                continue
+            of, owner = store.target.value, self_class(store.target.value)
+            if owner in family or (owner is None and ITERATED.is_mentioned(of)):
+                return True
+            if any(isinstance(v, Obj) and v.cls in family for v in model.flow.values(of)):
+                return True
+    return False
 
 
 def given_to(model: Model, loader: Obj, name: str) -> Iterator[Value]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 from sampler_lint import catalog
-from sampler_lint.analysis.origins import LOCAL, NUMBERS, Hop, ends
+from sampler_lint.analysis.origins import LOCAL, NUMBERS, Hop, depends_on, ends
 from sampler_lint.analysis.values import Unknown, Why
 from sampler_lint.domain.concepts import (
     ASKS_KIND,
@@ -334,6 +335,24 @@ def uses_epoch(model: Model, cls: Class) -> bool:
     if state.reads(state.iteration):
         return not is_map_dataset(model, cls) or bool(seedings_of(state.iteration))
     return state.setter.inherited == DISTRIBUTED_SAMPLER and takes_order_of_torch(model, cls)
+
+
+def seeds_by_epoch(model: Model, cls: Class) -> bool:
+    """Whether a pass seeds what it draws with an epoch that only ``set_epoch`` moves on."""
+    state = epoch_state(model, cls)
+    if not state.stored or state.iteration.opaque or advances_itself(state):
+        return False
+    seeds = filter(None, map(seed_argument, seedings_of(state.iteration)))
+    return any(
+        depends_on(model.flow, seed, partial(_is_told_epoch, state), LOCAL) is not None
+        for seed in seeds
+    )
+
+
+def _is_told_epoch(state: EpochState, expr: Expr) -> bool:
+    return (
+        isinstance(expr, Attr) and expr.name in state.stored and self_class(expr.value) is not None
+    )
 
 
 def advances_itself(state: EpochState) -> bool:

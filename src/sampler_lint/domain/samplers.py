@@ -8,6 +8,7 @@ from functools import partial
 from sampler_lint.analysis.declared import shuffles as declared_shuffles
 from sampler_lint.analysis.origins import LOCAL, ends
 from sampler_lint.analysis.values import ClassRef, Ext, Lit, Obj, Unknown, Value
+from sampler_lint.catalog import KnownClass, known_mro
 from sampler_lint.catalog.declared import SAMPLER as DECLARED_SAMPLER
 from sampler_lint.domain.concepts import (
     BEFORE_PASS,
@@ -127,7 +128,7 @@ def may_shuffle(model: Model, sampler: Obj) -> bool:
         default = own.default if own is not None else None
         default_on = not (isinstance(default, Const) and default.value is False)
     else:
-        default_on = True
+        default_on = _shuffles_unasked(sampler)
     given = model.flow.argument(sampler, "shuffle")
     if given is None:
         return default_on
@@ -270,7 +271,16 @@ def is_distributed_sampler(model: Model, obj: Obj) -> bool:
     """
     if model.is_a(obj, DISTRIBUTED_SAMPLER):
         return True
-    return isinstance(obj.cls, Class) and _follows_epoch(model, obj.cls)
+    if isinstance(obj.cls, Class):
+        return _follows_epoch(model, obj.cls)
+    return _known_to_shard(obj.cls) is not None
+
+
+def _known_to_shard(name: str) -> KnownClass | None:
+    """The class of a library of that name, if it shuffles one shard by its epoch."""
+    entries = known_mro(name)
+    takes_epoch = any("set_epoch" in entry.methods for entry in entries)
+    return entries[0] if takes_epoch and entries[0].distributed else None
 
 
 def _follows_epoch(model: Model, cls: Class) -> bool:
@@ -312,7 +322,7 @@ def shuffles(model: Model, sampler: Obj, through: Call | None = None) -> bool | 
                 return None
             if "shuffle" not in _parameter_names(model, sampler.cls):
                 return True
-    elif not model.flow.is_a(sampler.cls, DISTRIBUTED_SAMPLER):
+    elif not is_distributed_sampler(model, sampler):
         return None
     given = model.flow.argument(sampler, "shuffle")
     if given is None:
@@ -320,13 +330,18 @@ def shuffles(model: Model, sampler: Obj, through: Call | None = None) -> bool | 
             return declared_shuffles(sampler)
         if model.flow.may_be_passed(sampler, "shuffle"):
             return None
-        return _default(model, sampler, "shuffle", default=True)
+        return _default(model, sampler, "shuffle", default=_shuffles_unasked(sampler))
     constants = model.flow.constants(given, through or sampler.through)
     if constants is None:
         return True if model.flow.values(given) else None
     truths = {bool(value) for value in constants}
     # Several callers, some of which shuffle: the sampler shuffles for those.
     return True in truths
+
+
+def _shuffles_unasked(sampler: Obj) -> bool:
+    known = _known_to_shard(sampler.cls) if isinstance(sampler.cls, str) else None
+    return known is None or known.shuffles_unasked
 
 
 def shuffle_choice(model: Model, sampler: Obj, through: Call | None = None) -> Expr | None:
@@ -373,9 +388,9 @@ def shuffles_by_epoch(model: Model, sampler: Obj, through: Call | None) -> bool:
         if given is not None:
             constants = model.flow.constants(given, through or sampler.through)
         return uses_epoch(model, sampler.cls) and (constants is None or any(constants))
-    if not model.is_a(sampler, DISTRIBUTED_SAMPLER):
-        return False
-    return shuffles(model, sampler, through) is not False
+    return is_distributed_sampler(model, sampler) and (
+        shuffles(model, sampler, through) is not False
+    )
 
 
 def order_giver(model: Model, loader: Obj) -> str | None:

@@ -1,20 +1,23 @@
-"""SMP102: an epoch loop over a shuffling distributed sampler never calls ``set_epoch``."""
+"""SMP102: an epoch loop over what draws by its epoch never calls ``set_epoch``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.conditions import contradict, excludes
 from sampler_lint.domain.epoch_calls import (
     Carrier,
+    epoch_datasets,
     epoch_samplers,
 )
 from sampler_lint.domain.epochs import (
     EpochLoop,
     epoch_loops,
     loops_in_samplers,
+    loops_over,
     loops_that_build,
     trains,
 )
@@ -48,7 +51,9 @@ class EpochNeverSet(Rule):
     What it does:
         Follows each loader built with a shuffling `DistributedSampler` to the loops that
         iterate it, through functions, attributes and files, and reports an epoch loop on whose
-        way nothing calls `set_epoch` on that sampler. A loop of a sampler that goes through
+        way nothing calls `set_epoch` on that sampler. So with a dataset of the tree whose passes
+        or items seed their random numbers with an epoch that only its `set_epoch` moves on, on
+        one GPU too. A loop of a sampler that goes through
         another one again and again is one too; so is one that builds a loader in each epoch,
         around the one sampler or around torch's, new over the same data with the same seed.
         Silent with `shuffle=False`, where the sampler is otherwise rebuilt each epoch, where a
@@ -59,12 +64,14 @@ class EpochNeverSet(Rule):
     Why is this bad?
         `DistributedSampler` seeds its shuffle with `seed + epoch`, and `epoch` stays 0: every
         epoch hands every rank the same samples in the same order. Training goes on, only worse.
+        A dataset that seeds its masks, crops or shuffle with `self.epoch` repeats those of epoch 0.
 
     Fix safety:
         Safe: `set_epoch(epoch)` is inserted as the first statement of the loop, on the sampler
         variable in scope or through the loader, guarded where the sampler may be `None` or
         another one. A loop that does not count its turns gets a counter. Unsafe where the
-        loader may also be one that is not known. No fix where a loop over steps starts the
+        loader may also be one that is not known. No fix where persistent workers would go on with
+        their copies of a dataset, where a loop over steps starts the
         loader again, where a `continue` would skip the counter, or where the loop sets a wrong
         attribute of the sampler: that is SMP404's to fix.
 
@@ -83,30 +90,35 @@ class EpochNeverSet(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at each epoch loop once for every sampler that it iterates."""
-        if not sharding_programs(model):
-            return
         seen = set()
-        for found in (
-            *epoch_loops(model),
-            *loops_in_samplers(model),
-            *loops_that_build(model),
-        ):
-            for reached in epoch_samplers(model, found.inner.loader):
-                if not is_distributed_sampler(model, reached.sampler):
-                    continue
-                if found.builds_anew and not is_alike_in_turns(model, found.loop, reached.sampler):
-                    continue
-                key = (found.loop, reached.sampler.site)
-                if key in seen or _is_left_out(model, found, reached.sampler):
-                    continue
-                veto = _veto(model, found, reached)
-                if veto is not None and not veto.beside:
-                    model.silent(self.code, found.loop.scope, found.loop, veto.reason)
-                    model.silent(self.code, found.inner.scope, found.inner.stmt, veto.reason)
-                    continue
-                if veto is None:
-                    seen.add(key)
-                yield _suspect(model, found, reached, veto)
+        for found, reached in _read_by_epoch(model):
+            key = (found.loop, reached.sampler.site)
+            if key in seen or _is_left_out(model, found, reached.sampler):
+                continue
+            veto = _veto(model, found, reached)
+            if veto is not None and not veto.beside:
+                model.silent(self.code, found.loop.scope, found.loop, veto.reason)
+                model.silent(self.code, found.inner.scope, found.inner.stmt, veto.reason)
+                continue
+            if veto is None:
+                seen.add(key)
+            yield _suspect(model, found, reached, veto)
+
+
+def _read_by_epoch(model: Model) -> Iterator[tuple[EpochLoop, Carrier]]:
+    """The epoch loops, each with what it reads in an order, or with draws, of its epoch."""
+    loops: Iterator[EpochLoop] = iter(())
+    if sharding_programs(model):
+        loops = chain(epoch_loops(model), loops_in_samplers(model), loops_that_build(model))
+    for found in loops:
+        for reached in epoch_samplers(model, found.inner.loader):
+            if is_distributed_sampler(model, reached.sampler) and (
+                not found.builds_anew or is_alike_in_turns(model, found.loop, reached.sampler)
+            ):
+                yield found, reached
+    for loader in model.loaders:
+        for reached in epoch_datasets(model, loader):
+            yield from ((found, reached) for found in loops_over(model, loader))
 
 
 def _is_left_out(model: Model, found: EpochLoop, sampler: Obj) -> bool:
@@ -133,7 +145,7 @@ class _Veto(NamedTuple):
 def _veto(model: Model, found: EpochLoop, reached: Carrier) -> _Veto | None:
     """Why the loop is (or may be) right; None when it certainly is not."""
     sampler = f"the {reached.sampler.name} of {model.place_of(reached.sampler)}"
-    does = shuffles(model, reached.sampler, found.inner.loader.through)
+    does = reached.is_data or shuffles(model, reached.sampler, found.inner.loader.through)
     if does is False:
         return _Veto(f"{sampler} does not shuffle")
     if not trains(model, found):
@@ -158,6 +170,13 @@ def _suspect(model: Model, found: EpochLoop, reached: Carrier, doubt: _Veto | No
     return suspect
 
 
+def _may_persist(model: Model, loader: Obj) -> bool:
+    given = model.flow.argument(loader, "persistent_workers")
+    if given is None:
+        return model.flow.may_be_passed(loader, "persistent_workers")
+    return model.flow.constants(given) != {False}
+
+
 def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
     module = model.module_of(found.loop.scope)
     loop = found.loop
@@ -165,7 +184,9 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
     is_new = site is not None and site.stmt is not None and found.loop.encloses(site.stmt)
     receiver = None if is_new else receiver_for(model, found, reached)
     counter = counter_of(module, loop)
-    where = "the sampler itself"
+    what = "dataset" if reached.is_data else "sampler"
+    where = f"the {what} itself"
+    repeated = "the random numbers of epoch 0" if reached.is_data else "the order of epoch 0"
     if leads_to(model, found.inner.source, reached):
         where = f"`{'.'.join((unparse(found.inner.source), *reached.path))}`"
     if found.is_restart:
@@ -173,21 +194,23 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
             f"the loader starts again here and nothing calls `set_epoch` on its "
             f"`{reached.sampler.name}`"
         )
-        built = Related(model.place_of(reached.sampler), "sampler built here")
+        built = Related(model.place_of(reached.sampler), f"{what} built here")
         inner = found.inner
         return Suspect(
             model.module_of(inner.scope),
             inner.stmt,
             message,
             why=(built,),
-            effect="every pass repeats the order of epoch 0",
+            effect=f"every pass repeats {repeated}",
             advice=f"count the passes and call `set_epoch` on {where} before this line",
         )
     message = (
         f"nothing calls `set_epoch` on the `{reached.sampler.name}` that this loop trains over"
     )
-    effect = "every epoch repeats the order of epoch 0"
-    choice = shuffle_choice(model, reached.sampler, found.inner.loader.through)
+    effect = f"every epoch repeats {repeated}"
+    choice = None
+    if not reached.is_data:
+        choice = shuffle_choice(model, reached.sampler, found.inner.loader.through)
     if choice is not None:
         effect += f" (when `{unparse(choice)}` is true)"
     if receiver is not None:
@@ -197,7 +220,10 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
     else:
         when = "once it is built" if is_new else "at the start of each epoch"
         advice = f"call `set_epoch` on {where} {when}"
-    why = [Related(model.place_of(reached.sampler), "sampler built here")]
+    stays = reached.is_data and _may_persist(model, found.inner.loader)
+    if stays:
+        advice = "share the epoch with the workers (`multiprocessing.Value`) and " + advice
+    why = [Related(model.place_of(reached.sampler), f"{what} built here")]
     if reached.path:
         what = "loader" if model.role(found.inner.loader) == "loader" else "batch sampler"
         why.append(Related(model.place_of(found.inner.loader), f"handed to this {what}"))
@@ -205,6 +231,8 @@ def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:
         why.append(Related(model.place(found.inner.scope, found.inner.stmt), "iterated here"))
 
     def fix(editor: Editor) -> Fix | None:
+        if stays:
+            return None  # the workers go on with the copies that they have
         if receiver is None or (counter.new and skips_its_end(loop)):
             return None
         if tries_to_set(loop, receiver.code):

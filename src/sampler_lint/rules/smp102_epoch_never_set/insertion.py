@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sampler_lint.analysis.origins import given_by
 from sampler_lint.analysis.reaching import is_surely_set
 from sampler_lint.analysis.values import Lit, Obj, Unknown, Value
-from sampler_lint.domain.concepts import SAMPLER
+from sampler_lint.domain.concepts import ITERATED
 from sampler_lint.domain.epoch_calls import (
     Built,
     Carrier,
@@ -86,10 +86,10 @@ def receiver_for(model: Model, found: EpochLoop, reached: Carrier) -> _Receiver 
     loop = found.loop
     module = model.module_of(loop.scope)
     wanted = (reached.sampler.cls, reached.sampler.site)
-    for name in _sampler_names(model, loop, wanted):
+    for name in _names_of(model, loop, wanted):
         if is_surely_set(name, loop):
             values = model.flow.values(name)
-            return _guarded(model, module, loop.scope, name.id, values)
+            return _guarded(model, module, reached, name.id, values)
     for expr, base, code in _loader_expressions(model, found):
         values = model.flow.values(expr)
         loaders = [v for v in values if isinstance(v, Obj) and model.role(v) == "loader"]
@@ -103,10 +103,8 @@ def receiver_for(model: Model, found: EpochLoop, reached: Carrier) -> _Receiver 
             continue
         reachable: set[Value] = set()
         for loader in loaders:
-            for attribute in ("sampler", "batch_sampler"):
-                if attribute == reached.path[0]:
-                    given = model.passed_to(loader, attribute)
-                    reachable |= given or {Lit(None, "NoneType")}
+            given = model.passed_to(loader, reached.path[0])
+            reachable |= given or {Lit(None, "NoneType")}
         if reached.path == ("batch_sampler", "sampler"):
             reachable = {
                 inner
@@ -117,7 +115,7 @@ def receiver_for(model: Model, found: EpochLoop, reached: Carrier) -> _Receiver 
         code = ".".join((code, *reached.path))
         unknown = {v for v in values if isinstance(v, Unknown)}
         return _guarded(
-            model, module, loop.scope, code, frozenset(reachable | unknown), attribute=True
+            model, module, reached, code, frozenset(reachable | unknown), attribute=True
         )
     return None
 
@@ -125,7 +123,7 @@ def receiver_for(model: Model, found: EpochLoop, reached: Carrier) -> _Receiver 
 def _guarded(
     model: Model,
     module: Module,
-    scope: Scope,
+    reached: Carrier,
     code: str,
     values: frozenset[Value],
     *,
@@ -145,20 +143,20 @@ def _guarded(
         return _Receiver(code, f"if {code} is not None:", certain)
     # torch puts another sampler where none is given.
     known = imported_as(module, "DistributedSampler")
-    if known is not None and known in module.facts.bindings:
+    if known is not None and known in module.facts.bindings and not reached.is_data:
         return _Receiver(code, f"if isinstance({code}, {known}):", certain)
     quote = module.source.quote
     return _Receiver(code, f"if hasattr({code}, {quote}set_epoch{quote}):", certain)
 
 
-def _sampler_names(model: Model, loop: Loop, wanted: Built) -> Iterator[Name]:
-    """Local (and, in a script, global) names called a sampler that may hold the one wanted."""
-    known: dict[Scope, dict[Built, list[Name]]] = model.memo.setdefault(_sampler_names, {})
+def _names_of(model: Model, loop: Loop, wanted: Built) -> Iterator[Name]:
+    """Local (and, in a script, global) names that say what they are and may hold the one wanted."""
+    known: dict[Scope, dict[Built, list[Name]]] = model.memo.setdefault(_names_of, {})
     current: Scope | None = loop.scope
     while current is not None:
         if current not in known:
             known[current] = {}
-            for name in _called_samplers(current):
+            for name in _called_so(current):
                 for built in _built(model, name):
                     known[current].setdefault(built, []).append(name)
         for name in known[current].get(wanted, ()):
@@ -180,9 +178,9 @@ def _read_at(stmt: Stmt | None, name: str, scope: Scope) -> Name:
     return node
 
 
-def _called_samplers(scope: Scope) -> Iterator[Name]:
+def _called_so(scope: Scope) -> Iterator[Name]:
     for name, bindings in scope.bindings.items():
-        if SAMPLER.says(name) and any(b.is_plain for b in bindings):
+        if ITERATED.says(name) and any(b.is_plain for b in bindings):
             yield _read_at(None, name, scope)
 
 

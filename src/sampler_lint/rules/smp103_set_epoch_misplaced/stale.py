@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from sampler_lint import catalog
 from sampler_lint.analysis.values import Lit, Obj, Unknown
 from sampler_lint.domain.concepts import GIVES_STATE, RESTORES, SAMPLER_ARGUMENTS
+from sampler_lint.domain.copies import persists
 from sampler_lint.domain.epoch_calls import carriers
 from sampler_lint.domain.epoch_state import EpochState, advances_itself, epoch_state, reach
 from sampler_lint.domain.model import Model
@@ -185,12 +186,7 @@ def _persistent_workers(model: Model) -> Iterator[Suspect]:
     """``dataset.set_epoch`` in the main process, while the workers keep their own copies."""
     keeping: dict[tuple[Class, Call | None], Obj] = {}
     for loader in model.loaders:
-        given = model.flow.argument(loader, "persistent_workers")
-        if given is None or not has_workers(model, loader):
-            continue
-        if model.flow.constants(given) != {True}:
-            continue
-        for dataset in model.passed_to(loader, "dataset"):
+        for dataset in model.passed_to(loader, "dataset") if persists(model, loader) else ():
             if isinstance(dataset, Obj) and isinstance(dataset.cls, Class):
                 keeping[dataset.cls, dataset.site] = loader
     for call in model.epoch_setters if keeping else ():

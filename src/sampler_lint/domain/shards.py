@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sampler_lint.analysis.origins import LOCAL, depends_on
 from sampler_lint.analysis.values import Ext, FuncRef
 from sampler_lint.catalog import TORCH_DATA
-from sampler_lint.domain.concepts import ORDERS, library_of
+from sampler_lint.domain.concepts import ORDERS, SEEDS_ALL, library_of
 from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.draws import Seeded, seeded
 from sampler_lint.domain.model import Model, scopes_inside
@@ -25,6 +25,7 @@ from sampler_lint.syntax.nodes import (
     Function,
     Index,
     Name,
+    Scope,
     Stmt,
     last_name,
 )
@@ -47,30 +48,29 @@ class OwnShuffle(NamedTuple):
     """The slice that takes the rank's share."""
 
 
-def own_shuffles(model: Model, cls: Class) -> Iterator[OwnShuffle]:
-    """The shuffles of a sampler of the tree that each rank makes differently before slicing."""
-    scopes = list(scopes_inside(cls))
-    for scope, found in _seeded_in(model, cls):
-        term = differs(model, found.seed, scope)
-        if term is None or term.scope not in scopes:
-            continue
-        share = _share_of(model, scope, found)
-        if share is not None:
-            yield OwnShuffle(found, term, share)
+def own_shuffles(model: Model, module: Module) -> Iterator[OwnShuffle]:
+    """The shuffles of a file that each rank makes differently before it takes its slice."""
+    for scope in module.facts.scopes:
+        for found, share in _shuffled_shares(model, scope):
+            term = differs(model, found.seed, scope)
+            if term is not None:
+                yield OwnShuffle(found, term, share)
 
 
 def slices_own_shuffle(model: Model, cls: Class) -> bool:
     """Whether a sampler of the tree takes the rank's share of what it has shuffled itself."""
-    return any(_share_of(model, *each) is not None for each in _seeded_in(model, cls))
+    return any(True for scope in scopes_inside(cls) for _ in _shuffled_shares(model, scope))
 
 
-def _seeded_in(model: Model, cls: Class) -> Iterator[tuple[Function, Seeded]]:
-    for scope in scopes_inside(cls):
-        if isinstance(scope, Function):
-            yield from ((scope, found) for found in seeded(model, scope))
+def _shuffled_shares(model: Model, scope: Scope) -> Iterator[tuple[Seeded, Index]]:
+    """The generators of a function that order something, and the share that it takes of that."""
+    for found in seeded(model, scope) if isinstance(scope, Function) else ():
+        share = _share_of(model, scope, found)
+        if share is not None:
+            yield found, share
 
 
-def _share_of(model: Model, scope: Function, found: Seeded) -> Index | None:
+def _share_of(model: Model, scope: Scope, found: Seeded) -> Index | None:
     """The first slice by rank of something that was ordered by the generator."""
     ordered: set[str] = set()
     after = found.call.stmt.order if found.call.stmt is not None else 0
@@ -124,6 +124,10 @@ def _draws_by(model: Model, call: Call, found: Seeded) -> bool:
     if found.generator is not None:
         maker = given if given is not None else call.func.value
         return last_name(maker) == found.generator
+    if any(node is found.call for node in walk(call)):
+        return True
+    if not SEEDS_ALL.is_call(found.call):
+        return False  # a generator that has no name draws where it is made
     return given is None and any(
         isinstance(value, Ext) and library_of(value.dotted) == _library_of(model, found.call)
         for value in model.flow.values(call.func)

@@ -642,8 +642,10 @@ def _varied(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
             trials = [_trial(interpreter, spec, world, option) for world in _SOME]
         except SILENT:
             continue
-        if all(trial.raised is None for trial in trials):
-            yield from trials
+        # It may refuse what does not go with the option.
+        built = [trial for trial in trials if trial.turns or trial.raised is None]
+        if len(built) > 1 and all(trial.raised is None for trial in built):
+            yield from built
 
 
 def _stuck(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:

@@ -43,8 +43,8 @@ class SeedDiffersByRank(Rule):
 
         - the `seed` of a distributed sampler (`DistributedSampler(data, seed=args.seed + rank)`),
           or the epoch that it is given, which it adds to the seed (`set_epoch(epoch + rank)`),
-        - the generator with which a sampler of the tree orders the data before it slices out
-          the rank's part (`g.manual_seed(self.seed + self.rank)`),
+        - the generator with which code of the tree orders what it then slices out the rank's
+          part of, samples or files (`g.manual_seed(self.seed + self.rank)`),
         - a global generator (`torch.manual_seed(args.seed + rank)`) from which `random_split`
           or the constructor of a dataset then draws.
 
@@ -86,13 +86,11 @@ class SeedDiffersByRank(Rule):
                 seen.add(suspect.start)  # type: ignore[arg-type]
                 yield suspect
         yield from _epochs_given(model)
-        for module, cls in model.classes():
-            if is_test(module) or not model.is_meant_as_sampler(cls):
-                continue
-            for shuffle in own_shuffles(model, cls):
+        for module in model.modules:
+            for shuffle in own_shuffles(model, module) if not is_test(module) else ():
                 if shuffle.term.whole not in seen:
                     seen.add(shuffle.term.whole)
-                    yield _own_shuffle(model, cls, shuffle)
+                    yield _own_shuffle(model, shuffle)
         yield from _global_draws(model)
 
 
@@ -139,7 +137,7 @@ def _seed_argument(model: Model, sampler: Obj) -> Suspect | None:
         given,
         message,
         why=why,
-        fix=partial(_drop_rank, term, "seed") if drops else None,
+        fix=partial(_drop_rank, term, "seed", Applicability.SAFE) if drops else None,
         effect=_SHARES_OVERLAP,
         advice="pass a seed that is the same on every rank",
     )
@@ -220,7 +218,9 @@ def _epochs_given(model: Model) -> Iterator[Suspect]:
             f"`{samplers[0].name}` gets an epoch that contains `{unparse(term.term)}`, so every "
             f"rank shuffles differently",
             why=(Related(model.place(term.scope, term.whole), "the rank enters here"),),
-            fix=partial(_drop_rank, term, "epoch") if term.whole is given else None,
+            fix=partial(_drop_rank, term, "epoch", Applicability.SAFE)
+            if term.whole is given
+            else None,
             effect=_SHARES_OVERLAP,
             advice="pass the same epoch on every rank",
         )
@@ -240,27 +240,31 @@ def _shuffles_what_it_divides(model: Model, sampler: Obj) -> bool:
     )
 
 
-def _own_shuffle(model: Model, cls: Class, shuffle: OwnShuffle) -> Suspect:
+def _own_shuffle(model: Model, shuffle: OwnShuffle) -> Suspect:
     term = shuffle.term
-    module = model.module_of(term.scope)
-    message = (
-        f"`{cls.name}` shuffles with a seed that contains `{unparse(term.term)}`, and then takes "
-        f"the rank's slice"
-    )
     scope = shuffle.seeded.call.scope
+    assert isinstance(scope, Function)
+    cls = scope.cls
+    who = scope.name if cls is None else cls.name
+    message = (
+        f"`{who}` shuffles with a seed that contains `{unparse(term.term)}`, and then takes the "
+        f"rank's slice"
+    )
     why = (Related(model.place(scope, shuffle.share), "the rank's share is taken here"),)
+    inside = term.scope is scope or (isinstance(term.scope, Function) and term.scope.cls is cls)
+    safe = Applicability.SAFE if inside else Applicability.UNSAFE
     return Suspect(
-        module,
+        model.module_of(term.scope),
         term.whole,
         message,
         why=why,
-        fix=partial(_drop_rank, term, "seed"),
+        fix=partial(_drop_rank, term, "seed", safe),
         effect=f"every rank slices another permutation: {_SHARES_OVERLAP}",
         advice="leave the rank out of the seed",
     )
 
 
-def _drop_rank(term: RankTerm, what: str, editor: Editor) -> Fix | None:
+def _drop_rank(term: RankTerm, what: str, safe: Applicability, editor: Editor) -> Fix | None:
     """Leave the rank out of a sum."""
     for node in walk(term.whole):
         if isinstance(node, Bin) and node.op == "Add" and term.term in {node.left, node.right}:
@@ -269,7 +273,7 @@ def _drop_rank(term: RankTerm, what: str, editor: Editor) -> Fix | None:
             if isinstance(rest, Choice) and node is not term.whole:
                 text = f"({text})"  # it binds less than what stands around the sum
             message = f"Drop `{text_of(editor.source, term.term)}` from the {what}"
-            return editor.replace(node, text).fix(message, Applicability.SAFE)
+            return editor.replace(node, text).fix(message, safe)
     return None
 
 

@@ -95,7 +95,7 @@ def differs(model: Model, expr: Expr, scope: Scope) -> RankTerm | None:
         scope=scope,
         stop=lambda step: is_rank(step.expr),
         drop=_may_vanish,
-        more=partial(_settings, model),
+        more=partial(_settings_and_items, model),
     )
     found = ((step, rank_in(step.expr)) for step in steps)
     return next((RankTerm(s.scope, term, s.whole) for s, term in found if term is not None), None)
@@ -249,6 +249,13 @@ def _settings(model: Model, step: Step) -> Iterator[Step]:
     for module in files_storing(model, model.module_of(step.scope), name):
         for store in _stores(model, module, name).get(last_name(owner), ()):
             yield from stored(step, store)
+
+
+def _settings_and_items(model: Model, step: Step) -> Iterator[Step]:
+    """The same, and the rank by which one of several values is taken (``seeds[rank]``)."""
+    yield from _settings(model, step)
+    if isinstance(step.expr, Index) and is_rank(step.expr.key):
+        yield onward(step, Hop.ITEM, step.expr.key)
 
 
 def _stores(model: Model, module: Module, name: str) -> dict[str | None, list[Store]]:

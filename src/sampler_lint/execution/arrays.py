@@ -141,11 +141,17 @@ def _multinomial(
     return Array([index % n for index in BUDGET.collect(range(plain(num_samples)))])
 
 
-@RANDOM(Cost.BY_ITEM, "random_sample", "uniform", "normal", "rand", "randn", "random")
+@RANDOM(Cost.BY_ITEM, "random_sample", "rand", "randn", "random")
 def _random_array(run: Run, *size: Any, **keywords: Any) -> Any:
     """Numbers by chance."""
     size = size or tuple(keywords[name] for name in ("size",) if name in keywords)
     return _filled(UNKNOWN)(run, *size) if size else UNKNOWN
+
+
+@RANDOM(Cost.BY_ITEM, "uniform", "normal")
+def _random_between(run: Run, *bounds: Any, **keywords: Any) -> Any:
+    """One number by chance, or as many as the third argument says."""
+    return _random_array(run, *bounds[2:], **keywords)
 
 
 # -- arrays

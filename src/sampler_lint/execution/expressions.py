@@ -66,6 +66,8 @@ class Expressions(Run):
 
     def _subscript(self, node: ast.Subscript, frame: Frame) -> Any:
         owner = self.value(node.value, frame)
+        if isinstance(owner, External) and owner.dotted.startswith(("typing.", "collections.abc.")):
+            return owner  # of which types says nothing at run time
         key = self._key(node.slice, frame)
         try:
             return self.item(owner, key)

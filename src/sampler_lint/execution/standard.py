@@ -52,6 +52,11 @@ class Defaults(dict[Any, Any]):
         return self[key]
 
 
+@DOTTED(Cost.FLAT, "typing.cast")
+def _cast(run: Run, of: Any, value: Any) -> Any:
+    return value
+
+
 @DOTTED(Cost.DEEP, "copy.deepcopy")
 def _deepcopy(run: Run, value: Any) -> Any:
     return _copied(run, value, {})

@@ -13,6 +13,7 @@ from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.resuming import reads_epoch, restored_before
 from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules.smp105_epoch_lost_on_resuming.used_up import used_up
 from sampler_lint.syntax.navigation import leaves, same, statements, unparse, walk
 from sampler_lint.syntax.nodes import Call, Const, Expr, For, If, Name
 
@@ -28,6 +29,10 @@ class EpochLostOnResuming(Rule):
         elsewhere, for that is the one that goes on. Only `likely` where the code that restores
         takes no epoch out of the checkpoint: the optimizer alone may be wanted. For an iterator
         that is made before `set_epoch`, see SMP103.
+
+        Also reports a batch sampler that is told where to go on, and whose `__iter__` forgets it
+        before anything is read (`start, self.start = self.start, 0`, and then `return`): a loader
+        with workers calls `iter()` twice and reads the second.
 
     Why is this bad?
         The order of an epoch follows from its number. A run that is resumed after epoch 20 reads
@@ -46,6 +51,8 @@ class EpochLostOnResuming(Rule):
         - torch/utils/data/distributed.py, `DistributedSampler.__iter__`: the generator is seeded
           with `seed + epoch`
         - https://github.com/modelscope/ms-swift/issues/10050
+        - torch/utils/data/dataloader.py, `_BaseDataLoaderIter.__init__` and `_reset`: both ask
+        - https://github.com/nvidia-cosmos/cosmos-rl/pull/621
         - met in PKU-YuanGroup/Open-Sora-Plan, opensora/train/train_causalvae.py
         - met in intelligent-machine-learning/dlrover, examples/unified/elastic/nanogpt/train.py
     """
@@ -56,7 +63,8 @@ class EpochLostOnResuming(Rule):
     fixable = "never"
 
     def check(self, model: Model) -> Iterator[Suspect]:
-        """Look at each epoch loop that begins at 0, and at what runs before it."""
+        """Look at each epoch loop that begins at 0, and at what forgets where it begins."""
+        yield from used_up(model)
         told: set[Call] = set()
         loops = epoch_loops(model) if model.epoch_setters else []
         going_on = {found.loop.scope for found in loops if _begins_elsewhere(model, found)}

@@ -568,13 +568,14 @@ def _reason(error: Exception) -> str:
 def is_as_long_as_it_says(interpreter: Interpreter, cls: Class) -> bool:
     """Whether in all usual worlds each rank yields as much as ``len()`` says before.
 
-    Stops at the first that does not.
+    With any of its options, too. Stops at the first that does not.
     """
     with contextlib.suppress(RaisedError, *SILENT):
         spec = SetUp(interpreter, interpreter.class_of(cls))
+        usual = _usual(interpreter, spec, welcoming(interpreter, spec))
         return all(
             trial.raised is None and all(turn.length == turn.count for turn in trial.turns)
-            for trial in _usual(interpreter, spec, welcoming(interpreter, spec))
+            for trial in itertools.chain(usual, _varied(interpreter, spec))
         )
     return False
 

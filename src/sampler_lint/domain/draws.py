@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.analysis.values import Ext, FuncRef, ModRef
+from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, ModRef
 from sampler_lint.domain.concepts import (
     DRAW,
     ENTROPY,
@@ -15,7 +15,7 @@ from sampler_lint.domain.concepts import (
     SEEDS_ONE,
 )
 from sampler_lint.domain.model import Model, scopes_inside
-from sampler_lint.syntax.navigation import unparse, walk
+from sampler_lint.syntax.navigation import self_class, unparse, walk
 from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, If, Name, Scope, last_name
 
 
@@ -40,6 +40,25 @@ def global_draw(model: Model, scope: Scope) -> Call | None:
             isinstance(value, Ext) and value.dotted.rpartition(".")[0] in GENERATORS_OF_PROCESS
             for value in model.flow.values(call.func)
         ):
+            return call
+    return None
+
+
+def kept_draw(model: Model, scope: Function) -> Call | None:
+    """A call of the method that draws from a generator which its object keeps from pass to pass.
+
+    One that the method seeds, or makes, begins anew.
+    """
+    anew = {store.target.name for store in scope.stores if isinstance(store.target, Attr)}
+    anew |= {found.generator for found in seeded(model, scope) if found.generator is not None}
+    for call in DRAW.calls_in(scope.calls):
+        given = call.keyword("generator")
+        if given is None and isinstance(call.func, Attr):
+            made = model.flow.values(call.func.value)
+            sites = [value.site for value in made if isinstance(value, ExtObj)]
+            is_generator = any(GENERATORS.is_made(site, model.flow.values) for site in sites)
+            given = call.func.value if is_generator else None
+        if isinstance(given, Attr) and self_class(given.value) and given.name not in anew:
             return call
     return None
 

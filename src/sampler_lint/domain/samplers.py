@@ -18,7 +18,7 @@ from sampler_lint.domain.concepts import (
     SEED,
     SEEDS_ALL,
 )
-from sampler_lint.domain.draws import Seeded, draws, global_draw, seeded
+from sampler_lint.domain.draws import Seeded, draws, global_draw, kept_draw, seeded
 from sampler_lint.domain.epoch_state import advances_itself, epoch_state, uses_epoch
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.paths import Way, ways, ways_by_caller
@@ -296,7 +296,9 @@ def _follows_epoch(model: Model, cls: Class) -> bool:
 
 
 def _draws_elsewhere(model: Model, function: Function, depth: int) -> bool:
-    """Whether it (or what it calls) draws from a global generator that it does not seed."""
+    """Whether it (or what it calls) draws from a generator that it does not seed."""
+    if kept_draw(model, function) is not None:
+        return True
     if any(SEEDS_ALL.is_made(call, model.flow.values) for call in function.calls):
         return False
     if global_draw(model, function) is not None:

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from cases import FIXTURES, read_tree, working_in, write_tree
-from sampler_lint.cli import main
-from sampler_lint.dev import docs, pictures
+from sampler_lint.cli import COMMANDS, main
+from sampler_lint.dev import docs, pictures, reference
 from sampler_lint.domain import concepts
 from sampler_lint.findings import Applicability
 from sampler_lint.pytest_plugin import GlooWorld
@@ -208,3 +208,30 @@ def _is_there(dotted: str) -> bool:
     with contextlib.suppress(ImportError, AttributeError):
         return pkgutil.resolve_name(dotted) is not None
     return False
+
+
+def test_every_rule_says_what_one_sees() -> None:
+    for rule in every_rule():
+        assert rule.symptoms, rule.code
+        assert all(each == each.strip().rstrip(".") for each in rule.symptoms), rule.code
+
+
+def test_rules_are_found_by_what_one_sees(capsys: pytest.CaptureFixture[str]) -> None:
+    def found(*words: str) -> list[str]:
+        assert main(["rule", "--search", *words]) == 0
+        return [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+
+    assert "SMP306" in found("hangs")
+    assert "SMP201" not in found("hang")  # "changes"
+    assert found("same order") == found("every", "epoch has the same order")
+    assert "SMP102" in found("same order")
+    assert found("loader-argument-conflict") == ["SMP501"]
+    assert main(["rule", "--search", "xyzzy"]) == 2
+
+
+def test_the_reference_has_every_option_of_every_command() -> None:
+    text = reference.command_line("")
+    for command in COMMANDS:
+        assert f"## `{command}`" in text
+    for option in ("--watch", "--extend-exclude", "--world-sizes", "--search"):
+        assert f"`{option} " in text or f"`{option}`" in text

@@ -26,12 +26,18 @@ def main(argv: Sequence[str]) -> int:
     """Print the pages of the rules asked for and return the exit code."""
     arguments = make_parser().parse_args(argv)
 
-    from sampler_lint.rules import every_rule
+    from sampler_lint.rules import every_rule, names, searched
 
-    code = (arguments.code or "").upper()
+    if arguments.search:
+        return _search(arguments.search, searched(arguments.search, every_rule()))
+    word = arguments.code or ""
+    code = names().get(word.lower(), word.upper())
     rules = [each for each in every_rule() if not code or each.code == code]
     if not rules:
-        raise UsageError(f"no rule has the code {arguments.code!r} (sampler-lint rule lists them)")
+        from sampler_lint.config import nearest
+
+        hint = nearest(word, names()) or "sampler-lint rule lists them, --search finds one"
+        raise UsageError(f"no rule has the code or name {word!r} ({hint})")
     if not code and not arguments.all and arguments.output_format == "text":
         print("\n".join(map(_line, rules)))
         return CLEAN
@@ -47,7 +53,17 @@ def main(argv: Sequence[str]) -> int:
     return CLEAN
 
 
-def _rule_data(rule: Described) -> dict[str, str | bool]:
+def _search(words: Sequence[str], found: Sequence[tuple[Described, str]]) -> int:
+    """Print a line for each rule found."""
+    if not found:
+        raise UsageError(f"no rule speaks of {' '.join(words)!r} (sampler-lint rule lists them)")
+    width = max(len(rule.name) for rule, _ in found)
+    for rule, text in found:
+        print(f"{rule.code}  {rule.name:{width}}  {text}")
+    return CLEAN
+
+
+def _rule_data(rule: Described) -> dict[str, str | bool | list[str]]:
     from inspect import cleandoc
 
     from sampler_lint.reporters import rule_url
@@ -57,6 +73,7 @@ def _rule_data(rule: Described) -> dict[str, str | bool]:
         "code": rule.code,
         "name": rule.name,
         "summary": explanation.partition("\n")[0],
+        "symptoms": list(rule.symptoms),
         "fixable": rule.fixable,
         "severity": rule.severity.value,
         "default": rule.default,
@@ -101,7 +118,9 @@ def _rule_page(rule: Described) -> str:
     title = f"# {rule.name} ({rule.code})"
     on = "On" if rule.default else "Off"
     state = f"Fixable: {rule.fixable}. Severity: {rule.severity.value}. {on} by default."
-    return f"{title}\n\n{state}\n\n{data['explanation']}\n\n{data['url']}"
+    seen = "".join(f"\n- {symptom}" for symptom in rule.symptoms)
+    seen = f"What you may see:\n{seen}\n\n" if seen else ""
+    return f"{title}\n\n{state}\n\n{seen}{data['explanation']}\n\n{data['url']}"
 
 
 def make_parser() -> Parser:
@@ -112,8 +131,14 @@ def make_parser() -> Parser:
         "code",
         metavar="CODE",
         nargs="?",
-        help="a rule's whole code, such as SMP101; without one, the rules are listed",
+        help="a rule's whole code or name, such as SMP101; without one, the rules are listed",
     )
     which.add_argument("--all", action="store_true", help="the pages of all rules")
+    which.add_argument(
+        "--search",
+        metavar="WORD",
+        nargs="+",
+        help="the rules for what you see, such as: --search same order every epoch",
+    )
     add_output_format(parser)
     return parser

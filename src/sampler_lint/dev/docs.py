@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from sampler_lint.dev import frameworks, messages, pictures
+from sampler_lint.dev import frameworks, messages, pictures, reference
 from sampler_lint.dev.demo import SHOWN, command
 from sampler_lint.harness import verify
 from sampler_lint.harness.verify import Fixture
@@ -41,6 +41,8 @@ def pages(repository: Path) -> dict[str, str]:
     made[frameworks.PATH] = frameworks.page(f"<!-- Made from the catalog: {_MAKE} -->")
     every = (folder for rule in every_rule() for folder in fixtures_of(repository, rule))
     made[messages.PATH] = messages.page(f"<!-- Made from the fixtures: {_MAKE} -->", every)
+    made[reference.RULES] = reference.rules(f"<!-- Made from the rules: {_MAKE} -->")
+    made[reference.COMMANDS] = reference.command_line(f"<!-- Made from the parsers: {_MAKE} -->")
     fill = _Blocks(repository)
     for name in filter(lambda name: (repository / name).exists(), WITH_BLOCKS):
         made[name] = fill((repository / name).read_text(encoding="utf-8"))
@@ -162,10 +164,17 @@ def rule_page(repository: Path, rule: Described, fixtures: list[Path]) -> str:
             f"# {rule.name} ({rule.code})\n",
             f"{first}\n",
             f"{state}\n",
+            *_symptoms(rule),
             sections,
             *(_example(repository, rule, fixtures) if fixtures else ()),
         ]
     )
+
+
+def _symptoms(rule: Described) -> Iterator[str]:
+    if rule.symptoms:
+        yield "What you may see:\n"
+        yield "".join(f"- {symptom}\n" for symptom in rule.symptoms)
 
 
 def _example(repository: Path, rule: Described, fixtures: list[Path]) -> Iterator[str]:

@@ -53,6 +53,9 @@ class Described(abc.ABC):
     """``SMP`` and three digits."""
     name: ClassVar[str]
     """kebab-case; must read well after "allow"."""
+    symptoms: ClassVar[tuple[str, ...]] = ()
+    """What somebody sees who has this bug, as they would say it; in the words of other rules where
+    it is the same."""
     default: ClassVar[bool] = True
     """Whether the rule is on without being selected."""
     severity: ClassVar[Severity] = Severity.ERROR

@@ -37,6 +37,7 @@ class UnusedSuppression(FileRule):
 
     code = UNUSED
     name = "unused-suppression"
+    symptoms = ("a suppression comment does nothing",)
     severity = Severity.WARNING
     fixable = "sometimes"
 

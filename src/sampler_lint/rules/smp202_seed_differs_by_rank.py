@@ -75,6 +75,11 @@ class SeedDiffersByRank(Rule):
 
     code = "SMP202"
     name = "seed-differs-by-rank"
+    symptoms = (
+        "ranks read the same samples",
+        "some samples are never read",
+        "the validation score looks too good",
+    )
     invariant = "partitions"
 
     def check(self, model: Model) -> Iterator[Suspect]:

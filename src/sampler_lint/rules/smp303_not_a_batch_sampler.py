@@ -60,6 +60,10 @@ class NotABatchSampler(Rule):
 
     code = "SMP303"
     name = "not-a-batch-sampler"
+    symptoms = (
+        "it works on one GPU and fails on several",
+        "TypeError or AssertionError: a BatchSampler is expected",
+    )
     invariant = "runs"
 
     def check(self, model: Model) -> Iterator[Suspect]:

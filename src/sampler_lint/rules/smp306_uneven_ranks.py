@@ -65,6 +65,7 @@ class UnevenRanks(Rule):
 
     code = "SMP306"
     name = "uneven-ranks"
+    symptoms = ("the job hangs at the end of an epoch", "ranks take different numbers of steps")
     invariant = "equal-steps"
     fixable = "never"
 

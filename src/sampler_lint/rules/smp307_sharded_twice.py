@@ -53,6 +53,11 @@ class ShardedTwice(Rule):
 
     code = "SMP307"
     name = "sharded-twice"
+    symptoms = (
+        "an epoch ends after a part of the data",
+        "some samples are never read",
+        "the learning rate schedule ends too early or never",
+    )
     invariant = "partitions"
     fixable = "never"
 

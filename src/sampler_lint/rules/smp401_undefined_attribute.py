@@ -92,6 +92,11 @@ class UndefinedAttribute(Rule):
 
     code = "SMP401"
     name = "undefined-attribute"
+    symptoms = (
+        "AttributeError when a sampler is read",
+        "it works on one GPU and fails on several",
+        "one rank stops and the others wait for it",
+    )
     invariant = "runs"
 
     def check(self, model: Model) -> Iterator[Suspect]:

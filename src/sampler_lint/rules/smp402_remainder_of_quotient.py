@@ -54,6 +54,11 @@ class RemainderOfQuotient(Rule):
 
     code = "SMP402"
     name = "remainder-of-quotient"
+    symptoms = (
+        "some samples are never read",
+        "samples come several times in an epoch",
+        "len(loader) is not the number of batches",
+    )
     invariant = "coverage"
     fixable = "always"
 

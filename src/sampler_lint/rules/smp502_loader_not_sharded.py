@@ -73,6 +73,11 @@ class LoaderNotSharded(Rule):
 
     code = "SMP502"
     name = "loader-not-sharded"
+    symptoms = (
+        "ranks read the same samples",
+        "an epoch takes as many steps as on one GPU",
+        "some samples are never read",
+    )
     invariant = "partitions"
     fixable = "never"
 

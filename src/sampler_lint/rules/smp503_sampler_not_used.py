@@ -44,6 +44,11 @@ class SamplerNotUsed(Rule):
 
     code = "SMP503"
     name = "sampler-not-used"
+    symptoms = (
+        "ranks read the same samples",
+        "an epoch takes as many steps as on one GPU",
+        "metrics change with the number of GPUs",
+    )
     invariant = "partitions"
     fixable = "never"
 

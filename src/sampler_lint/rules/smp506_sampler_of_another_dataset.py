@@ -47,6 +47,11 @@ class SamplerOfAnotherDataset(Rule):
 
     code = "SMP506"
     name = "sampler-of-another-dataset"
+    symptoms = (
+        "IndexError: index out of range while a loader is read",
+        "some samples are never read",
+        "the validation score looks too good",
+    )
     invariant = "runs"
     fixable = "never"
 

@@ -67,6 +67,7 @@ class NeverShuffled(Rule):
 
     code = "SMP507"
     name = "never-shuffled"
+    symptoms = ("every epoch has the same order", "training on one GPU is worse than on several")
     invariant = "shuffles"
 
     def check(self, model: Model) -> Iterator[Suspect]:

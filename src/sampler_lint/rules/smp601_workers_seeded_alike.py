@@ -50,6 +50,7 @@ class WorkersSeededAlike(Rule):
 
     code = "SMP601"
     name = "workers-seeded-alike"
+    symptoms = ("augmentations repeat in every epoch",)
     invariant = "runs"
     fixable = "never"
 

@@ -43,6 +43,10 @@ class StaleWorkerCopy(Rule):
 
     code = "SMP602"
     name = "stale-worker-copy"
+    symptoms = (
+        "what is set on a dataset between epochs has no effect",
+        "augmentations repeat in every epoch",
+    )
     invariant = "runs"
     fixable = "never"
 

@@ -75,6 +75,7 @@ class EpochOnlyOnSampler(Rule):
 
     code = "SMP101"
     name = "epoch-only-on-sampler"
+    symptoms = ("every epoch has the same order",)
     invariant = "reshuffles"
 
     def check(self, model: Model) -> Iterator[Suspect]:

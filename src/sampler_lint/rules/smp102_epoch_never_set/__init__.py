@@ -86,6 +86,7 @@ class EpochNeverSet(Rule):
 
     code = "SMP102"
     name = "epoch-never-set"
+    symptoms = ("every epoch has the same order",)
     invariant = "reshuffles"
 
     def check(self, model: Model) -> Iterator[Suspect]:

@@ -71,6 +71,10 @@ class EpochNotForwarded(Rule):
 
     code = "SMP104"
     name = "epoch-not-forwarded"
+    symptoms = (
+        "every epoch has the same order",
+        "after resuming, batches come that were read before",
+    )
     invariant = "reshuffles"
 
     def check(self, model: Model) -> Iterator[Suspect]:

@@ -59,6 +59,10 @@ class EpochLostOnResuming(Rule):
 
     code = "SMP105"
     name = "epoch-lost-on-resuming"
+    symptoms = (
+        "after resuming, batches come that were read before",
+        "training goes on for too many epochs after resuming",
+    )
     invariant = "runs"
     fixable = "never"
 

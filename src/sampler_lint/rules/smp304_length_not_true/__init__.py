@@ -58,6 +58,11 @@ class LengthNotTrue(Rule):
 
     code = "SMP304"
     name = "length-not-true"
+    symptoms = (
+        "len(loader) is not the number of batches",
+        "the learning rate schedule ends too early or never",
+        "some samples are never read",
+    )
     severity = Severity.WARNING
     invariant = "length-is-true"
 

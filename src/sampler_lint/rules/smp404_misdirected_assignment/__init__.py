@@ -62,6 +62,11 @@ class MisdirectedAssignment(Rule):
 
     code = "SMP404"
     name = "misdirected-assignment"
+    symptoms = (
+        "every epoch has the same order",
+        "an option of a sampler has no effect",
+        "some samples are never read",
+    )
     invariant = "reshuffles"
 
     def check(self, model: Model) -> Iterator[Suspect]:

@@ -70,8 +70,10 @@ def test_a_stale_page_is_noticed_and_written(tmp_path, monkeypatch):
     stale = docs.stale(tmp_path)
     assert stale.keys() == {
         "README.md",
+        "docs/cli.md",
         "docs/frameworks.md",
         "docs/messages.md",
+        "docs/rules/index.md",
         "docs/rules/smp999.md",
         *(docs.page_of(rule) for rule in some),
     }
@@ -90,7 +92,7 @@ def test_an_unknown_block_is_an_error(tmp_path):
 
 def test_codes_are_the_same_everywhere():
     assert {folder.name for folder in FIXTURES.glob("SMP*")} == {rule.code for rule in all_rules()}
-    assert {path.stem.upper() for path in (REPOSITORY / "docs" / "rules").glob("*.md")} == CODES
+    assert {path.stem.upper() for path in (REPOSITORY / "docs" / "rules").glob("smp*.md")} == CODES
     changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
     assert set(_CODE.findall(changelog)) == CODES
 
@@ -223,7 +225,7 @@ def test_rules_are_found_by_what_one_sees(capsys: pytest.CaptureFixture[str]) ->
 
     assert "SMP306" in found("hangs")
     assert "SMP201" not in found("hang")  # "changes"
-    assert found("same order") == found("every", "epoch has the same order")
+    assert {*found("every", "epoch has the same order")} <= {*found("same order")}
     assert "SMP102" in found("same order")
     assert found("loader-argument-conflict") == ["SMP501"]
     assert main(["rule", "--search", "xyzzy"]) == 2

@@ -42,7 +42,7 @@ def add_performing(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--show-traceback",
         action="store_true",
-        help="where a rule itself fails (SMP000), print the traceback",
+        help="where a rule itself fails, print the traceback",
     )
     group.add_argument(
         "--timings", action="store_true", help="print on standard error where the time went"

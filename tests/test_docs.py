@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import importlib
 import io
 import pkgutil
 import re
@@ -212,13 +213,11 @@ def _is_there(dotted: str) -> bool:
     return False
 
 
-def test_every_rule_says_what_one_sees() -> None:
-    for rule in every_rule():
-        assert rule.symptoms, rule.code
-        assert all(each == each.strip().rstrip(".") for each in rule.symptoms), rule.code
+def test_every_rule_has_symptoms() -> None:
+    assert [rule.code for rule in every_rule() if not rule.symptoms] == []
 
 
-def test_rules_are_found_by_what_one_sees(capsys: pytest.CaptureFixture[str]) -> None:
+def test_rules_are_found_by_their_symptoms(capsys: pytest.CaptureFixture[str]) -> None:
     def found(*words: str) -> list[str]:
         assert main(["rule", "--search", *words]) == 0
         return [line.split()[0] for line in capsys.readouterr().out.splitlines()]
@@ -234,6 +233,7 @@ def test_rules_are_found_by_what_one_sees(capsys: pytest.CaptureFixture[str]) ->
 def test_the_reference_has_every_option_of_every_command() -> None:
     text = reference.command_line("")
     for command in COMMANDS:
-        assert f"## `{command}`" in text
-    for option in ("--watch", "--extend-exclude", "--world-sizes", "--search"):
-        assert f"`{option} " in text or f"`{option}`" in text
+        assert f"## `sampler-lint {command}`" in text
+        parser = importlib.import_module(f"sampler_lint.cli.{command}").make_parser()
+        for option in parser._option_string_actions.keys() - {"-h", "--help"}:
+            assert re.search(rf"^\| `.*{re.escape(option)}\b", text, re.MULTILINE), option

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -26,10 +27,10 @@ def main(argv: Sequence[str]) -> int:
     """Print the pages of the rules asked for and return the exit code."""
     arguments = make_parser().parse_args(argv)
 
-    from sampler_lint.rules import every_rule, names, searched
+    from sampler_lint.rules import every_rule, names
 
     if arguments.search:
-        return _search(arguments.search, searched(arguments.search, every_rule()))
+        return _search(arguments.search)
     word = arguments.code or ""
     code = names().get(word.lower(), word.upper())
     rules = [each for each in every_rule() if not code or each.code == code]
@@ -53,14 +54,32 @@ def main(argv: Sequence[str]) -> int:
     return CLEAN
 
 
-def _search(words: Sequence[str], found: Sequence[tuple[Described, str]]) -> int:
-    """Print a line for each rule found."""
-    if not found:
-        raise UsageError(f"no rule speaks of {' '.join(words)!r} (sampler-lint rule lists them)")
-    width = max(len(rule.name) for rule, _ in found)
-    for rule, text in found:
-        print(f"{rule.code}  {rule.name:{width}}  {text}")
+def _search(query: Sequence[str]) -> int:
+    """Print a line for each of the rules that most words of the query lead to."""
+    from sampler_lint.rules import every_rule, summary
+
+    wanted = _words(" ".join(query))
+
+    def score(text: str) -> int:
+        found = _words(text)
+        return sum(any(each.startswith(word) for each in found) for word in wanted)
+
+    scored = []
+    for rule in every_rule():
+        said = max((*rule.symptoms, summary(rule)), key=score)
+        scored.append((max(score(said), score(rule.name)), rule, said))
+    best = max(points for points, *_ in scored)
+    if not best:
+        raise UsageError(f"no rule matches {' '.join(query)!r} (sampler-lint rule lists them)")
+    width = max(len(rule.name) for points, rule, _ in scored if points == best)
+    for points, rule, said in scored:
+        if points == best:
+            print(f"{rule.code}  {rule.name:{width}}  {said}")
     return CLEAN
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
 
 
 def _rule_data(rule: Described) -> dict[str, str | bool | list[str]]:
@@ -118,8 +137,8 @@ def _rule_page(rule: Described) -> str:
     title = f"# {rule.name} ({rule.code})"
     on = "On" if rule.default else "Off"
     state = f"Fixable: {rule.fixable}. Severity: {rule.severity.value}. {on} by default."
-    seen = "".join(f"\n- {symptom}" for symptom in rule.symptoms)
-    seen = f"What you may see:\n{seen}\n\n" if seen else ""
+    seen = "".join(f"- {symptom}\n" for symptom in rule.symptoms)
+    seen = f"Symptoms:\n\n{seen}\n" if seen else ""
     return f"{title}\n\n{state}\n\n{seen}{data['explanation']}\n\n{data['url']}"
 
 
@@ -131,14 +150,14 @@ def make_parser() -> Parser:
         "code",
         metavar="CODE",
         nargs="?",
-        help="a rule's whole code or name, such as SMP101; without one, the rules are listed",
+        help="a rule's code or name, such as SMP101; without one, all rules are listed",
     )
-    which.add_argument("--all", action="store_true", help="the pages of all rules")
+    which.add_argument("--all", action="store_true", help="print the pages of all rules")
     which.add_argument(
         "--search",
         metavar="WORD",
         nargs="+",
-        help="the rules for what you see, such as: --search same order every epoch",
+        help="find rules by symptom, as in: --search hangs at the end of an epoch",
     )
     add_output_format(parser)
     return parser

@@ -173,7 +173,7 @@ def rule_page(repository: Path, rule: Described, fixtures: list[Path]) -> str:
 
 def _symptoms(rule: Described) -> Iterator[str]:
     if rule.symptoms:
-        yield "What you may see:\n"
+        yield "Symptoms:\n"
         yield "".join(f"- {symptom}\n" for symptom in rule.symptoms)
 
 

@@ -1,4 +1,4 @@
-"""The pages to look things up in: the rules by what one sees, and the command line."""
+"""The pages to look things up in: the rules by symptom, and the command line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from importlib import import_module
 
-from sampler_lint.rules import Described, by_symptom, every_rule, summary
+from sampler_lint.rules import Described, every_rule, summary
 
 RULES = "docs/rules/index.md"
 COMMANDS = "docs/cli.md"
@@ -14,33 +14,46 @@ COMMANDS = "docs/cli.md"
 _RULES = """\
 # Rules
 
-What do you see? The same search on the command line: `sampler-lint rule --search hang`.
+Find a rule by what you see. On the command line: `sampler-lint rule --search hangs`.
 
-| what you see | rules |
+| symptom | rules |
 |---|---|
+"""
+
+_EVERY = """
+## All rules
+
+| code | name | what is wrong | fix |
+|---|---|---|---|
 """
 
 _COMMANDS = """\
 # Command line
 
-Every command with its options. `sampler-lint COMMAND --help` prints the same. Without a command,
-`check` is meant. Most choices can stand in a [configuration](configuration.md) instead.
+All commands and their options; `sampler-lint COMMAND --help` prints the same. `sampler-lint PATH`
+is short for `sampler-lint check PATH`. Most options can also be set in a
+[configuration file](configuration.md).
 """
 
 
 def rules(comment: str) -> str:
     """The rules by symptom, then all; ``comment`` says what makes the page."""
-    seen = [
-        f"| {_cell(symptom)} | {', '.join(map(_link, found))} |"
-        for symptom, found in by_symptom(every_rule()).items()
-    ]
-    every = [f"| {_link(rule)} | `{rule.name}` | {_cell(summary(rule))} |" for rule in every_rule()]
-    head = "## All rules\n\n| code | name | what is wrong |\n|---|---|---|"
-    return "\n".join([f"{comment}\n{_RULES}{seen[0]}", *seen[1:], "", head, *every, ""])
+    rows = sorted(_by_symptom().items(), key=lambda item: (-len(item[1]), item[0]))
+    seen = [f"| {_cell(symptom)} | {', '.join(found)} |\n" for symptom, found in rows]
+    return "".join([f"{comment}\n{_RULES}", *seen, _EVERY, *map(_row, every_rule())])
 
 
-def _link(rule: Described) -> str:
-    return f"[{rule.code}]({rule.code.lower()}.md)"
+def _by_symptom() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for rule in every_rule():
+        for symptom in rule.symptoms:
+            found.setdefault(symptom, []).append(f"[{rule.name}]({rule.code.lower()}.md)")
+    return found
+
+
+def _row(rule: Described) -> str:
+    link = f"[{rule.code}]({rule.code.lower()}.md)"
+    return f"| {link} | `{rule.name}` | {_cell(summary(rule))} | {rule.fixable} |\n"
 
 
 def command_line(comment: str) -> str:
@@ -52,41 +65,33 @@ def command_line(comment: str) -> str:
 
 
 def _of(name: str) -> Iterator[str]:
-    module = import_module(f"sampler_lint.cli.{name}")
-    parser: argparse.ArgumentParser = module.make_parser()
-    yield f"## `{name}`\n"
-    yield f"{parser.description}\n"
+    parser: argparse.ArgumentParser = import_module(f"sampler_lint.cli.{name}").make_parser()
+    usage = (parser.usage or "").replace("%(prog)s", parser.prog).splitlines()
+    yield f"## `sampler-lint {name}`\n\n{parser.description}\n"
+    if usage:
+        yield "\n".join(["```text", *map(str.strip, usage), "```\n"])
     for group in parser._action_groups:  # what argparse itself prints its help from
-        actions = [each for each in group._group_actions if each.help is not argparse.SUPPRESS]
-        if not actions:
-            continue
-        if group.title not in {"positional arguments", "options", "optional arguments"}:
-            yield f"### {name}: {group.title}\n"
-        yield "| option | meaning |\n|---|---|"
-        for action in actions:
-            yield f"| `{_cell(_spelled(action))}` | {_cell(_meaning(action))} |"
-        yield ""
+        rows = [
+            f"| `{_cell(_spelled(action))}` | {_cell(_meaning(action))} |"
+            for action in group._group_actions
+            if action.help is not argparse.SUPPRESS and action.dest != "help"
+        ]
+        if rows:
+            yield f"| {(group.title or '').removeprefix('positional ')} | |\n|---|---|"
+            yield "\n".join([*rows, ""])
+    if parser.epilog:
+        epilog = parser.epilog.rstrip()
+        yield f"```text\n{epilog}\n```\n" if "\n" in epilog else f"{epilog}\n"
 
 
 def _spelled(action: argparse.Action) -> str:
-    if action.metavar is not None:
-        value = str(action.metavar)
-    elif action.choices is not None:
-        value = "{" + ",".join(map(str, action.choices)) + "}"
-    else:
-        value = action.dest.upper()
-    if not action.option_strings:
-        return value
+    value = action.metavar or f"{{{','.join(map(str, action.choices or ()))}}}"
     options = ", ".join(action.option_strings)
-    return options if action.nargs == 0 else f"{options} {value}"
+    return options if action.nargs == 0 else f"{options} {value}".strip()
 
 
 def _meaning(action: argparse.Action) -> str:
-    text = action.help or ""
-    if action.choices is not None and action.option_strings:
-        choices = ", ".join(map(str, action.choices))
-        text = text if choices in text else f"{text} ({choices})".strip()
-    return text.replace("%(default)s", str(action.default)).replace("%%", "%")
+    return (action.help or "").replace("%(default)s", str(action.default)).replace("%%", "%")
 
 
 def _cell(text: str) -> str:

@@ -6,7 +6,6 @@ import functools
 import importlib
 import pkgutil
 import re
-from collections.abc import Iterable, Sequence
 from inspect import cleandoc
 
 from sampler_lint.options import weight
@@ -19,13 +18,11 @@ __all__ = [
     "Rule",
     "Suspect",
     "all_rules",
-    "by_symptom",
     "codes",
     "every_rule",
     "is_selected",
     "names",
     "page",
-    "searched",
     "selected",
     "summary",
 ]
@@ -83,40 +80,6 @@ def all_rules() -> tuple[Rule, ...]:
 def summary(rule: Described) -> str:
     """The rule's docstring's first line."""
     return cleandoc(type(rule).__doc__ or "").partition("\n")[0]
-
-
-def by_symptom(rules: Iterable[Described]) -> dict[str, list[Described]]:
-    """The rules to each symptom, first the one that most have."""
-    found: dict[str, list[Described]] = {}
-    for rule in rules:
-        for symptom in rule.symptoms:
-            found.setdefault(symptom, []).append(rule)
-    return dict(sorted(found.items(), key=lambda item: (-len(item[1]), item[0])))
-
-
-def searched(words: Sequence[str], rules: Iterable[Described]) -> list[tuple[Described, str]]:
-    """The rules that most of the words lead to, each with the symptom or summary that says them.
-
-    A word is found by its beginning, and in another form of it (``hang`` in ``hangs``).
-    """
-    wanted = [
-        re.compile(rf"\b{re.escape(_ENDING.sub('', word))}", re.IGNORECASE)
-        for text in words
-        for word in text.split()
-    ]
-
-    def score(text: str) -> int:
-        return sum(word.search(text) is not None for word in wanted)
-
-    found = []
-    for rule in rules:
-        text = max((*rule.symptoms, summary(rule)), key=score)
-        found.append((max(score(text), score(rule.name)), rule, text))
-    best = max((points for points, *_ in found), default=0)
-    return [(rule, text) for points, rule, text in found if points == best and best]
-
-
-_ENDING = re.compile(r"(?<=...)(?:ing|ed|s|e)$", re.IGNORECASE)
 
 
 def page(rule: Described) -> str:

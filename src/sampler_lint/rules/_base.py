@@ -54,8 +54,8 @@ class Described(abc.ABC):
     name: ClassVar[str]
     """kebab-case; must read well after "allow"."""
     symptoms: ClassVar[tuple[str, ...]] = ()
-    """What somebody sees who has this bug, as they would say it; in the words of other rules where
-    it is the same."""
+    """What a user with this bug sees, in their words; the same words as other rules where it is
+    the same symptom. The rule is found by them."""
     default: ClassVar[bool] = True
     """Whether the rule is on without being selected."""
     severity: ClassVar[Severity] = Severity.ERROR

@@ -76,9 +76,9 @@ class SeedDiffersByRank(Rule):
     code = "SMP202"
     name = "seed-differs-by-rank"
     symptoms = (
-        "ranks read the same samples",
+        "ranks train on the same samples",
         "some samples are never read",
-        "the validation score looks too good",
+        "validation scores look too good",
     )
     invariant = "partitions"
 

@@ -66,7 +66,7 @@ class SeedIgnored(Rule):
 
     code = "SMP203"
     name = "seed-ignored"
-    symptoms = ("another seed changes nothing",)
+    symptoms = ("changing the seed changes nothing",)
     severity = Severity.WARNING
     invariant = "seed-matters"
 

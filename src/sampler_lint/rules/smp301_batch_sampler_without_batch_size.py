@@ -57,7 +57,7 @@ class BatchSamplerWithoutBatchSize(Rule):
     code = "SMP301"
     name = "batch-sampler-without-batch-size"
     symptoms = (
-        "it works on one GPU and fails on several",
+        "it runs on one GPU and fails on several",
         "AttributeError: object has no attribute 'batch_size'",
     )
     invariant = "runs"

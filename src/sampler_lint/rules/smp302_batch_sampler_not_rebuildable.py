@@ -55,7 +55,7 @@ class BatchSamplerNotRebuildable(Rule):
     code = "SMP302"
     name = "batch-sampler-not-rebuildable"
     symptoms = (
-        "it works on one GPU and fails on several",
+        "it runs on one GPU and fails on several",
         "TypeError: __init__() got an unexpected keyword argument",
     )
     invariant = "runs"

@@ -61,7 +61,7 @@ class NotABatchSampler(Rule):
     code = "SMP303"
     name = "not-a-batch-sampler"
     symptoms = (
-        "it works on one GPU and fails on several",
+        "it runs on one GPU and fails on several",
         "TypeError or AssertionError: a BatchSampler is expected",
     )
     invariant = "runs"

@@ -54,9 +54,9 @@ class ShardedTwice(Rule):
     code = "SMP307"
     name = "sharded-twice"
     symptoms = (
-        "an epoch ends after a part of the data",
+        "an epoch covers only part of the data",
         "some samples are never read",
-        "the learning rate schedule ends too early or never",
+        "the learning rate schedule ends too early or too late",
     )
     invariant = "partitions"
     fixable = "never"

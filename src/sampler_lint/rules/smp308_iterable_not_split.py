@@ -58,8 +58,8 @@ class IterableNotSplit(Rule):
     code = "SMP308"
     name = "iterable-not-split"
     symptoms = (
-        "samples come several times in an epoch",
-        "ranks read the same samples",
+        "samples are repeated within an epoch",
+        "ranks train on the same samples",
         "metrics change with the number of GPUs",
     )
     invariant = "runs"

@@ -93,9 +93,9 @@ class UndefinedAttribute(Rule):
     code = "SMP401"
     name = "undefined-attribute"
     symptoms = (
-        "AttributeError when a sampler is read",
-        "it works on one GPU and fails on several",
-        "one rank stops and the others wait for it",
+        "AttributeError while iterating over a sampler",
+        "it runs on one GPU and fails on several",
+        "one rank crashes and the others hang",
     )
     invariant = "runs"
 

@@ -56,8 +56,8 @@ class RemainderOfQuotient(Rule):
     name = "remainder-of-quotient"
     symptoms = (
         "some samples are never read",
-        "samples come several times in an epoch",
-        "len(loader) is not the number of batches",
+        "samples are repeated within an epoch",
+        "len(loader) does not match the number of batches",
     )
     invariant = "coverage"
     fixable = "always"

@@ -61,7 +61,7 @@ class WrongArgument(Rule):
     name = "wrong-argument"
     symptoms = (
         "TypeError: __init__() got an unexpected keyword argument",
-        "an option of a loader has no effect",
+        "a DataLoader argument has no effect",
     )
     invariant = "runs"
 

@@ -74,8 +74,8 @@ class LoaderNotSharded(Rule):
     code = "SMP502"
     name = "loader-not-sharded"
     symptoms = (
-        "ranks read the same samples",
-        "an epoch takes as many steps as on one GPU",
+        "ranks train on the same samples",
+        "an epoch has as many steps on several GPUs as on one",
         "some samples are never read",
     )
     invariant = "partitions"

@@ -45,8 +45,8 @@ class SamplerNotUsed(Rule):
     code = "SMP503"
     name = "sampler-not-used"
     symptoms = (
-        "ranks read the same samples",
-        "an epoch takes as many steps as on one GPU",
+        "ranks train on the same samples",
+        "an epoch has as many steps on several GPUs as on one",
         "metrics change with the number of GPUs",
     )
     invariant = "partitions"

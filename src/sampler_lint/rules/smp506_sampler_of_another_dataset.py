@@ -48,9 +48,9 @@ class SamplerOfAnotherDataset(Rule):
     code = "SMP506"
     name = "sampler-of-another-dataset"
     symptoms = (
-        "IndexError: index out of range while a loader is read",
+        "IndexError while iterating over a DataLoader",
         "some samples are never read",
-        "the validation score looks too good",
+        "validation scores look too good",
     )
     invariant = "runs"
     fixable = "never"

@@ -50,7 +50,7 @@ class WorkersSeededAlike(Rule):
 
     code = "SMP601"
     name = "workers-seeded-alike"
-    symptoms = ("augmentations repeat in every epoch",)
+    symptoms = ("every epoch repeats the same augmentations",)
     invariant = "runs"
     fixable = "never"
 

@@ -44,8 +44,8 @@ class StaleWorkerCopy(Rule):
     code = "SMP602"
     name = "stale-worker-copy"
     symptoms = (
-        "what is set on a dataset between epochs has no effect",
-        "augmentations repeat in every epoch",
+        "changes made to the dataset between epochs have no effect",
+        "every epoch repeats the same augmentations",
     )
     invariant = "runs"
     fixable = "never"

@@ -73,7 +73,7 @@ class EpochNotForwarded(Rule):
     name = "epoch-not-forwarded"
     symptoms = (
         "every epoch has the same order",
-        "after resuming, batches come that were read before",
+        "resumed training repeats batches it has already seen",
     )
     invariant = "reshuffles"
 

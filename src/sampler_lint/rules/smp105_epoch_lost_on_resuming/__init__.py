@@ -60,8 +60,8 @@ class EpochLostOnResuming(Rule):
     code = "SMP105"
     name = "epoch-lost-on-resuming"
     symptoms = (
-        "after resuming, batches come that were read before",
-        "training goes on for too many epochs after resuming",
+        "resumed training repeats batches it has already seen",
+        "resumed training runs for too many epochs",
     )
     invariant = "runs"
     fixable = "never"

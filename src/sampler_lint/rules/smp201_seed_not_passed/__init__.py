@@ -88,7 +88,7 @@ class SeedNotPassed(Rule):
 
     code = "SMP201"
     name = "seed-not-passed"
-    symptoms = ("another seed changes nothing",)
+    symptoms = ("changing the seed changes nothing",)
     severity = Severity.WARNING
     invariant = "seed-matters"
 

@@ -59,8 +59,8 @@ class LengthNotTrue(Rule):
     code = "SMP304"
     name = "length-not-true"
     symptoms = (
-        "len(loader) is not the number of batches",
-        "the learning rate schedule ends too early or never",
+        "len(loader) does not match the number of batches",
+        "the learning rate schedule ends too early or too late",
         "some samples are never read",
     )
     severity = Severity.WARNING

@@ -65,7 +65,7 @@ class BrokenSamplerInit(Rule):
     name = "broken-sampler-init"
     symptoms = (
         "TypeError: object.__init__() takes exactly one argument",
-        "AttributeError when a sampler is read",
+        "AttributeError while iterating over a sampler",
     )
     invariant = "runs"
 

@@ -64,7 +64,7 @@ class MisdirectedAssignment(Rule):
     name = "misdirected-assignment"
     symptoms = (
         "every epoch has the same order",
-        "an option of a sampler has no effect",
+        "a sampler argument has no effect",
         "some samples are never read",
     )
     invariant = "reshuffles"

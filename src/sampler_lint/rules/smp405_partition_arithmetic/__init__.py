@@ -67,8 +67,8 @@ class PartitionArithmetic(Rule):
     name = "partition-arithmetic"
     symptoms = (
         "some samples are never read",
-        "samples come several times in an epoch",
-        "it fails for some dataset sizes or numbers of GPUs",
+        "samples are repeated within an epoch",
+        "it fails only for some dataset sizes or numbers of GPUs",
         "the job hangs at the end of an epoch",
     )
     invariant = "runs"

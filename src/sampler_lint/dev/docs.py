@@ -7,9 +7,12 @@ pages, what stands between ``<!-- BEGIN name -->`` and ``<!-- END name -->`` is 
 from __future__ import annotations
 
 import ast
+import difflib
+import json
 import re
 import shutil
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -155,18 +158,21 @@ def page_of(rule: Described) -> str:
 
 def rule_page(repository: Path, rule: Described, fixtures: list[Path]) -> str:
     """The rule's docstring as Markdown, and its finding and fix in a real program."""
-    first, _, sections = page(rule).partition("\n\n")
+    first, *sections = re.split(r"^(?=## )", page(rule), flags=re.MULTILINE)
     on = "On" if rule.default else "Off"
     state = f"Fixable: {rule.fixable}. Severity: {rule.severity.value}. {on} by default."
+    after = [_references(repository, rule, text) for text in sections[-1:]]
     return "\n".join(
         [
             f"<!-- Made from the rule's docstring and its fixtures: {_MAKE} -->",
             f"# {rule.name} ({rule.code})\n",
-            f"{first}\n",
+            f"{first.strip()}\n",
             f"{state}\n",
             *_symptoms(rule),
-            sections,
-            *(_example(repository, rule, fixtures) if fixtures else ()),
+            *(_example(repository, rule, fixtures[0]) if fixtures else ()),
+            *(f"{text.strip()}\n" for text in sections[:-1]),
+            *after,
+            *_programs(repository, fixtures),
         ]
     )
 
@@ -177,18 +183,92 @@ def _symptoms(rule: Described) -> Iterator[str]:
         yield "".join(f"- {symptom}\n" for symptom in rule.symptoms)
 
 
-def _example(repository: Path, rule: Described, fixtures: list[Path]) -> Iterator[str]:
-    shown = fixtures[0]
-    addresses = {one: f"../../{one.relative_to(repository).as_posix()}" for one in fixtures}
-    yield "## Example\n"
-    yield f"In [{shown.name}]({addresses[shown]}/bad):\n"
-    yield _fenced(_finding(shown, rule.code), "text")
-    if _has_fix(shown):
-        yield "The fix:\n"
-        yield _fenced(_diff(shown, rule.code), "diff")
-    yield from _proof(repository, shown)
-    yield "All programs that this rule is tested and proved with:\n"
-    yield "".join(f"- [{one.name}]({address})\n" for one, address in addresses.items())
+def _example(repository: Path, rule: Described, fixture: Path) -> Iterator[str]:
+    """Wrong code, right code and what happens at run time."""
+    yield "## Wrong code\n"
+    yield _fenced(_code(fixture), "python")
+    yield "What sampler-lint reports:\n"
+    yield _fenced(_finding(fixture, rule.code), "text")
+    yield "## Right code\n"
+    if _has_fix(fixture):
+        diff = _diff(fixture, rule.code)
+        yield "The fix that `sampler-lint --fix` makes:\n"
+    else:
+        diff = _difference(fixture)
+        yield "There is no automatic fix; one way to write it:\n"
+    yield _fenced(diff, "diff")
+    yield from _proof(repository, fixture)
+
+
+def _code(fixture: Path) -> str:
+    """The function or class in which the finding stands, or the first lines around it."""
+    with _project(fixture) as project:
+        from sampler_lint import engine
+
+        options = engine.Options(select=(fixture.parent.name,))
+        finding = engine.check([str(project)], options).findings[0]
+        lines = Path(finding.path).read_text(encoding="utf-8").splitlines()
+    row = finding.start.row
+    around = [
+        (node.lineno - len(node.decorator_list), node.end_lineno or 0)
+        for node in ast.walk(ast.parse("\n".join(lines)))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        and node.lineno <= row <= (node.end_lineno or 0)
+    ]
+    first, last = min(around, default=(row, row))
+    return textwrap.dedent("\n".join(lines[first - 1 : last])).expandtabs(4)
+
+
+def _difference(fixture: Path) -> str:
+    """From the wrong program to its right twin."""
+    lines: list[str] = []
+    for path in sorted((fixture / "bad").rglob("*.py")):
+        name = path.relative_to(fixture / "bad").as_posix()
+        bad, good = (
+            (fixture / which / name).read_text(encoding="utf-8").splitlines()
+            for which in ("bad", "good")
+        )
+        names = (f"a/{name}", f"b/{name}")
+        lines += difflib.unified_diff(bad, good, *names, lineterm="")
+    return "\n".join(lines)
+
+
+def _references(repository: Path, rule: Described, text: str) -> str:
+    """The references, those to projects that had the bug apart."""
+    items = re.split(r"^(?=- )", text.partition("\n\n")[2].strip(), flags=re.MULTILINE)
+    hit = [item for item in items if _PROJECT in item] + list(_found(repository, rule))
+    others = [item for item in items if _PROJECT not in item]
+    parts = [("## Who was hit", hit), ("## References", others)]
+    return "\n".join(
+        f"{title}\n\n{''.join(f'{item.strip()}{_NEWLINE}' for item in each)}"
+        for title, each in parts
+        if any(map(str.strip, each))
+    )
+
+
+_PROJECT = "https://github.com/"
+_NEWLINE = "\n"
+
+
+def _found(repository: Path, rule: Described) -> Iterator[str]:
+    """A finding of each public repository in which those of the rule were read and are right."""
+    first: dict[str, str] = {}
+    for path in sorted((repository / "benchmarks" / "wild" / "judged").glob("smp*.jsonl")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            if (row["code"], row["verdict"]) == (rule.code, "right"):
+                place = f"{row['commit']}/{row['path']}#L{row['line']}"
+                first.setdefault(row["repo"], f"{_PROJECT}{row['repo']}/blob/{place}")
+    for repo, link in first.items():
+        yield f"- [{repo}]({link}), found by sampler-lint"
+
+
+def _programs(repository: Path, fixtures: list[Path]) -> Iterator[str]:
+    if fixtures:
+        yield "## Test programs\n"
+        yield "This rule is tested, and its fix is proved, on these programs:\n"
+        places = [(one.name, one.relative_to(repository).as_posix()) for one in fixtures]
+        yield "".join(f"- [{name}](../../{place})\n" for name, place in places)
 
 
 def _proof(repository: Path, fixture: Path) -> Iterator[str]:
@@ -198,13 +278,14 @@ def _proof(repository: Path, fixture: Path) -> Iterator[str]:
         return
     picture = path.read_text(encoding="utf-8")
     name = fixture.relative_to(repository).as_posix()
-    yield f"The proof, by `sampler-lint verify {name}`:\n"
-    for line in pictures.description(picture).splitlines():
-        verdict, _, evidence = line.partition(" - ")
-        yield f"- {verdict}: `{evidence}`"
-    yield ""
+    yield "## At run time\n"
     yield f"![{pictures.title(picture)}]({path.name})\n"
     yield f"{pictures.legend(picture)}\n"
+    yield f"Recorded by `sampler-lint verify {name}`:\n"
+    for line in pictures.description(picture).splitlines():
+        verdict, _, evidence = line.partition(" - ")
+        yield f"- {verdict}: {evidence}"
+    yield ""
 
 
 _MAKE = "python -m sampler_lint.dev docs"

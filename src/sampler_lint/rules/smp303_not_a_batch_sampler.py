@@ -56,6 +56,7 @@ class NotABatchSampler(Rule):
     References:
         - torch/utils/data/dataloader.py, `DataLoader.__init__`, which tests nothing
         - ignite/engine/deterministic.py, `ReproducibleBatchSampler.__init__`
+        - https://github.com/Lightning-AI/pytorch-lightning/issues/19657
     """
 
     code = "SMP303"

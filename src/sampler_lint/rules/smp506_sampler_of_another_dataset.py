@@ -43,6 +43,7 @@ class SamplerOfAnotherDataset(Rule):
 
     References:
         - torch/utils/data/sampler.py: samplers draw from `range(len(data_source))`
+        - https://github.com/fastai/fastai/issues/1299
     """
 
     code = "SMP506"

@@ -54,6 +54,8 @@ class LengthNotTrue(Rule):
     References:
         - torch/utils/data/sampler.py, the notes on `__len__` above `class Sampler`
         - torch/utils/data/dataloader.py, `DataLoader.__len__`
+        - https://github.com/huggingface/sentence-transformers/issues/3348
+        - https://github.com/lhotse-speech/lhotse/issues/212
     """
 
     code = "SMP304"

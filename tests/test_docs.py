@@ -108,7 +108,8 @@ def test_pages_of_proved_rules_show_the_proof():
         broken, holds = pictures.description(picture).splitlines()
         assert (": broken - " in broken, ": holds - " in holds) == (True, True), code
         broken, holds = (line.replace(" - ", ": `", 1) for line in (broken, holds))
-        assert f"- {broken}`\n- {holds}`\n\n![{pictures.title(picture)}](" in text
+        assert f"![{pictures.title(picture)}](" in text
+        assert f"- {broken}`\n- {holds}`\n" in text
 
 
 def test_a_picture_shows_repeated_orders():

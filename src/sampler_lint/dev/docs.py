@@ -161,7 +161,8 @@ def rule_page(repository: Path, rule: Described, fixtures: list[Path]) -> str:
     first, *sections = re.split(r"^(?=## )", page(rule), flags=re.MULTILINE)
     on = "On" if rule.default else "Off"
     state = f"Fixable: {rule.fixable}. Severity: {rule.severity.value}. {on} by default."
-    after = [_references(repository, rule, text) for text in sections[-1:]]
+    prose = [text for text in sections if not text.startswith("## References")]
+    references = "".join(text for text in sections if text not in prose)
     return "\n".join(
         [
             f"<!-- Made from the rule's docstring and its fixtures: {_MAKE} -->",
@@ -170,8 +171,8 @@ def rule_page(repository: Path, rule: Described, fixtures: list[Path]) -> str:
             f"{state}\n",
             *_symptoms(rule),
             *(_example(repository, rule, fixtures[0]) if fixtures else ()),
-            *(f"{text.strip()}\n" for text in sections[:-1]),
-            *after,
+            *(f"{text.strip()}\n" for text in prose),
+            *_references(repository, rule, references),
             *_programs(repository, fixtures),
         ]
     )
@@ -180,7 +181,7 @@ def rule_page(repository: Path, rule: Described, fixtures: list[Path]) -> str:
 def _symptoms(rule: Described) -> Iterator[str]:
     if rule.symptoms:
         yield "Symptoms:\n"
-        yield "".join(f"- {symptom}\n" for symptom in rule.symptoms)
+        yield _listed(rule.symptoms)
 
 
 def _example(repository: Path, rule: Described, fixture: Path) -> Iterator[str]:
@@ -188,11 +189,13 @@ def _example(repository: Path, rule: Described, fixture: Path) -> Iterator[str]:
     yield "## Wrong code\n"
     yield _fenced(_code(fixture), "python")
     yield "What sampler-lint reports:\n"
-    yield _fenced(_finding(fixture, rule.code), "text")
+    finding = _finding(fixture, rule.code)
+    yield _fenced(finding, "text")
     yield "## Right code\n"
     if _has_fix(fixture):
         diff = _diff(fixture, rule.code)
-        yield "The fix that `sampler-lint --fix` makes:\n"
+        option = " --unsafe-fixes" if "--unsafe-fixes" in finding else ""
+        yield f"What `sampler-lint --fix{option}` makes of it:\n"
     else:
         diff = _difference(fixture)
         yield "There is no automatic fix; one way to write it:\n"
@@ -233,21 +236,28 @@ def _difference(fixture: Path) -> str:
     return "\n".join(lines)
 
 
-def _references(repository: Path, rule: Described, text: str) -> str:
+def _references(repository: Path, rule: Described, text: str) -> Iterator[str]:
     """The references, those to projects that had the bug apart."""
-    items = re.split(r"^(?=- )", text.partition("\n\n")[2].strip(), flags=re.MULTILINE)
-    hit = [item for item in items if _PROJECT in item] + list(_found(repository, rule))
-    others = [item for item in items if _PROJECT not in item]
-    parts = [("## Who was hit", hit), ("## References", others)]
-    return "\n".join(
-        f"{title}\n\n{''.join(f'{item.strip()}{_NEWLINE}' for item in each)}"
-        for title, each in parts
-        if any(map(str.strip, each))
-    )
+    items = re.split(r"^- ", text, flags=re.MULTILINE)[1:]
+    hit = [_linked(item) for item in items if _PROJECT in item]
+    found = list(_found(repository, rule))
+    if hit or found:
+        yield "## Who was hit\n\nReports, repairs and findings in public repositories:\n"
+        yield _listed([*hit, *found])
+    if others := [_linked(item) for item in items if _PROJECT not in item]:
+        yield "## References\n"
+        yield _listed(others)
+
+
+def _linked(item: str) -> str:
+    return re.sub(r"https://(?:github\.com/)?(\S+)", r"[\1](\g<0>)", item.strip())
+
+
+def _listed(items: Iterable[str]) -> str:
+    return "".join(f"- {item}\n" for item in items)
 
 
 _PROJECT = "https://github.com/"
-_NEWLINE = "\n"
 
 
 def _found(repository: Path, rule: Described) -> Iterator[str]:
@@ -260,15 +270,15 @@ def _found(repository: Path, rule: Described) -> Iterator[str]:
                 place = f"{row['commit']}/{row['path']}#L{row['line']}"
                 first.setdefault(row["repo"], f"{_PROJECT}{row['repo']}/blob/{place}")
     for repo, link in first.items():
-        yield f"- [{repo}]({link}), found by sampler-lint"
+        yield f"[{repo}]({link}), found by sampler-lint"
 
 
 def _programs(repository: Path, fixtures: list[Path]) -> Iterator[str]:
     if fixtures:
         yield "## Test programs\n"
-        yield "This rule is tested, and its fix is proved, on these programs:\n"
+        yield "This rule is tested and proved on these programs:\n"
         places = [(one.name, one.relative_to(repository).as_posix()) for one in fixtures]
-        yield "".join(f"- [{name}](../../{place})\n" for name, place in places)
+        yield _listed(f"[{name}](../../{place})" for name, place in places)
 
 
 def _proof(repository: Path, fixture: Path) -> Iterator[str]:
@@ -284,7 +294,7 @@ def _proof(repository: Path, fixture: Path) -> Iterator[str]:
     yield f"Recorded by `sampler-lint verify {name}`:\n"
     for line in pictures.description(picture).splitlines():
         verdict, _, evidence = line.partition(" - ")
-        yield f"- {verdict}: {evidence}"
+        yield f"- {verdict}: `{evidence}`"
     yield ""
 
 

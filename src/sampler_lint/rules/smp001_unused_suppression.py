@@ -32,7 +32,7 @@ class UnusedSuppression(FileRule):
         code that runs. It is unsafe where words after the codes would go with the comment.
 
     References:
-        https://docs.astral.sh/ruff/rules/unused-noqa
+        - https://docs.astral.sh/ruff/rules/unused-noqa
     """
 
     code = UNUSED

@@ -56,7 +56,6 @@ class SetEpochMisplaced(Rule):
         - torch/utils/data/distributed.py, `DistributedSampler.__iter__` and `set_epoch`
         - torch/utils/data/dataloader.py, `_MultiProcessingDataLoaderIter._reset` (prefetches)
         - accelerate/data_loader.py, `BatchSamplerShard` (has no `set_epoch`)
-        - https://github.com/SWivid/F5-TTS (src/f5_tts/model/trainer.py: the guard is false after `prepare`)
     """
 
     code = "SMP103"

@@ -58,7 +58,8 @@ class MisdirectedAssignment(Rule):
     References:
         - torch/utils/data/distributed.py, `DistributedSampler.__init__` and `set_epoch`
         - https://docs.python.org/3/howto/mro.html
-        - https://github.com/NVIDIA/DeepLearningExamples (MaskRCNN's sampler stores `shuffle` as True)
+        - https://github.com/NVIDIA/DeepLearningExamples (MaskRCNN's sampler stores
+          `shuffle` as True)
     """
 
     code = "SMP404"

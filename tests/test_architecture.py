@@ -153,7 +153,8 @@ def _upward(path: Path) -> Iterator[str]:
         if unit in {"", own.split(".")[0], own}:
             continue  # the version, or the same unit
         if own in FRONTS:
-            right = unit not in FRONTS or (own, unit) == ("__main__", "cli")
+            # `dev` writes the page about the command line from its parsers.
+            right = unit not in FRONTS or (own, unit) in {("__main__", "cli"), ("dev", "cli")}
         elif own:
             right = unit in MAY_IMPORT[own]
         else:

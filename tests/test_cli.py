@@ -859,7 +859,8 @@ def test_what_is_explained_fits_a_terminal(buggy, monkeypatch, capsys, arguments
 def test_unknown_rule(capsys):
     assert main(["rule", "SMP1"]) == 2
     assert capsys.readouterr().err == (
-        "error: no rule has the code 'SMP1' (sampler-lint rule lists them)\n"
+        "error: no rule has the code or name 'SMP1' "
+        "(sampler-lint rule lists them, --search finds one)\n"
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import importlib
 import io
 import pkgutil
 import re
@@ -15,8 +16,8 @@ from typing import Any
 import pytest
 
 from cases import FIXTURES, read_tree, working_in, write_tree
-from sampler_lint.cli import main
-from sampler_lint.dev import docs, pictures
+from sampler_lint.cli import COMMANDS, main
+from sampler_lint.dev import docs, pictures, reference
 from sampler_lint.domain import concepts
 from sampler_lint.findings import Applicability
 from sampler_lint.pytest_plugin import GlooWorld
@@ -70,8 +71,10 @@ def test_a_stale_page_is_noticed_and_written(tmp_path, monkeypatch):
     stale = docs.stale(tmp_path)
     assert stale.keys() == {
         "README.md",
+        "docs/cli.md",
         "docs/frameworks.md",
         "docs/messages.md",
+        "docs/rules/index.md",
         "docs/rules/smp999.md",
         *(docs.page_of(rule) for rule in some),
     }
@@ -90,7 +93,7 @@ def test_an_unknown_block_is_an_error(tmp_path):
 
 def test_codes_are_the_same_everywhere():
     assert {folder.name for folder in FIXTURES.glob("SMP*")} == {rule.code for rule in all_rules()}
-    assert {path.stem.upper() for path in (REPOSITORY / "docs" / "rules").glob("*.md")} == CODES
+    assert {path.stem.upper() for path in (REPOSITORY / "docs" / "rules").glob("smp*.md")} == CODES
     changelog = (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
     assert set(_CODE.findall(changelog)) == CODES
 
@@ -105,7 +108,8 @@ def test_pages_of_proved_rules_show_the_proof():
         broken, holds = pictures.description(picture).splitlines()
         assert (": broken - " in broken, ": holds - " in holds) == (True, True), code
         broken, holds = (line.replace(" - ", ": `", 1) for line in (broken, holds))
-        assert f"- {broken}`\n- {holds}`\n\n![{pictures.title(picture)}](" in text
+        assert f"![{pictures.title(picture)}](" in text
+        assert f"- {broken}`\n- {holds}`\n" in text
 
 
 def test_a_picture_shows_repeated_orders():
@@ -208,3 +212,29 @@ def _is_there(dotted: str) -> bool:
     with contextlib.suppress(ImportError, AttributeError):
         return pkgutil.resolve_name(dotted) is not None
     return False
+
+
+def test_every_rule_has_symptoms() -> None:
+    assert [rule.code for rule in every_rule() if not rule.symptoms] == []
+
+
+def test_rules_are_found_by_their_symptoms(capsys: pytest.CaptureFixture[str]) -> None:
+    def found(*words: str) -> list[str]:
+        assert main(["rule", "--search", *words]) == 0
+        return [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+
+    assert "SMP306" in found("hangs")
+    assert "SMP201" not in found("hang")  # "changes"
+    assert {*found("every", "epoch has the same order")} <= {*found("same order")}
+    assert "SMP102" in found("same order")
+    assert found("loader-argument-conflict") == ["SMP501"]
+    assert main(["rule", "--search", "xyzzy"]) == 2
+
+
+def test_the_reference_has_every_option_of_every_command() -> None:
+    text = reference.command_line("")
+    for command in COMMANDS:
+        assert f"## `sampler-lint {command}`" in text
+        parser = importlib.import_module(f"sampler_lint.cli.{command}").make_parser()
+        for option in parser._option_string_actions.keys() - {"-h", "--help"}:
+            assert re.search(rf"^\| `.*{re.escape(option)}\b", text, re.MULTILINE), option

@@ -18,22 +18,22 @@ def add_adopting(parser: argparse.ArgumentParser) -> None:
     """Options that leave what is old alone."""
     group = parser.add_argument_group("adopting")
     group.add_argument(
-        "--baseline", metavar="FILE", help="leave out the findings that are listed in FILE"
+        "--baseline", metavar="FILE", help="do not report the findings listed in FILE"
     )
     group.add_argument(
         "--write-baseline",
         metavar="FILE",
-        help="list what is found in FILE instead of reporting it",
+        help="list all findings in FILE instead of reporting them",
     )
     group.add_argument(
         "--diff-base",
         metavar="REV",
-        help="only findings on lines changed since the git revision REV, or that rest on such",
+        help="report only findings caused by lines changed since the git revision REV",
     )
     group.add_argument(
         "--add-noqa",
         action="store_true",
-        help="silence what is found with comments instead of reporting it",
+        help="suppress all findings with comments instead of reporting them",
     )
 
 

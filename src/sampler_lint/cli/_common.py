@@ -55,7 +55,21 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_output_format(parser: argparse._ActionsContainer) -> None:
-    parser.add_argument("--output-format", choices=("text", "json"), default="text")
+    parser.add_argument(
+        "--output-format",
+        choices=("text", "json"),
+        default="text",
+        help="format of the output (default: text)",
+    )
+
+
+def add_color(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default="auto",
+        help="when to use color (default: auto)",
+    )
 
 
 def output_format(text: str) -> str:

@@ -31,28 +31,28 @@ def add_fixing(parser: argparse.ArgumentParser) -> None:
     """Options about fixes."""
     group = parser.add_argument_group("fixing")
     switch = argparse.BooleanOptionalAction
-    group.add_argument("--fix", action=switch, help="apply the safe fixes")
+    group.add_argument("--fix", action=switch, help="apply safe fixes")
     group.add_argument(
         "--diff",
         action="store_true",
-        help="print what --fix would change as a patch; write nothing",
+        help="print what --fix would change as a patch; change no file",
     )
     group.add_argument(
         "--patch-dir",
         metavar="DIR",
-        help="write what --fix would change to DIR, a patch for each repository; change no file",
+        help="write what --fix would change to DIR, one patch per repository; change no file",
     )
     group.add_argument(
         "--verify",
         action="store_true",
-        help="make only fixes that are proved by building and reading the sampler class before and "
-        "after; this runs your code",
+        help="apply only fixes that are proved by iterating over the sampler class before and "
+        "after the fix; this runs your code",
     )
     group.add_argument(
         "--verify-command",
         metavar="COMMAND",
         help="prove other fixes by running COMMAND, such as 'torchrun train.py', in copies of the "
-        "project before and after; implies --verify",
+        "project before and after the fix; implies --verify",
     )
     group.add_argument(
         "--verify-kw",
@@ -60,9 +60,9 @@ def add_fixing(parser: argparse.ArgumentParser) -> None:
         type=keyword,
         action="append",
         default=[],
-        help="for --verify: what samplers get for a parameter whose name says nothing",
+        help="with --verify: value of a constructor parameter that cannot be guessed from its name",
     )
-    group.add_argument("--unsafe-fixes", action=switch, help="take the unsafe fixes too")
+    group.add_argument("--unsafe-fixes", action=switch, help="also apply or show unsafe fixes")
 
 
 def asked_to_fix(arguments: argparse.Namespace) -> bool:

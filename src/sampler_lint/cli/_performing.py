@@ -26,26 +26,23 @@ def add_performing(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--watch", action="store_true", help="check again whenever a file changes, until Ctrl-C"
     )
-    group.add_argument("--no-cache", action="store_true", help="keep nothing between runs")
+    group.add_argument("--no-cache", action="store_true", help="do not read or write the cache")
     group.add_argument(
         "--cache-dir",
         metavar="DIR",
-        help="where findings are kept between runs (default: sampler-lint in $XDG_CACHE_HOME "
-        "or ~/.cache)",
+        help="the cache's folder (default: sampler-lint in $XDG_CACHE_HOME or ~/.cache)",
     )
+    group.add_argument("--clear-cache", action="store_true", help="delete the cache and exit")
     group.add_argument(
-        "--clear-cache", action="store_true", help="delete what is kept there; check nothing"
-    )
-    group.add_argument(
-        "--jobs", metavar="N", type=positive, help="how many processes may work (default: 2)"
+        "--jobs", metavar="N", type=positive, help="number of worker processes (default: 2)"
     )
     group.add_argument(
         "--show-traceback",
         action="store_true",
-        help="where a rule itself fails (SMP000), print the traceback",
+        help="print the traceback if a rule crashes",
     )
     group.add_argument(
-        "--timings", action="store_true", help="print on standard error where the time went"
+        "--timings", action="store_true", help="print where the time went to standard error"
     )
 
 

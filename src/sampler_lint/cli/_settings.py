@@ -17,16 +17,15 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
     """Options that choose files and rules."""
     group = parser.add_argument_group("choosing")
     for option, metavar, text in (
-        ("--select", "CODES", "code prefixes or names of rules to report (ALL: every rule); "
-         "replaces the configured choice"),
-        ("--extend-select", "CODES", "code prefixes to report besides"),
-        ("--ignore", "CODES", "code prefixes to leave out"),
-        ("--fixable", "CODES", "code prefixes whose fixes may be applied; replaces the "
-         "configured choice"),
-        ("--unfixable", "CODES", "code prefixes whose fixes are only shown"),
-        ("--exclude", "PATTERNS", "gitignore patterns of files to leave out; replaces the "
-         "configured choice"),
-        ("--extend-exclude", "PATTERNS", "gitignore patterns of files to leave out besides"),
+        ("--select", "CODES", "rules to check, by code prefix or name (ALL for every rule); "
+         "overrides the configuration"),
+        ("--extend-select", "CODES", "more rules to check"),
+        ("--ignore", "CODES", "rules to skip"),
+        ("--fixable", "CODES", "rules whose fixes may be applied; overrides the configuration"),
+        ("--unfixable", "CODES", "rules whose fixes are shown but not applied"),
+        ("--exclude", "PATTERNS", "files to skip, as gitignore patterns; overrides the "
+         "configuration"),
+        ("--extend-exclude", "PATTERNS", "more files to skip"),
     ):  # fmt: skip
         group.add_argument(
             option,
@@ -36,9 +35,9 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
             help=f"{text}; comma-separated",
         )
     for option, text in (
-        ("--per-file-ignores", "codes to leave out in files that match a gitignore pattern; "
-         "replaces the configured choice"),
-        ("--extend-per-file-ignores", "the same besides the configured choice"),
+        ("--per-file-ignores", "rules to skip in files that match a gitignore pattern; overrides "
+         "the configuration"),
+        ("--extend-per-file-ignores", "the same, in addition to the configuration"),
     ):  # fmt: skip
         group.add_argument(
             option,
@@ -48,26 +47,26 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
             help=f"{text}; comma-separated",
         )
     group.add_argument(
-        "--likely", action=argparse.BooleanOptionalAction, help="tell likely findings, too"
+        "--likely", action=argparse.BooleanOptionalAction, help="also report likely findings"
     )
     group.add_argument(
         "--min-severity",
         metavar="SEVERITY",
         choices=("warning", "error"),
-        help="the least to tell: warning (default) or error",
+        help="the lowest severity to report: warning (default) or error",
     )
     group.add_argument(
         "--force-exclude",
         action="store_true",
-        help="leave out what is excluded even if it is named",
+        help="skip excluded files even if they are named on the command line",
     )
     group.add_argument(
         "--related",
         action="store_true",
-        help="also findings in other files of the project that rest on a named one",
+        help="also report findings in other files of the project that a named file is part of",
     )
     group.add_argument(
-        "--stdin-filename", metavar="NAME", help="the file that standard input (-) stands for"
+        "--stdin-filename", metavar="NAME", help="the file name to use for standard input (-)"
     )
 
 
@@ -87,9 +86,9 @@ def add_configuring(parser: argparse.ArgumentParser) -> None:
         metavar="FILE|KEY=VALUE",
         action="append",
         default=[],
-        help="read this configuration and no other, or set one of its keys (TOML); repeatable",
+        help="use this configuration file instead of others, or set one key (TOML); repeatable",
     )
-    group.add_argument("--isolated", action="store_true", help="read no configuration")
+    group.add_argument("--isolated", action="store_true", help="ignore all configuration files")
 
 
 class Settings:

@@ -7,7 +7,13 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
-from sampler_lint.cli._common import UsageError, columns_of, output_format, wants_color
+from sampler_lint.cli._common import (
+    UsageError,
+    add_color,
+    columns_of,
+    output_format,
+    wants_color,
+)
 
 if TYPE_CHECKING:
     from sampler_lint.engine import Report
@@ -24,39 +30,41 @@ def add_telling(parser: argparse.ArgumentParser) -> None:
         help="text (default), concise, grouped, json, json-lines, sarif, github, gitlab, azure, "
         "junit or rdjson",
     )
-    group.add_argument("--output-file", metavar="FILE", help="write the report there")
-    group.add_argument(
-        "-q", "--quiet", action="store_true", help="print findings and errors and nothing else"
-    )
-    group.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+    group.add_argument("--output-file", metavar="FILE", help="write the report to FILE")
+    group.add_argument("-q", "--quiet", action="store_true", help="print only findings and errors")
+    add_color(group)
     group.add_argument(
         "--statistics",
         action="store_true",
-        help="only count the findings of each rule (as text, or as json)",
+        help="print only the number of findings per rule (as text or json)",
     )
     group.add_argument(
         "--show-fixes",
         action="store_true",
-        help="with --fix, list each fix made whatever the format, and with -q",
+        help="with --fix, list every fix made, in any format and even with --quiet",
     )
     group.add_argument(
-        "--show-suppressed", action="store_true", help="print silenced findings too, marked so"
+        "--show-suppressed",
+        action="store_true",
+        help="also print suppressed findings, marked as such",
     )
     group.add_argument(
         "--show-settings",
         action="store_true",
-        help="print what holds for each PATH and which rule is on, and why; check nothing",
+        help="print the settings and rules in effect for each PATH, with their origin, and exit",
     )
     group.add_argument(
-        "--show-files", action="store_true", help="print the files that would be checked"
+        "--show-files", action="store_true", help="print the files that would be checked and exit"
     )
     group.add_argument(
         "--exit-zero",
         action="store_true",
-        help="exit 0 even with findings or files that cannot be read",
+        help="exit with 0 even if there are findings or unreadable files",
     )
     group.add_argument(
-        "--exit-non-zero-on-fix", action="store_true", help="with --fix, exit 1 if a file changed"
+        "--exit-non-zero-on-fix",
+        action="store_true",
+        help="with --fix, exit with 1 if a file was changed",
     )
 
 

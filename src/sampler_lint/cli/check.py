@@ -35,17 +35,17 @@ _STDIN = "-"
 _EPILOG = """\
 other commands:
   sampler-lint rule [CODE]             list the rules, or explain one
-  sampler-lint explain PATH:LINE       what is known there, and why a rule is
-                                       silent
-  sampler-lint trace -- COMMAND        what a training run really reads
-  sampler-lint contract MODULE:CLASS   whether a sampler keeps its promises
+  sampler-lint explain PATH:LINE       what is known there, and why each rule
+                                       did or did not report it
+  sampler-lint trace -- COMMAND        record what a training run really reads
+  sampler-lint contract MODULE:CLASS   test a sampler class
   sampler-lint verify DIR              run fixtures before and after their fix
-  sampler-lint server                  serve an editor
-  sampler-lint completion SHELL        what makes a shell complete all this
-A path with a command's name is given as ./rule.
+  sampler-lint server                  run the language server for editors
+  sampler-lint completion SHELL        print a completion script
+To check a path that has a command's name, write ./rule.
 
-exit codes: 0 nothing found, or nothing left; 1 findings; 2 something could not
-be used or read
+exit codes: 0 no findings, or none left after --fix; 1 findings; 2 a bad option
+or a file that could not be read
 """
 
 
@@ -63,7 +63,7 @@ def make_parser() -> Parser:
         "paths",
         metavar="PATH",
         nargs="*",
-        help="files and folders (default: .); - is standard input",
+        help="files and folders to check (default: .); - is standard input",
     )
     add_fixing(parser)
     add_adopting(parser)

@@ -46,7 +46,7 @@ complete -c sampler-lint -a '(__sampler_lint)'
 }
 
 _EPILOG = """\
-in the shell's own start-up file:
+in the shell's start-up file:
   eval "$(sampler-lint completion bash)"     # ~/.bashrc
   eval "$(sampler-lint completion zsh)"      # ~/.zshrc, after compinit
   sampler-lint completion fish | source      # ~/.config/fish/config.fish
@@ -66,11 +66,11 @@ def make_parser() -> Parser:
     """What the command takes."""
     parser = Parser(
         prog="sampler-lint completion",
-        description="Print what makes a shell complete the commands, options and rule codes.",
+        description="Print a completion script for commands, options and rule codes.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("shell", choices=sorted(_SCRIPTS))
+    parser.add_argument("shell", choices=sorted(_SCRIPTS), help="the shell to complete in")
     return parser
 
 

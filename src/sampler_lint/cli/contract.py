@@ -54,9 +54,9 @@ def make_parser() -> Parser:
     """What the command takes."""
     parser = Parser(
         prog="sampler-lint contract",
-        description="Build a sampler class from its signature and try whether it keeps its "
-        "contract, over data sizes, world sizes, epochs and seeds. This runs the class.",
-        epilog="Exit codes: 0 all promises are kept, 1 one is broken, 2 it could not be tried.",
+        description="Test whether a sampler class keeps its contract over many dataset sizes, "
+        "world sizes, epochs and seeds. This runs the class.",
+        epilog="Exit codes: 0 all promises hold, 1 one is broken, 2 the class could not be tested.",
     )
     parser.add_argument(
         "target", metavar="TARGET", help="package.module:Class or path/to/file.py:Class"
@@ -67,31 +67,36 @@ def make_parser() -> Parser:
         type=keyword,
         action="append",
         default=[],
-        help="a value for a parameter whose name says nothing; a Python literal, or else text",
+        help="value of a constructor parameter that cannot be guessed from its name; a Python "
+        "literal, else text",
     )
     parser.add_argument(
         "--allow",
         metavar="PROMISES",
         type=comma_list,
         default=[],
-        help="promises that it breaks on purpose",
+        help="promises that the class breaks on purpose",
     )
     for name, what in (
-        ("sizes", "how many samples the dataset has"),
-        ("world-sizes", "how many ranks there are (no process is started for them)"),
-        ("seeds", "seeds"),
+        ("sizes", "dataset sizes to try"),
+        ("world-sizes", "world sizes to try (no processes are started)"),
+        ("seeds", "seeds to try"),
     ):
         parser.add_argument(f"--{name}", metavar="N,…", type=_numbers, help=what)
-    for name, what in (("epochs", "epochs"), ("batch-size", "the batch size")):
+    for name, what in (("epochs", "number of epochs to try"), ("batch-size", "the batch size")):
         parser.add_argument(f"--{name}", metavar="N", type=positive, help=what)
     parser.add_argument(
         "--frameworks",
         metavar="NAMES",
         type=comma_list,
-        help="lightning, accelerate: try what they make of a loader with the sampler",
+        help="also test the loader as lightning or accelerate prepare it",
     )
     parser.add_argument(
-        "--timeout", metavar="SECONDS", type=positive, default=60, help="time to try inputs"
+        "--timeout",
+        metavar="SECONDS",
+        type=positive,
+        default=60,
+        help="time limit for trying inputs (default: 60)",
     )
     add_output_format(parser)
     return parser

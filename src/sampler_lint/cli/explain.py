@@ -45,13 +45,13 @@ def make_parser() -> Parser:
     """What the command takes."""
     parser = Parser(
         prog="sampler-lint explain",
-        description="Say what is known about a line, and why each rule spoke or kept silent.",
+        description="Print what is known about a line, and why each rule did or did not report it.",
     )
     parser.add_argument(
         "place",
         metavar="PATH:LINE",
-        help="as a finding names it: train.py:31 or train.py:31:9; 'eda.ipynb:cell 3:12' in "
-        "a notebook",
+        help="a place as findings print it: train.py:31, train.py:31:9 or, in a notebook, "
+        "'eda.ipynb:cell 3:12'",
     )
     add_configuring(parser)
     return parser

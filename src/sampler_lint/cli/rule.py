@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -26,12 +27,18 @@ def main(argv: Sequence[str]) -> int:
     """Print the pages of the rules asked for and return the exit code."""
     arguments = make_parser().parse_args(argv)
 
-    from sampler_lint.rules import every_rule
+    from sampler_lint.rules import every_rule, names
 
-    code = (arguments.code or "").upper()
+    if arguments.search:
+        return _search(arguments.search)
+    word = arguments.code or ""
+    code = names().get(word.lower(), word.upper())
     rules = [each for each in every_rule() if not code or each.code == code]
     if not rules:
-        raise UsageError(f"no rule has the code {arguments.code!r} (sampler-lint rule lists them)")
+        from sampler_lint.config import nearest
+
+        hint = nearest(word, names()) or "sampler-lint rule lists them, --search finds one"
+        raise UsageError(f"no rule has the code or name {word!r} ({hint})")
     if not code and not arguments.all and arguments.output_format == "text":
         print("\n".join(map(_line, rules)))
         return CLEAN
@@ -47,7 +54,35 @@ def main(argv: Sequence[str]) -> int:
     return CLEAN
 
 
-def _rule_data(rule: Described) -> dict[str, str | bool]:
+def _search(query: Sequence[str]) -> int:
+    """Print a line for each of the rules that most words of the query lead to."""
+    from sampler_lint.rules import every_rule, summary
+
+    wanted = _words(" ".join(query))
+
+    def score(text: str) -> int:
+        found = _words(text)
+        return sum(any(each.startswith(word) for each in found) for word in wanted)
+
+    scored = []
+    for rule in every_rule():
+        said = max((*rule.symptoms, summary(rule)), key=score)
+        scored.append((max(score(said), score(rule.name)), rule, said))
+    best = max(points for points, *_ in scored)
+    if not best:
+        raise UsageError(f"no rule matches {' '.join(query)!r} (sampler-lint rule lists them)")
+    width = max(len(rule.name) for points, rule, _ in scored if points == best)
+    for points, rule, said in scored:
+        if points == best:
+            print(f"{rule.code}  {rule.name:{width}}  {said}")
+    return CLEAN
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def _rule_data(rule: Described) -> dict[str, str | bool | list[str]]:
     from inspect import cleandoc
 
     from sampler_lint.reporters import rule_url
@@ -57,6 +92,7 @@ def _rule_data(rule: Described) -> dict[str, str | bool]:
         "code": rule.code,
         "name": rule.name,
         "summary": explanation.partition("\n")[0],
+        "symptoms": list(rule.symptoms),
         "fixable": rule.fixable,
         "severity": rule.severity.value,
         "default": rule.default,
@@ -101,7 +137,9 @@ def _rule_page(rule: Described) -> str:
     title = f"# {rule.name} ({rule.code})"
     on = "On" if rule.default else "Off"
     state = f"Fixable: {rule.fixable}. Severity: {rule.severity.value}. {on} by default."
-    return f"{title}\n\n{state}\n\n{data['explanation']}\n\n{data['url']}"
+    seen = "".join(f"- {symptom}\n" for symptom in rule.symptoms)
+    seen = f"Symptoms:\n\n{seen}\n" if seen else ""
+    return f"{title}\n\n{state}\n\n{seen}{data['explanation']}\n\n{data['url']}"
 
 
 def make_parser() -> Parser:
@@ -112,8 +150,14 @@ def make_parser() -> Parser:
         "code",
         metavar="CODE",
         nargs="?",
-        help="a rule's whole code, such as SMP101; without one, the rules are listed",
+        help="a rule's code or name, such as SMP101; without one, all rules are listed",
     )
-    which.add_argument("--all", action="store_true", help="the pages of all rules")
+    which.add_argument("--all", action="store_true", help="print the pages of all rules")
+    which.add_argument(
+        "--search",
+        metavar="WORD",
+        nargs="+",
+        help="find rules by symptom, as in: --search hangs at the end of an epoch",
+    )
     add_output_format(parser)
     return parser

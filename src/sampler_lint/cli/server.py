@@ -37,8 +37,8 @@ def make_parser() -> Parser:
     """What the command takes."""
     parser = Parser(
         prog="sampler-lint server",
-        description="Serve an editor: diagnostics, quick fixes and rule pages over the Language "
-        "Server Protocol, on standard input and output.",
-        epilog="It needs pygls: pip install 'sampler-lint[server]'.",
+        description="Run the language server: diagnostics, quick fixes and rule pages for editors, "
+        "on standard input and output.",
+        epilog="Needs pygls: pip install 'sampler-lint[server]'.",
     )
     return parser

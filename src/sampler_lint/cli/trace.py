@@ -17,6 +17,7 @@ from sampler_lint.cli._common import (
     FINDINGS,
     Parser,
     UsageError,
+    add_color,
     add_output_format,
     complain,
     wants_color,
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
 _EPILOG = """\
 The command's own output passes through; the report follows on standard output.
 With --output-format json the command's standard output goes to standard error,
-so that the report stands alone. Ctrl-C ends the command, and the report shows
-what was seen until then.
+so that standard output holds only the report. After Ctrl-C, the report covers
+what was recorded until then.
 
-Exit codes: 0 nothing was found; 1 findings; 2 nothing was recorded, or the
-command could not be started, or it failed and nothing was found.
+Exit codes: 0 nothing was found; 1 findings; 2 nothing was recorded, the command
+could not be started, or it failed and nothing was found.
 
   sampler-lint trace -- torchrun --nproc-per-node 2 train.py --epochs 3
   sampler-lint trace --plot order.html -- accelerate launch train.py
@@ -79,33 +80,36 @@ def make_parser() -> Parser:
         prog="sampler-lint trace",
         usage="%(prog)s [options] -- COMMAND ...\n       %(prog)s [options] --report DIR ..."
         "\n       %(prog)s diff [options] DIR DIR",
-        description="Run a training command, record which samples every rank's loaders hand "
-        "out, and\nsay what is wrong with them. The program's files are not changed.",
+        description="Run a training command, record which samples each rank's loaders "
+        "yield, and\nreport what is wrong. The program's files are not changed.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--report", metavar="DIR", nargs="+", help="report on records that --keep has kept"
+        "--report",
+        metavar="DIR",
+        nargs="+",
+        help="report on records written by --keep instead of running a command",
     )
-    parser.add_argument("--keep", metavar="DIR", help="keep the records in this folder")
-    parser.add_argument("--plot", metavar="FILE", help="draw what was read, as .html or .png")
+    parser.add_argument("--keep", metavar="DIR", help="keep the records in DIR")
+    parser.add_argument("--plot", metavar="FILE", help="plot what each rank read, as .html or .png")
     parser.add_argument(
-        "--timeout", metavar="SECONDS", type=_seconds, help="end the command after so long"
+        "--timeout", metavar="SECONDS", type=_seconds, help="stop the command after this time"
     )
     parser.add_argument(
         "--stall",
         metavar="SECONDS",
         type=_seconds,
-        help="end the command when no rank has read anything for so long (default: after 60 s, "
-        "and only if a rank waits for one that took fewer steps)",
+        help="stop the command when no rank has read a batch for this time (default: 60, and only "
+        "if a rank is waiting for one that took fewer steps)",
     )
     parser.add_argument(
         "--all-indices",
         action="store_true",
-        help="keep every index; by default, of more than 10000 samples every n-th is kept",
+        help="keep every index; by default only every n-th one if there are more than 10000",
     )
     add_output_format(parser)
-    parser.add_argument("--color", choices=("auto", "always", "never"), default="auto")
+    add_color(parser)
     return parser
 
 

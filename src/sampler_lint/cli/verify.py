@@ -58,20 +58,25 @@ def make_parser() -> Parser:
     """What the command takes."""
     parser = Parser(
         prog="sampler-lint verify",
-        description="Run fixtures on gloo ranks: before its fix, a program must break the rule's "
-        "invariant, after it must keep it. This runs the code it is given.",
-        epilog="Exit codes: 0 all are proved, 1 one is not, 2 it could not be tried.",
+        description="Run fixtures on gloo ranks: a program must break the rule's invariant before "
+        "the fix and keep it after. This runs the code it is given.",
+        epilog="Exit codes: 0 all fixtures proved, 1 one not proved, 2 one could not be run.",
     )
-    parser.add_argument("paths", metavar="DIR", nargs="+", help="fixtures, or folders of them")
+    parser.add_argument(
+        "paths", metavar="DIR", nargs="+", help="fixture folders, or folders that hold some"
+    )
     parser.add_argument(
         "--jobs",
         metavar="N",
         type=positive,
         default=programs_at_a_time(),
-        help="programs that run at a time (default: twice the cores, for ranks mostly wait)",
+        help="programs to run at a time (default: twice the number of cores)",
     )
     parser.add_argument(
-        "--world-size", metavar="N", type=positive, help="ranks, instead of what fixtures ask for"
+        "--world-size",
+        metavar="N",
+        type=positive,
+        help="number of ranks, instead of what the fixtures ask for",
     )
     add_output_format(parser)
     return parser

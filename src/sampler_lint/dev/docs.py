@@ -7,14 +7,17 @@ pages, what stands between ``<!-- BEGIN name -->`` and ``<!-- END name -->`` is 
 from __future__ import annotations
 
 import ast
+import difflib
+import json
 import re
 import shutil
 import tempfile
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from sampler_lint.dev import frameworks, messages, pictures
+from sampler_lint.dev import frameworks, messages, pictures, reference
 from sampler_lint.dev.demo import SHOWN, command
 from sampler_lint.harness import verify
 from sampler_lint.harness.verify import Fixture
@@ -41,6 +44,8 @@ def pages(repository: Path) -> dict[str, str]:
     made[frameworks.PATH] = frameworks.page(f"<!-- Made from the catalog: {_MAKE} -->")
     every = (folder for rule in every_rule() for folder in fixtures_of(repository, rule))
     made[messages.PATH] = messages.page(f"<!-- Made from the fixtures: {_MAKE} -->", every)
+    made[reference.RULES] = reference.rules(f"<!-- Made from the rules: {_MAKE} -->")
+    made[reference.COMMANDS] = reference.command_line(f"<!-- Made from the parsers: {_MAKE} -->")
     fill = _Blocks(repository)
     for name in filter(lambda name: (repository / name).exists(), WITH_BLOCKS):
         made[name] = fill((repository / name).read_text(encoding="utf-8"))
@@ -153,33 +158,127 @@ def page_of(rule: Described) -> str:
 
 def rule_page(repository: Path, rule: Described, fixtures: list[Path]) -> str:
     """The rule's docstring as Markdown, and its finding and fix in a real program."""
-    first, _, sections = page(rule).partition("\n\n")
+    first, *sections = re.split(r"^(?=## )", page(rule), flags=re.MULTILINE)
     on = "On" if rule.default else "Off"
     state = f"Fixable: {rule.fixable}. Severity: {rule.severity.value}. {on} by default."
+    prose = [text for text in sections if not text.startswith("## References")]
+    references = "".join(text for text in sections if text not in prose)
     return "\n".join(
         [
             f"<!-- Made from the rule's docstring and its fixtures: {_MAKE} -->",
             f"# {rule.name} ({rule.code})\n",
-            f"{first}\n",
+            f"{first.strip()}\n",
             f"{state}\n",
-            sections,
-            *(_example(repository, rule, fixtures) if fixtures else ()),
+            *_symptoms(rule),
+            *(_example(repository, rule, fixtures[0]) if fixtures else ()),
+            *(f"{text.strip()}\n" for text in prose),
+            *_references(repository, rule, references),
+            *_programs(repository, fixtures),
         ]
     )
 
 
-def _example(repository: Path, rule: Described, fixtures: list[Path]) -> Iterator[str]:
-    shown = fixtures[0]
-    addresses = {one: f"../../{one.relative_to(repository).as_posix()}" for one in fixtures}
-    yield "## Example\n"
-    yield f"In [{shown.name}]({addresses[shown]}/bad):\n"
-    yield _fenced(_finding(shown, rule.code), "text")
-    if _has_fix(shown):
-        yield "The fix:\n"
-        yield _fenced(_diff(shown, rule.code), "diff")
-    yield from _proof(repository, shown)
-    yield "All programs that this rule is tested and proved with:\n"
-    yield "".join(f"- [{one.name}]({address})\n" for one, address in addresses.items())
+def _symptoms(rule: Described) -> Iterator[str]:
+    if rule.symptoms:
+        yield "Symptoms:\n"
+        yield _listed(rule.symptoms)
+
+
+def _example(repository: Path, rule: Described, fixture: Path) -> Iterator[str]:
+    """Wrong code, right code and what happens at run time."""
+    yield "## Wrong code\n"
+    yield _fenced(_code(fixture), "python")
+    yield "What sampler-lint reports:\n"
+    finding = _finding(fixture, rule.code)
+    yield _fenced(finding, "text")
+    yield "## Right code\n"
+    if _has_fix(fixture):
+        diff = _diff(fixture, rule.code)
+        option = " --unsafe-fixes" if "--unsafe-fixes" in finding else ""
+        yield f"What `sampler-lint --fix{option}` makes of it:\n"
+    else:
+        diff = _difference(fixture)
+        yield "There is no automatic fix; one way to write it:\n"
+    yield _fenced(diff, "diff")
+    yield from _proof(repository, fixture)
+
+
+def _code(fixture: Path) -> str:
+    """The function or class in which the finding stands, or the first lines around it."""
+    with _project(fixture) as project:
+        from sampler_lint import engine
+
+        options = engine.Options(select=(fixture.parent.name,))
+        finding = engine.check([str(project)], options).findings[0]
+        lines = Path(finding.path).read_text(encoding="utf-8").splitlines()
+    row = finding.start.row
+    around = [
+        (node.lineno - len(node.decorator_list), node.end_lineno or 0)
+        for node in ast.walk(ast.parse("\n".join(lines)))
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        and node.lineno <= row <= (node.end_lineno or 0)
+    ]
+    first, last = min(around, default=(row, row))
+    return textwrap.dedent("\n".join(lines[first - 1 : last])).expandtabs(4)
+
+
+def _difference(fixture: Path) -> str:
+    """From the wrong program to its right twin."""
+    lines: list[str] = []
+    for path in sorted((fixture / "bad").rglob("*.py")):
+        name = path.relative_to(fixture / "bad").as_posix()
+        bad, good = (
+            (fixture / which / name).read_text(encoding="utf-8").splitlines()
+            for which in ("bad", "good")
+        )
+        names = (f"a/{name}", f"b/{name}")
+        lines += difflib.unified_diff(bad, good, *names, lineterm="")
+    return "\n".join(lines)
+
+
+def _references(repository: Path, rule: Described, text: str) -> Iterator[str]:
+    """The references, those to projects that had the bug apart."""
+    items = re.split(r"^- ", text, flags=re.MULTILINE)[1:]
+    hit = [_linked(item) for item in items if _PROJECT in item]
+    found = list(_found(repository, rule))
+    if hit or found:
+        yield "## Who was hit\n\nReports, repairs and findings in public repositories:\n"
+        yield _listed([*hit, *found])
+    if others := [_linked(item) for item in items if _PROJECT not in item]:
+        yield "## References\n"
+        yield _listed(others)
+
+
+def _linked(item: str) -> str:
+    return re.sub(r"https://(?:github\.com/)?(\S+)", r"[\1](\g<0>)", item.strip())
+
+
+def _listed(items: Iterable[str]) -> str:
+    return "".join(f"- {item}\n" for item in items)
+
+
+_PROJECT = "https://github.com/"
+
+
+def _found(repository: Path, rule: Described) -> Iterator[str]:
+    """A finding of each public repository in which those of the rule were read and are right."""
+    first: dict[str, str] = {}
+    for path in sorted((repository / "benchmarks" / "wild" / "judged").glob("smp*.jsonl")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            if (row["code"], row["verdict"]) == (rule.code, "right"):
+                place = f"{row['commit']}/{row['path']}#L{row['line']}"
+                first.setdefault(row["repo"], f"{_PROJECT}{row['repo']}/blob/{place}")
+    for repo, link in first.items():
+        yield f"[{repo}]({link}), found by sampler-lint"
+
+
+def _programs(repository: Path, fixtures: list[Path]) -> Iterator[str]:
+    if fixtures:
+        yield "## Test programs\n"
+        yield "This rule is tested and proved on these programs:\n"
+        places = [(one.name, one.relative_to(repository).as_posix()) for one in fixtures]
+        yield _listed(f"[{name}](../../{place})" for name, place in places)
 
 
 def _proof(repository: Path, fixture: Path) -> Iterator[str]:
@@ -189,13 +288,14 @@ def _proof(repository: Path, fixture: Path) -> Iterator[str]:
         return
     picture = path.read_text(encoding="utf-8")
     name = fixture.relative_to(repository).as_posix()
-    yield f"The proof, by `sampler-lint verify {name}`:\n"
+    yield "## At run time\n"
+    yield f"![{pictures.title(picture)}]({path.name})\n"
+    yield f"{pictures.legend(picture)}\n"
+    yield f"Recorded by `sampler-lint verify {name}`:\n"
     for line in pictures.description(picture).splitlines():
         verdict, _, evidence = line.partition(" - ")
         yield f"- {verdict}: `{evidence}`"
     yield ""
-    yield f"![{pictures.title(picture)}]({path.name})\n"
-    yield f"{pictures.legend(picture)}\n"
 
 
 _MAKE = "python -m sampler_lint.dev docs"

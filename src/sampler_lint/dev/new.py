@@ -40,6 +40,7 @@ class {class_name}(Rule):
 
     code = "{code}"
     name = "{name}"
+    symptoms = ()  # what a user sees, such as "every epoch has the same order"
     invariant = "reshuffles"
     fixable = "never"
 

@@ -53,6 +53,9 @@ class Described(abc.ABC):
     """``SMP`` and three digits."""
     name: ClassVar[str]
     """kebab-case; must read well after "allow"."""
+    symptoms: ClassVar[tuple[str, ...]] = ()
+    """What a user with this bug sees, in their words; the same words as other rules where it is
+    the same symptom. The rule is found by them."""
     default: ClassVar[bool] = True
     """Whether the rule is on without being selected."""
     severity: ClassVar[Severity] = Severity.ERROR

@@ -32,11 +32,12 @@ class UnusedSuppression(FileRule):
         code that runs. It is unsafe where words after the codes would go with the comment.
 
     References:
-        https://docs.astral.sh/ruff/rules/unused-noqa
+        - https://docs.astral.sh/ruff/rules/unused-noqa
     """
 
     code = UNUSED
     name = "unused-suppression"
+    symptoms = ("a suppression comment does nothing",)
     severity = Severity.WARNING
     fixable = "sometimes"
 

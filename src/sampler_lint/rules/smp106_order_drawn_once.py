@@ -60,6 +60,7 @@ class OrderDrawnOnce(Rule):
 
     code = "SMP106"
     name = "order-drawn-once"
+    symptoms = ("every epoch has the same order",)
     invariant = "shuffles"
     fixable = "never"
 

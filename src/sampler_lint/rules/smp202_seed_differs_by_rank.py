@@ -75,6 +75,11 @@ class SeedDiffersByRank(Rule):
 
     code = "SMP202"
     name = "seed-differs-by-rank"
+    symptoms = (
+        "ranks train on the same samples",
+        "some samples are never read",
+        "validation scores look too good",
+    )
     invariant = "partitions"
 
     def check(self, model: Model) -> Iterator[Suspect]:

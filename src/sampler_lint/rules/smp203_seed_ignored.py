@@ -66,6 +66,7 @@ class SeedIgnored(Rule):
 
     code = "SMP203"
     name = "seed-ignored"
+    symptoms = ("changing the seed changes nothing",)
     severity = Severity.WARNING
     invariant = "seed-matters"
 

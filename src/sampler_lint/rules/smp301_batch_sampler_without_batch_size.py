@@ -56,6 +56,10 @@ class BatchSamplerWithoutBatchSize(Rule):
 
     code = "SMP301"
     name = "batch-sampler-without-batch-size"
+    symptoms = (
+        "it runs on one GPU and fails on several",
+        "AttributeError: object has no attribute 'batch_size'",
+    )
     invariant = "runs"
 
     def check(self, model: Model) -> Iterator[Suspect]:

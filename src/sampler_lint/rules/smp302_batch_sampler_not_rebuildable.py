@@ -54,6 +54,10 @@ class BatchSamplerNotRebuildable(Rule):
 
     code = "SMP302"
     name = "batch-sampler-not-rebuildable"
+    symptoms = (
+        "it runs on one GPU and fails on several",
+        "TypeError: __init__() got an unexpected keyword argument",
+    )
     invariant = "runs"
     fixable = "never"
 

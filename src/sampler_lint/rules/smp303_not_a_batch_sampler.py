@@ -56,10 +56,15 @@ class NotABatchSampler(Rule):
     References:
         - torch/utils/data/dataloader.py, `DataLoader.__init__`, which tests nothing
         - ignite/engine/deterministic.py, `ReproducibleBatchSampler.__init__`
+        - https://github.com/Lightning-AI/pytorch-lightning/issues/19657
     """
 
     code = "SMP303"
     name = "not-a-batch-sampler"
+    symptoms = (
+        "it runs on one GPU and fails on several",
+        "TypeError or AssertionError: a BatchSampler is expected",
+    )
     invariant = "runs"
 
     def check(self, model: Model) -> Iterator[Suspect]:

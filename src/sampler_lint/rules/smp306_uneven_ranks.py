@@ -61,10 +61,12 @@ class UnevenRanks(Rule):
         - torch/nn/parallel/distributed.py, `DistributedDataParallel.join`: uneven inputs
         - torch/utils/data/distributed.py, `DistributedSampler.__init__`: `total_size`
         - accelerate/data_loader.py, `BatchSamplerShard._iter_with_no_split`
+        - https://github.com/axolotl-ai-cloud/axolotl/pull/461
     """
 
     code = "SMP306"
     name = "uneven-ranks"
+    symptoms = ("the job hangs at the end of an epoch", "ranks take different numbers of steps")
     invariant = "equal-steps"
     fixable = "never"
 

@@ -53,6 +53,11 @@ class ShardedTwice(Rule):
 
     code = "SMP307"
     name = "sharded-twice"
+    symptoms = (
+        "an epoch covers only part of the data",
+        "some samples are never read",
+        "the learning rate schedule ends too early or too late",
+    )
     invariant = "partitions"
     fixable = "never"
 

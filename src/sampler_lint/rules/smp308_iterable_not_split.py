@@ -57,6 +57,11 @@ class IterableNotSplit(Rule):
 
     code = "SMP308"
     name = "iterable-not-split"
+    symptoms = (
+        "samples are repeated within an epoch",
+        "ranks train on the same samples",
+        "metrics change with the number of GPUs",
+    )
     invariant = "runs"
     fixable = "never"
 

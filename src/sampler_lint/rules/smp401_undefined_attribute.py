@@ -92,6 +92,11 @@ class UndefinedAttribute(Rule):
 
     code = "SMP401"
     name = "undefined-attribute"
+    symptoms = (
+        "AttributeError while iterating over a sampler",
+        "it runs on one GPU and fails on several",
+        "one rank crashes and the others hang",
+    )
     invariant = "runs"
 
     def check(self, model: Model) -> Iterator[Suspect]:

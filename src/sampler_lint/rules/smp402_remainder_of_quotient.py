@@ -54,6 +54,11 @@ class RemainderOfQuotient(Rule):
 
     code = "SMP402"
     name = "remainder-of-quotient"
+    symptoms = (
+        "some samples are never read",
+        "samples are repeated within an epoch",
+        "len(loader) does not match the number of batches",
+    )
     invariant = "coverage"
     fixable = "always"
 

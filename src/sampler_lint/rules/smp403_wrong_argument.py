@@ -59,6 +59,10 @@ class WrongArgument(Rule):
 
     code = "SMP403"
     name = "wrong-argument"
+    symptoms = (
+        "TypeError: __init__() got an unexpected keyword argument",
+        "a DataLoader argument has no effect",
+    )
     invariant = "runs"
 
     def check(self, model: Model) -> Iterator[Suspect]:

@@ -74,6 +74,11 @@ class LoaderArgumentConflict(Rule):
 
     code = "SMP501"
     name = "loader-argument-conflict"
+    symptoms = (
+        "ValueError: batch_sampler option is mutually exclusive with batch_size, shuffle, "
+        "sampler, and drop_last",
+        "ValueError: sampler option is mutually exclusive with shuffle",
+    )
     invariant = "runs"
 
     def check(self, model: Model) -> Iterator[Suspect]:

@@ -73,6 +73,11 @@ class LoaderNotSharded(Rule):
 
     code = "SMP502"
     name = "loader-not-sharded"
+    symptoms = (
+        "ranks train on the same samples",
+        "an epoch has as many steps on several GPUs as on one",
+        "some samples are never read",
+    )
     invariant = "partitions"
     fixable = "never"
 

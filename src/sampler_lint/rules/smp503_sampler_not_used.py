@@ -44,6 +44,11 @@ class SamplerNotUsed(Rule):
 
     code = "SMP503"
     name = "sampler-not-used"
+    symptoms = (
+        "ranks train on the same samples",
+        "an epoch has as many steps on several GPUs as on one",
+        "metrics change with the number of GPUs",
+    )
     invariant = "partitions"
     fixable = "never"
 

@@ -65,6 +65,7 @@ class EvaluationPadding(Rule):
 
     code = "SMP504"
     name = "evaluation-padding"
+    symptoms = ("metrics change with the number of GPUs",)
     severity = Severity.WARNING
     invariant = "runs"
     default = False

@@ -51,6 +51,7 @@ class WalkedTwiceAtOnce(Rule):
 
     code = "SMP505"
     name = "walked-twice-at-once"
+    symptoms = ("samples are mixed or paired with themselves",)
     severity = Severity.WARNING
     invariant = "runs"
     fixable = "never"

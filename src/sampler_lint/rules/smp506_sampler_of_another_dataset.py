@@ -43,10 +43,16 @@ class SamplerOfAnotherDataset(Rule):
 
     References:
         - torch/utils/data/sampler.py: samplers draw from `range(len(data_source))`
+        - https://github.com/fastai/fastai/issues/1299
     """
 
     code = "SMP506"
     name = "sampler-of-another-dataset"
+    symptoms = (
+        "IndexError while iterating over a DataLoader",
+        "some samples are never read",
+        "validation scores look too good",
+    )
     invariant = "runs"
     fixable = "never"
 

@@ -67,6 +67,7 @@ class NeverShuffled(Rule):
 
     code = "SMP507"
     name = "never-shuffled"
+    symptoms = ("every epoch has the same order", "training is worse on one GPU than on several")
     invariant = "shuffles"
 
     def check(self, model: Model) -> Iterator[Suspect]:

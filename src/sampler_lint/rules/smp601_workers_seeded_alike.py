@@ -50,6 +50,7 @@ class WorkersSeededAlike(Rule):
 
     code = "SMP601"
     name = "workers-seeded-alike"
+    symptoms = ("every epoch repeats the same augmentations",)
     invariant = "runs"
     fixable = "never"
 

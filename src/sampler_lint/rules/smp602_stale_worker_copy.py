@@ -43,6 +43,10 @@ class StaleWorkerCopy(Rule):
 
     code = "SMP602"
     name = "stale-worker-copy"
+    symptoms = (
+        "changes made to the dataset between epochs have no effect",
+        "every epoch repeats the same augmentations",
+    )
     invariant = "runs"
     fixable = "never"
 

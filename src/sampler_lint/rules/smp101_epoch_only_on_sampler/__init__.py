@@ -71,10 +71,12 @@ class EpochOnlyOnSampler(Rule):
         - torch/utils/data/dataloader.py, `DataLoader.__init__` (`sampler` with `batch_sampler`)
         - https://github.com/mosaicml/composer/issues/3123
         - https://github.com/Lightning-AI/pytorch-lightning/issues/13316
+        - https://github.com/huggingface/transformers/issues/8952
     """
 
     code = "SMP101"
     name = "epoch-only-on-sampler"
+    symptoms = ("every epoch has the same order",)
     invariant = "reshuffles"
 
     def check(self, model: Model) -> Iterator[Suspect]:

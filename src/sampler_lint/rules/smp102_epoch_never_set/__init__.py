@@ -82,10 +82,14 @@ class EpochNeverSet(Rule):
     References:
         - torch/utils/data/distributed.py, `DistributedSampler.__iter__` and `set_epoch`
         - https://github.com/pytorch/pytorch/issues/31771
+        - https://github.com/kan-bayashi/ParallelWaveGAN/issues/177
+        - https://github.com/kekmodel/FixMatch-pytorch/issues/34
+        - https://github.com/lucidrains/DALLE-pytorch/pull/230
     """
 
     code = "SMP102"
     name = "epoch-never-set"
+    symptoms = ("every epoch has the same order",)
     invariant = "reshuffles"
 
     def check(self, model: Model) -> Iterator[Suspect]:

@@ -60,6 +60,7 @@ class SetEpochMisplaced(Rule):
 
     code = "SMP103"
     name = "set-epoch-misplaced"
+    symptoms = ("every epoch has the same order",)
     invariant = "reshuffles"
 
     def check(self, model: Model) -> Iterator[Suspect]:

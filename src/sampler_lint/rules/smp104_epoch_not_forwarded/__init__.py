@@ -67,10 +67,15 @@ class EpochNotForwarded(Rule):
         - torch/utils/data/distributed.py, `DistributedSampler.set_epoch` (stores, no more)
         - https://github.com/Lightning-AI/pytorch-lightning/issues/21454
         - lightning/fabric/utilities/data.py, `_set_sampler_epoch`
+        - https://github.com/huggingface/accelerate/pull/3556
     """
 
     code = "SMP104"
     name = "epoch-not-forwarded"
+    symptoms = (
+        "every epoch has the same order",
+        "resumed training repeats batches it has already seen",
+    )
     invariant = "reshuffles"
 
     def check(self, model: Model) -> Iterator[Suspect]:

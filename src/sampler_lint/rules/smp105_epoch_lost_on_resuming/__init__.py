@@ -59,6 +59,10 @@ class EpochLostOnResuming(Rule):
 
     code = "SMP105"
     name = "epoch-lost-on-resuming"
+    symptoms = (
+        "resumed training repeats batches it has already seen",
+        "resumed training runs for too many epochs",
+    )
     invariant = "runs"
     fixable = "never"
 

@@ -88,6 +88,7 @@ class SeedNotPassed(Rule):
 
     code = "SMP201"
     name = "seed-not-passed"
+    symptoms = ("changing the seed changes nothing",)
     severity = Severity.WARNING
     invariant = "seed-matters"
 

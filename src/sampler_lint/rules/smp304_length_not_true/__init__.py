@@ -54,10 +54,17 @@ class LengthNotTrue(Rule):
     References:
         - torch/utils/data/sampler.py, the notes on `__len__` above `class Sampler`
         - torch/utils/data/dataloader.py, `DataLoader.__len__`
+        - https://github.com/huggingface/sentence-transformers/issues/3348
+        - https://github.com/lhotse-speech/lhotse/issues/212
     """
 
     code = "SMP304"
     name = "length-not-true"
+    symptoms = (
+        "len(loader) does not match the number of batches",
+        "the learning rate schedule ends too early or too late",
+        "some samples are never read",
+    )
     severity = Severity.WARNING
     invariant = "length-is-true"
 

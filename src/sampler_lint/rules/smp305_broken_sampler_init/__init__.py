@@ -63,6 +63,10 @@ class BrokenSamplerInit(Rule):
 
     code = "SMP305"
     name = "broken-sampler-init"
+    symptoms = (
+        "TypeError: object.__init__() takes exactly one argument",
+        "AttributeError while iterating over a sampler",
+    )
     invariant = "runs"
 
     def check(self, model: Model) -> Iterator[Suspect]:

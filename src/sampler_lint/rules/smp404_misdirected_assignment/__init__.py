@@ -58,10 +58,17 @@ class MisdirectedAssignment(Rule):
     References:
         - torch/utils/data/distributed.py, `DistributedSampler.__init__` and `set_epoch`
         - https://docs.python.org/3/howto/mro.html
+        - https://github.com/NVIDIA/DeepLearningExamples (MaskRCNN's sampler stores
+          `shuffle` as True)
     """
 
     code = "SMP404"
     name = "misdirected-assignment"
+    symptoms = (
+        "every epoch has the same order",
+        "a sampler argument has no effect",
+        "some samples are never read",
+    )
     invariant = "reshuffles"
 
     def check(self, model: Model) -> Iterator[Suspect]:

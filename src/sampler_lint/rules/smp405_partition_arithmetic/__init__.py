@@ -65,6 +65,12 @@ class PartitionArithmetic(Rule):
 
     code = "SMP405"
     name = "partition-arithmetic"
+    symptoms = (
+        "some samples are never read",
+        "samples are repeated within an epoch",
+        "it fails only for some dataset sizes or numbers of GPUs",
+        "the job hangs at the end of an epoch",
+    )
     invariant = "runs"
 
     def check(self, model: Model) -> Iterator[Suspect]:

@@ -746,6 +746,9 @@ def test_other_usage_errors_name_no_option(capsys):
         ["--include=x"],
         ["--unselect"],
         ["--extend-ignore"],
+        ["--ignore-noqa"],
+        ["--fix-only"],
+        ["--noqa"],
     )
     for arguments in (["--jobs", "x"], ["--xyzzy"], ["rule", "a", "b"], *opposites):
         with pytest.raises(SystemExit):

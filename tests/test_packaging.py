@@ -11,9 +11,17 @@ import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from cases import FIXTURES
 from sampler_lint import __version__
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 REPOSITORY = Path(__file__).parent.parent
 BAD = FIXTURES / "SMP101/torch-batch-sampler/bad"
@@ -48,12 +56,21 @@ def dist(tools, tmp_path_factory):
     return folder
 
 
+def first_command(text: str) -> str:
+    """The first command of a page that is typed at a prompt."""
+    return re.search(r"^\$ (.*?)(?: +#.*)?$", text, re.MULTILINE)[1]
+
+
 def assert_works(command: Path) -> None:
     version = run(command, "--version")
     assert version.stdout == f"sampler-lint {__version__}\n"
     found = run(command, "--isolated", BAD)
     assert found.returncode == 1, found.stderr
     assert "SMP101" in found.stdout
+    name, *arguments = first_command((REPOSITORY / "README.md").read_text(encoding="utf-8")).split()
+    assert name == command.name
+    typed = subprocess.run([command, *arguments], cwd=BAD, capture_output=True, text=True)
+    assert (typed.returncode, "SMP101" in typed.stdout) == (1, True), typed.stderr
 
 
 @pytest.mark.network
@@ -81,6 +98,32 @@ def test_one_version_is_named_everywhere():
     cited = (REPOSITORY / "CITATION.cff").read_text(encoding="utf-8")
     assert f'\nversion = "{__version__}"\n' in project
     assert f"\nversion: {__version__}\n" in cited
+    for page in ("README.md", "docs/continuous-integration.md"):
+        assert f"    rev: v{__version__}" in (REPOSITORY / page).read_text(encoding="utf-8")
+
+
+def test_the_conda_recipe_says_what_the_project_says():
+    recipe = yaml.safe_load((REPOSITORY / "conda/recipe.yaml").read_text(encoding="utf-8"))
+    parsed = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))
+    project = parsed["project"]
+    assert recipe["schema_version"] == 1
+    assert recipe["context"]["version"] == __version__
+    assert recipe["package"] == {"name": project["name"], "version": "${{ version }}"}
+    assert (REPOSITORY / "conda" / recipe["source"]["path"]).resolve() == REPOSITORY
+    assert (REPOSITORY / recipe["about"]["license_file"]).is_file()
+    entry_points = dict(one.split(" = ") for one in recipe["build"]["python"]["entry_points"])
+    assert entry_points == project["scripts"]
+
+    python = "python " + project["requires-python"]
+    assert needed(recipe["requirements"]["run"]) == needed([*project["dependencies"], python])
+    built_with = [*parsed["build-system"]["requires"], python, "pip"]
+    assert needed(recipe["requirements"]["host"]) == needed(built_with)
+
+
+def needed(requirements: list[str]) -> set[tuple[str, str]]:
+    """Names and versions, whatever markers say."""
+    every = map(Requirement, requirements)
+    return {(canonicalize_name(one.name), str(one.specifier)) for one in every}
 
 
 @pytest.mark.network

@@ -82,13 +82,17 @@ def nearest(word: str, words: Collection[str]) -> str:
     """``did you mean ...?``, or nothing when no word is near.
 
     Each part between hyphens has to begin as in ``word`` and to be near itself: a slip is rarely
-    made in a first letter, and what turns a meaning round is a part or another beginning
-    (``no-``, ``un-``, ``in-`` for ``ex-``, ``max-`` for ``min-``).
+    made in a first letter, and what turns a meaning round is a part more or less (``no-``,
+    ``-only``) or another beginning (``un-``, ``in-`` for ``ex-``, ``max-`` for ``min-``).
     """
     from difflib import SequenceMatcher, get_close_matches
 
     def is_alike(other: str) -> bool:
-        pairs = zip(word.split("-"), other.split("-"), strict=False)
+        parts, others = word.replace("_", "-").split("-"), other.split("-")
+        if len(parts) != len(others):
+            joined = SequenceMatcher(None, "".join(parts), "".join(others)).ratio()
+            return other.startswith(word) or joined > 0.9
+        pairs = zip(parts, others, strict=True)
         return all(a[:1] == b[:1] and SequenceMatcher(None, a, b).ratio() > 0.5 for a, b in pairs)
 
     near = get_close_matches(word, filter(is_alike, words), n=1)

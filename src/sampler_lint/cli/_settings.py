@@ -107,22 +107,33 @@ class Settings:
         Raises:
             UsageError: they cannot be used, or the configuration they name cannot.
         """
-        from sampler_lint.config import RefusedError, known_codes
+        from sampler_lint.config import RefusedError
 
         self._arguments = arguments
         self._choices = {**vars(arguments)}
-        try:
-            for option in ("select", "extend_select", "ignore", "fixable", "unfixable"):
-                self._choices[option] = known_codes(self._choices.get(option) or ())
-            for option in ("per_file_ignores", "extend_per_file_ignores"):
-                self._choices[option] = tuple(
-                    (pattern, known_codes([code]))
-                    for pattern, code in self._choices.get(option) or ()
-                )
-        except RefusedError as error:
-            raise UsageError(str(error)) from error
         self._by_config: dict[int, Options] = {}
         self._lookup = self._prepared()
+        try:
+            self._take_codes()
+        except RefusedError:
+            # Those of packages that a configuration names are known when it is read.
+            for path in self._choices.get("paths") or [os.curdir]:
+                self.config(path if os.path.isdir(path) else os.path.dirname(path))
+            try:
+                self._take_codes()
+            except RefusedError as error:
+                raise UsageError(str(error)) from error
+
+    def _take_codes(self) -> None:
+        """Read the codes among the arguments; raises RefusedError."""
+        from sampler_lint.config import known_codes
+
+        for option in ("select", "extend_select", "ignore", "fixable", "unfixable"):
+            self._choices[option] = known_codes(self._choices.get(option) or ())
+        for option in ("per_file_ignores", "extend_per_file_ignores"):
+            self._choices[option] = tuple(
+                (pattern, known_codes([code])) for pattern, code in self._choices.get(option) or ()
+            )
 
     def _prepared(self) -> Lookup:
         from sampler_lint.config import ConfigError, Lookup, parse_override
@@ -130,7 +141,8 @@ class Settings:
         files: list[str] = []
         overrides: dict[Key, Any] = {}
         try:
-            for item in self._arguments.config:
+            told = self._arguments.config
+            for item in sorted(told, key=lambda item: not item.startswith("plugins")):
                 if "=" in item and not os.path.isfile(item):
                     key, value = parse_override(item)
                     overrides[key] = value

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sampler_lint.cli._common import (
     CLEAN,
@@ -14,6 +15,7 @@ from sampler_lint.cli._common import (
     add_output_format,
     columns_of,
 )
+from sampler_lint.cli._settings import Settings, add_configuring
 
 if TYPE_CHECKING:
     from sampler_lint.rules import Described
@@ -29,7 +31,10 @@ def main(argv: Sequence[str]) -> int:
     from sampler_lint.rules import every_rule
 
     code = (arguments.code or "").upper()
-    rules = [each for each in every_rule() if not code or each.code == code]
+    rules = [each for each in every_rule(()) if each.code == code]
+    if not rules:
+        plugins = Settings(arguments).options(os.curdir).plugins
+        rules = [each for each in every_rule(plugins) if not code or each.code == code]
     if not rules:
         raise UsageError(f"no rule has the code {arguments.code!r} (sampler-lint rule lists them)")
     if not code and not arguments.all and arguments.output_format == "text":
@@ -47,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
     return CLEAN
 
 
-def _rule_data(rule: Described) -> dict[str, str | bool]:
+def _rule_data(rule: Described) -> dict[str, Any]:
     from inspect import cleandoc
 
     from sampler_lint.reporters import rule_url
@@ -101,7 +106,7 @@ def _rule_page(rule: Described) -> str:
     title = f"# {rule.name} ({rule.code})"
     on = "On" if rule.default else "Off"
     state = f"Fixable: {rule.fixable}. Severity: {rule.severity.value}. {on} by default."
-    return f"{title}\n\n{state}\n\n{data['explanation']}\n\n{data['url']}"
+    return "\n\n".join(filter(None, (title, state, data["explanation"], data["url"])))
 
 
 def make_parser() -> Parser:
@@ -116,4 +121,5 @@ def make_parser() -> Parser:
     )
     which.add_argument("--all", action="store_true", help="the pages of all rules")
     add_output_format(parser)
+    add_configuring(parser)
     return parser

@@ -30,7 +30,7 @@ _FIX_ALL = "source.fixAll.samplerLint"
 _WATCHED = tuple(f"**/{name}" for name in ("*.py", f"*{NOTEBOOK}", *FILES, ".gitignore"))
 #: An editor asks for the other once for each cell, and would make the edits as often.
 _FIX_NOTEBOOK = f"notebook.{_FIX_ALL}"
-_CODE = re.compile(r"\bSMP[0-9]{3}\b")
+_CODE = re.compile(r"\b[A-Z]{2,}[0-9]{3}\b")
 
 
 class Server(LanguageServer):
@@ -292,7 +292,9 @@ def _configured() -> engine.OptionsOf:
 def _page(code: str) -> types.MarkupContent:
     """The rule's docstring as Markdown; empty if there is no such rule."""
     rule = next((rule for rule in every_rule() if rule.code == code), None)
-    text = "" if rule is None else f"## [{code}]({rule_url(code)}) `{rule.name}`\n\n{page(rule)}"
+    url = rule_url(code)
+    title = f"[{code}]({url})" if url else code
+    text = "" if rule is None else f"## {title} `{rule.name}`\n\n{page(rule)}"
     return types.MarkupContent(types.MarkupKind.Markdown, text)
 
 

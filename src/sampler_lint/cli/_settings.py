@@ -92,6 +92,38 @@ def add_configuring(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--isolated", action="store_true", help="read no configuration")
 
 
+def prepared(arguments: argparse.Namespace) -> Lookup:
+    """Finds configurations as ``--config`` and ``--isolated`` say.
+
+    Raises:
+        UsageError: they cannot be used.
+    """
+    from sampler_lint.config import ConfigError, Lookup, parse_override
+
+    files: list[str] = []
+    overrides: dict[Key, Any] = {}
+    try:
+        told = arguments.config
+        for item in sorted(told, key=lambda item: not item.startswith("plugins")):
+            if "=" in item and not os.path.isfile(item):
+                key, value = parse_override(item)
+                overrides[key] = value
+            else:
+                files.append(item)
+        if len(files) > 1:
+            raise UsageError("--config takes one file")
+        if files and arguments.isolated:
+            raise UsageError("--config FILE and --isolated exclude each other")
+        return Lookup(
+            file=files[0] if files else None,
+            isolated=arguments.isolated,
+            overrides=overrides,
+        )
+    except ConfigError as error:
+        prefix = "" if files else "--config: "
+        raise UsageError(f"{prefix}{error}") from error
+
+
 class Settings:
     """The command line over the configuration of each file.
 
@@ -109,10 +141,9 @@ class Settings:
         """
         from sampler_lint.config import RefusedError
 
-        self._arguments = arguments
         self._choices = {**vars(arguments)}
         self._by_config: dict[int, Options] = {}
-        self._lookup = self._prepared()
+        self._lookup = prepared(arguments)
         try:
             self._take_codes()
         except RefusedError:
@@ -134,32 +165,6 @@ class Settings:
             self._choices[option] = tuple(
                 (pattern, known_codes([code])) for pattern, code in self._choices.get(option) or ()
             )
-
-    def _prepared(self) -> Lookup:
-        from sampler_lint.config import ConfigError, Lookup, parse_override
-
-        files: list[str] = []
-        overrides: dict[Key, Any] = {}
-        try:
-            told = self._arguments.config
-            for item in sorted(told, key=lambda item: not item.startswith("plugins")):
-                if "=" in item and not os.path.isfile(item):
-                    key, value = parse_override(item)
-                    overrides[key] = value
-                else:
-                    files.append(item)
-            if len(files) > 1:
-                raise UsageError("--config takes one file")
-            if files and self._arguments.isolated:
-                raise UsageError("--config FILE and --isolated exclude each other")
-            return Lookup(
-                file=files[0] if files else None,
-                isolated=self._arguments.isolated,
-                overrides=overrides,
-            )
-        except ConfigError as error:
-            prefix = "" if files else "--config: "
-            raise UsageError(f"{prefix}{error}") from error
 
     def config(self, folder: str) -> Config:
         """The configuration of the files in ``folder``.

@@ -83,7 +83,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("roots", "options", "source", "findings"),
     },
     "language_server": {
-        *("engine", "config", "options", "rules", "reporters", "suppressions", "fixing"),
+        *("explain", "engine", "config", "options", "rules", "reporters", "suppressions", "fixing"),
         *("source", "findings"),
     },
     # The proof knows invariants, not rules; verify.py looks up which rule names which.

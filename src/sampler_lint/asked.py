@@ -15,7 +15,7 @@ from typing import Any
 from sampler_lint.analysis.values import Obj, Unknown
 from sampler_lint.domain.model import Model
 from sampler_lint.findings import Place
-from sampler_lint.rules import Rule
+from sampler_lint.rules import Rule, plugin_modules
 from sampler_lint.syntax.nodes import Class, Expr, Function, Node
 
 _RULES = "sampler_lint.rules."
@@ -126,14 +126,17 @@ class _Watch:
         self.asked: list[Question] = []
         self._open: list[Question] = []
         self._replaced = contextlib.ExitStack()
+        self._rules: tuple[str, ...] = ()
 
     def __enter__(self) -> list[Question]:
-        rules = [m for n, m in sorted(sys.modules.items()) if n.startswith(_RULES)]
+        self._rules = (_RULES, *plugin_modules())
+        rules = [m for n, m in sorted(sys.modules.items()) if n.startswith(self._rules)]
+        homes = (*self._rules, _DOMAIN)
         for owner in (*rules, Model):
             for name, function in list(vars(owner).items()):
                 if not inspect.isfunction(function) or name.startswith("__"):
                     continue
-                if function.__module__.startswith((_RULES, _DOMAIN)) and name not in _NO_QUESTIONS:
+                if function.__module__.startswith(homes) and name not in _NO_QUESTIONS:
                     setattr(owner, name, self._heard(function))
                     self._replaced.callback(setattr, owner, name, function)
         return self.asked
@@ -145,7 +148,7 @@ class _Watch:
         @functools.wraps(function)
         def asks(*args: Any, **kwargs: Any) -> Any:
             given = [*args, *kwargs.values()]
-            by_rule = sys._getframe(1).f_globals["__name__"].startswith(_RULES)
+            by_rule = sys._getframe(1).f_globals["__name__"].startswith(self._rules)
             if not by_rule or not any(isinstance(each, Model) for each in given):
                 return function(*args, **kwargs)
             question = Question(function, given, self._open[-1] if self._open else None)

@@ -282,7 +282,12 @@ class _Examination:
         choices: list[object] = list(dict.fromkeys(self._choices.values()))
         if len(choices) > 1:
             choices += [(path, choices.index(choice)) for path, choice in self._choices.items()]
-        made_by = build(), self._edits
+        made_by: tuple[object, ...] = build(), self._edits
+        plugins = dict.fromkeys(name for each, _ in self._choices.values() for name in each.plugins)
+        if plugins:
+            from sampler_lint.rules import stamps
+
+            made_by += (stamps(plugins),)
         return repr((made_by, here, self._root, spelled, options.of_the_model, choices))
 
     def _made(self, memory: Memory | None, jobs: int) -> TreeReport:
@@ -376,7 +381,7 @@ def _rules(options: Options, ignored: tuple[str, ...]) -> tuple[Described, ...]:
 
     return tuple(
         rule
-        for rule in selected(options.select, options.ignore, options.extend_select)
+        for rule in selected(options.select, options.ignore, options.extend_select, options.plugins)
         if weight(rule.code, ignored) < 0
     )
 
@@ -391,7 +396,10 @@ def _judged(tree: Tree, choices: Mapping[str, _Choice]) -> TreeReport:
     )
     report = TreeReport()
     for path, (options, ignored) in choices.items():
-        if path in by_path or tree.project.speaks_to_us(path):
+        project = tree.project
+        # Which comments name a rule of another package is not known before they are read.
+        named = bool(options.plugins) and project.is_parsed(path)
+        if path in by_path or named or project.speaks_to_us(path):
             rules_here = _rules(options, ignored)
             codes = {rule.code for rule in rules_here}
             found = [finding for finding in by_path.get(path, ()) if finding.code in codes]
@@ -427,9 +435,9 @@ def _of_file(
         return silenced
 
     silenced = [finding for finding in findings if put(finding)]
-    if suppressions is not None and suppressions.speak_to_us:
+    if suppressions is not None and (options.plugins or suppressions.speak_to_us):
         asked = frozenset(rule.code for rule in rules)
-        known = {rule.code: rule.default for rule in every_rule()}
+        known = {rule.code: rule.default for rule in every_rule(options.plugins)}
         judged = Judged(suppressions, silenced, asked, known)
         for rule in rules:
             if isinstance(rule, FileRule):

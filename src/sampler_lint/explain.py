@@ -46,9 +46,10 @@ def explain(
     row = module.source.row_in(cell, row)
     model = tree.model
     model.silences = []
-    from sampler_lint.rules import all_rules
+    from sampler_lint.rules import every_rule
 
-    rules = all_rules()
+    plugins = options_of(os.path.dirname(absolute)).plugins
+    rules = tuple(rule for rule in every_rule(plugins) if isinstance(rule, Rule))
     found = tree.findings(rules).get(absolute, [])
     out = [f"{shown}: {module.source.line(row).strip()}"]
     here = list(_statements_at(module, row))

@@ -7,9 +7,11 @@ import, costs a search through its text.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -73,8 +75,26 @@ def _asked_for(options: argparse.Namespace) -> Iterator[str]:
     The prefix alone asks for the plugin, as flake8 knows no other way to, and not for each rule.
     """
     for code in (*(options.select or ()), *(options.extend_select or ())):
-        if code.startswith(_PREFIX) and code != _PREFIX:
+        if code.startswith(_prefixes()) and code not in _prefixes():
             yield code
+
+
+def _prefixes() -> tuple[str, ...]:
+    """What the codes of all loaded rules begin with."""
+    if "sampler_lint.rules" not in sys.modules:  # which takes a while to import
+        return (_PREFIX,)
+    from sampler_lint.rules import plugin_prefixes
+
+    return _PREFIX, *plugin_prefixes()
+
+
+def _load_plugins(paths: Sequence[str]) -> None:
+    """Read the configurations of the paths that flake8 was given, which may name packages."""
+    from sampler_lint.config import ConfigError
+
+    for path in paths:
+        with contextlib.suppress(ConfigError):  # told of each file
+            _lookup().at(path if os.path.isdir(path) else os.path.dirname(path))
 
 
 @functools.cache
@@ -204,6 +224,10 @@ class Plugin:
         Raises:
             flake8.exceptions.ExecutionError: an option has a value that it does not take.
         """
+        paths = getattr(options, "filenames", None) or [os.curdir]
+        _load_plugins(paths)
+        # It reports no code that begins with none of these.
+        options.extended_default_select = [*options.extended_default_select, *_prefixes()]
         values: dict[str, Any] = {"respect_noqa": not options.disable_noqa}
         for key in _keys():
             given = getattr(options, f"sampler_lint_{key.field}")
@@ -218,7 +242,6 @@ class Plugin:
                     raise ExecutionError(f"{cls.name}-{error.about(key)}") from error
         more = (*values.pop("extend_select", ()), *_asked_for(options))
         cls.options = _Told(tuple(values.items()), more)
-        paths = getattr(options, "filenames", None) or [os.curdir]
         folders = [path for path in paths if os.path.isdir(path)]
         cls.whole = bool(folders)
         # Found out before flake8 forks, or each of its processes would have to.

@@ -16,6 +16,8 @@ from sampler_lint.gitignore import Gitignore
 class Options:
     """What holds for the files of one configuration."""
 
+    plugins: tuple[str, ...] = ()
+    """Installed packages whose rules are there to choose, besides ours."""
     select: tuple[str, ...] | None = None
     """Code prefixes (``ALL`` for every rule); None for the default rules."""
     ignore: tuple[str, ...] = ()

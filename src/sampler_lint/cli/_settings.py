@@ -91,6 +91,38 @@ def add_configuring(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--isolated", action="store_true", help="ignore all configuration files")
 
 
+def prepared(arguments: argparse.Namespace) -> Lookup:
+    """Finds configurations as ``--config`` and ``--isolated`` say.
+
+    Raises:
+        UsageError: they cannot be used.
+    """
+    from sampler_lint.config import ConfigError, Lookup, parse_override
+
+    files: list[str] = []
+    overrides: dict[Key, Any] = {}
+    try:
+        told = arguments.config
+        for item in sorted(told, key=lambda item: not item.startswith("plugins")):
+            if "=" in item and not os.path.isfile(item):
+                key, value = parse_override(item)
+                overrides[key] = value
+            else:
+                files.append(item)
+        if len(files) > 1:
+            raise UsageError("--config takes one file")
+        if files and arguments.isolated:
+            raise UsageError("--config FILE and --isolated exclude each other")
+        return Lookup(
+            file=files[0] if files else None,
+            isolated=arguments.isolated,
+            overrides=overrides,
+        )
+    except ConfigError as error:
+        prefix = "" if files else "--config: "
+        raise UsageError(f"{prefix}{error}") from error
+
+
 class Settings:
     """The command line over the configuration of each file.
 
@@ -106,47 +138,32 @@ class Settings:
         Raises:
             UsageError: they cannot be used, or the configuration they name cannot.
         """
-        from sampler_lint.config import RefusedError, known_codes
+        from sampler_lint.config import RefusedError
 
-        self._arguments = arguments
         self._choices = {**vars(arguments)}
-        try:
-            for option in ("select", "extend_select", "ignore", "fixable", "unfixable"):
-                self._choices[option] = known_codes(self._choices.get(option) or ())
-            for option in ("per_file_ignores", "extend_per_file_ignores"):
-                self._choices[option] = tuple(
-                    (pattern, known_codes([code]))
-                    for pattern, code in self._choices.get(option) or ()
-                )
-        except RefusedError as error:
-            raise UsageError(str(error)) from error
         self._by_config: dict[int, Options] = {}
-        self._lookup = self._prepared()
-
-    def _prepared(self) -> Lookup:
-        from sampler_lint.config import ConfigError, Lookup, parse_override
-
-        files: list[str] = []
-        overrides: dict[Key, Any] = {}
+        self._lookup = prepared(arguments)
         try:
-            for item in self._arguments.config:
-                if "=" in item and not os.path.isfile(item):
-                    key, value = parse_override(item)
-                    overrides[key] = value
-                else:
-                    files.append(item)
-            if len(files) > 1:
-                raise UsageError("--config takes one file")
-            if files and self._arguments.isolated:
-                raise UsageError("--config FILE and --isolated exclude each other")
-            return Lookup(
-                file=files[0] if files else None,
-                isolated=self._arguments.isolated,
-                overrides=overrides,
+            self._take_codes()
+        except RefusedError:
+            # Those of packages that a configuration names are known when it is read.
+            for path in self._choices.get("paths") or [os.curdir]:
+                self.config(path if os.path.isdir(path) else os.path.dirname(path))
+            try:
+                self._take_codes()
+            except RefusedError as error:
+                raise UsageError(str(error)) from error
+
+    def _take_codes(self) -> None:
+        """Read the codes among the arguments; raises RefusedError."""
+        from sampler_lint.config import known_codes
+
+        for option in ("select", "extend_select", "ignore", "fixable", "unfixable"):
+            self._choices[option] = known_codes(self._choices.get(option) or ())
+        for option in ("per_file_ignores", "extend_per_file_ignores"):
+            self._choices[option] = tuple(
+                (pattern, known_codes([code])) for pattern, code in self._choices.get(option) or ()
             )
-        except ConfigError as error:
-            prefix = "" if files else "--config: "
-            raise UsageError(f"{prefix}{error}") from error
 
     def config(self, folder: str) -> Config:
         """The configuration of the files in ``folder``.

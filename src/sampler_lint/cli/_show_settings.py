@@ -46,7 +46,7 @@ def _lines(settings: Settings, path: str) -> Iterator[str]:
                 )
         others = others.others
     yield "#"
-    for rule in every_rule():
+    for rule in every_rule(options.plugins):
         on, why = _state(rule, options, path)
         yield f"# {rule.code} {'on ' if on else 'off'} {why} ({rule.name})"
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sampler_lint.cli._common import (
     CLEAN,
@@ -15,6 +16,7 @@ from sampler_lint.cli._common import (
     add_output_format,
     columns_of,
 )
+from sampler_lint.cli._settings import Settings, add_configuring
 
 if TYPE_CHECKING:
     from sampler_lint.rules import Described
@@ -30,10 +32,14 @@ def main(argv: Sequence[str]) -> int:
     from sampler_lint.rules import every_rule, names
 
     if arguments.search:
-        return _search(arguments.search)
+        return _search(arguments.search, Settings(arguments).options(os.curdir).plugins)
     word = arguments.code or ""
     code = names().get(word.lower(), word.upper())
-    rules = [each for each in every_rule() if not code or each.code == code]
+    rules = [each for each in every_rule(()) if each.code == code]
+    if not rules:
+        plugins = Settings(arguments).options(os.curdir).plugins
+        code = names().get(word.lower(), code)
+        rules = [each for each in every_rule(plugins) if not code or each.code == code]
     if not rules:
         from sampler_lint.config import nearest
 
@@ -54,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
     return CLEAN
 
 
-def _search(query: Sequence[str]) -> int:
+def _search(query: Sequence[str], plugins: Collection[str]) -> int:
     """Print a line for each of the rules that most words of the query lead to."""
     from sampler_lint.rules import every_rule, summary
 
@@ -65,7 +71,7 @@ def _search(query: Sequence[str]) -> int:
         return sum(any(each.startswith(word) for each in found) for word in wanted)
 
     scored = []
-    for rule in every_rule():
+    for rule in every_rule(plugins):
         said = max((*rule.symptoms, summary(rule)), key=score)
         scored.append((max(score(said), score(rule.name)), rule, said))
     best = max(points for points, *_ in scored)
@@ -82,7 +88,7 @@ def _words(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def _rule_data(rule: Described) -> dict[str, str | bool | list[str]]:
+def _rule_data(rule: Described) -> dict[str, Any]:
     from inspect import cleandoc
 
     from sampler_lint.reporters import rule_url
@@ -138,8 +144,8 @@ def _rule_page(rule: Described) -> str:
     on = "On" if rule.default else "Off"
     state = f"Fixable: {rule.fixable}. Severity: {rule.severity.value}. {on} by default."
     seen = "".join(f"- {symptom}\n" for symptom in rule.symptoms)
-    seen = f"Symptoms:\n\n{seen}\n" if seen else ""
-    return f"{title}\n\n{state}\n\n{seen}{data['explanation']}\n\n{data['url']}"
+    seen = f"Symptoms:\n\n{seen}".rstrip() if seen else ""
+    return "\n\n".join(filter(None, (title, state, seen, data["explanation"], data["url"])))
 
 
 def make_parser() -> Parser:
@@ -160,4 +166,5 @@ def make_parser() -> Parser:
         help="find rules by symptom, as in: --search hangs at the end of an epoch",
     )
     add_output_format(parser)
+    add_configuring(parser)
     return parser

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 
 from sampler_lint.cli._common import CLEAN, FINDINGS, Parser, UsageError
+from sampler_lint.cli._settings import add_configuring, prepared
 
 
 def main(argv: Sequence[str]) -> int:
@@ -15,7 +16,8 @@ def main(argv: Sequence[str]) -> int:
 
     That is 0 only after the request ``shutdown``, as the protocol wants it.
     """
-    make_parser().parse_args(argv)
+    arguments = make_parser().parse_args(argv)
+    prepared(arguments)
     try:
         from sampler_lint.language_server.server import make_server
     except ModuleNotFoundError as error:
@@ -26,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
             f"the server needs {missing}: pip install 'sampler-lint[server]'"
         ) from error
     gc.enable()  # it checks after each edit, and needs the memory back
-    server = make_server()
+    server = make_server(lambda: prepared(arguments))
     # pygls closes the stream that it writes to; standard output is still flushed at the end.
     with open(os.dup(sys.stdout.fileno()), "wb") as stdout:
         server.start_io(stdout=stdout)
@@ -41,4 +43,5 @@ def make_parser() -> Parser:
         "on standard input and output.",
         epilog="Needs pygls: pip install 'sampler-lint[server]'.",
     )
+    add_configuring(parser)
     return parser

@@ -203,32 +203,47 @@ def _parsed(
     if not isinstance(document, dict):
         raise refuse(f"{table}is not a table")
     values: dict[Key, Any] = {}
-    for name, value in document.items():
+
+    def take(name: str) -> None:
         key = _BY_NAME.get(name)
         if key is None:
             hint = nearest(name, _BY_NAME) or f"it has: {', '.join(_BY_NAME)}"
             raise refuse(f"{table}has no key {name!r} ({hint})", name)
         try:
-            values[key] = key.read(value)
+            values[key] = key.read(document[name])
         except RefusedError as error:
             raise refuse(f"{table}{error.about(key)}", name) from error
+
+    # Which codes there are is known only when these are.
+    first = [name for name in ("extend", "plugins") if name in document]
+    for name in first:
+        take(name)
     absolute = os.path.abspath(path)
     folder = os.path.dirname(absolute)
-    own = Config(absolute, Options(folder=folder, origin=shown)).with_values(values)
-    for name, option in (("extend", "--config"), ("baseline", "--baseline")):
-        told = own.get(_BY_NAME[name])
+
+    def refuse_away(name: str, option: str) -> None:
+        told = values.get(_BY_NAME[name])
         if told is not None and not trusted and _leads_away(os.path.join(folder, told), folder):
             raise refuse(f"{table}{name} leads out of the repository (use {option})", name)
-    if own.extend is None:
-        return own
-    base = os.path.normpath(os.path.join(folder, own.extend))
-    chain = (*extended_by, absolute)
-    if base in chain:
-        circle = " -> ".join(map(_shown, (*chain[chain.index(base) :], base)))
-        raise refuse(f"{table}extend leads back to where it began: {circle}", "extend")
-    if not os.path.isfile(base):
-        raise refuse(f"{table}extend: there is no file {_shown(base)}", "extend")
-    return _extended(_read(base, chain, trusted=trusted), own, values)
+
+    refuse_away("extend", "--config")
+    base: Config | None = None
+    extend = values.get(_BY_NAME["extend"])
+    if extend is not None:
+        path_of_base = os.path.normpath(os.path.join(folder, extend))
+        chain = (*extended_by, absolute)
+        if path_of_base in chain:
+            circle = " -> ".join(map(_shown, (*chain[chain.index(path_of_base) :], path_of_base)))
+            raise refuse(f"{table}extend leads back to where it began: {circle}", "extend")
+        if not os.path.isfile(path_of_base):
+            raise refuse(f"{table}extend: there is no file {_shown(path_of_base)}", "extend")
+        base = _read(path_of_base, chain, trusted=trusted)
+    for name in document:
+        if name not in first:
+            take(name)
+    refuse_away("baseline", "--baseline")
+    own = Config(absolute, Options(folder=folder, origin=shown)).with_values(values)
+    return own if base is None else _extended(base, own, values)
 
 
 def _leads_away(path: str, folder: str) -> bool:

@@ -190,6 +190,19 @@ def _frameworks(value: Any) -> tuple[str, ...]:
     return names
 
 
+def _packages(value: Any) -> tuple[str, ...]:
+    packages = _strings(value)
+    if packages:
+        from sampler_lint.rules import PluginError, load
+
+        try:
+            for package in packages:
+                load(package)
+        except PluginError as error:
+            raise RefusedError(str(error)) from error
+    return packages
+
+
 KEYS = (
     Key(
         "extend",
@@ -204,6 +217,12 @@ KEYS = (
         'required-version = ">=0.1"',
         "the versions of sampler-lint that may run; another one stops with exit code 2",
         run=True,
+    ),
+    Key(
+        "plugins",
+        _packages,
+        'plugins = ["ourlib-lint"]',
+        "installed packages whose rules are there, too ([how to write them](own-rules.md))",
     ),
     Key(
         "select",

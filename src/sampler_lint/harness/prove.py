@@ -196,7 +196,7 @@ class Prover:
         self, finding: Finding, before: Mapping[str, bytes], afters: Sequence[Mapping[str, bytes]]
     ) -> tuple[str, int, str]:
         name = _invariant_of(finding.code)
-        if name is None or len(invariants.get(name).runs) > 1:
+        if not name or len(invariants.get(name).runs) > 1:
             return OPEN, 0, f"one run of the command cannot show what {finding.code} is about"
         paths = {path for contents in (before, *afters) for path in contents}
         if any(self._relative(path).startswith(os.pardir) for path in paths):

@@ -56,7 +56,7 @@ def diagnostic(
         message="\n".join(filter(None, (finding.message, finding.effect, finding.advice))),
         severity=_SEVERITIES[finding.level],
         code=finding.code,
-        code_description=types.CodeDescription(rule_url(finding.code)),
+        code_description=types.CodeDescription(url) if (url := rule_url(finding.code)) else None,
         source=SOURCE,
         related_information=list(_related(finding, files, units)),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from lsprotocol import types
@@ -26,18 +26,21 @@ from sampler_lint.source import NOTEBOOK, SourceError, SourceFile, as_declared
 QUIET = 0.25
 
 _FIX_ALL = "source.fixAll.samplerLint"
+#: An editor's command, with the document and the line, counted from 0.
+_EXPLAIN = "sampler-lint.explain"
 #: What is checked, and what says how. (Where a project writes its logs, a ``*.txt`` is no news.)
 _WATCHED = tuple(f"**/{name}" for name in ("*.py", f"*{NOTEBOOK}", *FILES, ".gitignore"))
 #: An editor asks for the other once for each cell, and would make the edits as often.
 _FIX_NOTEBOOK = f"notebook.{_FIX_ALL}"
-_CODE = re.compile(r"\bSMP[0-9]{3}\b")
+_CODE = re.compile(r"\b[A-Z]{2,}[0-9]{3}\b")
 
 
 class Server(LanguageServer):
     """One editor's session: its open files, and what was last found in them."""
 
-    def __init__(self) -> None:
+    def __init__(self, lookup: Callable[[], Lookup]) -> None:
         super().__init__("sampler-lint", __version__, notebook_document_sync=notebooks.SYNC)
+        self._lookup = lookup
         self._session = engine.Session()
         self._shown: dict[str, list[tuple[Finding, types.Diagnostic]]] = {}
         """By document URI."""
@@ -86,6 +89,11 @@ class Server(LanguageServer):
 
     # -- checking
 
+    def _configured(self) -> engine.OptionsOf:
+        """What the configurations say now; asking raises ConfigError where one cannot be used."""
+        lookup = self._lookup()
+        return lambda folder: lookup.at(folder).options
+
     def check_soon(self, delay: float = QUIET) -> None:
         """Check the open files unless something changes before ``delay`` seconds are over."""
         if self._due is not None:
@@ -124,7 +132,7 @@ class Server(LanguageServer):
 
     def _check(self, paths: Sequence[str], contents: Mapping[str, bytes]) -> list[Finding]:
         """All findings in ``paths``, each under its own configuration; other paths are read."""
-        report = engine.check(paths, _configured(), overlay=contents, session=self._session)
+        report = engine.check(paths, self._configured(), overlay=contents, session=self._session)
         return report.findings
 
     def _publish(
@@ -234,7 +242,7 @@ class Server(LanguageServer):
         if path not in contents:
             return []
         try:
-            fixed = engine.fix([path], _configured(), write=False, overlay=contents)
+            fixed = engine.fix([path], self._configured(), write=False, overlay=contents)
         except ConfigError:
             return []
         changes: dict[str, list[types.TextEdit]] = {}
@@ -260,6 +268,16 @@ class Server(LanguageServer):
         path = str(Path(name).absolute())
         return self.open_files().get(path) or from_fs_path(path) or Path(path).as_uri()
 
+    def explain(self, uri: str, line: int) -> list[str]:
+        """What is known about a line, counted from 0, and why each rule spoke or kept silent."""
+        from sampler_lint.explain import explain
+
+        path = to_fs_path(uri) or uri
+        try:
+            return explain(path, line + 1, self.contents(), self._configured())
+        except (SourceError, ConfigError) as error:
+            return [error.error.reason if isinstance(error, SourceError) else str(error)]
+
     def hover(self, uri: str, position: types.Position) -> types.Hover | None:
         """The page of the rule whose finding, or whose code, is at a position."""
         for finding, shown in self._shown.get(uri, ()):
@@ -283,22 +301,25 @@ def _asked(kind: str, only: Sequence[str] | None) -> bool:
     return not only or any(kind == each or kind.startswith(f"{each}.") for each in only)
 
 
-def _configured() -> engine.OptionsOf:
-    """What the configurations say now; asking raises ConfigError where one cannot be used."""
-    lookup = Lookup()
-    return lambda folder: lookup.at(folder).options
-
-
 def _page(code: str) -> types.MarkupContent:
     """The rule's docstring as Markdown; empty if there is no such rule."""
     rule = next((rule for rule in every_rule() if rule.code == code), None)
-    text = "" if rule is None else f"## [{code}]({rule_url(code)}) `{rule.name}`\n\n{page(rule)}"
+    url = rule_url(code)
+    title = f"[{code}]({url})" if url else code
+    text = "" if rule is None else f"## {title} `{rule.name}`\n\n{page(rule)}"
     return types.MarkupContent(types.MarkupKind.Markdown, text)
 
 
-def make_server() -> Server:
-    """A server that answers what editors ask; start it with ``start_io``."""
-    server = Server()
+def make_server(lookup: Callable[[], Lookup] = Lookup) -> Server:
+    """A server that answers what editors ask; start it with ``start_io``.
+
+    ``lookup`` is asked for the configurations as they are now, before each check.
+    """
+    server = Server(lookup)
+
+    @server.command(_EXPLAIN)
+    def explained(server: Server, uri: str, line: int) -> list[str]:
+        return server.explain(uri, line)
 
     @server.feature(types.TEXT_DOCUMENT_DID_OPEN)
     async def opened(server: Server, params: types.DidOpenTextDocumentParams) -> None:

@@ -119,6 +119,6 @@ def shows_edits(name: str) -> bool:
     return getattr(importlib.import_module(FORMATS[name]), "SHOWS_EDITS", False)
 
 
-def rule_url(code: str) -> str:
-    """The public page of the rule ``code``; of the linter itself without one."""
-    return f"{SITE}rules/{code.lower()}" if code else SITE
+def rule_url(code: str) -> str | None:
+    """The public page of the rule ``code``; None of another package's."""
+    return f"{SITE}rules/{code.lower()}" if code.startswith("SMP") else None

@@ -10,7 +10,7 @@ from typing import Any
 
 from sampler_lint.findings import FileError, Finding, Position
 from sampler_lint.fingerprints import relative_to
-from sampler_lint.reporters import Outcome, rule_url
+from sampler_lint.reporters import SITE, Outcome, rule_url
 from sampler_lint.source import SourceFile
 
 SHOWS_EDITS = True
@@ -21,7 +21,7 @@ _SEVERITIES = {"error": "ERROR", "warning": "WARNING", "note": "INFO"}
 def render(outcome: Outcome) -> str:
     """All findings as one document, and the files that could not be checked."""
     document = {
-        "source": {"name": "sampler-lint", "url": rule_url("")},
+        "source": {"name": "sampler-lint", "url": SITE},
         "diagnostics": [
             *(_diagnostic(each, outcome) for each in outcome.findings),
             *map(_error, outcome.errors),
@@ -47,7 +47,10 @@ def _diagnostic(finding: Finding, outcome: Outcome) -> dict[str, Any]:
             "range": _range(source, *finding.in_file),
         },
         "severity": _SEVERITIES[finding.level],
-        "code": {"value": finding.code, "url": rule_url(finding.code)},
+        "code": {
+            "value": finding.code,
+            **({"url": url} if (url := rule_url(finding.code)) else {}),
+        },
     }
     # A suggestion can only change lines of the same file.
     if (

@@ -14,7 +14,7 @@ from typing import Any
 from sampler_lint import __version__
 from sampler_lint.findings import Edit, FileError, Finding, Position, Related
 from sampler_lint.fingerprints import fingerprints
-from sampler_lint.reporters import Outcome, rule_url
+from sampler_lint.reporters import SITE, Outcome, rule_url
 from sampler_lint.reporters._links import below, uri
 
 SHOWS_EDITS = True
@@ -37,7 +37,7 @@ def render(outcome: Outcome) -> str:
         "tool": {
             "driver": {
                 "name": "sampler-lint",
-                "informationUri": rule_url(""),
+                "informationUri": SITE,
                 "semanticVersion": __version__,
                 "version": __version__,
                 "rules": [_rule(code, outcome) for code in codes],
@@ -70,7 +70,9 @@ def _invocation(errors: Sequence[FileError]) -> dict[str, Any]:
 
 
 def _rule(code: str, outcome: Outcome) -> dict[str, Any]:
-    shown: dict[str, Any] = {"id": code, "helpUri": rule_url(code)}
+    shown: dict[str, Any] = {"id": code}
+    if url := rule_url(code):
+        shown["helpUri"] = url
     text = outcome.rules().get(code)
     if text is not None:
         shown["name"] = text.name

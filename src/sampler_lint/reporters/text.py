@@ -47,9 +47,9 @@ class Painter:
         """``text`` in a style."""
         return f"\x1b[{_STYLES[style]}m{text}\x1b[0m" if self._color else text
 
-    def link(self, address: str, text: str) -> str:
+    def link(self, address: str | None, text: str) -> str:
         """``text`` as a link (https://gist.github.com/egmontkob/eb114294efbcd5adb1944c9f3cb5feda)."""
-        return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\" if self._links else text
+        return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\" if self._links and address else text
 
 
 def render(outcome: Outcome) -> str:

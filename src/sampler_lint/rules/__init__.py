@@ -1,4 +1,7 @@
-"""The rules: a file each, or a package with a file per finding; found by walking this one."""
+"""The rules: a file each, or a package with a file per finding; found by walking this one.
+
+Those of other packages join them where they are asked for (``_plugins``).
+"""
 
 from __future__ import annotations
 
@@ -6,31 +9,77 @@ import functools
 import importlib
 import pkgutil
 import re
+from collections.abc import Collection
 from inspect import cleandoc
 
 from sampler_lint.options import weight
+from sampler_lint.rules import _plugins
 from sampler_lint.rules._base import Described, FileRule, Judged, Rule, Suspect
+from sampler_lint.rules._plugins import PluginError
 
 __all__ = [
     "Described",
     "FileRule",
     "Judged",
+    "PluginError",
     "Rule",
     "Suspect",
     "all_rules",
     "codes",
     "every_rule",
     "is_selected",
+    "load",
     "names",
     "page",
+    "plugin_modules",
+    "plugin_prefixes",
     "selected",
+    "stamps",
     "summary",
 ]
 
 
+def every_rule(plugins: Collection[str] | None = None) -> tuple[Described, ...]:
+    """Everything that has a code and a page: ours by code, then those of other packages.
+
+    Args:
+        plugins: the packages whose rules belong to it; None for all that are loaded.
+
+    Raises:
+        PluginError: the rules of a package cannot be used.
+    """
+    packages = _plugins.loaded() if plugins is None else plugins
+    more = {id(rule): rule for package in packages for rule in load(package).rules}
+    return (*_own_rules(), *sorted(more.values(), key=lambda rule: rule.code))
+
+
+def load(package: str) -> _plugins.Plugin:
+    """The rules of another package, which is imported the first time.
+
+    Raises:
+        PluginError: they cannot be used.
+    """
+    return _plugins.load(package, _own_names())
+
+
+def plugin_prefixes() -> tuple[str, ...]:
+    """What the codes of loaded packages begin with."""
+    return tuple(prefix for each in _plugins.loaded().values() for prefix in each.prefixes)
+
+
+def plugin_modules() -> tuple[str, ...]:
+    """The modules that the rules of loaded packages are in."""
+    return tuple(module for each in _plugins.loaded().values() for module in each.modules)
+
+
+def stamps(plugins: Collection[str]) -> list[str]:
+    """What changes when the rules of packages do."""
+    return [load(package).stamp for package in plugins]
+
+
 @functools.cache
-def every_rule() -> tuple[Described, ...]:
-    """Everything that has a code and a page, by code.
+def _own_rules() -> tuple[Described, ...]:
+    """Our own, by code.
 
     Raises:
         TypeError: a rule file does not define exactly one well-formed rule.
@@ -62,6 +111,11 @@ def every_rule() -> tuple[Described, ...]:
 
 def names() -> dict[str, str]:
     """The code of each of :func:`every_rule` by its name, nothing imported."""
+    loaded = _plugins.loaded().values()
+    return _own_names() | {rule.name: rule.code for each in loaded for rule in each.rules}
+
+
+def _own_names() -> dict[str, str]:
     files = sorted(module.name for module in pkgutil.iter_modules(__path__))
     parts = (name.partition("_") for name in files if name.startswith("smp"))
     return {name.replace("_", "-"): code.upper() for code, _, name in parts}
@@ -102,13 +156,15 @@ def selected(
     select: tuple[str, ...] | None,
     ignore: tuple[str, ...],
     extend_select: tuple[str, ...] = (),
+    plugins: tuple[str, ...] = (),
 ) -> tuple[Described, ...]:
     """The rules chosen by code prefixes, as ruff chooses: the longest matching prefix wins.
 
     ``select`` of None means the default rules; ``ALL`` means every rule. At equal length
-    ``ignore`` wins.
+    ``ignore`` wins. ``plugins`` are the packages whose rules may be chosen, too.
     """
-    return tuple(rule for rule in every_rule() if is_selected(rule, select, ignore, extend_select))
+    rules = every_rule(plugins)
+    return tuple(rule for rule in rules if is_selected(rule, select, ignore, extend_select))
 
 
 def is_selected(

@@ -50,7 +50,7 @@ class Described(abc.ABC):
     """Anything with a code. The class docstring is its public page."""
 
     code: ClassVar[str]
-    """``SMP`` and three digits."""
+    """``SMP`` (a plugin's: the name of its entry point) and three digits."""
     name: ClassVar[str]
     """kebab-case; must read well after "allow"."""
     symptoms: ClassVar[tuple[str, ...]] = ()
@@ -72,8 +72,9 @@ class Rule(Described):
     ``References``.
     """
 
-    invariant: ClassVar[str]
-    """The harness invariant that a program with this bug breaks (see ``harness.invariants``)."""
+    invariant: ClassVar[str] = ""
+    """The harness invariant that a program with this bug breaks (see ``harness.invariants``); a
+    rule of ours has one."""
 
     @abc.abstractmethod
     def check(self, model: Model) -> Iterator[Suspect]:

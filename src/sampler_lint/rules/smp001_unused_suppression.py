@@ -48,6 +48,7 @@ class UnusedSuppression(FileRule):
             for directive in file.suppressions.speaking_for(finding.start.row):
                 for code in directive.covering(finding) or ():
                     used.add((directive.start, code.start if code else -1))
+        ours = tuple({code.rstrip("0123456789") for code in file.known})
         for directive in file.suppressions.directives:
             if directive.is_slip:
                 yield _misread(file.suppressions.source, directive)
@@ -63,7 +64,7 @@ class UnusedSuppression(FileRule):
                 and not code.prefix.startswith(_OWN)
                 and (
                     _is_known_to_be_unused(code.prefix, file)
-                    if code.prefix.startswith("SMP")
+                    if code.prefix.startswith(ours)
                     else directive.ours
                 )
             ]

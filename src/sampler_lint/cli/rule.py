@@ -37,9 +37,9 @@ def main(argv: Sequence[str]) -> int:
     code = names().get(word.lower(), word.upper())
     rules = [each for each in every_rule(()) if each.code == code]
     if not rules:
-        plugins = Settings(arguments).options(os.curdir).plugins
-        code = names().get(word.lower(), code)
-        rules = [each for each in every_rule(plugins) if not code or each.code == code]
+        found = every_rule(Settings(arguments).options(os.curdir).plugins)
+        code = names().get(word.lower(), code)  # those of the packages are known now
+        rules = [each for each in found if not code or each.code == code]
     if not rules:
         from sampler_lint.config import nearest
 

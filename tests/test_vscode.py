@@ -14,6 +14,8 @@ import pytest
 
 from sampler_lint.config import KEYS
 
+#: What npm says where no registry answers it.
+UNREACHABLE = ("ENOTFOUND", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EAI_AGAIN")
 EXTENSION = Path(__file__).parent.parent / "editors/vscode"
 
 
@@ -39,10 +41,13 @@ def test_it_is_built_tested_and_packed(tmp_path):
     for command in ("ci --no-audit --no-fund", "test", "run package"):
         done = subprocess.run(
             ["npm", *command.split()],
-            cwd=folder, capture_output=True, text=True, check=False,
+            cwd=folder, capture_output=True, text=True, check=False, timeout=300,
             env={**os.environ, "SERVER": str(server)},
         )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
+        said = done.stdout + done.stderr
+        if command.startswith("ci") and any(code in said for code in UNREACHABLE):
+            pytest.skip(f"npm cannot reach its registry: {said.splitlines()[0]}")
+        assert done.returncode == 0, said
     with zipfile.ZipFile(folder / "sampler-lint.vsix") as packed:
         names = {name for name in packed.namelist() if name.startswith("extension/")}
     assert names == {

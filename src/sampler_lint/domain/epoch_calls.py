@@ -94,6 +94,8 @@ def _is_moved_on(model: Model, cls: Class) -> bool:
         for store in model.project.stores_of(name):
             if not isinstance(store.target, Attr) or store.scope in known:
                 continue
+            if not model.project.same_program(store.scope, cls):
+                continue
             of, owner = store.target.value, self_class(store.target.value)
             if owner in family or (owner is None and ITERATED.is_mentioned(of)):
                 return True

@@ -42,6 +42,17 @@ def restored_before(model: Model, loop: Loop) -> Call | None:
     return known[loop]
 
 
+def led_by(model: Model, loop: Loop, restored: Call) -> list[Call]:
+    """The calls in the loop's own function that lead to what is put back before it."""
+    if restored.scope is loop.scope:
+        return [restored]
+    return [
+        call
+        for call in loop.scope.calls
+        if any(restored.scope in reached(model, callee) for callee in model.flow.callees(call))
+    ]
+
+
 def _restores_anywhere(model: Model) -> bool:
     known: bool | None = model.memo.get(_restores_anywhere)
     if known is None:

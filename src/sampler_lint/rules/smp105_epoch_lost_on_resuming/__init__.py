@@ -10,7 +10,7 @@ from sampler_lint.domain.epoch_calls import calls_for, carriers
 from sampler_lint.domain.epochs import EpochLoop, epoch_expression, epoch_loops, trains
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
-from sampler_lint.domain.resuming import reads_epoch, restored_before
+from sampler_lint.domain.resuming import led_by, reads_epoch, restored_before
 from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.used_up import used_up
@@ -80,7 +80,7 @@ class EpochLostOnResuming(Rule):
                 continue  # another phase of the program is the one that goes on
             wanted = list(carriers(model, found.inner.loader))
             restored = restored_before(model, found.loop) if wanted else None
-            if restored is None or not trains(model, found):
+            if restored is None or not trains(model, found) or _begins_with(model, found, restored):
                 continue
             for call in calls_for(model, found, wanted).hits:
                 if call in told or not _is_given(model, found, call, epoch):
@@ -119,6 +119,26 @@ def _counter_from_zero(model: Model, found: EpochLoop) -> Expr | None:
         for stmt in statements(loop.body)
     )
     return None if skips or not given else epoch
+
+
+def _begins_with(model: Model, found: EpochLoop, restored: Call) -> bool:
+    """Whether where the loop begins decides if the checkpoint is loaded at all."""
+    assert isinstance(found.loop, For)
+    starts = {
+        node.id
+        for count in walk(found.loop.iter)
+        if isinstance(count, Call) and RANGES.is_call(count)
+        for given in count.positional[: len(count.positional) > 1]
+        for node in walk(given)
+        if isinstance(node, Name)
+    }
+    return any(
+        isinstance(stmt, If)
+        and any(isinstance(node, Name) and node.id in starts for node in walk(stmt.test))
+        for call in led_by(model, found.loop, restored)
+        if call.stmt is not None
+        for stmt in call.stmt.ancestors()
+    )
 
 
 def _begins_elsewhere(model: Model, found: EpochLoop) -> bool:

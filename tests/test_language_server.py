@@ -291,8 +291,8 @@ from sampler_lint.cli import run
 from sampler_lint.language_server import server as module
 from sampler_lint.domain.model import Model
 
-def probed(make=module.make_server):
-    server = make()
+def probed(*given, make=module.make_server):
+    server = make(*given)
 
     @server.feature("test/memory")
     def memory(server, *asked):

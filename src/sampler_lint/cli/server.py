@@ -6,9 +6,15 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from sampler_lint.cli._common import CLEAN, FINDINGS, Parser, UsageError
 from sampler_lint.cli._settings import add_configuring, prepared
+
+if TYPE_CHECKING:
+    import argparse
+
+    from sampler_lint.config import Lookup
 
 
 def main(argv: Sequence[str]) -> int:
@@ -28,11 +34,21 @@ def main(argv: Sequence[str]) -> int:
             f"the server needs {missing}: pip install 'sampler-lint[server]'"
         ) from error
     gc.enable()  # it checks after each edit, and needs the memory back
-    server = make_server(lambda: prepared(arguments))
+    server = make_server(lambda: _lookup(arguments))
     # pygls closes the stream that it writes to; standard output is still flushed at the end.
     with open(os.dup(sys.stdout.fileno()), "wb") as stdout:
         server.start_io(stdout=stdout)
     return CLEAN if server.shut_down else FINDINGS
+
+
+def _lookup(arguments: argparse.Namespace) -> Lookup:
+    """The configurations as they are now: one that breaks while the server runs is told of."""
+    from sampler_lint.config import ConfigError
+
+    try:
+        return prepared(arguments)
+    except UsageError as error:
+        raise ConfigError(str(error)) from error
 
 
 def make_parser() -> Parser:

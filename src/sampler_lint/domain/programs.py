@@ -345,13 +345,24 @@ def _computed_packages(module: Module) -> Iterator[str]:
 
 def is_imported(model: Model, module: Module, name: str) -> bool:
     """Whether some other file, tests aside, imports ``name`` from the file, or the whole file."""
+    importers = _importers(model)
     return any(
-        attribute in {None, name}
-        for other in model.modules
-        if other is not module and not is_test(other)
-        for path, attribute in _imports(model, other)
-        if path == module.path
+        other is not module
+        for attribute in (None, name)
+        for other in importers.get((module.path, attribute), ())
     )
+
+
+def _importers(model: Model) -> dict[tuple[str, str | None], list[Module]]:
+    """The files, tests aside, that import something of a file, or all of it: by file and name."""
+    known: dict[tuple[str, str | None], list[Module]] | None = model.memo.get(_importers)
+    if known is None:
+        known = model.memo[_importers] = {}
+        for other in model.modules:
+            if not is_test(other):
+                for imported in _imports(model, other):
+                    known.setdefault(imported, []).append(other)
+    return known
 
 
 def _imports(model: Model, module: Module) -> Iterator[tuple[str, str | None]]:

@@ -610,6 +610,16 @@ def try_around(
 def _trial(
     interpreter: Interpreter, spec: SetUp, world: World, option: tuple[str, Any] | None = None
 ) -> Trial:
+    try:
+        return _of_all_ranks(interpreter, spec, world, option)
+    except RecursionError:
+        # As with too many steps: what gets so deep in one world gets there in the others.
+        raise OverBudgetError("it nests calls too deeply") from None
+
+
+def _of_all_ranks(
+    interpreter: Interpreter, spec: SetUp, world: World, option: tuple[str, Any] | None
+) -> Trial:
     turns: list[Turn] = []
     lost: list[Lost] = []
     refused = None

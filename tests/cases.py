@@ -100,7 +100,9 @@ def check(folder: Path, options: Options = EVERY_RULE) -> Report:
     return report
 
 
-def told_and_fixed(folder: Path, *, unsafe: bool = True) -> tuple[Report, FixReport]:
+def told_and_fixed(
+    folder: Path, options: Options = EVERY_RULE, *, unsafe: bool = True
+) -> tuple[Report, FixReport]:
     """What a check says of the tree in ``folder``, and what fixing it in place then does.
 
     The first round of fixing is a check, so the tree is examined once for both.
@@ -112,7 +114,7 @@ def told_and_fixed(folder: Path, *, unsafe: bool = True) -> tuple[Report, FixRep
         told.append(replace(report, findings=[*report.findings]))
 
     with working_in(folder):
-        result = engine.fix(["."], EVERY_RULE, unsafe=unsafe, narrow=tell)
+        result = engine.fix(["."], options, unsafe=unsafe, narrow=tell)
     assert [*told[0].errors, *result.errors, *result.report.errors] == []
     return told[0], result
 

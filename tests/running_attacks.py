@@ -522,8 +522,7 @@ def call_library(folder: Path) -> None:
     def tried(op: Any, args: list[Any]) -> None:
         BUDGET.open()
         BUDGET.left, BUDGET.room = FEW_STEPS, FEW_BYTES
-        tracemalloc.reset_peak()
-        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.start()  # only here: what the hostile values take to make is much, and known
         try:
             result = perform(op, run, args, {})
             for _ in range(3):  # what is made lazily, or only when called
@@ -535,9 +534,9 @@ def call_library(folder: Path) -> None:
             refused.add(type(error).__name__)
         except (LookupError, AttributeError, RuntimeError) as error:
             refused.add(type(error).__name__)
-        peak.append(tracemalloc.get_traced_memory()[1] - before)
+        peak.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
 
-    tracemalloc.start()
     for name, op in library_tables().items():
         print(json.dumps(name), flush=True)
         peak: list[int] = []

@@ -327,6 +327,7 @@ def test_what_is_known_depends_on_the_options(project: Path, cache: Cache) -> No
             assert told(engine.check(["."], options, cache=cache)) == plain
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_a_tree_with_a_file_that_cannot_be_read_is_not_kept(project: Path, cache: Cache) -> None:
     (project / "folder.py").symlink_to(project / "nowhere")
     os.mkfifo(project / "pipe.py")

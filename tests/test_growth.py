@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from growing import MOST, SHAPES, Shape, calls_of
-from sampler_lint.engine import check, fix
+from sampler_lint.engine import Report, check, fix
 from sampler_lint.reporters import FORMATS, Outcome, reporter, shows_edits
 from sampler_lint.source import SourceFile
 from sampler_lint.suppressions import silence
@@ -70,14 +71,27 @@ def test_four_times_as_many_fixes_are_at_most_five_times_the_work(
     assert growth(tmp_path, name, lambda tree: fix([str(tree)]), FEW) <= MOST
 
 
+@pytest.fixture(scope="module")
+def found_by_size(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Callable[[str, int, bool], Report]:
+    """What is found in the tree of a shape and size: once for all formats."""
+
+    @functools.cache
+    def found(name: str, size: int, edits: bool) -> Report:
+        return check([str(made(tmp_path_factory.mktemp(name), SHAPES[name], size))], edits=edits)
+
+    return found
+
+
 @pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("name", ["loaders_and_loops", "cells"])
 def test_four_times_as_many_findings_are_at_most_five_times_the_telling(
-    name: str, format_: str, tmp_path: Path
+    name: str, format_: str, found_by_size: Callable[[str, int, bool], Report]
 ) -> None:
     counted = []
     for size in (1, SMALL, 4 * SMALL):
-        found = check([str(made(tmp_path, SHAPES[name], size))], edits=shows_edits(format_))
+        found = found_by_size(name, size, shows_edits(format_))
         assert len(found.findings) == size
         outcome = Outcome(found.findings, len(found.files), width=80)
         counted.append(calls_of(lambda outcome=outcome: reporter(format_)(outcome)))

@@ -128,6 +128,7 @@ def test_syntax_of_a_newer_python_is_said_to_be_one(
         assert err.startswith("error: a.py:")
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_a_deep_hierarchy(tree: Path) -> None:
     rest = b"".join(b"class C%d(C%d):\n  x = 1\n" % (i, i - 1) for i in range(1, 10_000))
     (tree / "a.py").write_bytes(HEAD + b"class C0(Sampler):\n  pass\n" + rest)

@@ -84,6 +84,7 @@ def test_findings_are_the_expected_ones(case: Case, bad: Path, request) -> None:
     assert report.suppressed == []
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_what_is_announced_can_be_done(bad: Path) -> None:
     with working_in(bad):
         quick = engine.check(["."], EVERY_RULE, edits=False)
@@ -157,6 +158,7 @@ def test_fix_gives_the_fixed_program(case: Case, bad: Path, request) -> None:
     assert_fixed(bad, result)
 
 
+@pytest.mark.usefixtures("unmeasured")
 def test_safe_run_applies_the_safe_fixes_only(bad: Path) -> None:
     before = read_tree(bad)
     found = check(bad).findings

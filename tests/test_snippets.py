@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from cases import announced, read_tree, render, working_in, write_tree
+from cases import announced, read_tree, render, told_and_fixed, working_in, write_tree
 from sampler_lint import engine
 from sampler_lint.engine import Options
 from snippet_files import SNIPPETS, Snippet, read, rewrite
@@ -29,13 +29,11 @@ def said(snippet: Snippet, folder: Path) -> str:
     options = Options(select=snippet.codes, likely=True)
     before = snippet.files()
     with working_in(write_tree(folder, before)):
-        report = engine.check(["."], options)
-        assert report.errors == []
-        if not report.findings:
-            return ""  # nothing to fix
         quick = engine.check(["."], options, edits=False)
-        result = engine.fix(["."], options, unsafe=True)
-    assert [*result.errors, *result.report.errors] == []
+        assert quick.errors == []
+        if not quick.findings:
+            return ""  # nothing to fix
+    report, _ = told_and_fixed(folder, options)
     assert quick.findings == announced(report.findings)
     after = read_tree(folder)
     changed = []

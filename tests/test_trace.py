@@ -578,6 +578,7 @@ def test_a_program_beside_the_interpreter_is_found(tmp_path, monkeypatch):
     assert startable(["launcher"], {}) == [str(ours / "launcher")]
 
 
+@pytest.mark.usefixtures("children_unmeasured")
 def test_guide_shows_what_torchrun_gives(tmp_path):
     """The script and the transcript of the guide, which is an unmodified training script."""
     guide = (DOCS / "trace.md").read_text("utf-8")
@@ -664,6 +665,7 @@ def test_missing_pillow_is_said_before_the_run(monkeypatch):
     plot.check("order.html")
 
 
+@pytest.mark.usefixtures("children_unmeasured")
 def test_json_stands_alone_and_says_all(project):
     folder = project(
         """
@@ -861,6 +863,7 @@ def test_wrong_calls(tmp_path):
         assert "Nothing wrong was seen" not in told
 
 
+@pytest.mark.usefixtures("children_unmeasured")
 def test_two_runs_are_compared(project, tmp_path, capsys):
     """From the command on: alike, then with another seed, then with one epoch more."""
     folder = project("""

@@ -15,6 +15,7 @@ from sampler_lint import engine
 from sampler_lint.cache import Cache
 from sampler_lint.cli import main
 from sampler_lint.cli.completion import candidates
+from sampler_lint.config import Lookup
 from sampler_lint.explain import explain
 from sampler_lint.findings import Applicability, Finding, Grade, Position, Severity
 from sampler_lint.options import DEFAULTS, Options
@@ -336,9 +337,9 @@ def test_an_editor_asks_by_the_configuration(project: Path) -> None:
     pytest.importorskip("pygls", reason="the extra `server` is not installed")
     from sampler_lint.language_server.server import Server
 
-    assert Server()._check([str(project / "unsure.py")], {}) == []
+    assert Server(Lookup)._check([str(project / "unsure.py")], {}) == []
     (project / "sampler-lint.toml").write_text("likely = true\n")
-    (found,) = Server()._check([str(project / "unsure.py")], {})
+    (found,) = Server(Lookup)._check([str(project / "unsure.py")], {})
     assert found.grade is Grade.LIKELY
 
 

@@ -118,6 +118,8 @@ class Trial(NamedTuple):
     """What the class's own constructor stored, and that of a base overwrote with something else."""
     parts_guessed: bool = False
     """Whether something stands for a part of an argument, such as an attribute of the data."""
+    is_flagged: bool = False
+    """Whether the one optional argument that is given is a flag, not a limit."""
 
     @property
     def raised(self) -> RaisedError | None:
@@ -573,9 +575,10 @@ def is_as_long_as_it_says(interpreter: Interpreter, cls: Class) -> bool:
     with contextlib.suppress(RaisedError, *SILENT):
         spec = SetUp(interpreter, interpreter.class_of(cls))
         usual = _usual(interpreter, spec, welcoming(interpreter, spec))
+        flagged = (trial for trial in _varied(interpreter, spec) if trial.is_flagged)
         return all(
             trial.raised is None and all(turn.length == turn.count for turn in trial.turns)
-            for trial in itertools.chain(usual, _varied(interpreter, spec))
+            for trial in itertools.chain(usual, flagged)
         )
     return False
 
@@ -656,7 +659,8 @@ def _varied(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
         # It may refuse what does not go with the option.
         built = [trial for trial in trials if trial.turns or trial.raised is None]
         if len(built) > 1 and all(trial.raised is None for trial in built):
-            yield from built
+            is_flag = isinstance(option[1], bool)
+            yield from (trial._replace(is_flagged=is_flag) for trial in built)
 
 
 def _stuck(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:

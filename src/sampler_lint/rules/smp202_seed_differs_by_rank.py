@@ -86,7 +86,7 @@ class SeedDiffersByRank(Rule):
         """Look at the seeds of samplers, then at the generators of the process."""
         seen: set[Expr] = set()
         for sampler in constructions(model):
-            suspect = _seed_argument(model, sampler)
+            suspect = _seed_argument(model, sampler, seen)
             if suspect is not None and suspect.start not in seen:
                 seen.add(suspect.start)  # type: ignore[arg-type]
                 yield suspect
@@ -102,7 +102,8 @@ class SeedDiffersByRank(Rule):
 # --------------------------------------------------------------------------- samplers
 
 
-def _seed_argument(model: Model, sampler: Obj) -> Suspect | None:
+def _seed_argument(model: Model, sampler: Obj, seen: set[Expr]) -> Suspect | None:
+    """What is wrong with the seed that a sampler gets; where the rank enters it is ``seen``."""
     site = sampler.site
     if site is None or model.role(sampler) == "loader":
         return None
@@ -116,6 +117,8 @@ def _seed_argument(model: Model, sampler: Obj) -> Suspect | None:
     keeps = _keeps_seed(model, sampler)
     if keeps is not None and agrees(keeps.scope):
         return None
+    if term.whole is not given:
+        seen.add(term.whole)
     message = (
         f"`{sampler.name}` gets a seed that contains `{unparse(term.term)}`, so every rank "
         f"shuffles differently"

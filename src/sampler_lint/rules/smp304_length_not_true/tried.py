@@ -42,7 +42,8 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     if iterate is None or _promises_nothing(model, length):
         return None
     trials = model.trials(cls)
-    trial = next(filter(_is_wrong, (*trials.usual, *trials.varied)), None)
+    flagged = [trial for trial in trials.varied if trial.is_flagged]
+    trial = next(filter(_is_wrong, (*trials.usual, *flagged)), None)
     guessed = [trial for trial in trials.guessed if trial.raised is None and not _is_idle(trial)]
     grade = Grade.CERTAIN
     if len(guessed) >= FEWEST_GUESSED and all(map(_is_wrong, guessed)):

@@ -114,6 +114,35 @@ def test_a_check_or_a_fix(many: Path, arguments: list[str], number: int, status:
 
 
 @SIGNALS
+@pytest.mark.usefixtures("unmeasured")
+def test_where_python_drops_exceptions(tmp_path: Path, number: int, status: int) -> None:
+    """What is raised in a finalizer goes no further, and still the run ends."""
+    (tmp_path / "tmp").mkdir()
+    program = """
+import time
+from sampler_lint import cli
+class Asleep:
+    def __del__(self):
+        open("asleep", "w").close()
+        time.sleep(1)
+def main():
+    Asleep()
+    time.sleep(1000)
+cli.main = main
+raise SystemExit(cli.run())
+"""
+    run = subprocess.Popen(
+        [sys.executable, "-c", program], cwd=tmp_path, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=_heed_signals,
+    )  # fmt: skip
+    wait_for((tmp_path / "asleep").exists, run)
+    run.send_signal(number)
+    out, err = run.communicate(timeout=30)
+    assert (out, run.returncode) == ("", status)
+    assert "Exception ignored in" in err
+
+
+@SIGNALS
 def test_a_proof(tmp_path: Path, number: int, status: int) -> None:
     pytest.importorskip("torch")
     tree = tmp_path / "tree"

@@ -47,9 +47,8 @@ def counted(function):
 for name in ("replace", "fsync", "unlink", "chmod"):
     setattr(os, name, counted(getattr(os, name)))
 
-if sys.argv[3] == "SIGTERM":
-    from sampler_lint.cli import _terminate
-    signal.signal(signal.SIGTERM, _terminate)
+from sampler_lint.cli import _end_when_asked
+_end_when_asked()
 names = ("a.py", "b.py", "c.py")
 changes = {name: (f"old = {name!r}\\n".encode(), f"new = {name!r}\\n".encode()) for name in names}
 with unfinished.together(changes):

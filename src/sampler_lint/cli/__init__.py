@@ -90,12 +90,16 @@ def run() -> int:
         if getattr(sys, name) is None:  # closed by who started us: an exit code is all they want
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
     gc.disable()
-    if hasattr(signal, "SIGTERM"):
-        signal.signal(signal.SIGTERM, _terminate)
+    _end_when_asked()
     try:
         status = main()
     except _TerminatedError:
         status = TERMINATED
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    finally:
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
     gc.freeze()
     return status
 
@@ -104,7 +108,36 @@ class _TerminatedError(BaseException):
     """Somebody asked this process to end."""
 
 
-def _terminate(*_: object) -> None:
-    """Unwind instead of dying at once: what runs is ended, and what is half written is deleted."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise _TerminatedError
+#: How many seconds pass before the end that was asked for is asked for again.
+_AGAIN = 0.2
+
+
+def _end_when_asked() -> None:
+    """Unwind at SIGTERM and SIGINT: what runs is ended, and what is half written is deleted.
+
+    An exception that is raised while Python is in a finalizer or a callback of a weak reference
+    is printed or dropped there, and the run would go on; so it is raised until it is heard.
+    """
+
+    def end(number: int, _: object) -> None:
+        error = KeyboardInterrupt if number == signal.SIGINT else _TerminatedError
+        if number == signal.SIGTERM:
+            signal.signal(number, signal.SIG_IGN)
+
+        def again(*_: object) -> None:
+            heard = sys.exc_info()[1]
+            while heard is not None:  # it is on its way, and what cleans up is left alone
+                if isinstance(heard, error):
+                    return
+                heard = heard.__context__
+            raise error
+
+        if hasattr(signal, "setitimer"):
+            signal.signal(signal.SIGALRM, again)
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN, _AGAIN)
+        raise error
+
+    if hasattr(signal, "SIGTERM"):
+        signal.signal(signal.SIGTERM, end)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, end)

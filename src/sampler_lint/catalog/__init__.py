@@ -47,6 +47,34 @@ _LIBRARIES = {
     "lhotse": "lhotse",
 }
 
+#: What lets several processes train one model together: each computes on samples of its own, and
+#: the call averages their gradients, or whatever tensors it is given. By package and name; where
+#: a package has moved it about, the modules between are left out.
+AVERAGING = {
+    "torch.nn.parallel.DistributedDataParallel": "gradients",
+    "torch.distributed.FullyShardedDataParallel": "gradients",
+    "torch.distributed.fully_shard": "gradients",
+    "torch.distributed.replicate": "gradients",
+    "torch.distributed.all_reduce": "tensors",
+    "torch.distributed.reduce": "tensors",
+    "apex.parallel.DistributedDataParallel": "gradients",
+    "fairscale.nn.ShardedDataParallel": "gradients",
+    "fairscale.nn.FullyShardedDataParallel": "gradients",
+    "horovod.torch.DistributedOptimizer": "gradients",
+    "horovod.torch.allreduce": "tensors",
+    "deepspeed.initialize": "gradients",
+}
+
+
+def averaging(dotted: str) -> str:
+    """What a function averages over processes: ``gradients``, ``tensors``, nothing known."""
+    package, _, name = dotted.rpartition(".")
+    while package:
+        if (found := AVERAGING.get(f"{package}.{name}")) is not None:
+            return found
+        package = package.rpartition(".")[0]
+    return ""
+
 
 def tables() -> tuple[str, ...]:
     """The name of every table."""

@@ -16,6 +16,7 @@ FRAMEWORK = Framework(
         "0.14", "0.15", "0.16", "0.17", "0.18", "0.19",
     ),
     trainers=frozenset({"initialize", "DeepSpeedEngine"}),
+    own_data="training_data",
     contracts=(
         Contract(
             "replaces", "sampler", ("DistributedSampler",),

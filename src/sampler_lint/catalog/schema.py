@@ -164,6 +164,8 @@ class Framework(NamedTuple):
     """What an import name alone says of the version, where two names share the package."""
     registry: str = ""
     """The registry from which it builds the batch samplers of a configuration."""
+    own_data: str = ""
+    """The argument of a dataset, if it divides only the loader that it makes of that."""
     contracts: tuple[Contract, ...] = ()
     classes: tuple[KnownClass, ...] = ()
     hands_back: tuple[HandsBack, ...] = ()

@@ -128,12 +128,17 @@ PROCESSES = Concept(
         re.IGNORECASE,
     )
 )
-#: What gives the ranks different samples, or shares the model among them.
+_SHARING = (
+    r"accelerator|local_sgd|^mpi$|^scatter$|broadcast_object|device_?mesh"
+    r"|(?:tensor|pipeline|sequence|context)_?parallel"
+)
+#: What shares batches, or the model, among the ranks after they are loaded.
+SHARES = Concept(spelled=re.compile(_SHARING, re.IGNORECASE))
+#: What gives the ranks different samples, in that way too.
 SHARDS = Concept(
     spelled=re.compile(
-        r"distributed\w{0,40}sampler|num_replicas|num_shards|split_(?:dataset_)?by_node|^shard$|accelerator"
-        r"|local_sgd|^mpi$|^scatter$|broadcast_object|device_?mesh"
-        r"|(?:tensor|pipeline|sequence|context)_?parallel",
+        r"distributed\w{0,40}sampler|num_replicas|num_shards|split_(?:dataset_)?by_node|^shard$|"
+        + _SHARING,
         re.IGNORECASE,
     )
 )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from sampler_lint.analysis.origins import LOCAL, depends_on
+from sampler_lint import catalog
+from sampler_lint.analysis.origins import LOCAL, Hop, depends_on
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Value
 from sampler_lint.domain.concepts import (
     DEVICES,
@@ -34,7 +35,7 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Module
 
-_WRAPPERS = frozenset({"DistributedDataParallel", "DDP", "FullyShardedDataParallel", "FSDP"})
+_AVERAGING = frozenset(name.rpartition(".")[2] for name in catalog.AVERAGING)
 
 
 def kinds(model: Model, expr: Expr) -> set[str]:
@@ -125,20 +126,35 @@ def chains(model: Model, scope: Scope) -> Iterator[tuple[Scope, tuple[Call, ...]
 
 
 def data_parallel(model: Model, scopes: Iterable[Scope]) -> Call | None:
-    """The call that wraps a model so that several processes train it on different data."""
+    """The call that lets several processes train one model, on different data.
+
+    One that wraps the model or the optimizer, or that adds up gradients over the processes.
+    """
+    spelled: dict[Module, set[str]] = {}
     for scope in scopes:
+        module = model.module_of(scope)
+        if module not in spelled:
+            imports = module.facts.imports
+            spelled[module] = {n for n, imported in imports if imported.attribute in _AVERAGING}
         for call in scope.calls:
-            if last_name(call.func) not in _WRAPPERS:
-                continue
-            values = model.flow.values(call.func)
-            if values and all(
-                isinstance(value, Ext)
-                and value.dotted.startswith(("torch.nn.parallel.", "torch.distributed.fsdp."))
-                and value.dotted.rpartition(".")[2] in _WRAPPERS
-                for value in values
-            ):
-                return call
+            name = last_name(call.func)
+            if name in _AVERAGING or name in spelled[module]:
+                values = model.flow.values(call.func)
+                found = {catalog.averaging(v.dotted) if isinstance(v, Ext) else "" for v in values}
+                if found == {"gradients"} or (
+                    found == {"tensors"} and _is_of_gradients(model, call.positional[:1])
+                ):
+                    return call
     return None
+
+
+def _is_of_gradients(model: Model, given: list[Expr]) -> bool:
+    hops = LOCAL | Hop.ELEMENT | Hop.PART
+    return any(depends_on(model.flow, each, _is_gradient, hops) is not None for each in given)
+
+
+def _is_gradient(expr: Expr) -> bool:
+    return isinstance(expr, Attr) and expr.name == "grad"
 
 
 def is_about_processes(model: Model, test: Expr) -> bool:

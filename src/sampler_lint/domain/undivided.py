@@ -6,9 +6,11 @@ from sampler_lint import catalog
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import (
     ITERATED,
+    ITERATES,
     PROCESSES,
     SEEDS_ALL,
     SHARDS,
+    SHARES,
     TRAINS,
     WORLD_SIZE,
 )
@@ -20,6 +22,7 @@ from sampler_lint.domain.ranks import chains, data_parallel, is_guarded, reached
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.syntax.navigation import nodes_in, statements, walk
 from sampler_lint.syntax.nodes import (
+    Attr,
     Bin,
     Call,
     Class,
@@ -28,12 +31,14 @@ from sampler_lint.syntax.nodes import (
     Function,
     If,
     Index,
+    Name,
     Other,
     Return,
     Scope,
     Stmt,
     last_name,
 )
+from sampler_lint.workspace.project import Module
 
 #: Packages that shard by themselves, or read data in a way of their own. Who imports transformers
 #: may only want a model.
@@ -47,12 +52,13 @@ _SHARDING = (catalog.FRAMEWORK_PACKAGES.keys() - {"transformers"}) | frozenset(
 )  # fmt: skip
 
 
-def undivided(model: Model, site: Call) -> Call | None:
-    """What makes the processes of the program that trains with what is built at a place.
+def undivided(model: Model, loader: Obj) -> Call | None:
+    """What makes the processes of the program that trains with a loader.
 
     None where anything of that program may give the processes different samples.
     """
-    if is_guarded(site):
+    site = loader.site
+    if site is None or is_guarded(site):
         return None
     for entry, calls in chains(model, site.scope):
         if any(is_guarded(call) for call in calls):
@@ -61,8 +67,59 @@ def undivided(model: Model, site: Call) -> Call | None:
         joins = data_parallel(model, scopes)
         if joins is None or not _trains(scopes):
             continue
-        return None if _is_sharded_elsewhere(model, scopes, calls, site) else joins
+        modules = {model.module_of(scope) for scope in scopes}
+        modules.update(model.module_of(call.scope) for call in calls)
+        if _differs_by_rank(scopes, site):
+            return None
+        if not _is_sharded_elsewhere(model, modules) or _trains_as_it_is(model, loader, scopes):
+            return joins
+        return None
     return None
+
+
+def _trains_as_it_is(model: Model, loader: Obj, scopes: set[Scope]) -> bool:
+    """Whether a loop certainly trains with what the constructor made, and nothing divides that.
+
+    Whatever else the program imports or shards then has no part in it.
+    """
+    modules = {model.module_of(scope) for scope in scopes}
+    frameworks = {name for m in modules for name in Injection(model).trainers(m)}
+    if any(_may_divide(scopes, name) for name in frameworks):
+        return False
+    if any(
+        SHARES.is_mentioned(node) or _takes_share(node)
+        for scope in scopes
+        for node in nodes_in(statements(scope.body))
+    ):
+        return False
+    loops = loops_over(model, loader)
+    return any(trains(model, loop) for loop in loops) and all(
+        isinstance(value, Obj) and loader.may_be(value) and _is_iterated_there(loop.inner.source)
+        for loop in loops
+        for value in model.flow.values(loop.inner.source)
+    )
+
+
+def _is_iterated_there(source: Expr) -> bool:
+    """Whether nothing but what goes through it gets a loader before it is iterated."""
+    stmt = source.stmt if isinstance(source, (Name, Attr, Call)) else None
+    return stmt is not None and all(
+        node is source or ITERATES.is_call(node) or not any(part is source for part in walk(node))
+        for node in nodes_in([stmt])
+        if isinstance(node, Call)
+    )
+
+
+def _may_divide(scopes: set[Scope], name: str) -> bool:
+    """Whether a framework may be given a loader, or makes one of what it is given."""
+    own = catalog.framework(name).own_data
+    return not own or any(
+        arg.stars or arg.keyword == own
+        for scope in scopes
+        for call in scope.calls
+        if last_name(call.func) in catalog.framework(name).trainers
+        for arg in call.args
+    )
 
 
 def left_whole(model: Model, loader: Obj) -> Call | None:
@@ -121,20 +178,17 @@ def _trains(scopes: set[Scope]) -> bool:
     return any(TRAINS.is_call(call) for scope in scopes for call in scope.calls)
 
 
-def _is_sharded_elsewhere(
-    model: Model, scopes: set[Scope], calls: tuple[Call, ...], site: Call
-) -> bool:
-    """Whether anything the program does may give the ranks different samples."""
-    modules = {model.module_of(scope) for scope in scopes}
-    modules.update(model.module_of(call.scope) for call in calls)
+def _is_sharded_elsewhere(model: Model, modules: set[Module]) -> bool:
+    """Whether anything in the files of the program shards, be it another loader."""
     injection = Injection(model)
-    if any(model.project.imports_of(m) & _SHARDING or injection.trainers(m) for m in modules):
-        return True
-    if any(_shards_by_itself(scope) for module in modules for scope in module.facts.scopes):
-        return True
-    if _chooses_by_rank(site.scope):
-        return True
     return any(
+        model.project.imports_of(m) & _SHARDING or injection.trainers(m) for m in modules
+    ) or any(_shards_by_itself(scope) for module in modules for scope in module.facts.scopes)
+
+
+def _differs_by_rank(scopes: set[Scope], site: Call) -> bool:
+    """Whether what is built, or drawn, may be another on each rank."""
+    return _chooses_by_rank(site.scope) or any(
         SEEDS_ALL.names(call.func) and any(PROCESSES.is_mentioned(a.value) for a in call.args)
         for scope in scopes
         for call in scope.calls

@@ -96,7 +96,7 @@ class IterableNotSplit(Rule):
 
 def _by_ranks(model: Model, loader: Obj, site: Call) -> Iterator[Suspect]:
     given = same_on_ranks(model, loader)
-    joins = undivided(model, site) if given is not None else None
+    joins = undivided(model, loader) if given is not None else None
     trained = trained_with(model, loader) if joins is not None else []
     if given is None or joins is None or not (any(trained) or is_named_after_training(loader)):
         return

@@ -154,7 +154,7 @@ def _spawns(model: Model, module: Module) -> bool:
 def _check_loader(model: Model, loader: Obj) -> Suspect | None:
     if loader.site is None or is_guarded(loader.site) or not _is_unsharded(model, loader):
         return None
-    joins = undivided(model, loader.site)
+    joins = undivided(model, loader)
     if joins is not None:
         return _suspect(model, loader, joins)
     keeps = left_whole(model, loader)

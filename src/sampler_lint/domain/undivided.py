@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sampler_lint import catalog
-from sampler_lint.analysis.values import Obj
+from sampler_lint.analysis.values import Ext, Obj
 from sampler_lint.domain.concepts import (
     ITERATED,
     ITERATES,
@@ -71,10 +71,25 @@ def undivided(model: Model, loader: Obj) -> Call | None:
         modules.update(model.module_of(call.scope) for call in calls)
         if _differs_by_rank(scopes, site):
             return None
+        if not _is_started(model, joins, entry):
+            return None
         if not _is_sharded_elsewhere(model, modules) or _trains_as_it_is(model, loader, scopes):
             return joins
         return None
     return None
+
+
+def _is_started(model: Model, joins: Call, entry: Scope) -> bool:
+    """Whether what leads to the training starts the processes too: torch leaves that to others."""
+    by_itself = all(
+        isinstance(value, Ext) and not value.dotted.startswith("torch.")
+        for value in model.flow.values(joins.func)
+    )
+    return by_itself or any(
+        "init_process_group" in scope.called
+        for top, _ in chains(model, entry)
+        for scope in reached(model, top)
+    )
 
 
 def _trains_as_it_is(model: Model, loader: Obj, scopes: set[Scope]) -> bool:

@@ -340,11 +340,12 @@ def runs_in(model: Model, loop: Loop, scope: Scope) -> bool | None:
                 if _may_mean(call, function) and not model.flow.callees(call)
             ),
         ]
-        if not calls and function.cls is not None:
+        by_python = function.cls is not None and function.name.startswith("__")
+        if not calls and function.cls is not None and not by_python:
             calls += _computed_reads(model, function)
         if any(call.stmt is not None and loop.encloses(call.stmt) for call in calls):
             return True
-        offered |= not calls and _is_offered(model, function)
+        offered |= (by_python or not calls) and _is_offered(model, function)
         # What a test calls, it calls for itself.
         new = {call.scope for call in calls if not is_test(model.module_of(call.scope))} - seen
         seen |= new

@@ -197,7 +197,7 @@ def seed_given(model: Model, call: Call) -> Expr | None:
     if name is None or not SEEDS_ALL.says(name) or not _is_global(model, call, name):
         return None
     if any(
-        (isinstance(scope, Function) and _runs_in_worker(model, scope))
+        (isinstance(scope, Function) and runs_in_worker(model, scope))
         or (isinstance(scope, Class) and model.is_sampler_class(scope))
         for scope in call.scope.outward()
     ):
@@ -206,11 +206,11 @@ def seed_given(model: Model, call: Call) -> Expr | None:
     return given[0] if given else None
 
 
-def _runs_in_worker(model: Model, function: Function) -> bool:
+def runs_in_worker(model: Model, function: Function) -> bool:
     """Whether a loader's worker runs the function: it takes the worker's number, or is given."""
-    known: set[Function] | None = model.memo.get(_runs_in_worker)
+    known: set[Function] | None = model.memo.get(runs_in_worker)
     if known is None:
-        known = model.memo[_runs_in_worker] = set()
+        known = model.memo[runs_in_worker] = set()
         for module in model.modules:
             for call in module.facts.all_calls:
                 given = call.keyword("worker_init_fn")

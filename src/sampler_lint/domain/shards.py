@@ -129,13 +129,13 @@ def _draws_by(model: Model, call: Call, found: Seeded) -> bool:
     if not SEEDS_ALL.is_call(found.call):
         return False  # a generator that has no name draws where it is made
     return given is None and any(
-        isinstance(value, Ext) and library_of(value.dotted) == _library_of(model, found.call)
+        isinstance(value, Ext) and library_of(value.dotted) == library_drawn_from(model, found.call)
         for value in model.flow.values(call.func)
     )
 
 
-def _library_of(model: Model, call: Call) -> str | None:
-    """The library whose global generator a call seeds; None if it may be several."""
+def library_drawn_from(model: Model, call: Call) -> str | None:
+    """The library whose global generator a call seeds, or draws from; None if it may be several."""
     found = {library_of(v.dotted) for v in model.flow.values(call.func) if isinstance(v, Ext)}
     return found.pop() if len(found) == 1 else None
 
@@ -162,6 +162,8 @@ class GlobalDraw(NamedTuple):
     library: str
     what: str
     """What is drawn, for messages."""
+    of: Class | None = None
+    """The dataset whose items it orders; none where it divides one."""
 
 
 def rank_seedings(model: Model) -> list[RankSeeding]:
@@ -173,7 +175,7 @@ def rank_seedings(model: Model) -> list[RankSeeding]:
     found: list[RankSeeding] = []
     files = program_files(model)
     parts = [(program, path) for program in files.programs for path in files.seeding(program)]
-    for program, path in parts if any(_draws(model, each) for each in files.programs) else ():
+    for program, path in parts if any(draws(model, each) for each in files.programs) else ():
         module = model.project.module_at(path)
         if module is None:
             continue
@@ -181,7 +183,7 @@ def rank_seedings(model: Model) -> list[RankSeeding]:
             given = seed_given(model, call)
             if given is None or any(isinstance(v, FuncRef) for v in model.flow.values(call.func)):
                 continue  # what a function of the tree seeds is looked at there
-            library = _library_of(model, call)
+            library = library_drawn_from(model, call)
             term = differs(model, given, call.scope)
             if term is None:
                 same.append((module, library))
@@ -202,16 +204,16 @@ def global_draws(model: Model, seeding: RankSeeding) -> Iterator[GlobalDraw]:
     """The draws of the program that divide or order its data with that generator."""
     files = program_files(model)
     origin = model.module_of(seeding.term.scope)
-    for draw in _draws(model, seeding.program):
+    for draw in draws(model, seeding.program):
         if seeding.library in {draw.library, None} and all(
             files.share_importer(draw.module, other) for other in (seeding.module, origin)
         ):
             yield draw
 
 
-def _draws(model: Model, program: str) -> list[GlobalDraw]:
+def draws(model: Model, program: str) -> list[GlobalDraw]:
     """Every draw of a program that divides or orders its data with a global generator."""
-    by_program: dict[str, list[GlobalDraw]] = model.memo.setdefault(_draws, {})
+    by_program: dict[str, list[GlobalDraw]] = model.memo.setdefault(draws, {})
     known = by_program.get(program)
     if known is None:
         known = by_program[program] = []
@@ -269,15 +271,25 @@ def _dataset_draws(model: Model, module: Module, cls: Class) -> Iterator[GlobalD
     for call in ORDERS.calls_in(init.calls):
         values = model.flow.values(call.func)
         library = next((library_of(v.dotted) for v in values if isinstance(v, Ext)), None)
-        if library is not None and call.keyword("generator") is None and _decides(call, used):
-            yield GlobalDraw(module, call, library, f"the order of `{cls.name}`")
+        if library is not None and call.keyword("generator") is None and _decides(init, call, used):
+            yield GlobalDraw(module, call, library, f"the order of `{cls.name}`", cls)
 
 
-def _decides(call: Call, used: set[str]) -> bool:
+def _decides(init: Function, call: Call, used: set[str]) -> bool:
     """Whether what is drawn ends in an attribute that items are read by."""
     stmt = call.stmt
     if isinstance(stmt, Assign):
         targets: list[Expr] = list(stmt.targets)
     else:
         targets = call.positional[:1]
-    return any(isinstance(target, Attr) and target.name in used for target in targets)
+    kept = {target.name for target in targets if isinstance(target, Attr)}
+    names = {target.id for target in targets if isinstance(target, Name)}
+    for store in init.stores if names else ():
+        if (
+            isinstance(store.target, Attr)
+            and store.value is not None
+            and store.stmt.row > call.row
+            and any(isinstance(n, Name) and n.id in names for n in walk(store.value))
+        ):
+            kept.add(store.target.name)
+    return not kept.isdisjoint(used)

@@ -23,6 +23,7 @@ from sampler_lint.domain.shards import (
     rank_seedings,
     slices_own_shuffle,
 )
+from sampler_lint.domain.unseeded import unseeded_draws
 from sampler_lint.edits.draw_fixes import draw_alike, sync_seed
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
@@ -97,6 +98,10 @@ class SeedDiffersByRank(Rule):
                     seen.add(shuffle.term.whole)
                     yield _own_shuffle(model, shuffle)
         yield from _global_draws(model)
+        for draw in unseeded_draws(model):
+            if draw.call not in seen:
+                seen.add(draw.call)
+                yield _unseeded(model, draw)
 
 
 # --------------------------------------------------------------------------- samplers
@@ -360,5 +365,20 @@ def _at_draw(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> Suspect:
         why=why,
         fix=fix,
         effect="what one rank trains on, another may validate on",
+        advice="draw with a generator that all ranks seed alike",
+    )
+
+
+def _unseeded(model: Model, draw: GlobalDraw) -> Suspect:
+    message = (
+        f"{draw.what} is drawn from {draw.library}'s global generator, which nothing seeds: each "
+        f"rank draws another"
+    )
+    return Suspect(
+        draw.module,
+        draw.call,
+        message[0].upper() + message[1:],
+        fix=partial(draw_alike, model, [draw]),
+        effect=f"the ranks divide different permutations of the data: {_SHARES_OVERLAP}",
         advice="draw with a generator that all ranks seed alike",
     )

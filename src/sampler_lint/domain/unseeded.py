@@ -20,7 +20,7 @@ from sampler_lint.domain.rank_terms import agrees
 from sampler_lint.domain.ranks import is_guarded
 from sampler_lint.domain.samplers import is_distributed_sampler
 from sampler_lint.domain.seeds import runs_in_worker
-from sampler_lint.domain.shards import GlobalDraw, draws
+from sampler_lint.domain.shards import GlobalDraw, draws, library_drawn_from
 from sampler_lint.syntax.nodes import Call, Function, Name, last_name
 
 

@@ -49,6 +49,11 @@ class SeedDiffersByRank(Rule):
         - a global generator (`torch.manual_seed(args.seed + rank)`) from which `random_split`
           or the constructor of a dataset then draws.
 
+        Reports as well data that is shuffled, chosen or split by the global generator of
+        `random`, numpy or scikit-learn before a sampler divides it, where nothing in the files
+        that run together seeds it: each process then begins with the entropy of the system.
+        (torch begins with one seed, always.)
+
         Silent where the ranks may agree on the seed (a broadcast or the like), where a rank
         shuffles only what is its own already, and for draws with replacement.
 
@@ -72,6 +77,9 @@ class SeedDiffersByRank(Rule):
         - torch/utils/data/distributed.py: `seed` "should be identical across all processes in
           the distributed group"
         - https://github.com/open-mmlab/mmpose/pull/1257
+        - https://github.com/QwenLM/Qwen3-VL/issues/1947
+        - Python's `random`: "If seed is omitted or None, the current system time is used", or
+          what the operating system gives
     """
 
     code = "SMP202"

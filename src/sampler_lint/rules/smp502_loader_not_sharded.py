@@ -41,15 +41,17 @@ class LoaderNotSharded(Rule):
 
     What it does:
         Reports a shuffling loader over a map-style dataset that has no sampler, or one that
-        knows nothing of ranks, where the code that builds it also wraps the model in
-        `DistributedDataParallel` (or FSDP) and trains it. Silent as soon as a framework that
-        shards by itself is imported, a sampler, dataset or file list knows ranks, generators are
-        seeded by rank, the loader is built under a condition about ranks, or ranks may share
-        samples on purpose (tensor or pipeline parallelism). With Lightning: a loader that a
-        Trainer with `use_distributed_sampler=False` trains with, or a Fabric whose
-        `setup_dataloaders` is never called, on several devices. Also reports a distributed sampler
-        whose `rank` is the rank within the node, or whose `num_replicas` is the number of this
-        machine's devices.
+        knows nothing of ranks, where several processes train one model with it: the model is
+        wrapped in `DistributedDataParallel` or FSDP, given to DeepSpeed, apex or Horovod, or its
+        gradients go through `all_reduce`. Silent where the dataset or the loop knows ranks,
+        generators are seeded by rank, the loader is built under a condition about ranks, or
+        batches or the model are shared among ranks on purpose (tensor or pipeline parallelism).
+        Silent as well where the program shards anything or imports a package that does, unless
+        a loop is seen to train with just what this loader's constructor made. With Lightning: a
+        loader that a Trainer with `use_distributed_sampler=False` trains with, or a Fabric whose
+        `setup_dataloaders` is never called, on several devices. Also reports a distributed
+        sampler whose `rank` is the rank within the node, or whose `num_replicas` is the number of
+        this machine's devices.
 
     Why is this bad?
         Every process reads the whole dataset: an epoch takes as many steps as on one device,
@@ -69,6 +71,7 @@ class LoaderNotSharded(Rule):
         - torchrun's environment variables: `RANK`, `LOCAL_RANK`, `WORLD_SIZE`
         - https://github.com/Shark-NLP/DiffuSeq/issues/37
         - https://github.com/clovaai/voxceleb_trainer/issues/98
+        - https://github.com/narumiruna/pytorch-distributed-example/issues/5
     """
 
     code = "SMP502"

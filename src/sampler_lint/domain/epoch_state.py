@@ -21,7 +21,9 @@ from sampler_lint.domain.concepts import (
     LOOKS,
     PROTOCOL,
     RESTORES,
+    SAMPLER_CLASS,
     SEEDS_ONE,
+    SETS_EPOCH,
 )
 from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
@@ -278,7 +280,11 @@ def epoch_state(model: Model, cls: Class) -> EpochState:
 
 
 def _epoch_state(model: Model, cls: Class) -> EpochState:
-    passing = ("__getitem__",) if is_map_dataset(model, cls) else ("__iter__", "__next__")
+    passing: tuple[str, ...] = ("__iter__", "__next__")
+    if is_map_dataset(model, cls):
+        passing = ("__getitem__",)
+    elif gives_order_when_called(model, cls):
+        passing = tuple(_offered(model, cls))
     return EpochState(
         cls,
         setter_of(model, cls),
@@ -304,9 +310,29 @@ def is_closed(model: Model, cls: Class) -> bool:
 
 def iterates(model: Model, cls: Class) -> bool:
     """Whether the class is a sampler or an iterable dataset, so that its passes give an order."""
-    return model.is_meant_as_sampler(cls) or any(
-        is_dataset(base, iterable=True) for base in model.flow.mro(cls)
+    return (
+        model.is_meant_as_sampler(cls)
+        or gives_order_when_called(model, cls)
+        or any(is_dataset(base, iterable=True) for base in model.flow.mro(cls))
     )
+
+
+def gives_order_when_called(model: Model, cls: Class) -> bool:
+    """Whether a sampler with a ``set_epoch`` is asked for its order by methods of its own."""
+    return (
+        SAMPLER_CLASS.says(cls.name)
+        and cls.method("set_epoch") is not None
+        and lookup(model, cls, "__iter__", None) is None
+    )
+
+
+def _offered(model: Model, cls: Class) -> Iterator[str]:
+    """The methods by which a class may be asked for its order."""
+    for base in own_classes(model, cls):
+        for name in base.bindings:
+            told = SETS_EPOCH.says(name) or GIVES_STATE.says(name) or RESTORES.says(name)
+            if name == "__call__" or not (told or name.startswith("_")):
+                yield name
 
 
 def is_map_dataset(model: Model, cls: Class) -> bool:

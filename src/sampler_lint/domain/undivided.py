@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from sampler_lint import catalog
+from sampler_lint.analysis.origins import is_one_value
 from sampler_lint.analysis.values import Ext, Obj
 from sampler_lint.domain.concepts import (
     ITERATED,
@@ -14,11 +17,13 @@ from sampler_lint.domain.concepts import (
     TRAINS,
     WORLD_SIZE,
 )
+from sampler_lint.domain.datasets import sampled
 from sampler_lint.domain.epochs import feeds_training, loops_over, trains
 from sampler_lint.domain.injection import Injection, is_one_device, is_told_to_leave_samplers
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import program_files
 from sampler_lint.domain.ranks import chains, data_parallel, is_guarded, reached
+from sampler_lint.domain.samplers import is_distributed_sampler
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.syntax.navigation import nodes_in, statements, walk
 from sampler_lint.syntax.nodes import (
@@ -71,7 +76,7 @@ def undivided(model: Model, loader: Obj) -> Call | None:
         modules.update(model.module_of(call.scope) for call in calls)
         if _differs_by_rank(scopes, site):
             return None
-        if not _is_started(model, joins, entry):
+        if not _is_started(model, joins, model.module_of(entry)):
             return None
         if not _is_sharded_elsewhere(model, modules) or _trains_as_it_is(model, loader, scopes):
             return joins
@@ -79,17 +84,21 @@ def undivided(model: Model, loader: Obj) -> Call | None:
     return None
 
 
-def _is_started(model: Model, joins: Call, entry: Scope) -> bool:
-    """Whether what leads to the training starts the processes too: torch leaves that to others."""
-    by_itself = all(
+def _is_started(model: Model, joins: Call, module: Module) -> bool:
+    """Whether a file that runs with the training starts the processes, which torch does not."""
+    if all(
         isinstance(value, Ext) and not value.dotted.startswith("torch.")
         for value in model.flow.values(joins.func)
+    ):
+        return True
+    files = program_files(model)
+    return any(
+        files.share_importer(module, other)
+        for other in files.holding(model.project.program_of(module), _STARTS.search)
     )
-    return by_itself or any(
-        "init_process_group" in scope.called
-        for top, _ in chains(model, entry)
-        for scope in reached(model, top)
-    )
+
+
+_STARTS = re.compile(rb"init_process_group|init_distributed|PartialState")
 
 
 def _trains_as_it_is(model: Model, loader: Obj, scopes: set[Scope]) -> bool:
@@ -107,6 +116,14 @@ def _trains_as_it_is(model: Model, loader: Obj, scopes: set[Scope]) -> bool:
         for node in nodes_in(statements(scope.body))
     ):
         return False
+    data = model.flow.argument(loader, "dataset")
+    if data is None or any(
+        is_distributed_sampler(model, made)
+        and (over := sampled(model, made)) is not None
+        and is_one_value(model.flow, over, data)
+        for made in model.constructions()
+    ):
+        return False  # somebody divides that dataset: SMP503 tells of a sampler that is not passed
     loops = loops_over(model, loader)
     return any(trains(model, loop) for loop in loops) and all(
         isinstance(value, Obj) and loader.may_be(value) and _is_iterated_there(loop.inner.source)

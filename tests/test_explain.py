@@ -107,7 +107,7 @@ def test_the_loop_around_a_line_and_why_each_rule_spoke_or_not(said):
 def test_a_line_of_no_program(said, tmp_path):
     (tmp_path / "broken.py").write_text("def f(:\n")
     for name, reason in (
-        ("broken.py", "is no valid Python"),
+        ("broken.py", "is not valid Python"),
         ("gone.py", "cannot be read"),
     ):
         with pytest.raises(SourceError, match=reason):

@@ -43,7 +43,8 @@ def _command(rule: Described) -> type[CodemodCommand]:
 
             def options(folder: str) -> Options:
                 of_folder = lookup.at(folder).options
-                return replace(of_folder, select=(rule.code,), ignore=(), extend_select=())
+                chosen = replace(of_folder, select=(rule.code,), extend_select=())
+                return replace(chosen, ignore=(), extend_ignore=())
 
             overlay = {} if _holds(path, old) else {path: old}
             if not overlay:

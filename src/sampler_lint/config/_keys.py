@@ -60,22 +60,24 @@ def _codes(value: Any) -> tuple[str, ...]:
 
 
 def known_codes(words: Collection[str]) -> tuple[str, ...]:
-    """Prefixes of rules' codes, and ``ALL``, as they are; the code of a rule for its name.
+    """Prefixes of rules' codes, and ``ALL``, in capitals; the code of a rule for its name.
 
     Raises:
         RefusedError: one of them is no rule's name and begins no rule's code.
     """
-    if all(word == "ALL" for word in words):
-        return tuple(words)  # nothing to look for the rules for
+    if all(word.upper() == "ALL" for word in words):
+        return ("ALL",) * len(words)  # nothing to look for the rules for
     from sampler_lint.rules import names
 
     named = names()
+    codes = []
     for word in words:
-        begun = word == "ALL" or (word and any(code.startswith(word) for code in named.values()))
-        if not begun and word not in named:
+        code = named.get(word.lower().replace("_", "-"), word.upper())
+        if code != "ALL" and not (word and any(each.startswith(code) for each in named.values())):
             hint = nearest(word, named) or "sampler-lint rule lists them"
             raise RefusedError(f"no rule's code begins with {word!r} ({hint})")
-    return tuple(named.get(word, word) for word in words)
+        codes.append(code)
+    return tuple(codes)
 
 
 def nearest(word: str, words: Collection[str]) -> str:
@@ -102,6 +104,9 @@ def nearest(word: str, words: Collection[str]) -> str:
 def _codes_by_pattern(value: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if not isinstance(value, dict):
         raise RefusedError("must be a table from patterns to lists of codes")
+    for pattern, codes in value.items():
+        if not isinstance(codes, list):
+            raise RefusedError(f"must give a list of codes for {pattern!r}")
     return tuple((pattern, _codes(codes)) for pattern, codes in value.items())
 
 
@@ -231,7 +236,8 @@ KEYS = (
         "code prefixes or names of rules to report; `ALL` is all",
     ),
     Key("ignore", _codes, 'ignore = ["SMP504"]', "code prefixes to leave out"),
-    Key("extend-select", _codes, 'extend-select = ["SMP504"]', "code prefixes to report besides"),
+    Key("extend-select", _codes, 'extend-select = ["SMP504"]', "more code prefixes to report"),
+    Key("extend-ignore", _codes, 'extend-ignore = ["SMP201"]', "more code prefixes to leave out"),
     Key(
         "per-file-ignores",
         _codes_by_pattern,

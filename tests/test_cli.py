@@ -847,7 +847,7 @@ def test_explain_takes_a_place_with_its_column(buggy, capsys):
     told = capsys.readouterr().out
     assert main(["explain", "train.py:39:13"]) == 0
     assert capsys.readouterr().out == told
-    assert "SMP101 spoke" in told
+    assert "SMP101 reported" in told
 
 
 def test_explain_names_a_line_that_is_not_there(buggy, capsys):

@@ -33,7 +33,7 @@ def _command(rule: Described) -> type[CodemodCommand]:
         def add_args(arg_parser: argparse.ArgumentParser) -> None:
             """The command line's option of the same name."""
             arg_parser.add_argument(
-                "--unsafe-fixes", action="store_true", help="take the unsafe fixes too"
+                "--unsafe-fixes", action="store_true", help="also apply unsafe fixes"
             )
 
         def transform_module_impl(self, tree: Module) -> Module:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from sampler_lint.config._habits import COMMANDS, instead_of
+from sampler_lint.config._habits import rows as rows_of_habits
 from sampler_lint.config._keys import KEYS, Key, RefusedError, known_codes, nearest
 from sampler_lint.options import DEFAULTS, Options
 from sampler_lint.roots import is_inside, leads_outside
@@ -32,6 +33,7 @@ __all__ = [
     "known_codes",
     "nearest",
     "parse_override",
+    "rows_of_habits",
 ]
 
 #: The names a configuration goes by, the one that is preferred first.

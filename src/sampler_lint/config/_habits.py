@@ -48,6 +48,7 @@ NAMES = (
         "--filename, include, extend-include",
         "*.py and *.ipynb files are checked; exclude leaves some out",
     ),
+    ("--pythonpath, --venvpath", "installed packages are not read, only the project"),
     ("src, extraPaths", "an import is looked for in all folders of the project"),
     ("lint", "its keys stand directly in [tool.sampler-lint]"),
     ("enable", "extend-select"),

@@ -251,7 +251,9 @@ KEYS = (
         "more of these",
     ),
     Key("fixable", _codes, 'fixable = ["SMP1"]', "rules whose fixes `--fix` may apply"),
-    Key("unfixable", _codes, 'unfixable = ["SMP201"]', "rules whose fixes are shown but not applied"),
+    Key(
+        "unfixable", _codes, 'unfixable = ["SMP201"]', "rules whose fixes are shown, but not applied"
+    ),
     Key("exclude", _strings, 'exclude = ["third_party/"]', "files to skip"),
     Key("extend-exclude", _strings, 'extend-exclude = ["*_pb2.py"]', "more files to skip"),
     Key(

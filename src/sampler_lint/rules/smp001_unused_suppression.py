@@ -14,22 +14,22 @@ _OWN = "SMP0"
 
 
 class UnusedSuppression(FileRule):
-    """A comment silences a finding of this linter that is not there.
+    """A suppression comment suppresses nothing.
 
     What it does:
-        Looks for `# noqa: SMP101`, `# sampler-lint: ignore[SMP101]` and their forms for a
-        whole file where no such finding is silenced by them, for codes and names that no rule
-        has, and for `# sampler-lint:` followed by words that are not understood. A code counts
-        as unused only if its rule was asked about the file; a `# noqa` without codes, and codes
-        of other linters, are never judged, as those may be needed elsewhere.
+        Reports `# noqa: SMP101`, `# sampler-lint: ignore[SMP101]` and their forms for a whole
+        file if they suppress no finding, codes and names that no rule has, and `# sampler-lint:`
+        followed by words that are not understood. A code counts as unused only if its rule was
+        run on the file. A `# noqa` without codes and codes of other linters are never reported,
+        since other tools may need them.
 
     Why is this bad?
-        The comment says that there is something to look away from. It hides the bug when that
-        comes back, and a mistyped code hides nothing while it seems to.
+        The comment says that there is a bug where there is none, and will hide a bug that comes
+        back. A mistyped code looks as if it suppressed something, and does not.
 
     Fix safety:
-        The fix takes away the code, or the comment when no code is left. It changes no
-        code that runs. It is unsafe where words after the codes would go with the comment.
+        The fix removes the code, or the whole comment if no code is left. It changes no code that
+        runs. It is unsafe where it would delete other words of the comment.
 
     References:
         - https://docs.astral.sh/ruff/rules/unused-noqa

@@ -37,19 +37,19 @@ from sampler_lint.workspace.project import Module
 
 
 class LoaderNotSharded(Rule):
-    """A distributed program trains from a loader that no one shards, or shards by a local number.
+    """A distributed program trains from a loader that is not sharded, or sharded by a local rank.
 
     What it does:
-        Reports a shuffling loader over a map-style dataset that has no sampler, or one that
-        knows nothing of ranks, where the code that builds it also wraps the model in
-        `DistributedDataParallel` (or FSDP) and trains it. Silent as soon as a framework that
-        shards by itself is imported, a sampler, dataset or file list knows ranks, generators are
-        seeded by rank, the loader is built under a condition about ranks, or ranks may share
-        samples on purpose (tensor or pipeline parallelism). With Lightning: a loader that a
-        Trainer with `use_distributed_sampler=False` trains with, or a Fabric whose
-        `setup_dataloaders` is never called, on several devices. Also reports a distributed sampler
-        whose `rank` is the rank within the node, or whose `num_replicas` is the number of this
-        machine's devices.
+        Reports a shuffling loader over a map-style dataset that has no sampler, or one that does
+        not depend on the rank, where the code that builds it also wraps the model in
+        `DistributedDataParallel` (or FSDP) and trains it. Not reported if a framework that shards
+        by itself is imported, if a sampler, dataset or file list depends on the rank, if
+        generators are seeded by rank, if the loader is built under a condition about ranks, or if
+        ranks may share samples on purpose (tensor or pipeline parallelism). With Lightning: a
+        loader that a Trainer with `use_distributed_sampler=False` trains with, or a Fabric whose
+        `setup_dataloaders` is never called, on several devices. Also reports a distributed
+        sampler whose `rank` is the rank within the node, or whose `num_replicas` is the number of
+        this machine's devices.
 
     Why is this bad?
         Every process reads the whole dataset: an epoch takes as many steps as on one device,
@@ -57,12 +57,12 @@ class LoaderNotSharded(Rule):
         nodes read the same shards and never the others.
 
     Fix safety:
-        No fix is offered: whether the program is meant to be distributed, and on how many nodes,
-        is for a person to say.
+        No fix is offered: only you know whether the program should be distributed, and on how
+        many nodes.
 
     How it is proved:
         Invariant `partitions`: on two gloo ranks both ranks read every sample; with a
-        `DistributedSampler` they share them.
+        `DistributedSampler` each reads its half.
 
     References:
         - torch/utils/data/distributed.py, `DistributedSampler`
@@ -128,7 +128,7 @@ def _check_numbers(model: Model, sampler: Obj) -> Iterator[Suspect]:
             module,
             size,
             f"`num_replicas={unparse(size)}` counts this machine's devices, not the processes",
-            effect=f"with fewer processes samples are read by no one, with more `{sampler.name}` "
+            effect=f"with fewer processes some samples are never read, with more `{sampler.name}` "
             f"raises `ValueError`",
             advice="pass `dist.get_world_size()`, or leave `num_replicas` out",
         )
@@ -233,7 +233,7 @@ def _suspect(model: Model, loader: Obj, joins: Call) -> Suspect:
         ),
         None,
     )
-    given = f"its sampler `{unparse(sampler)}` knows no ranks" if sampler else "it has no sampler"
+    given = f"its sampler `{unparse(sampler)}` does not depend on the rank" if sampler else "it has no sampler"
     why = (Related(model.place(joins.scope, joins), "the program runs as several processes"),)
     return Suspect(
         module,
@@ -252,7 +252,7 @@ def _left_by_framework(model: Model, loader: Obj, keeps: Call) -> Suspect:
     told = (
         "Fabric divides only what `setup_dataloaders` returns"
         if is_fabric
-        else ("the Trainer is told to leave samplers as they are")
+        else ("the Trainer does not replace samplers")
     )
     advice = (
         "pass it through `setup_dataloaders`"

@@ -252,7 +252,10 @@ KEYS = (
     ),
     Key("fixable", _codes, 'fixable = ["SMP1"]', "rules whose fixes `--fix` may apply"),
     Key(
-        "unfixable", _codes, 'unfixable = ["SMP201"]', "rules whose fixes are shown, but not applied"
+        "unfixable",
+        _codes,
+        'unfixable = ["SMP201"]',
+        "rules whose fixes are only shown",
     ),
     Key("exclude", _strings, 'exclude = ["third_party/"]', "files to skip"),
     Key("extend-exclude", _strings, 'extend-exclude = ["*_pb2.py"]', "more files to skip"),

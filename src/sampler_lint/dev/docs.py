@@ -184,7 +184,7 @@ def rule_page(repository: Path, rule: Described, fixtures: list[Path]) -> str:
 def _symptoms(rule: Described) -> Iterator[str]:
     if rule.symptoms:
         yield "Symptoms:\n"
-        yield _listed(rule.symptoms)
+        yield _listed(map(reference.as_text, rule.symptoms))
 
 
 def _example(repository: Path, rule: Described, fixture: Path) -> Iterator[str]:

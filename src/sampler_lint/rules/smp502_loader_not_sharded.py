@@ -115,8 +115,8 @@ def _check_numbers(model: Model, sampler: Obj) -> Iterator[Suspect]:
                 rank,
                 f"`rank={unparse(rank)}` is the rank within the node, and `{sampler.name}` shards "
                 f"over all processes",
-                effect="on several nodes the same shards are read once per node and the others by "
-                "no one",
+                effect="on several nodes the same shards are read once per node and the others "
+                "never",
                 advice="pass the global rank, or leave `rank` out",
             )
     elif (
@@ -233,7 +233,11 @@ def _suspect(model: Model, loader: Obj, joins: Call) -> Suspect:
         ),
         None,
     )
-    given = f"its sampler `{unparse(sampler)}` does not depend on the rank" if sampler else "it has no sampler"
+    given = (
+        f"its sampler `{unparse(sampler)}` does not depend on the rank"
+        if sampler
+        else "it has no sampler"
+    )
     why = (Related(model.place(joins.scope, joins), "the program runs as several processes"),)
     return Suspect(
         module,

@@ -763,13 +763,13 @@ def test_every_option_of_another_tool_is_answered_and_is_none_of_ours(project, c
         for word in (word for word in words.split(", ") if word.startswith("-")):
             with pytest.raises(SystemExit):
                 main([word])
-            assert capsys.readouterr().err.endswith(f"unrecognized arguments: {word} ({told})\n")
+            assert capsys.readouterr().err.endswith(f"unrecognized arguments: {word} (here: {told})\n")
 
 
 @pytest.mark.parametrize(
     ("word", "hint"),
     [
-        *COMMANDS_ELSEWHERE,
+        *((word, f"here: {told}") for word, told in COMMANDS_ELSEWHERE),
         ("ruel", "did you mean 'rule'?"),
         ("expalin", "did you mean 'explain'?"),
         ("SMP102", "codes are joined by commas: --select SMP101,SMP102"),

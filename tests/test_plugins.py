@@ -192,8 +192,8 @@ def test_what_was_kept_is_dropped_when_its_rules_change(installed, tmp_path):
             command, capture_output=True, text=True, check=False, env={**os.environ, **told}
         ).stdout
 
-    assert "is not told" in said()
-    install(installed, "ourlib-lint", RULES.replace("is not told", "does not know"))
+    assert "does not set" in said()
+    install(installed, "ourlib-lint", RULES.replace("does not set", "does not know"))
     assert "does not know" in said()
 
 

@@ -204,7 +204,10 @@ def _meant(word: str) -> str:
 
     if word in codes():
         return "codes are joined by commas: --select SMP101,SMP102"
-    return dict(config.COMMANDS).get(word) or config.nearest(word, cli.COMMANDS)
+    elsewhere = dict(config.COMMANDS)
+    if word in elsewhere:
+        return f"here: {elsewhere[word]}"
+    return config.nearest(word, cli.COMMANDS)
 
 
 def _show_files(paths: Sequence[str], options: OptionsOf) -> int:

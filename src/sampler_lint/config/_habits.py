@@ -72,7 +72,7 @@ COMMANDS = (
 
 def instead_of(word: str) -> str:
     """What there is for an option or key of another tool, or nothing."""
-    return next((told for words, told in NAMES if word in words.split(", ")), "")
+    return next((f"here: {told}" for words, told in NAMES if word in words.split(", ")), "")
 
 
 def rows() -> Iterator[tuple[str, str]]:

@@ -22,20 +22,27 @@ class PartitionArithmetic(Rule):
     """The arithmetic with which a sampler splits, pads or groups samples is wrong for some sizes.
 
     What it does:
-        Simulates the sampler for a few small datasets and numbers of ranks, in an interpreter
-        built into the linter (your code is neither imported nor run). Reports, with the numbers:
-        a length check in the class that fails, also after `load_state_dict()` in the middle of an
-        epoch; a `while` loop that never ends; a part of the data that is the same on every rank;
-        shards so unequal that one rank gets two samples fewer than another, or none; and shards
-        that overlap and leave out samples, although the dataset divides evenly and a single
-        process reads each sample once. Datasets that divide themselves among ranks or workers are
-        simulated on each of them, and compared with what a single process reads; samples at the
-        end that workers lose or repeat are only likely. Also reports a class that works with two
-        ranks, and fails on a lookup with more. In sampler classes, also reports a slice `[:-k]`
-        whose `k` is a remainder and so may be 0; a loop `range(len(x) - 1, 0, -1)` that removes
-        items but never the first; and a list compared with a batch size. In any function, also
-        reports a counter that selects the items of a process (`i % world_size == rank`) and is
-        only advanced for those.
+        Simulates the sampler for a few small datasets and numbers of ranks, in an interpreter built
+        into the linter (your code is neither imported nor run). Reports, with the numbers,
+
+        - a length check in the class that fails, also after `load_state_dict()` in the middle of
+          an epoch,
+        - a `while` loop that never ends,
+        - a part of the data that is the same on every rank,
+        - shards so unequal that one rank gets two samples fewer than another, or none,
+        - shards that overlap and leave out samples, although the dataset divides evenly and a
+          single process reads each sample once,
+        - a class that works with two ranks, and fails on a lookup with more.
+
+        Datasets that divide themselves among ranks or workers are simulated on each of them, and
+        compared with what a single process reads; samples at the end that workers lose or repeat
+        are only likely. Without a simulation, it reports
+
+        - in sampler classes, a slice `[:-k]` whose `k` is a remainder and so may be 0,
+        - a loop over `range(len(x) - 1, 0, -1)` that removes items but never the first,
+        - a list compared with a batch size,
+        - in any function, a counter that selects the items of a process
+          (`i % world_size == rank`) and is only advanced for those.
 
         A likely warning is what happens only with hardly more samples than ranks (padding cut
         once from the indices, as torch did before 1.7), which no real training has, or only when

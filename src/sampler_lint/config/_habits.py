@@ -6,8 +6,11 @@ names of other tools. Error messages and ``docs/comparison.md`` show them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+#: What is set as code on a page.
+_NAMED = re.compile(r"(--[\w-]+(?: FILE| json| error)?|\*\.\w+|\[[\w.-]+\]|\.gitignore)")
 #: Options and configuration keys of other tools, and what to use instead.
 NAMES = (
     ("--preview, preview", "new rules are off by default: extend-select turns one on"),
@@ -36,7 +39,8 @@ NAMES = (
     ("--project, -p", "--config FILE"),
     ("--append-config", "extend in a configuration file"),
     ("--threads", "--jobs"),
-    ("--level, --warnings", "--min-severity"),
+    ("--level", "--min-severity"),
+    ("--warnings", "warnings always make the exit code 1; --min-severity error leaves them out"),
     ("--writebaseline", "--write-baseline FILE"),
     ("--baselinefile", "--baseline FILE"),
     ("--stdin-display-name", "--stdin-filename"),
@@ -78,4 +82,4 @@ def instead_of(word: str) -> str:
 def rows() -> Iterator[tuple[str, str]]:
     """All of them as Markdown: what is typed elsewhere, and what to do here."""
     for words, told in (*NAMES, *((f"sampler-lint {word}", told) for word, told in COMMANDS)):
-        yield ", ".join(f"`{word}`" for word in words.split(", ")), told
+        yield ", ".join(f"`{word}`" for word in words.split(", ")), _NAMED.sub(r"`\1`", told)

@@ -763,7 +763,8 @@ def test_every_option_of_another_tool_is_answered_and_is_none_of_ours(project, c
         for word in (word for word in words.split(", ") if word.startswith("-")):
             with pytest.raises(SystemExit):
                 main([word])
-            assert capsys.readouterr().err.endswith(f"unrecognized arguments: {word} (here: {told})\n")
+            said = f"unrecognized arguments: {word} (here: {told})\n"
+            assert capsys.readouterr().err.endswith(said)
 
 
 @pytest.mark.parametrize(

@@ -261,7 +261,7 @@ def test_a_version_that_is_asked_for(project: Path) -> None:
         ("a = 1\n[sampler-lint]\nselect = []", "2: [sampler-lint] is written [tool.sampler-lint]"),
         ("[tool.sampler-lint]\npreview = true", "2: has no key 'preview' (here: new rules are off"),
         ("[tool.sampler-lint.lint]\nselect = []", "1: has no key 'lint' (here: its keys stand dir"),
-        ("[tool.sampler-lint]\nforce-exclude = true", "(here: an option of the command line, not a key)"),
+        ("[tool.sampler-lint]\nforce-exclude = true", "(here: an option of the command"),
         ("[tool.sampler-lint]\nselect = ['seed-not-pased']", "(did you mean 'seed-not-passed'?)"),
     ],
 )

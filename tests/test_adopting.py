@@ -104,10 +104,10 @@ def test_a_baseline_reads_well_in_a_diff(project: Path) -> None:
     ("content", "said"),
     [
         (None, "known.json: cannot be read: No such file or directory"),
-        ("[", "known.json: is no baseline"),
-        ("[]", "known.json: is no baseline"),
-        ('{"version": 2, "findings": []}', "known.json: is of another version: write it anew"),
-        ('{"version": 1, "findings": [1]}', "known.json: is no baseline"),
+        ("[", "known.json: is not a baseline"),
+        ("[]", "known.json: is not a baseline"),
+        ('{"version": 2, "findings": []}', "known.json: is of another version: write it again"),
+        ('{"version": 1, "findings": [1]}', "known.json: is not a baseline"),
     ],
 )
 def test_a_baseline_that_is_none(
@@ -154,7 +154,8 @@ def test_a_baseline_that_the_configuration_names(
     assert main([]) == 2  # it is not there yet
     assert (
         capsys.readouterr().err
-        == "error: ci/known.json: cannot be read: No such file or directory\n"
+        == "error: pyproject.toml: baseline: ci/known.json: cannot be read: "
+        "No such file or directory\n"
     )
     assert main(["--write-baseline", "ci/known.json"]) == 0
     assert main(["--write-baseline", "ci/known.json"]) == 0  # of all that is found, again
@@ -169,7 +170,7 @@ def test_a_baseline_that_the_configuration_names(
     assert [finding.path for finding in report.findings] == [str(project / "other.py")]
     (project / "ci/known.json").write_text("[]")
     report = engine.check([str(project)], lambda folder: lookup.at(folder).options)
-    assert [str(error) for error in report.errors] == ["known.json: is no baseline"]
+    assert [str(error) for error in report.errors] == ["known.json: is not a baseline"]
 
 
 def test_what_is_in_a_baseline_is_not_fixed(project: Path) -> None:

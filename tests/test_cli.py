@@ -16,6 +16,8 @@ from sampler_lint import __version__, engine
 from sampler_lint.cache import Cache
 from sampler_lint.cli import COMMANDS, main
 from sampler_lint.cli._common import keyword
+from sampler_lint.config._habits import COMMANDS as COMMANDS_ELSEWHERE
+from sampler_lint.config._habits import NAMES
 from sampler_lint.findings import Applicability, Edit, Finding, Fix, Place, Position, Related
 from sampler_lint.harness import verify
 from sampler_lint.harness.invariants import Verdict
@@ -115,7 +117,7 @@ def test_exit_zero(buggy):
 def test_exit_zero_covers_files_that_cannot_be_read(buggy, capsys):
     buggy.joinpath("broken.py").write_text("def f(:\n")
     assert main(["--exit-zero", "."]) == 0
-    assert "broken.py:1: is no valid Python" in capsys.readouterr().err
+    assert "broken.py:1: is not valid Python" in capsys.readouterr().err
 
 
 def test_exit_zero_does_not_hide_a_missing_path(buggy):
@@ -521,6 +523,8 @@ def test_stdin(project):
 
 
 def test_stdin_without_a_name(project):
+    result = run("--stdin-filename", "train.py", data=BAD, cwd=project)
+    assert b"train.py:39:13: SMP101" in result.stdout
     result = run("-", data=BAD, cwd=project)
     assert result.returncode == 1
     assert b"-:39:13: SMP101" in result.stdout
@@ -745,8 +749,6 @@ def test_other_usage_errors_name_no_option(capsys):
         ["--max-severity=error"],
         ["--include=x"],
         ["--unselect"],
-        ["--extend-ignore"],
-        ["--ignore-noqa"],
         ["--fix-only"],
         ["--noqa"],
     )
@@ -756,6 +758,41 @@ def test_other_usage_errors_name_no_option(capsys):
         assert "did you mean" not in capsys.readouterr().err
 
 
+def test_every_option_of_another_tool_is_answered_and_is_none_of_ours(project, capsys):
+    for words, told in NAMES:
+        for word in (word for word in words.split(", ") if word.startswith("-")):
+            with pytest.raises(SystemExit):
+                main([word])
+            said = f"unrecognized arguments: {word} (here: {told})\n"
+            assert capsys.readouterr().err.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("word", "hint"),
+    [
+        *((word, f"here: {told}") for word, told in COMMANDS_ELSEWHERE),
+        ("ruel", "did you mean 'rule'?"),
+        ("expalin", "did you mean 'explain'?"),
+        ("SMP102", "codes are joined by commas: --select SMP101,SMP102"),
+    ],
+)
+def test_a_path_that_is_a_command_or_a_code_is_told(project, word, hint, capsys):
+    assert main(["--select", "SMP101", word]) == 2
+    assert capsys.readouterr().err == f"error: {word}: no such file or directory ({hint})\n"
+
+
+def test_options_by_the_names_of_other_tools(buggy, tmp_path, capsys):
+    assert main(["--extend-ignore", "SMP101"]) == 0
+    assert main(["--select", "smp101", "-e", "-n"]) == 0
+    assert main(["-o", str(tmp_path / "report")]) == 1
+    assert "SMP101" in (tmp_path / "report").read_text()
+    text = (buggy / "train.py").read_text().replace("set_epoch(epoch)", "set_epoch(epoch)  # noqa")
+    (buggy / "train.py").write_text(text)
+    assert main([]) == 0
+    for option in ("--ignore-noqa", "--disable-noqa"):
+        assert main([option]) == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -763,9 +800,9 @@ def test_other_usage_errors_name_no_option(capsys):
         (["explain", "train.py:x"], "train.py:x: give a file and a line, as in train.py:31"),
         (["contract", "a:B", "--kw", "3=4"], "'3=4' is not NAME=VALUE"),
         (["contract", "a:B", "--kw", "size"], "'size' is not NAME=VALUE"),
-        (["contract", "a:B", "--sizes", "2,x"], "'2,x' is no list of numbers"),
-        (["trace", "--timeout", "soon", "true"], "'soon' is no positive number of seconds"),
-        (["trace", "--timeout", "inf", "true"], "'inf' is no positive number of seconds"),
+        (["contract", "a:B", "--sizes", "2,x"], "'2,x' is not a list of numbers"),
+        (["trace", "--timeout", "soon", "true"], "'soon' is not a positive number of seconds"),
+        (["trace", "--timeout", "inf", "true"], "'inf' is not a positive number of seconds"),
     ],
 )
 def test_values_that_are_none(arguments, said, capsys):
@@ -811,7 +848,7 @@ def test_explain_takes_a_place_with_its_column(buggy, capsys):
     told = capsys.readouterr().out
     assert main(["explain", "train.py:39:13"]) == 0
     assert capsys.readouterr().out == told
-    assert "SMP101 spoke" in told
+    assert "SMP101 reported" in told
 
 
 def test_explain_names_a_line_that_is_not_there(buggy, capsys):

@@ -78,6 +78,8 @@ def test_its_own_file_comes_before_pyproject(project: Path) -> None:
     assert main([]) == 0
     plant(project / "sampler-lint.toml", "")
     assert main([]) == 1
+    plant(project / ".sampler-lint.toml", "extend-ignore = ['smp1']\n")
+    assert main([]) == 0
 
 
 def test_a_folder_by_the_name_of_a_configuration_is_none(project: Path) -> None:
@@ -132,11 +134,11 @@ def test_what_a_file_does_not_say_holds_from_the_one_it_extends(project: Path) -
     )
     plant(project / "sub/pyproject.toml", "[tool.sampler-lint]\nextend = '../sampler-lint.toml'\n")
     assert Lookup().at("sub").options.likely
-    more = "ignore = ['SMP4']\nextend-select = ['SMP6']\n"
+    more = "ignore = ['SMP4']\nextend-ignore = ['SMP6']\nextend-select = ['SMP6']\n"
     plant(project / "sub/sampler-lint.toml", f"extend = 'pyproject.toml'\n{more}")
     config = Lookup().at("sub")
     assert config.path == str(project / "sub/sampler-lint.toml")
-    assert config.options.ignore == ("SMP4",)
+    assert config.options.ignored == ("SMP4", "SMP6")
     assert config.options.extend_select == ("SMP5", "SMP6")
     assert Lookup(file="sub/sampler-lint.toml").at(".").options.ignore == ("SMP4",)
 
@@ -230,7 +232,7 @@ def test_a_version_that_is_asked_for(project: Path) -> None:
         ("[tool.sampler-lint]\nper-file-ignores = ['a']", "2: per-file-ignores must be a table"),
         (
             "[tool.sampler-lint.per-file-ignores]\n'a' = ['SMP1']\n'b' = 'SMP1'",
-            "1: per-file-ignores must be a list of strings",
+            "1: per-file-ignores must give a list of codes for 'b'",
         ),
         ("[tool.sampler-lint]\nunsafe-fixes = 1", "2: unsafe-fixes must be true or false"),
         (
@@ -256,6 +258,10 @@ def test_a_version_that_is_asked_for(project: Path) -> None:
         (b"[tool.sampler-lint]\n\n# \xff", "3: is not UTF-8"),
         ("\n[tool.sampler_lint]", "2: [tool.sampler_lint] is written"),
         ("[tool.SamplerLint]", "1: [tool.SamplerLint] is written"),
+        ("a = 1\n[sampler-lint]\nselect = []", "2: [sampler-lint] is written [tool.sampler-lint]"),
+        ("[tool.sampler-lint]\npreview = true", "2: has no key 'preview' (here: new rules are off"),
+        ("[tool.sampler-lint.lint]\nselect = []", "1: has no key 'lint' (here: its keys stand dir"),
+        ("[tool.sampler-lint]\nforce-exclude = true", "(here: an option of the command"),
         ("[tool.sampler-lint]\nselect = ['seed-not-pased']", "(did you mean 'seed-not-passed'?)"),
     ],
 )
@@ -271,7 +277,26 @@ def test_what_is_wrong_is_said_with_its_row(
 
 def test_its_own_file_has_no_table(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plant(project / "sampler-lint.toml", "\n[tool.sampler-lint]\nselect = []\n")
-    assert complaint(capsys).startswith("sampler-lint.toml:2: has no key 'tool'")
+    said = complaint(capsys)
+    assert said == "sampler-lint.toml:2: the keys stand here without [tool.sampler-lint]"
+
+
+def test_a_file_by_a_name_that_is_not_read_is_an_error(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(project / "sampler_lint.toml", "select = []\n")
+    assert complaint(capsys) == "sampler_lint.toml: is named sampler-lint.toml, with a hyphen"
+
+
+def test_a_baseline_that_is_not_there_is_told_with_who_names_it(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plant(project / "pyproject.toml", "[tool.sampler-lint]\nbaseline = 'known.json'\n")
+    said = "known.json: cannot be read: No such file or directory"
+    assert complaint(capsys) == f"pyproject.toml: baseline: {said}"
+    assert complaint(capsys, "--baseline", "known.json") == said
+    assert main(["--write-baseline", "known.json"]) == 0
+    assert main([]) == 0
 
 
 def test_a_wrong_configuration_further_in_is_an_error(
@@ -427,7 +452,7 @@ def test_a_key_on_the_command_line(text: str, field: str, value: object) -> None
         ("selct=[]", "there is no key 'selct' (did you mean 'select'?)"),
         ("=x", "there is no key ''"),
         ("select=3", "select must be a list of strings"),
-        ("ignore = [SMP2]", "ignore: [SMP2] is no TOML: "),
+        ("ignore = [SMP2]", "ignore: [SMP2] is not TOML: "),
         ("unsafe-fixes=yes", "unsafe-fixes must be true or false"),
         ("unsafe-fixes=true\nselect=[]", "unsafe-fixes must be true or false"),
     ],
@@ -444,6 +469,8 @@ def test_a_key_on_the_command_line_holds_in_every_configuration(project: Path) -
     plant(project / "sub/train.py", BAD)
     plant(project / "sub/sampler-lint.toml", "select = ['SMP1']\n")
     assert main(["--config", "select=['SMP2']"]) == 0
+    plant(project / "sub/sampler-lint.toml", "extend-ignore = ['SMP1']\n")
+    assert main(["--config", "extend-ignore=['SMP2']", "sub"]) == 0  # it adds to that
     assert main(["--config", "select=['SMP2']", "--isolated"]) == 0
     assert main(["--config", "select=['SMP2']", "--extend-select", "SMP101"]) == 1
 
@@ -503,6 +530,9 @@ def test_explain_reads_the_configuration(project: Path, capsys: pytest.CaptureFi
     [
         (["--select", "epoch-only-on-sampler"], 1),
         (["--ignore", "epoch-only-on-sampler"], 0),
+        (["--select", "smp1"], 1),
+        (["--select", "Epoch_Only_On_Sampler"], 1),
+        (["--select", "all", "--ignore", "SMP101"], 0),
         (["--exclude", "train.py"], 0),
         (["--extend-exclude", "train.py"], 0),
         (["--exclude", "x", "sub"], 1),

@@ -87,16 +87,17 @@ def test_an_object_in_its_own_method_and_what_it_lacks(said):
     told = said("return self.length")
     assert told["self"] == "Mine (or a subclass), the object itself"
     assert told["self.length"] == "not known (defined nowhere): `.length` is set nowhere in Mine"
-    assert any(line.startswith("SMP401 spoke: `Mine` reads `self.length`") for line in told)
+    assert any(line.startswith("SMP401 reported: `Mine` reads `self.length`") for line in told)
 
 
 def test_the_loop_around_a_line_and_why_each_rule_spoke_or_not(said):
     told = said("loader.sampler.set_epoch")
-    loop = "epoch loop at main.py:30: each turn iterates the DataLoader of main.py:10 at main.py:32"
+    each = "each epoch iterates the DataLoader of main.py:10 at main.py:32"
+    loop = f"epoch loop at main.py:30: {each}"
     assert loop in told
-    assert any(line.startswith("SMP101 spoke: `loader.sampler.set_epoch()` do") for line in told)
+    assert any(line.startswith("SMP101 reported: `loader.sampler.set_epoch()` do") for line in told)
     assert "because of main.py:10: loader built here with `batch_sampler=`" in told
-    silent = "SMP102 is silent: main.py:31 tries to set the epoch, and does not reach the Distri"
+    silent = "SMP102 not reported: main.py:31 tries to set the epoch, and does not reach the Distri"
     assert f"{silent}butedSampler of main.py:10 (see there)" in told
     assert loop in said("for batch")
     assert loop not in said("size = 4")
@@ -107,7 +108,7 @@ def test_the_loop_around_a_line_and_why_each_rule_spoke_or_not(said):
 def test_a_line_of_no_program(said, tmp_path):
     (tmp_path / "broken.py").write_text("def f(:\n")
     for name, reason in (
-        ("broken.py", "is no valid Python"),
+        ("broken.py", "is not valid Python"),
         ("gone.py", "cannot be read"),
     ):
         with pytest.raises(SourceError, match=reason):
@@ -130,7 +131,7 @@ def test_the_model_is_that_of_a_check_of_the_working_folder(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     (finding,) = (f for f in check(["."]).findings if f.path.endswith("loops.py"))
     told = explain("lib/loops.py", finding.start.row)
-    assert f"  {finding.code} spoke: {finding.message}" in told
+    assert f"  {finding.code} reported: {finding.message}" in told
     assert not any("nothing in this tree calls" in line for line in told)
     monkeypatch.chdir(tmp_path / "lib")
     assert any("nothing in this tree calls" in line for line in explain("loops.py", 3))
@@ -189,7 +190,7 @@ def test_a_rule_that_looked_and_said_nothing_names_its_last_question(tmp_path, a
     path.write_text(SILENT)
     row = SILENT[: SILENT.index(at)].count("\n") + 1
     told = explain(str(path), row)
-    (line,) = (line for line in told if line.startswith(f"  {code} is silent"))
+    (line,) = (line for line in told if line.startswith(f"  {code} not reported"))
     start = told.index(line)
     assert says in "".join(told[start : start + 4])
 

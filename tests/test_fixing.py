@@ -317,7 +317,7 @@ def test_refuses_what_it_must_not_write(tmp_path: Path) -> None:
         (0o444, fixed, b"old", "cannot be written: the file is read-only"),
         (0o555, fixed, b"old", "cannot be written: the file is read-only"),
         (0o644, fixed, b"other", "not written: changed by somebody else meanwhile"),
-        (0o644, folder, None, "cannot be written: is no regular file"),
+        (0o644, folder, None, "cannot be written: is not a regular file"),
         (0o644, none, None, "cannot be written: No such file or directory"),
     ]:
         target.chmod(mode)

@@ -279,7 +279,7 @@ def test_a_likely_finding_moves_no_fingerprint() -> None:
 
 def test_explain_says_so(project: Path) -> None:
     assert any(
-        line.lstrip().startswith("SMP102 (likely) spoke:") for line in explain("unsure.py", ROW)
+        line.lstrip().startswith("SMP102 (likely) reported:") for line in explain("unsure.py", ROW)
     )
 
 

@@ -408,6 +408,12 @@ def test_a_notebook_is_checked_and_fixed_cell_by_cell(project):
         assert hover is not None
         assert hover.range == shown.range
 
+        explained = await editor.client.workspace_execute_command_async(
+            types.ExecuteCommandParams("sampler-lint.explain", [uri, shown.range.start.line])
+        )
+        assert explained[0].startswith(f"{path}:cell 3:{start.row}: ")
+        assert any(line.startswith(f"  {finding.code} reported: ") for line in explained)
+
         fix, silence = await editor.actions(uri, shown.range)
         (all_fixed,) = await editor.actions(uri, shown.range, ["notebook.source.fixAll"])
         assert await editor.actions(uri, shown.range, ["source.fixAll"]) == []

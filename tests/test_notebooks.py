@@ -225,7 +225,7 @@ def test_explain_takes_the_place_that_a_finding_names(project, capsys):
     assert main(["explain", place]) == 0
     first, *more = capsys.readouterr().out.splitlines()
     assert first == f"{place.rpartition(':')[0]}: train_loader.sampler.set_epoch(epoch)"
-    assert any(line.startswith("  SMP101 spoke: ") for line in more)
+    assert any(line.startswith("  SMP101 reported: ") for line in more)
 
 
 @pytest.mark.parametrize(

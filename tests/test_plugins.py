@@ -13,6 +13,7 @@ import pytest
 
 from sampler_lint import engine
 from sampler_lint.cli import main
+from sampler_lint.harness import verify
 from sampler_lint.options import Options
 from sampler_lint.rules import _plugins
 
@@ -53,6 +54,7 @@ def installed(tmp_path, monkeypatch):
     before = {*sys.modules}
     monkeypatch.setattr(sys, "path", [sys.path[0], str(folder), *sys.path[1:]])
     monkeypatch.setattr(_plugins, "_LOADED", {})
+    monkeypatch.setattr(_plugins, "EVERYWHERE", set())
     engine._rules.cache_clear()
     yield folder
     engine._rules.cache_clear()
@@ -137,6 +139,31 @@ def test_its_page_is_shown(installed, capsys):
     assert printed(capsys, "rule", "--isolated", "OUR101")[0] == 2
 
 
+def test_its_codes_are_completed(installed, capsys):
+    assert printed(capsys, "completion", "--words", "--select", "OU")[1] == "OUR101\n"
+    assert printed(capsys, "completion", "--words", "rule", "OUR")[1] == "OUR101\n"
+
+
+def test_its_fixtures_are_proved(installed, capsys, monkeypatch):
+    """As far as the rule is looked up: a run takes seconds, and knows nothing of rules."""
+    bad = Path("fixtures/OUR101/case/bad")
+    bad.mkdir(parents=True)
+    (bad / "train.py").write_text(TRAIN)
+    (bad.parent / "fixed").mkdir()
+    (bad.parent / "proof.toml").write_text('invariant = "runs"\n')
+    seen = []
+
+    def verify_fixtures(paths, **_):
+        for fixture in verify.find_fixtures(paths):
+            with verify.prepared(fixture) as (_, fixed, *_):
+                seen.append((fixed / "train.py").read_text())
+        return []
+
+    monkeypatch.setattr(verify, "verify_fixtures", verify_fixtures)
+    assert printed(capsys, "verify", "fixtures")[0] == 0
+    assert seen == [TRAIN.replace("shuffle=False", "shuffle=False, drop_last=True")]
+
+
 def test_explain_says_what_it_said_and_why_it_was_silent(installed, capsys):
     _, out, _ = printed(capsys, "explain", "train.py:3")
     assert "OUR101" in out
@@ -165,8 +192,8 @@ def test_what_was_kept_is_dropped_when_its_rules_change(installed, tmp_path):
             command, capture_output=True, text=True, check=False, env={**os.environ, **told}
         ).stdout
 
-    assert "is not told" in said()
-    install(installed, "ourlib-lint", RULES.replace("is not told", "does not know"))
+    assert "does not set" in said()
+    install(installed, "ourlib-lint", RULES.replace("does not set", "does not know"))
     assert "does not know" in said()
 
 

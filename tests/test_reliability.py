@@ -62,7 +62,7 @@ def nested(depth: int) -> bytes:
 
 #: What is written, and how the error about it begins; empty for none.
 INPUTS = {
-    "brackets": (b"x = " + b"(" * 100_000 + b")" * 100_000, "is no valid Python|.*too"),
+    "brackets": (b"x = " + b"(" * 100_000 + b")" * 100_000, "is not valid Python|.*too"),
     "unary": (b"x = " + b"-" * 100_000 + b"1", ".*"),
     "attributes": (b"x = " + b"a." * 50_000 + b"b\n", ".*"),
     "sum": (b"x = 1" + b"+1" * 100_000, ".*"),
@@ -71,14 +71,14 @@ INPUTS = {
     "one line": (b"x = [" + b"DataLoader(y), " * 4_000 + b"]\n", ""),
     "one line of a megabyte": (b"x = [" + (b"'%b', " % (b"a" * 200)) * 5_000 + b"]\n", ""),
     "branches": (b"if x:\n  pass\n" + b"elif x:\n  pass\n" * 2000, ".*"),
-    "null byte": (b"x = 1\0\n", "is no valid Python|.*null"),
+    "null byte": (b"x = 1\0\n", "is not valid Python|.*null"),
     "surrogates as bytes": (b"x = '\xed\xa0\x80'\n", "cannot be decoded"),
     "surrogates as text": (b"x = '\\ud800'\nDataLoader('\\ud800')\n", ""),
-    "utf-16": ("x = 1\n".encode("utf-16"), "cannot be decoded|is no valid Python|.*null"),
-    "python 2 print": (b"print 'x'\n", "is no valid Python"),
-    "python 2 except": (b"try: pass\nexcept A, e: raise A, e\n", "is no valid Python"),
-    "python 2 rest": (b"exec 'x'\nx = 0777L <> `y`\n", "is no valid Python"),
-    "python 3.15": (b"lazy unheard of import x\n", "is no valid Python"),
+    "utf-16": ("x = 1\n".encode("utf-16"), "cannot be decoded|is not valid Python|.*null"),
+    "python 2 print": (b"print 'x'\n", "is not valid Python"),
+    "python 2 except": (b"try: pass\nexcept A, e: raise A, e\n", "is not valid Python"),
+    "python 2 rest": (b"exec 'x'\nx = 0777L <> `y`\n", "is not valid Python"),
+    "python 3.15": (b"lazy unheard of import x\n", "is not valid Python"),
     "itself as base": (b"class A(A, Sampler):\n  def __iter__(self): return self.x\n", ""),
     "bases in a ring": (b"class C(D, Sampler): pass\nclass D(C): pass\nx = D(1)\n", ""),
     "imports itself": (b"from a import *\nfrom . import a\nimport a\nfrom a import Sampler\n", ""),
@@ -330,7 +330,7 @@ def test_what_is_no_file_is_passed_over(tree: Path, capsys: pytest.CaptureFixtur
         (tree / "up").symlink_to("..")
         (tree / "gone.py").symlink_to("nowhere.py")
         code, _, err = told(capsys)
-        assert (code, err) == (2, "error: sub/sampler-lint.toml: is no regular file\n")
+        assert (code, err) == (2, "error: sub/sampler-lint.toml: is not a regular file\n")
         (tree / "sub" / "sampler-lint.toml").unlink()
         code, out, err = told(capsys)
         assert (code, err) == (1, "")

@@ -104,6 +104,16 @@ def test_a_browser_shows_every_page_and_nothing_is_missing(site, address, browse
     assert [url for _, url in asked if not url.startswith(address)] == []
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_line_of_code_is_cut_off(site, address, browser, width):
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    for path in ("", "rules/smp101/", "configuration/", "trace/"):
+        page.goto(f"{address}/{path}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        beyond = "all => all.filter(each => each.scrollWidth > each.clientWidth + 1).length"
+        assert page.eval_on_selector_all("article pre > code", beyond) == 0, path
+
+
 def test_the_first_screen_is_no_blank_page(address, browser):
     """A screenshot with nothing but background would compress to almost nothing."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})

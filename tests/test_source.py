@@ -63,7 +63,7 @@ def test_reads_regular_files_only(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs FIFOs")
 def test_does_not_wait_for_a_fifo(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo.py")
-    with pytest.raises(SourceError, match="no regular file"):
+    with pytest.raises(SourceError, match="not a regular file"):
         read_bytes(str(tmp_path / "fifo.py"))
 
 
@@ -169,10 +169,10 @@ def test_syntax_of_a_newer_python_leaves_places_as_they_are(text: str) -> None:
     [("type X = int\nb'\u00e9'\n", None), ("x\0 = 1\n", None), ("x = 1\nf() = 2\n", 2)],
 )
 def test_what_no_python_reads_is_said(text: str, row: int | None) -> None:
-    with pytest.raises(FactsError, match="is no valid Python") as caught:
+    with pytest.raises(FactsError, match="is not valid Python") as caught:
         parse(text)
     assert row is None or caught.value.row == row
-    with pytest.raises(FactsError, match="is no valid Python"):
+    with pytest.raises(FactsError, match="is not valid Python"):
         check_syntax(text)
 
 

@@ -48,6 +48,9 @@ def silenced(text: str, code: str = "SMP101") -> list[int]:
         "# sampler-lint: disable = SMP202, epoch-only-on-sampler  # why",
         "# sampler-lint: disable",
         "# sampler_lint: ignore[SMP101]",
+        "# sampler-lint: ignore[all]",
+        "# sampler-lint: disable=all",
+        "# sampler-lint: ignore SMP101 because",
     ],
 )
 def test_silences_its_line(comment: str) -> None:
@@ -73,6 +76,9 @@ def test_silences_its_line(comment: str) -> None:
         "# sampler-lint: disable=seed-not-passed",
         "# sampler-lint: disable-next=SMP101",
         "# sampler-lint: noqa",
+        "# sampler-lint: ignore SMP2",
+        "# sampler-lint ignore[SMP101]",
+        "# samplerlint: ignore",
     ],
 )
 def test_silences_nothing(comment: str) -> None:

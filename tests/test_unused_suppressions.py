@@ -64,6 +64,9 @@ def test_a_comment_that_silences_something_is_in_use(project: Path, comment: str
         "# sampler-lint: ignore: SMP101",
         "# sampler-lint: disable-next=SMP101",
         "# sampler_lint: noqa",
+        "# samplerlint: ignore",
+        "# sampler lint: disable=SMP101",
+        "# sampler-lint ignore[SMP101]",
     ],
 )
 def test_a_comment_that_is_not_understood_is_told(project: Path, comment: str) -> None:
@@ -77,10 +80,17 @@ def test_a_comment_that_is_not_understood_is_told(project: Path, comment: str) -
 
 def test_a_name_that_no_rule_has_is_told(project: Path) -> None:
     (finding,) = unused(project, with_comment("# sampler-lint: disable=SMP101,epoch-only"))
-    assert finding.message.startswith("Unused suppression: epoch-only is not found")
+    assert finding.message.startswith("Unused suppression: epoch-only is not a rule of sampler-l")
     assert main(["--fix"]) == 0
     fixed = with_comment("# sampler-lint: disable=SMP101")
     assert (project / "train.py").read_text() == fixed
+
+
+def test_a_comment_above_a_statement_says_where_it_belongs(project: Path) -> None:
+    (finding,) = unused(project, f"# sampler-lint: ignore[SMP101]\n{BAD}")
+    assert finding.effect.startswith("a comment on a line of its own is about no statement")
+    (finding,) = unused(project, with_comment("# sampler-lint: ignore[SMP102]"))
+    assert finding.effect == ""
 
 
 @pytest.mark.parametrize(
@@ -97,6 +107,7 @@ def test_a_name_that_no_rule_has_is_told(project: Path) -> None:
         ("# sampler-lint: ignore[SMP101]", ""),
         ("# sampler-lint: ignore[SMP101, SMP999]", ""),
         ("# sampler-lint: ignore[]", ""),
+        ("# sampler-lint: ignore[ALL]", ""),
         ("# noqa: SMP101  # type: ignore", "  # type: ignore"),
         ("# type: ignore # noqa: SMP101", "  # type: ignore"),
         ("# a word # noqa: SMP101 # another", "  # a word # another"),

@@ -26,7 +26,7 @@ def test_its_settings_are_keys_of_the_configuration():
     }
     assert names == {"path", "likely", "minSeverity", "select", "ignore"}
     keys = {key.name for key in KEYS}
-    assert {"likely", "min-severity", "select", "ignore"} <= keys
+    assert {"likely", "min-severity", "select", "extend-ignore"} <= keys
 
 
 @pytest.mark.network

@@ -52,12 +52,12 @@ class Baseline:
             with open(path, "rb") as file:
                 document = json.load(file)
             if document["version"] != _VERSION:
-                raise BaselineError(shown, "is of another version: write it anew")
+                raise BaselineError(shown, "is of another version: write it again")
             known = {str(each["fingerprint"]): str(each["path"]) for each in document["findings"]}
         except OSError as error:
             raise BaselineError(shown, f"cannot be read: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise BaselineError(shown, "is no baseline") from error
+            raise BaselineError(shown, "is not a baseline") from error
         return cls(shown, known)
 
     def new(self, findings: Sequence[Finding], sources: Sources) -> list[Finding]:

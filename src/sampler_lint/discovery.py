@@ -66,7 +66,7 @@ class Discovery:
 ExclusionsOf = Callable[[str], Sequence[tuple[str, Sequence[str]]]]
 
 #: Files that may change what is excluded in their folder and below.
-_CONFIGURATIONS = frozenset({"sampler-lint.toml", "pyproject.toml"})
+_CONFIGURATIONS = frozenset({".sampler-lint.toml", "sampler-lint.toml", "pyproject.toml"})
 
 
 def find_files(

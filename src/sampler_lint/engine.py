@@ -381,7 +381,9 @@ def _rules(options: Options, ignored: tuple[str, ...]) -> tuple[Described, ...]:
 
     return tuple(
         rule
-        for rule in selected(options.select, options.ignore, options.extend_select, options.plugins)
+        for rule in selected(
+            options.select, options.ignored, options.extend_select, options.plugins
+        )
         if weight(rule.code, ignored) < 0
     )
 

@@ -144,7 +144,7 @@ def _loops(model: Model, here: list[Stmt]) -> list[str]:
         if found.loop in around or any(found.inner.stmt is stmt for stmt in here):
             loader = found.inner.loader
             out[
-                f"  epoch loop at {model.place(found.loop.scope, found.loop)}: each turn iterates "
+                f"  epoch loop at {model.place(found.loop.scope, found.loop)}: each epoch iterates "
                 f"the {loader.name} of {model.place_of(loader)} at "
                 f"{model.place(found.inner.scope, found.inner.stmt)}"
             ] = None
@@ -174,14 +174,14 @@ def _rules(
     spoke = {f.code: f for f in found if f.start.row <= row <= f.end.row}
     for code, finding in sorted(spoke.items()):
         reasons = [f"    because of {why}" for why in finding.why]
-        told[code] = [f"  {finding.label} spoke: {finding.message}", *reasons]
+        told[code] = [f"  {finding.label} reported: {finding.message}", *reasons]
     scopes: set[Scope] = {stmt.scope for stmt in here}
     rows = {r for stmt in here for r in (stmt.row, row)}
     for silence in model.silences or ():
         if silence.scope.module is not module.facts or silence.code in spoke:
             continue
         if silence.node.row in rows or (silence.node in scopes):
-            line = f"  {silence.code} is silent: {silence.reason}"
+            line = f"  {silence.code} not reported: {silence.reason}"
             if line not in told.setdefault(silence.code, []):
                 told[silence.code].append(line)
     return told
@@ -202,8 +202,8 @@ def _asked(
         question = last_question(rule, model, nodes)
         if question is not None:
             head, *rest = question.lines(model)
-            told[rule.code] = [f"  {rule.code} is silent. Asked last: {head}"]
-            told[rule.code] += [f"    and for that: {line}" for line in rest]
+            told[rule.code] = [f"  {rule.code} not reported. The last question was {head}"]
+            told[rule.code] += [f"    which asked {line}" for line in rest]
     return told
 
 

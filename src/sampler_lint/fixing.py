@@ -168,7 +168,7 @@ def why_not_writable(path: str) -> str | None:
     except OSError as error:
         return f"cannot be written: {error.strerror}"
     if not stat.S_ISREG(mode):
-        return "cannot be written: is no regular file"
+        return "cannot be written: is not a regular file"
     # The mode tells what its owner wants, even where the user (root) could write all the same.
     if not mode & 0o222 or not os.access(path, os.W_OK):
         return "cannot be written: the file is read-only"

@@ -21,6 +21,8 @@ class Options:
     select: tuple[str, ...] | None = None
     """Code prefixes (``ALL`` for every rule); None for the default rules."""
     ignore: tuple[str, ...] = ()
+    extend_ignore: tuple[str, ...] = ()
+    """More of them."""
     exclude: tuple[str, ...] = ()
     """gitignore patterns of files to leave out, besides .gitignore and the usual folders."""
     extend_exclude: tuple[str, ...] = ()
@@ -63,6 +65,11 @@ class Options:
     def of_the_model(self) -> dict[str, Any]:
         """What holds for a whole project, since its files are understood together."""
         return {name: getattr(self, name) for name in _OF_THE_MODEL if getattr(self, name)}
+
+    @property
+    def ignored(self) -> tuple[str, ...]:
+        """The code prefixes to leave out in every file."""
+        return self.ignore + self.extend_ignore
 
     @property
     def exclusions(self) -> tuple[tuple[str, tuple[str, ...]], ...]:

@@ -146,7 +146,7 @@ def says_between(
     return False
 
 
-_OWN_CODE = re.compile(rb"sampler[-_]lint|smp[0-9]", re.IGNORECASE)
+_OWN_CODE = re.compile(rb"sampler[-_ ]?lint|smp[0-9]", re.IGNORECASE)
 
 
 def names_a_rule(data: bytes, *, is_candidate: bool = True) -> bool:
@@ -154,7 +154,7 @@ def names_a_rule(data: bytes, *, is_candidate: bool = True) -> bool:
 
     Its name is a sampler word: what is no candidate does not say it.
     """
-    named = is_candidate and (b"sampler-lint" in data or b"sampler_lint" in data)
+    named = is_candidate and b"lint" in data
     return (named or b"SMP" in data or b"smp" in data) and _OWN_CODE.search(data) is not None
 
 
@@ -171,7 +171,7 @@ def read_bytes(path: str) -> bytes:
         with open(path, "rb", opener=_open_at_once) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise SourceError(FileError(path, "is no regular file"))
+                raise SourceError(FileError(path, "is not a regular file"))
             if status.st_size > largest:
                 raise _too_large(path, "", status.st_size, largest)
             return file.read()

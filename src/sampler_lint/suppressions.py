@@ -21,15 +21,18 @@ from typing import NamedTuple
 from sampler_lint.findings import Edit, Finding
 from sampler_lint.source import SourceFile, names_a_rule
 
-_MENTION = re.compile(r"noqa|sampler[-_]lint", re.IGNORECASE)
+_MENTION = re.compile(r"noqa|sampler[-_ ]?lint", re.IGNORECASE)
 _CODES = r"(?:\s*:\s*(?P<codes>(?:[A-Z]+[0-9]+[,\s]*)+))?"
 _NOQA = re.compile(rf"#\s*noqa\b{_CODES}", re.IGNORECASE)
 _FILE_NOQA = re.compile(rf"#\s*(?:flake8|ruff)[:=]\s*noqa\b{_CODES}", re.IGNORECASE)
 #: A bracket that is not closed, or another word after ``ignore``, is a slip: it silences nothing.
+#: So is our name without its hyphen or its colon.
 _OWN = re.compile(
-    r"#\s*sampler[-_]lint\s*:\s*(?:(?P<known>(?:ignore|disable)(?P<file>-file)?)"
-    r"(?:\s*\[(?P<codes>[^\[\]#]*)\]|\s*=\s*(?P<listed>[\w-]+(?:\s*,\s*[\w-]+)*)"
-    r"|(?=\s*(?:\#|$)|\s+[^\s\[=]))|(?P<slip>[^#\s](?:[^#]*[^#\s])?))",
+    r"#\s*(?:sampler[-_]lint\s*:\s*(?:(?P<known>(?:ignore|disable)(?P<file>-file)?)"
+    r"(?:\s*\[(?P<codes>[^\[\]#]*)\]"
+    r"|(?:\s*=\s*(?=\w)|\s+(?=(?-i:[A-Z]{3,}[0-9])))(?P<listed>[\w-]+(?:\s*,\s*[\w-]+)*)"
+    r"|(?=\s*(?:\#|$)|\s+[^\s\[=]))|(?P<slip>[^#\s](?:[^#]*[^#\s])?))"
+    r"|sampler[-_ ]?lint\s*:?\s*(?P<unheard>(?:ignore|disable|noqa)\b(?:[^#]*[^#\s])?))",
     re.IGNORECASE,
 )
 _CODE = re.compile(r"[A-Z]+[0-9]*", re.IGNORECASE)
@@ -152,21 +155,29 @@ def _directives(comment: Comment, names: Mapping[str, str]) -> Iterator[Directiv
     for match in _OWN.finditer(comment.text):
         group = "listed" if match["listed"] is not None else "codes"
         codes = tuple(
-            Code(names.get(word[0].lower().replace("_", "-"), word[0].upper()), *word.span())
+            Code(_code_of(word[0], names), *word.span())
             for word in _WORD.finditer(match[group] or "")
         )
         start = comment.start + match.start(group)
+        is_slip = match["known"] is None
         yield Directive(
             comment,
             comment.start + match.start(),
             comment.start + match.end(),
             None if match["file"] else rows,
             tuple(Code(each.prefix, start + each.start, start + each.end) for each in codes)
-            if match[group] is not None or match["slip"]
+            if match[group] is not None or is_slip
             else None,
             ours=True,
-            is_slip=match["slip"] is not None,
+            is_slip=is_slip,
         )
+
+
+def _code_of(word: str, names: Mapping[str, str]) -> str:
+    """The prefix of codes that a word stands for; that of ``all`` begins every code."""
+    if word.lower() == "all":
+        return ""
+    return names.get(word.lower().replace("_", "-"), word.upper())
 
 
 def _directive(comment: Comment, match: re.Match[str], rows: range | None) -> Directive:

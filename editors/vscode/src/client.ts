@@ -17,7 +17,7 @@ export function serverCommand(settings: Settings): { command: string; args: stri
     ["likely", settings.likely],
     ["min-severity", settings.minSeverity],
     ["select", settings.select.length ? settings.select : null],
-    ["ignore", settings.ignore.length ? settings.ignore : null],
+    ["extend-ignore", settings.ignore.length ? settings.ignore : null],
   ];
   const told = values.filter(([, value]) => value !== null);
   // What JSON writes of these is TOML.

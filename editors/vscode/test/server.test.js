@@ -61,7 +61,7 @@ test("a finding has its quick fix, and its line is explained", () =>
     assert.ok(capabilities.executeCommandProvider.commands.includes(EXPLAIN));
     const request = explainRequest(uri, finding.range.start.line);
     const lines = await connection.sendRequest("workspace/executeCommand", request);
-    assert.match(lines.join("\n"), /SMP102 spoke/);
+    assert.match(lines.join("\n"), /SMP102 reported/);
   }));
 
 for (const told of [{ ignore: ["SMP1"] }, { select: ["SMP5"], likely: true, minSeverity: "error" }]) {

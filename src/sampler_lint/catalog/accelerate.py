@@ -73,7 +73,7 @@ FRAMEWORK = Framework(
         ),
         Contract(
             "calls", "dataset", ("set_epoch",), Span(since="0.24"),
-            when=_EACH_EPOCH + ", if no sampler of it was told",
+            when=_EACH_EPOCH + ", unless one of its samplers has a `set_epoch`",
             source=_SET_EPOCH,
             code=("self.dataset.set_epoch(epoch)",),
         ),

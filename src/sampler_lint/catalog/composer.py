@@ -53,7 +53,7 @@ FRAMEWORK = Framework(
         ),
         Contract(
             "calls", "sampler", ("set_epoch",), Span(before="0.21.2"),
-            when="at each epoch, if it is a DistributedSampler; a batch sampler is never told",
+            when="at each epoch, if it is a DistributedSampler; never on a batch sampler",
             source=f"{_TRAINER}:Trainer._train_loop",
             code=("dataloader.sampler.set_epoch(int(self.state.timestamp.epoch))",),
         ),

@@ -27,7 +27,7 @@ FRAMEWORK = Framework(
         ),
         Contract(
             "reads", "sampler", ("__len__",),
-            when="it is handed over as `data_sampler`: it yields indices, not batches",
+            when="it is passed as `data_sampler`: it yields indices, not batches",
             source=_INIT,
             code=("len(self.data_sampler)",),
         ),

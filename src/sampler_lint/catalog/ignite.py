@@ -21,14 +21,14 @@ FRAMEWORK = Framework(
     contracts=(
         Contract(
             "demands", "batch_sampler", ("BatchSampler",),
-            when="it is handed to a DeterministicEngine",
+            when="it is passed to a DeterministicEngine",
             without="Ignite's DeterministicEngine refuses it",
             source=_DETERMINISTIC,
             code=("if not isinstance(batch_sampler, BatchSampler)", "raise TypeError"),
         ),
         Contract(
             "reads", "batch_sampler", ("sampler",),
-            when="it is handed to a DeterministicEngine",
+            when="it is passed to a DeterministicEngine",
             source=_DETERMINISTIC,
             code=("self.sampler = self.batch_sampler.sampler",),
         ),

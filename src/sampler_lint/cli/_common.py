@@ -45,12 +45,12 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Exit with ``message`` and, of an unknown option, the nearest one that there is."""
-        from sampler_lint.config import nearest
+        from sampler_lint.config import instead_of, nearest
 
-        given = (word.partition("=")[0] for word in message.split() if word.startswith("--"))
+        given = (word.partition("=")[0] for word in message.split() if word.startswith("-"))
         wrong = next(given, "") if not message.startswith("argument ") else ""
         known = [each for action in self._actions for each in action.option_strings]
-        hint = nearest(wrong, known) if wrong not in known else ""
+        hint = "" if wrong in known else instead_of(wrong) or nearest(wrong, known)
         super().error(f"{message} ({hint})" if hint else message)
 
 
@@ -78,7 +78,7 @@ def output_format(text: str) -> str:
 
     if text not in FORMATS:
         choices = ", ".join(FORMATS)
-        raise argparse.ArgumentTypeError(f"{text!r} is no format (choose from {choices})")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a format (choose from {choices})")
     return text
 
 
@@ -92,7 +92,7 @@ def comma_list(text: str) -> list[str]:
 def positive(text: str) -> int:
     number = int(text) if text.isdecimal() else 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
     return number
 
 

@@ -24,9 +24,14 @@ def add_performing(parser: argparse.ArgumentParser) -> None:
     """Options about the time a run takes."""
     group = parser.add_argument_group("performing")
     group.add_argument(
-        "--watch", action="store_true", help="check again whenever a file changes, until Ctrl-C"
+        "-w",
+        "--watch",
+        action="store_true",
+        help="check again whenever a file changes, until Ctrl-C",
     )
-    group.add_argument("--no-cache", action="store_true", help="do not read or write the cache")
+    group.add_argument(
+        "-n", "--no-cache", action="store_true", help="do not read or write the cache"
+    )
     group.add_argument(
         "--cache-dir",
         metavar="DIR",

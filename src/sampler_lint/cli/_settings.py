@@ -28,7 +28,7 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
         ("--extend-exclude", "PATTERNS", "more files to skip"),
     ):  # fmt: skip
         group.add_argument(
-            option,
+            *((option, "--extend-ignore") if option == "--ignore" else (option,)),
             metavar=metavar,
             action="extend",
             type=comma_list,
@@ -57,7 +57,8 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--force-exclude",
-        action="store_true",
+        action=argparse.BooleanOptionalAction,
+        default=False,
         help="skip excluded files even if they are named on the command line",
     )
     group.add_argument(
@@ -198,7 +199,9 @@ class Settings:
 
         chosen = self._choices
         if chosen["select"]:
-            options = replace(options, select=chosen["select"], ignore=(), extend_select=())
+            options = replace(
+                options, select=chosen["select"], ignore=(), extend_ignore=(), extend_select=()
+            )
         if chosen["fixable"]:
             options = replace(options, fixable=chosen["fixable"], unfixable=())
         patterns: dict[str, Any] = {
@@ -222,7 +225,9 @@ class Settings:
             try:
                 Baseline.read(os.path.join(options.folder, options.baseline))
             except BaselineError as error:
-                raise UsageError(f"{error.path}: {error}") from error
+                named = chosen.get("baseline") is not None or options.origin is None
+                where = "" if named else f"{options.origin}: baseline: "
+                raise UsageError(f"{where}{error.path}: {error}") from error
         return replace(
             options,
             unfixable=(*options.unfixable, *chosen["unfixable"]),
@@ -230,6 +235,7 @@ class Settings:
             extend_select=(*options.extend_select, *chosen["extend_select"]),
             likely=options.likely if chosen.get("likely") is None else chosen["likely"],
             min_severity=Severity(self._choices.get("min_severity") or options.min_severity),
+            respect_noqa=not chosen.get("ignore_noqa"),
         )
 
     def fill_in(self, arguments: argparse.Namespace) -> None:

@@ -72,6 +72,7 @@ def _state(rule: Described, options: Options, path: str) -> tuple[bool, str]:
                 ("select", options.select or ()),
                 ("extend-select", options.extend_select),
                 ("ignore", options.ignore),
+                ("extend-ignore", options.extend_ignore),
             )
         )
     ]
@@ -84,7 +85,7 @@ def _state(rule: Described, options: Options, path: str) -> tuple[bool, str]:
         return False, "by default" if options.select is None else "as select does not name it"
     if word == "default":
         return True, "by default"
-    return word != "ignore", f"by {word} {_longest(rule.code, prefixes)}"
+    return word not in {"ignore", "extend-ignore"}, f"by {word} {_longest(rule.code, prefixes)}"
 
 
 def _longest(code: str, prefixes: tuple[str, ...]) -> str:

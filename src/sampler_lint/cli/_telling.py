@@ -30,7 +30,7 @@ def add_telling(parser: argparse.ArgumentParser) -> None:
         help="text (default), concise, grouped, json, json-lines, sarif, github, gitlab, azure, "
         "junit or rdjson",
     )
-    group.add_argument("--output-file", metavar="FILE", help="write the report to FILE")
+    group.add_argument("-o", "--output-file", metavar="FILE", help="write the report to FILE")
     group.add_argument("-q", "--quiet", action="store_true", help="print only findings and errors")
     add_color(group)
     group.add_argument(
@@ -42,6 +42,12 @@ def add_telling(parser: argparse.ArgumentParser) -> None:
         "--show-fixes",
         action="store_true",
         help="with --fix, list every fix made, in any format and even with --quiet",
+    )
+    group.add_argument(
+        "--ignore-noqa",
+        "--disable-noqa",
+        action="store_true",
+        help="report findings although a comment suppresses them",
     )
     group.add_argument(
         "--show-suppressed",
@@ -57,6 +63,7 @@ def add_telling(parser: argparse.ArgumentParser) -> None:
         "--show-files", action="store_true", help="print the files that would be checked and exit"
     )
     group.add_argument(
+        "-e",
         "--exit-zero",
         action="store_true",
         help="exit with 0 even if there are findings or unreadable files",

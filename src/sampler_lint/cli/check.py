@@ -180,10 +180,14 @@ def _parsed(argv: Sequence[str]) -> argparse.Namespace:
 
 def _inputs(arguments: argparse.Namespace) -> tuple[list[str], dict[str, bytes]]:
     """The paths to check, and standard input as the content of one of them."""
-    paths = arguments.paths or ["."]
+    named = arguments.stdin_filename is not None
+    paths = arguments.paths or [_STDIN if named else "."]
     if _STDIN not in paths:
-        if arguments.stdin_filename is not None:
-            raise UsageError("--stdin-filename needs the path -")
+        if named:
+            raise UsageError("--stdin-filename goes with no other path than -")
+        for path in paths:
+            if not os.path.lexists(path) and (hint := _meant(path)):
+                raise UsageError(f"{path}: no such file or directory ({hint})")
         if arguments.diff and arguments.output_format not in {None, "text"}:
             raise UsageError("--diff prints a patch; it takes no --output-format")
         return paths, {}
@@ -191,6 +195,19 @@ def _inputs(arguments: argparse.Namespace) -> tuple[list[str], dict[str, bytes]]
         raise UsageError("standard input (-) goes with no other path")
     name = arguments.stdin_filename or _STDIN
     return [name], {name: sys.stdin.buffer.read()}
+
+
+def _meant(word: str) -> str:
+    """What may have been meant by a path that is not there; nothing if it looks like a path."""
+    from sampler_lint import cli, config
+    from sampler_lint.rules import codes
+
+    if word in codes():
+        return "codes are joined by commas: --select SMP101,SMP102"
+    elsewhere = dict(config.COMMANDS)
+    if word in elsewhere:
+        return f"here: {elsewhere[word]}"
+    return config.nearest(word, cli.COMMANDS)
 
 
 def _show_files(paths: Sequence[str], options: OptionsOf) -> int:

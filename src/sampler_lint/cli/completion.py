@@ -7,7 +7,9 @@ they know every option of the installed version. Where it has nothing to say, fi
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from importlib import import_module
 
 from sampler_lint.cli._common import CLEAN, Parser, output_format
@@ -110,10 +112,19 @@ def _values(action: argparse.Action, word: str) -> list[str]:
     if action.metavar in ("CODE", "CODES"):
         from sampler_lint.rules import codes
 
+        _load_plugins()
         # Of a list, the last item.
         head = word[: word.rfind(",") + 1]
         return [head + code for code in _beginning(word[len(head) :].upper(), codes())]
     return []
+
+
+def _load_plugins() -> None:
+    """Read the configuration of the working directory, which may name packages with rules."""
+    from sampler_lint.config import ConfigError, Lookup
+
+    with suppress(ConfigError):  # told by the command itself
+        Lookup().at(os.curdir)
 
 
 def _beginning(word: str, possible: Iterable[str]) -> list[str]:

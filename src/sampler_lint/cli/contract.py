@@ -105,5 +105,5 @@ def make_parser() -> Parser:
 def _numbers(text: str) -> list[int]:
     parts: list[str] = comma_list(text)
     if not all(part.isdecimal() for part in parts):
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of numbers")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of numbers")
     return [int(part) for part in parts]

@@ -119,7 +119,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         value = 0
     if not 0 < value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no positive number of seconds")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number of seconds")
     return value
 
 

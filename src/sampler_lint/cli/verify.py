@@ -14,6 +14,7 @@ from sampler_lint.cli._common import (
     add_output_format,
     positive,
 )
+from sampler_lint.cli._settings import Settings, add_configuring
 
 
 def main(argv: Sequence[str]) -> int:
@@ -23,7 +24,9 @@ def main(argv: Sequence[str]) -> int:
     from sampler_lint.cli._progress import Progress
     from sampler_lint.harness import HarnessError, verify
     from sampler_lint.reporters.text import visible
+    from sampler_lint.rules import use_everywhere
 
+    use_everywhere(Settings(arguments).options(os.curdir).plugins)
     bars: list[Progress] = []
 
     def progress(name: str, total: int) -> None:
@@ -79,4 +82,5 @@ def make_parser() -> Parser:
         help="number of ranks, instead of what the fixtures ask for",
     )
     add_output_format(parser)
+    add_configuring(parser)
     return parser

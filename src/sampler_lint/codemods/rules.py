@@ -33,7 +33,7 @@ def _command(rule: Described) -> type[CodemodCommand]:
         def add_args(arg_parser: argparse.ArgumentParser) -> None:
             """The command line's option of the same name."""
             arg_parser.add_argument(
-                "--unsafe-fixes", action="store_true", help="take the unsafe fixes too"
+                "--unsafe-fixes", action="store_true", help="also apply unsafe fixes"
             )
 
         def transform_module_impl(self, tree: Module) -> Module:
@@ -43,7 +43,8 @@ def _command(rule: Described) -> type[CodemodCommand]:
 
             def options(folder: str) -> Options:
                 of_folder = lookup.at(folder).options
-                return replace(of_folder, select=(rule.code,), ignore=(), extend_select=())
+                chosen = replace(of_folder, select=(rule.code,), extend_select=())
+                return replace(chosen, ignore=(), extend_ignore=())
 
             overlay = {} if _holds(path, old) else {path: old}
             if not overlay:

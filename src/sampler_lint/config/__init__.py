@@ -13,12 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sampler_lint.config._habits import COMMANDS, instead_of
+from sampler_lint.config._habits import rows as rows_of_habits
 from sampler_lint.config._keys import KEYS, Key, RefusedError, known_codes, nearest
 from sampler_lint.options import DEFAULTS, Options
 from sampler_lint.roots import is_inside, leads_outside
 from sampler_lint.source import SourceError, read_bytes
 
 __all__ = [
+    "COMMANDS",
     "FILES",
     "KEYS",
     "Config",
@@ -26,13 +29,18 @@ __all__ = [
     "Key",
     "Lookup",
     "RefusedError",
+    "instead_of",
     "known_codes",
     "nearest",
     "parse_override",
+    "rows_of_habits",
 ]
 
 #: The names a configuration goes by, the one that is preferred first.
-FILES = ("sampler-lint.toml", "pyproject.toml")
+FILES = (".sampler-lint.toml", "sampler-lint.toml", "pyproject.toml")
+#: A slip that would leave the file unread.
+_SHARED = FILES[-1]
+_MISNAMED = "sampler_lint.toml"
 _TABLE = ("tool", "sampler-lint")
 _ALIKE = re.compile(rb"sampler[-_. ]?lint", re.IGNORECASE)
 _BY_NAME = {key.name: key for key in KEYS}
@@ -93,9 +101,9 @@ class Lookup:
         if file is not None:
             found = _read(file)
             here = replace(found.options, folder="")
-            self._fixed = replace(found, options=here).with_values(self._overrides)
+            self._fixed = self._overridden(replace(found, options=here))
         elif isolated:
-            self._fixed = Config().with_values(self._overrides)
+            self._fixed = self._overridden(Config())
 
     def is_told(self, field: str) -> bool:
         """Whether the command line says what holds for a key, and no file that was found."""
@@ -119,9 +127,20 @@ class Lookup:
         for name in FILES:
             config = _read_if_ours(os.path.join(folder, name))
             if config is not None:
-                return config.with_values(self._overrides)
+                return self._overridden(config)
+        misnamed = os.path.join(folder, _MISNAMED)
+        if os.path.isfile(misnamed):
+            raise ConfigError(f"{_shown(misnamed)}: is named {FILES[1]}, with a hyphen")
         parent = os.path.dirname(folder)
-        return self.at(parent) if parent != folder else Config().with_values(self._overrides)
+        return self.at(parent) if parent != folder else self._overridden(Config())
+
+    def _overridden(self, config: Config) -> Config:
+        """The configuration with what the command line says; ``extend-...`` adds to it."""
+        values = {
+            key: (*config.get(key), *value) if key.name.startswith("extend-") else value
+            for key, value in self._overrides.items()
+        }
+        return config.with_values(values)
 
 
 def _read_if_ours(path: str) -> Config | None:
@@ -130,7 +149,7 @@ def _read_if_ours(path: str) -> Config | None:
     A ``pyproject.toml`` that never says ``sampler-lint``, or the like, is passed over unread, so a
     parent project's file, or a broken one, is no concern of ours.
     """
-    own = os.path.basename(path) == FILES[0]
+    own = os.path.basename(path) != _SHARED
     if not os.path.lexists(path) or os.path.isdir(path):
         return None
     if leads_outside(path):
@@ -184,11 +203,15 @@ def _parsed(
         raise ConfigError(f"{shown}:{row}: is not UTF-8: {error.reason}") from error
     except _toml.TomlError as error:
         raise ConfigError(f"{shown}:{error.row}: {error}") from error
-    where: tuple[str, ...] = () if os.path.basename(path) != "pyproject.toml" else _TABLE
+    where: tuple[str, ...] = () if os.path.basename(path) != _SHARED else _TABLE
 
     def refuse(reason: str, *keys: str) -> ConfigError:
         return ConfigError(f"{shown}:{_toml.row_of(text, (*where, *keys))}: {reason}")
 
+    for name in document if where else ():
+        if _ALIKE.fullmatch(name.encode()):
+            where = ()
+            raise refuse(f"[{name}] is written [{'.'.join(_TABLE)}]", name)
     for part in where:
         if isinstance(document, dict) and part == _TABLE[-1] and part not in document:
             for name in document:
@@ -198,8 +221,9 @@ def _parsed(
         document = document.get(part) if isinstance(document, dict) else None
     if document is None:
         return None
-
     table = f"[{'.'.join(where)}] " if where else ""
+    if not where and isinstance(document, dict) and _TABLE[0] in document:
+        raise refuse(f"the keys stand here without [{'.'.join(_TABLE)}]", _TABLE[0])
     if not isinstance(document, dict):
         raise refuse(f"{table}is not a table")
     values: dict[Key, Any] = {}
@@ -207,7 +231,7 @@ def _parsed(
     def take(name: str) -> None:
         key = _BY_NAME.get(name)
         if key is None:
-            hint = nearest(name, _BY_NAME) or f"it has: {', '.join(_BY_NAME)}"
+            hint = _hint(name) or f"it has: {', '.join(_BY_NAME)}"
             raise refuse(f"{table}has no key {name!r} ({hint})", name)
         try:
             values[key] = key.read(document[name])
@@ -272,8 +296,17 @@ def _extended(base: Config, own: Config, values: Mapping[Key, Any]) -> Config:
         others=others,
     )
     merged = replace(base, path=own.path, options=options).with_values(values)
-    more = (*inherited.extend_select, *own.options.extend_select)
-    return replace(merged, options=replace(merged.options, extend_select=more))
+    extended = replace(
+        merged.options,
+        extend_select=(*inherited.extend_select, *own.options.extend_select),
+        extend_ignore=(*inherited.extend_ignore, *own.options.extend_ignore),
+    )
+    return replace(merged, options=extended)
+
+
+def _hint(name: str) -> str:
+    """Which key was meant, or what there is instead of it; nothing if neither is known."""
+    return instead_of(name) or nearest(name, _BY_NAME)
 
 
 def parse_override(text: str) -> tuple[Key, Any]:
@@ -291,14 +324,14 @@ def parse_override(text: str) -> tuple[Key, Any]:
     if key is not None and key.name == "extend":
         raise ConfigError("extend stands in a file (--config FILE reads one)")
     if key is None:
-        near = nearest(name.strip(), _BY_NAME)
+        near = _hint(name.strip())
         hint = f" ({near})" if near else ""
         raise ConfigError(f"there is no key {name.strip()!r}{hint}")
     try:
         document = _toml.parse(f"value = {written}")
     except _toml.TomlError as error:
         if written.strip()[:1] in ("[", "{", '"', "'"):
-            raise ConfigError(f"{key.name}: {written.strip()} is no TOML: {error}") from error
+            raise ConfigError(f"{key.name}: {written.strip()} is not TOML: {error}") from error
         document = {}
     value = document["value"] if document.keys() == {"value"} else written.strip()
     if isinstance(value, str) and key.takes_list:

@@ -60,22 +60,24 @@ def _codes(value: Any) -> tuple[str, ...]:
 
 
 def known_codes(words: Collection[str]) -> tuple[str, ...]:
-    """Prefixes of rules' codes, and ``ALL``, as they are; the code of a rule for its name.
+    """Prefixes of rules' codes, and ``ALL``, in capitals; the code of a rule for its name.
 
     Raises:
         RefusedError: one of them is no rule's name and begins no rule's code.
     """
-    if all(word == "ALL" for word in words):
-        return tuple(words)  # nothing to look for the rules for
+    if all(word.upper() == "ALL" for word in words):
+        return ("ALL",) * len(words)  # nothing to look for the rules for
     from sampler_lint.rules import names
 
     named = names()
+    codes = []
     for word in words:
-        begun = word == "ALL" or (word and any(code.startswith(word) for code in named.values()))
-        if not begun and word not in named:
+        code = named.get(word.lower().replace("_", "-"), word.upper())
+        if code != "ALL" and not (word and any(each.startswith(code) for each in named.values())):
             hint = nearest(word, named) or "sampler-lint rule lists them"
             raise RefusedError(f"no rule's code begins with {word!r} ({hint})")
-    return tuple(named.get(word, word) for word in words)
+        codes.append(code)
+    return tuple(codes)
 
 
 def nearest(word: str, words: Collection[str]) -> str:
@@ -102,6 +104,9 @@ def nearest(word: str, words: Collection[str]) -> str:
 def _codes_by_pattern(value: Any) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if not isinstance(value, dict):
         raise RefusedError("must be a table from patterns to lists of codes")
+    for pattern, codes in value.items():
+        if not isinstance(codes, list):
+            raise RefusedError(f"must give a list of codes for {pattern!r}")
     return tuple((pattern, _codes(codes)) for pattern, codes in value.items())
 
 
@@ -208,51 +213,57 @@ KEYS = (
         "extend",
         _path,
         'extend = "../sampler-lint.toml"',
-        "another configuration that holds where this one says nothing; relative to this file",
+        "a configuration to inherit from; the path is relative to this file",
         run=True,
     ),
     Key(
         "required-version",
         _required,
         'required-version = ">=0.1"',
-        "the versions of sampler-lint that may run; another one stops with exit code 2",
+        "the versions of sampler-lint that may run; any other exits with code 2",
         run=True,
     ),
     Key(
         "plugins",
         _packages,
         'plugins = ["ourlib-lint"]',
-        "installed packages whose rules are there, too ([how to write them](own-rules.md))",
+        "installed packages with more rules ([how to write them](own-rules.md))",
     ),
     Key(
         "select",
         _codes,
         'select = ["SMP1", "seed-not-passed"]',
-        "code prefixes or names of rules to report; `ALL` is all",
+        "rules to report, by code prefix or name; `ALL` is every rule",
     ),
-    Key("ignore", _codes, 'ignore = ["SMP504"]', "code prefixes to leave out"),
-    Key("extend-select", _codes, 'extend-select = ["SMP504"]', "code prefixes to report besides"),
+    Key("ignore", _codes, 'ignore = ["SMP504"]', "rules to skip"),
+    Key("extend-select", _codes, 'extend-select = ["SMP504"]', "more rules to report"),
+    Key("extend-ignore", _codes, 'extend-ignore = ["SMP201"]', "more rules to skip"),
     Key(
         "per-file-ignores",
         _codes_by_pattern,
         'per-file-ignores = { "tests/" = ["SMP2"] }',
-        "code prefixes to leave out in files that match a pattern (`!` before it: that do not)",
+        "rules to skip in files that match a pattern (with `!`: that do not match)",
     ),
     Key(
         "extend-per-file-ignores",
         _codes_by_pattern,
         'extend-per-file-ignores = { "/old/" = ["SMP1"] }',
-        "more of them",
+        "more of these",
     ),
-    Key("fixable", _codes, 'fixable = ["SMP1"]', "code prefixes that `--fix` may fix"),
-    Key("unfixable", _codes, 'unfixable = ["SMP201"]', "code prefixes that `--fix` leaves alone"),
-    Key("exclude", _strings, 'exclude = ["third_party/"]', "patterns of files to leave out"),
-    Key("extend-exclude", _strings, 'extend-exclude = ["*_pb2.py"]', "more of them"),
+    Key("fixable", _codes, 'fixable = ["SMP1"]', "rules whose fixes `--fix` may apply"),
+    Key(
+        "unfixable",
+        _codes,
+        'unfixable = ["SMP201"]',
+        "rules whose fixes are only shown",
+    ),
+    Key("exclude", _strings, 'exclude = ["third_party/"]', "files to skip"),
+    Key("extend-exclude", _strings, 'extend-exclude = ["*_pb2.py"]', "more files to skip"),
     Key(
         "baseline",
         _path,
         'baseline = "sampler-lint-baseline.json"',
-        "findings that are listed there are left out; relative to this file",
+        "a file that lists known findings, which are not reported; relative to this file",
     ),
     Key(
         "known-samplers",
@@ -270,23 +281,23 @@ KEYS = (
         "torch-version",
         _version,
         'torch-version = "2.4"',
-        "the torch it runs on: the oldest, or `>=2.4,<2.10`",
+        "the oldest torch that the project runs on, or a range such as `>=2.4,<2.10`",
     ),
     Key(
         "frameworks",
         _frameworks,
         'frameworks = ["lightning>=2.2"]',
-        "the training frameworks in use, with their versions where that matters",
+        "the training frameworks in use, with versions where they matter",
     ),
-    Key("likely", _flag, "likely = true", "tell likely findings, too"),
-    Key("min-severity", _severity, 'min-severity = "error"', "the least to tell; `warning` is all"),
-    Key("unsafe-fixes", _flag, "unsafe-fixes = true", "take the unsafe fixes too", run=True),
+    Key("likely", _flag, "likely = true", "also report likely findings"),
+    Key("min-severity", _severity, 'min-severity = "error"', "the lowest severity to report"),
+    Key("unsafe-fixes", _flag, "unsafe-fixes = true", "also apply unsafe fixes", run=True),
     Key("output-format", _format, 'output-format = "json"', "the format of the findings", run=True),
     Key(
         "cache-dir",
         _path,
         'cache-dir = ".cache/sampler-lint"',
-        "where findings are kept between runs",
+        "the folder of the cache",
         run=True,
     ),
 )

@@ -24,7 +24,10 @@ from sampler_lint.harness.verify import Fixture
 from sampler_lint.rules import Described, every_rule, page, summary
 
 #: Hand-written pages with generated blocks.
-WITH_BLOCKS = ("README.md", "docs/harness.md", "docs/contract.md", "docs/configuration.md")
+WITH_BLOCKS = (
+    "README.md",
+    *(f"docs/{name}.md" for name in ("harness", "contract", "configuration", "comparison")),
+)
 
 _BLOCK = re.compile(
     r"(?P<begin><!-- BEGIN (?P<name>[\w-]+) -->\n).*?(?P<end><!-- END (?P=name) -->)", re.DOTALL
@@ -181,7 +184,7 @@ def rule_page(repository: Path, rule: Described, fixtures: list[Path]) -> str:
 def _symptoms(rule: Described) -> Iterator[str]:
     if rule.symptoms:
         yield "Symptoms:\n"
-        yield _listed(rule.symptoms)
+        yield _listed(map(reference.as_text, rule.symptoms))
 
 
 def _example(repository: Path, rule: Described, fixture: Path) -> Iterator[str]:
@@ -319,6 +322,7 @@ class _Blocks:
             "invariants": _invariants,
             "promises": _promises,
             "settings": _settings,
+            "habits": _habits,
         }
 
     def __call__(self, text: str) -> str:
@@ -355,6 +359,13 @@ def _rules() -> str:
         for rule in every_rule()
     ]
     return "".join(["| code | name | what is wrong | fix |\n", "|---|---|---|---|\n", *rows])
+
+
+def _habits() -> str:
+    from sampler_lint.config import rows_of_habits
+
+    rows = [f"| {typed} | {told} |\n" for typed, told in rows_of_habits()]
+    return "".join(["| elsewhere | here |\n", "|---|---|\n", *rows])
 
 
 def _invariants() -> str:

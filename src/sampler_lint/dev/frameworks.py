@@ -31,9 +31,9 @@ _VERBS = {
     "reads": "reads",
     "demands": "demands that it is a",
     "calls": "calls",
-    "rebuilds": "builds it anew, with a sampler and",
+    "rebuilds": "rebuilds it, with a sampler and",
     "wraps": "wraps it in",
-    "replaces": "puts in its place",
+    "replaces": "replaces it by",
 }
 
 

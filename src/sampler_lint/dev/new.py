@@ -106,9 +106,9 @@ def files(code: str, name: str) -> dict[str, str]:
         NewRuleError: the code or the name is not of that form.
     """
     if not re.fullmatch(r"SMP[0-9]{3}", code):
-        raise NewRuleError(f"{code!r} is no code: SMP and three digits")
+        raise NewRuleError(f"{code!r} is not a code: SMP and three digits")
     if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", name):
-        raise NewRuleError(f"{name!r} is no name: two words or more, as in epoch-never-set")
+        raise NewRuleError(f"{name!r} is not a name: two words or more, as in epoch-never-set")
     stem = f"{code}_{name}".lower().replace("-", "_")
     class_name = "".join(word.capitalize() for word in name.split("-"))
     case = f"fixtures/{code}/{FIRST_CASE}"

@@ -39,8 +39,13 @@ is short for `sampler-lint check PATH`. Most options can also be set in a
 def rules(comment: str) -> str:
     """The rules by symptom, then all; ``comment`` says what makes the page."""
     rows = sorted(_by_symptom().items(), key=lambda item: (-len(item[1]), item[0]))
-    seen = [f"| {_cell(symptom)} | {', '.join(found)} |\n" for symptom, found in rows]
+    seen = [f"| {_cell(as_text(symptom))} | {', '.join(found)} |\n" for symptom, found in rows]
     return "".join([f"{comment}\n{_RULES}", *seen, _EVERY, *map(_row, every_rule())])
+
+
+def as_text(symptom: str) -> str:
+    """The symptom in Markdown, where ``__init__`` would be printed bold."""
+    return symptom.replace("_", r"\_")
 
 
 def _by_symptom() -> dict[str, list[str]]:

@@ -27,9 +27,10 @@ _LINK = re.compile(r"(?<=\]\()(?!\w+:|#)(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?(
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """List the pages of the rules, which nobody writes down by hand."""
+    """Put the pages of the rules behind the guides."""
     rules = sorted(Path(config.docs_dir, "rules").glob("*.md"))
-    config.nav = [*(config.nav or ()), {"Rules": [f"rules/{path.name}" for path in rules]}]
+    listed = {"Rules": [f"rules/{path.name}" for path in rules]}
+    config.nav = [*(config.nav or ())[:2], listed, *(config.nav or ())[2:]]
     return config
 
 

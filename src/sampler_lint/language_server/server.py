@@ -272,9 +272,12 @@ class Server(LanguageServer):
         """What is known about a line, counted from 0, and why each rule spoke or kept silent."""
         from sampler_lint.explain import explain
 
-        path = to_fs_path(uri) or uri
+        path, cell = to_fs_path(uri) or uri, None
+        for name, notebook in notebooks.opened(self.workspace).items():
+            if uri in notebook.cells:
+                path, cell = name, notebook.cells.index(uri) + 1
         try:
-            return explain(path, line + 1, self.contents(), self._configured())
+            return explain(path, line + 1, self.contents(), self._configured(), cell)
         except (SourceError, ConfigError) as error:
             return [error.error.reason if isinstance(error, SourceError) else str(error)]
 

@@ -36,6 +36,7 @@ __all__ = [
     "selected",
     "stamps",
     "summary",
+    "use_everywhere",
 ]
 
 
@@ -48,7 +49,7 @@ def every_rule(plugins: Collection[str] | None = None) -> tuple[Described, ...]:
     Raises:
         PluginError: the rules of a package cannot be used.
     """
-    packages = _plugins.loaded() if plugins is None else plugins
+    packages = _plugins.loaded() if plugins is None else {*plugins, *_plugins.EVERYWHERE}
     more = {id(rule): rule for package in packages for rule in load(package).rules}
     return (*_own_rules(), *sorted(more.values(), key=lambda rule: rule.code))
 
@@ -60,6 +61,17 @@ def load(package: str) -> _plugins.Plugin:
         PluginError: they cannot be used.
     """
     return _plugins.load(package, _own_names())
+
+
+def use_everywhere(packages: Collection[str]) -> None:
+    """Make the rules of packages belong to every project that this process looks at.
+
+    Raises:
+        PluginError: they cannot be used.
+    """
+    for package in packages:
+        load(package)
+    _plugins.EVERYWHERE.update(packages)
 
 
 def plugin_prefixes() -> tuple[str, ...]:

@@ -39,6 +39,8 @@ class Plugin(NamedTuple):
 
 
 _LOADED: dict[str, Plugin] = {}
+#: Packages whose rules belong to every project, in a process that works for one configuration.
+EVERYWHERE: set[str] = set()
 
 
 def loaded() -> Mapping[str, Plugin]:

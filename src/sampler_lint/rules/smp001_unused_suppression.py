@@ -14,22 +14,22 @@ _OWN = "SMP0"
 
 
 class UnusedSuppression(FileRule):
-    """A comment silences a finding of this linter that is not there.
+    """A suppression comment suppresses nothing.
 
     What it does:
-        Looks for `# noqa: SMP101`, `# sampler-lint: ignore[SMP101]` and their forms for a
-        whole file where no such finding is silenced by them, for codes and names that no rule
-        has, and for `# sampler-lint:` followed by words that are not understood. A code counts
-        as unused only if its rule was asked about the file; a `# noqa` without codes, and codes
-        of other linters, are never judged, as those may be needed elsewhere.
+        Reports `# noqa: SMP101`, `# sampler-lint: ignore[SMP101]` and their forms for a whole
+        file if they suppress no finding, codes and names that no rule has, and `# sampler-lint:`
+        followed by words that are not understood. A code counts as unused only if its rule was
+        run on the file. A `# noqa` without codes and codes of other linters are never reported,
+        since other tools may need them.
 
     Why is this bad?
-        The comment says that there is something to look away from. It hides the bug when that
-        comes back, and a mistyped code hides nothing while it seems to.
+        The comment says that there is a bug where there is none, and will hide a bug that comes
+        back. A mistyped code looks as if it suppressed something, and does not.
 
     Fix safety:
-        The fix takes away the code, or the comment when no code is left. It changes no
-        code that runs. It is unsafe where words after the codes would go with the comment.
+        The fix removes the code, or the whole comment if no code is left. It changes no code that
+        runs. It is unsafe where it would delete other words of the comment.
 
     References:
         - https://docs.astral.sh/ruff/rules/unused-noqa
@@ -55,7 +55,7 @@ class UnusedSuppression(FileRule):
                 continue
             if directive.codes is None:
                 if (directive.start, -1) not in used and _is_judged(directive, file):
-                    yield self._finding(file.suppressions.source, directive, ())
+                    yield self._finding(file, directive, ())
                 continue
             unused = [
                 code
@@ -64,23 +64,34 @@ class UnusedSuppression(FileRule):
                 and not code.prefix.startswith(_OWN)
                 and (
                     _is_known_to_be_unused(code.prefix, file)
-                    if code.prefix.startswith(ours)
+                    if not code.prefix or code.prefix.startswith(ours)
                     else directive.ours
                 )
             ]
             if unused or (directive.ours and not directive.codes):
-                yield self._finding(file.suppressions.source, directive, unused)
+                yield self._finding(file, directive, unused)
 
-    def _finding(self, source: SourceFile, directive: Directive, unused: Sequence[Code]) -> Finding:
+    def _finding(self, file: Judged, directive: Directive, unused: Sequence[Code]) -> Finding:
+        source = file.suppressions.source
         where = "this file" if directive.rows is None else "this statement"
+        effect = ""
         if unused:
             listed = ", ".join(source.text[code.start : code.end] for code in unused)
-            verb = "is" if len(unused) == 1 else "are"
-            what = f"{listed} {verb} not found in {where}"
+            if any(known.startswith(code.prefix) for known in file.known for code in unused):
+                verb = "is" if len(unused) == 1 else "are"
+                what = f"{listed} {verb} not found in {where}"
+            else:
+                verb = "is not a rule" if len(unused) == 1 else "are not rules"
+                what = f"{listed} {verb} of sampler-lint"
         elif directive.codes is None:
             what = f"nothing is found in {where}"
         else:
             what = "it names no code"
+        if directive.comment.alone and directive.rows is not None and len(directive.rows) == 1:
+            effect = (
+                "a comment on a line of its own is about no statement: put it at the end of one, "
+                "or write `# sampler-lint: ignore-file[CODE]` for the file"
+            )
         fix = _removal(source, directive, unused)
         verb = "remove" if len(fix.edits) == 1 and fix.edits[0].content == "" else "shorten"
         return Finding(
@@ -92,6 +103,7 @@ class UnusedSuppression(FileRule):
             fix,
             severity=self.severity,
             cell=source.cell_of(source.position(directive.start).row),
+            effect=effect,
         )
 
 

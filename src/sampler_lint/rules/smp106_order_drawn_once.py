@@ -23,35 +23,36 @@ from sampler_lint.syntax.nodes import Call, Class
 
 
 class OrderDrawnOnce(Rule):
-    """An order is drawn when a sampler or a dataset is built, and each epoch repeats it.
+    """The order is drawn once, when a sampler or dataset is built, and every epoch repeats it.
 
     What it does:
         Reports a permutation or shuffle in the `__init__`
 
-        - of a sampler or batch sampler whose `__iter__`, with everything that it calls, draws
-          nothing and reads no epoch,
+        - of a sampler or batch sampler whose `__iter__`, and everything it calls, draws no random
+          number and reads no epoch,
         - of a map-style dataset that numbers its items by it, where the loader neither shuffles
           nor has a sampler,
 
-        and a seed that a sampler without an epoch sets in each pass, and that nothing changes from
-        outside, where a run in a small world shows that all passes come out alike.
+        and a seed that a sampler without an epoch sets in each iteration, where a simulation on a
+        small dataset shows that all iterations are the same.
 
-        Only where such a loader trains in a loop; `likely` where the loop is not known and the
-        loader is called after training. Silent where anything draws the order again, where the
-        object is built anew for each epoch, where a part is cut off (a split, a subset), below a
-        test for evaluation, and for samplers that keep a state to resume from.
+        Reported only where such a loader trains in a loop; `likely` where the loop is not known
+        and the loader is named after training. Not reported where anything draws the order again,
+        where the object is rebuilt for each epoch, where a part is cut off (a split, a subset),
+        in a branch for evaluation, and for samplers that keep a state to resume from.
 
     Why is this bad?
         It looks shuffled, but every epoch reads the samples in the same order and the same
-        batches: batch statistics and gradients repeat, and training is worse than with an order
-        of its own for each epoch. Nothing raises.
+        batches: batch statistics and gradients repeat, and training is worse than with a new
+        order in each epoch. No error is raised.
 
     Fix safety:
         No fix is offered: draw in `__iter__` (by the epoch, where ranks must agree), or pass
         `shuffle=True` and let the dataset keep its order.
 
     How it is proved:
-        Invariant `shuffles`: the epochs yield one order; in the right twin each has its own.
+        Invariant `shuffles`: all epochs have one order; in the corrected program each has its
+        own.
 
     References:
         - torch/utils/data/sampler.py, `RandomSampler.__iter__`: draws for each pass

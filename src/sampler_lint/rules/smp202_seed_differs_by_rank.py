@@ -40,34 +40,34 @@ class SeedDiffersByRank(Rule):
     """The ranks shuffle with different seeds before each takes its share.
 
     What it does:
-        Reports a rank that enters, however far away,
+        Reports a rank that becomes part of
 
         - the `seed` of a distributed sampler (`DistributedSampler(data, seed=args.seed + rank)`),
-          or the epoch that it is given, which it adds to the seed (`set_epoch(epoch + rank)`),
-        - the generator with which code of the tree orders what it then slices out the rank's
-          part of, samples or files (`g.manual_seed(self.seed + self.rank)`),
-        - a global generator (`torch.manual_seed(args.seed + rank)`) from which `random_split`
-          or the constructor of a dataset then draws.
+          or the epoch it is given, which is added to the seed (`set_epoch(epoch + rank)`),
+        - the seed of a generator that shuffles samples or files before each rank takes its slice
+          (`g.manual_seed(self.seed + self.rank)`),
+        - the seed of a global generator (`torch.manual_seed(args.seed + rank)`) from which
+          `random_split` or the constructor of a dataset then draws.
 
-        Reports as well data that is shuffled, chosen or split by the global generator of
-        `random`, numpy or scikit-learn before a sampler divides it, where nothing in the files
-        that run together seeds it: each process then begins with the entropy of the system.
-        (torch begins with one seed, always.)
+        Also reports data that is shuffled, chosen or split with the global generator of `random`,
+        numpy or scikit-learn before a sampler divides it, if nothing in the files that run
+        together seeds that generator: it then starts from the system's entropy in each process.
+        (torch always starts from the same seed.)
 
-        Silent where the ranks may agree on the seed (a broadcast or the like), where a rank
-        shuffles only what is its own already, and for draws with replacement.
+        Not reported where the ranks may agree on the seed (by a broadcast, for example), where a
+        rank shuffles only its own part, and for draws with replacement.
 
     Why is this bad?
-        A share is a slice by position. If every rank slices a different permutation, some
+        Each rank takes a slice by position. If every rank slices a different permutation, some
         samples are read by several ranks and others by none; with a split, one rank trains on
-        what another validates on. Nothing raises and the loss looks fine.
+        what another validates on. No error is raised, and the loss looks fine.
 
     Fix safety:
-        Safe: the rank is dropped from the sum, which all ranks then share. Where the rank is
-        added elsewhere, it may be wanted for augmentation and stays. Then what divides the data
-        is drawn from a generator of its own with the program's seed, if the place can name it,
-        or a sampler of the tree keeps the seed of rank 0, which is broadcast. Both are unsafe:
-        another split is drawn than before, and the broadcast waits for all ranks.
+        Safe: the rank is removed from the sum, so that all ranks have the same seed. Where the
+        rank is added elsewhere, it may be wanted for augmentation and stays. Then the split is
+        drawn from its own generator with the program's seed, if that is available there, or a
+        sampler in the repository uses the seed of rank 0, which is broadcast. Both are unsafe:
+        the split differs from the one before, and the broadcast waits for all ranks.
 
     How it is proved:
         Invariant `partitions`: on two gloo ranks the shares overlap before the fix, and are

@@ -35,25 +35,25 @@ from sampler_lint.workspace.project import Module
 
 
 class SeedIgnored(Rule):
-    """A sampler of the tree seeds its shuffle with the epoch alone, so no seed changes the order.
+    """A sampler seeds its shuffle with the epoch alone, so no seed changes the order.
 
     What it does:
         Reports `g.manual_seed(self.epoch)`, `random.seed(self.epoch)`,
-        `np.random.RandomState(self.epoch)` and the like in a sampler, when the class takes a
-        seed that it does not use there, or when the program seeds its generators from a setting
-        (`torch.manual_seed(args.seed)`...) and builds the class so that it shuffles. Silent where
-        the seed arrives with the epoch (`sampler.set_epoch(args.seed + epoch)`).
+        `np.random.RandomState(self.epoch)` and the like in a sampler, when the class takes a seed
+        that it does not use there, or when the program seeds its generators from a setting
+        (`torch.manual_seed(args.seed)`...) and builds the class so that it shuffles. Not reported
+        where the seed is passed with the epoch (`sampler.set_epoch(args.seed + epoch)`).
 
     Why is this bad?
-        Epoch `k` has the same order in every run, whatever the seed. Runs that differ in seed
-        differ less than they claim, and an order that happens to be bad cannot be escaped.
-        torch's own `DistributedSampler` seeds with `seed + epoch` since 1.6.
+        Epoch `k` has the same order in every run, whatever the seed. Runs with different seeds
+        differ less than they claim, and another seed does not help against a bad order. torch's
+        own `DistributedSampler` seeds with `seed + epoch` since 1.6.
 
     Fix safety:
-        Safe where the class has a seed already: the default seed 0 leaves every order as it
-        was. Safe too where the class gets a parameter `seed=0` and every place of the tree that
-        builds it can pass the program's seed. Unsafe where only some of them can, or where it
-        may be no int. Only shown where none can: nothing would change then.
+        Safe where the class already has a seed: the default seed 0 leaves every order as it was.
+        Also safe where the class gets a parameter `seed=0` and every place in the repository that
+        builds it can pass the program's seed. Unsafe where only some of them can, or where the
+        seed may not be an int. Display-only where none can, since nothing would change then.
 
     How it is proved:
         Invariant `seed-matters`: two runs with different seeds give one order before the fix

@@ -20,33 +20,33 @@ from sampler_lint.workspace.project import Module
 
 
 class BatchSamplerWithoutBatchSize(Rule):
-    """A batch sampler has no `batch_size`, which a framework used in this repository reads.
+    """A batch sampler has no `batch_size`, but a framework used in this repository reads it.
 
     What it does:
         Reports a class that is passed as `batch_sampler=`, derives from `BatchSampler`, or is a
-        torch `Sampler` that yields lists, where nothing in its hierarchy defines `batch_size`
-        and the program trains with a framework that reads it (Lightning, which needs `drop_last`
-        too, since 1.5; catalyst; mmengine's FlexibleRunner; Ignite's batch-size scheduler;
-        Accelerate before 1.14 when both are missing). Silent where Lightning is told
+        torch `Sampler` that yields lists, where nothing in its hierarchy defines `batch_size` and
+        the program trains with a framework that reads it (Lightning, which needs `drop_last` too,
+        since 1.5; catalyst; mmengine's FlexibleRunner; Ignite's batch-size scheduler; Accelerate
+        before 1.14 when both are missing). Not reported where Lightning's Trainer gets
         `use_distributed_sampler=False` (`replace_sampler_ddp` before 2.0), and where the
-        repository's requirements let in no version that reads it (docs/frameworks.md).
+        repository's requirements allow no version that reads it (docs/frameworks.md).
 
-        Likely, with the word "would", where no loader of the tree takes the batch sampler and
-        its program trains with none of these frameworks: in libraries, whose users may.
+        Likely, with the word "would", where no loader in the repository takes the batch sampler
+        and its program uses none of these frameworks: in libraries, whose users may use one.
 
     Why is this bad?
         torch itself never reads the attribute, so single-GPU training works. Lightning reads
-        `batch_sampler.batch_size` when it shards the loader or runs under DeepSpeed, and dies
+        `batch_sampler.batch_size` when it shards the loader or runs under DeepSpeed, and fails
         with `AttributeError: ... object has no attribute 'batch_size'`, or refuses to shard.
 
     Fix safety:
-        Safe when the size is one constructor parameter or the sum of several: the attributes
-        are set at the end of the assignments in `__init__`, and nothing else reads them.
-        Unsafe when the size is worked out from a product in `__len__`.
+        Safe when the size is one constructor parameter or the sum of several: the attributes are
+        set at the end of the assignments in `__init__`, and nothing else reads them. Unsafe when
+        the size is derived from a product in `__len__`.
 
     How it is proved:
-        Invariant `runs`: a trainer that reads `loader.batch_sampler.batch_size` as the
-        framework does dies before the fix and finishes after it.
+        Invariant `runs`: a trainer that reads `loader.batch_sampler.batch_size` as the framework
+        does fails before the fix and finishes after it.
 
     References:
         - https://github.com/Lightning-AI/pytorch-lightning/issues/19371

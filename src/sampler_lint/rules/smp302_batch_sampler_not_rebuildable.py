@@ -19,32 +19,30 @@ from sampler_lint.workspace.project import Module
 
 
 class BatchSamplerNotRebuildable(Rule):
-    """A framework used by this program builds the batch sampler anew, and its constructor cannot.
+    """A framework rebuilds the batch sampler, and its constructor does not take what it passes.
 
     What it does:
-        Reports batch samplers in programs that train with Lightning (1.5 and later), where
-        nothing switches `use_distributed_sampler` (before 2.0: `replace_sampler_ddp`) off, whose
-        constructor does not fit the call that Lightning
-        makes, `cls(sampler, batch_size=..., drop_last=...)`, and those that read `.data_source`
-        of the sampler they are given, which the injected `DistributedSampler` does not have.
-        In mmengine's `DATA_SAMPLERS` registry: batch samplers that take no `sampler` or no
-        `batch_size`, which mmengine passes by keyword.
+        Reports batch samplers in programs that train with Lightning (1.5 and later) without
+        switching off `use_distributed_sampler` (before 2.0: `replace_sampler_ddp`). Their
+        constructor does not accept the call that Lightning makes, `cls(sampler, batch_size=...,
+        drop_last=...)`, or they read `.data_source` of the sampler they are given, which the
+        injected `DistributedSampler` does not have. In mmengine's `DATA_SAMPLERS` registry: batch
+        samplers that take no `sampler` or no `batch_size`, which mmengine passes by keyword.
 
     Why is this bad?
-        Training on one GPU works, and the first run on two dies with a TypeError or an
-        AttributeError out of the framework, or the constructor takes the sampler for its dataset.
-        It happens to batch samplers that shard by themselves, too: Lightning looks at
-        `loader.sampler`, which torch fills in. Deriving from `BatchSampler` alone is not enough:
-        Lightning 1.7 and later then replays the constructor's own arguments, and replaces the
-        one called `sampler`.
+        Training on one GPU works. The first run on two fails with a TypeError or AttributeError
+        inside the framework, or the constructor takes the sampler for its dataset. Batch samplers
+        that shard by themselves are affected, too: Lightning looks at `loader.sampler`, which
+        torch fills in. Deriving from `BatchSampler` alone is not enough: Lightning 1.7 and later
+        then replays the constructor's own arguments, and replaces the one called `sampler`.
 
     Fix safety:
         No fix is offered: either the constructor changes, and with it its callers, or the
         Trainer gets `use_distributed_sampler=False` and the sampler shards by itself.
 
     How it is proved:
-        Invariant `runs`: a trainer that rebuilds the batch sampler as Lightning does dies; with
-        a fitting constructor it finishes.
+        Invariant `runs`: a trainer that rebuilds the batch sampler as Lightning does fails; with
+        a matching constructor it finishes.
 
     References:
         - lightning/fabric/utilities/data.py, `_dataloader_init_kwargs_resolve_sampler`

@@ -32,17 +32,17 @@ from sampler_lint.workspace.project import Module
 
 
 class NotABatchSampler(Rule):
-    """A class is used as a batch sampler but does not derive from `BatchSampler`, which is tested.
+    """A class is used as a batch sampler where a subclass of `BatchSampler` is required.
 
     What it does:
-        Reports a class whose objects are passed as `batch_sampler=` and meet a test that only a
+        Reports a class whose objects are passed as `batch_sampler=` and reach a check that only a
         `torch.utils.data.BatchSampler` passes: an `assert isinstance(x, BatchSampler)` or an `if
-        not isinstance(x, BatchSampler): raise` of this repository, or Ignite's
-        `DeterministicEngine`. A test with another branch for other objects is none.
+        not isinstance(x, BatchSampler): raise` in this repository, or Ignite's
+        `DeterministicEngine`. A check that has a branch for other objects does not count.
 
     Why is this bad?
         torch's DataLoader takes anything that yields lists of indices, so the class works until
-        the test is reached: then a TypeError or AssertionError stops the run.
+        the check is reached, where a TypeError or AssertionError stops the run.
 
     Fix safety:
         Safe when the class derives from `Sampler` alone, defines `__iter__` and `__len__` itself
@@ -50,11 +50,11 @@ class NotABatchSampler(Rule):
         are then all overridden. Otherwise no fix is offered.
 
     How it is proved:
-        Invariant `runs`: before the fix the script dies at the test, after it every rank
+        Invariant `runs`: before the fix the script fails at the check, after it every rank
         finishes.
 
     References:
-        - torch/utils/data/dataloader.py, `DataLoader.__init__`, which tests nothing
+        - torch/utils/data/dataloader.py, `DataLoader.__init__`, which checks nothing
         - ignite/engine/deterministic.py, `ReproducibleBatchSampler.__init__`
         - https://github.com/Lightning-AI/pytorch-lightning/issues/19657
     """

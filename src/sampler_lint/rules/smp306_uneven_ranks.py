@@ -34,28 +34,29 @@ class UnevenRanks(Rule):
     """The ranks of a sampler yield different numbers of samples or batches.
 
     What it does:
-        Builds the sampler for a few small worlds in an interpreter of its own (nothing of yours
-        is imported or run) and counts what each rank yields; with its optional limits and
-        flags too, and around a `DistributedSampler` where the program gives it one. Reports a
-        class whose ranks differ although its `__len__` says nothing of it, with the numbers. A
-        sampler whose `__len__` is exact on every rank is uneven on purpose and left alone, as
-        are those made for evaluation, by their names, and programs that train in DDP's `join`
-        context, which waits for the last rank. Reports also a batch sampler without `drop_last`
-        where Accelerate is told `even_batches=False`, and one whose `__len__` is a number that
-        the ranks agree on while `__iter__` does not keep to it.
+        Simulates the sampler for a few small datasets and numbers of ranks, in an interpreter
+        built into the linter (your code is neither imported nor run), and counts what each rank
+        yields; also with its optional limits and flags, and around a `DistributedSampler` where
+        the program gives it one. Reports a class whose ranks differ, with the numbers. A sampler
+        whose `__len__` is exact on every rank is taken to be uneven on purpose and is not
+        reported; neither are samplers named for evaluation, and programs that train in DDP's
+        `join` context, which waits for the last rank. Also reports a batch sampler without
+        `drop_last` where Accelerate gets `even_batches=False`, and one whose `__len__` is a
+        number that the ranks agree on, but whose `__iter__` does not yield that many.
 
     Why is this bad?
-        `DistributedDataParallel` averages gradients in every backward pass. A rank with one
-        batch more waits for the others in an all-reduce they never join: training hangs at the
-        end of the epoch, or the short ranks slip into their next epoch and the ranks read
+        `DistributedDataParallel` averages gradients in every backward pass. A rank with one batch
+        more waits for the others in an all-reduce they never join: training hangs at the end of
+        the epoch, or the ranks with fewer batches start their next epoch and the ranks are in
         different epochs from then on.
 
     Fix safety:
-        There is no fix: padding, truncating and gathering the least number over the ranks are
-        different choices.
+        No fix is offered: padding, truncating, and agreeing on the smallest number are different
+        choices.
 
     How it is proved:
-        Invariant `equal-steps`: each rank's steps are counted; the right twin takes equally many.
+        Invariant `equal-steps`: the steps of each rank are counted; in the corrected program they
+        are equal.
 
     References:
         - torch/nn/parallel/distributed.py, `DistributedDataParallel.join`: uneven inputs

@@ -17,32 +17,32 @@ from sampler_lint.syntax.nodes import Attr, Call, Choice, Expr, If
 
 
 class ShardedTwice(Rule):
-    """A sampler gives each rank its part of the data, and a framework divides that part again.
+    """A sampler shards the data over the ranks, and a framework shards it again.
 
     What it does:
         Reports a `DistributedSampler`, or another sampler that gives each rank its own part, in a
-        loader that goes through `accelerator.prepare`, which deals out the batches of whatever
-        loader it is given. So does transformers' `Trainer` with what `_get_train_sampler` returns,
-        and with a loader of an overridden `get_train_dataloader` that calls
-        `self.accelerator.prepare`; a loader that such a method returns as it is, is left alone.
-        Lightning's Trainer and Fabric's `setup_dataloaders` leave a `DistributedSampler` as it is,
-        so there only other samplers that share out are reported, and only where sharding is
-        not switched off. Silent where the sampler is told that there is one process, where the
-        program goes on with the loader that it gave, and where both cannot happen in one run.
-        Only `likely` for transformers' Trainer where its version is not stated: before 4.31 it
-        did not shard. Not met in the wild yet.
+        loader that goes through `accelerator.prepare`, which distributes the batches of every
+        loader over the ranks. transformers' `Trainer` does the same with what
+        `_get_train_sampler` returns, and with the loader of an overridden `get_train_dataloader`
+        that calls `self.accelerator.prepare`, but not with a loader that such a method returns
+        directly. Lightning's Trainer and Fabric's `setup_dataloaders` keep a
+        `DistributedSampler`, so there only other sharding samplers are reported, and only if
+        sharding is not switched off. Not reported where the sampler is built for one process,
+        where the program uses the unprepared loader, and where both cannot happen in one run.
+        Only `likely` for transformers' Trainer if its version is not stated: before 4.31 it did
+        not shard. Not seen in public code yet.
 
     Why is this bad?
-        With N ranks each gets an N-th of its N-th: an epoch reads one N-th of the data, and ends
-        N times too early, with a learning rate schedule made for other lengths. Nothing fails.
+        With N ranks, an epoch reads only one N-th of the data and ends N times too early, so the
+        learning-rate schedule does not fit. Nothing fails.
 
     Fix safety:
-        No fix is offered: drop the sampler and shuffle in the loader, as the framework shards it;
-        what else uses the sampler (`set_epoch`) has to go with it.
+        No fix is offered: remove the sampler and let the loader shuffle, as the framework shards
+        it; other uses of the sampler (`set_epoch`) have to be removed, too.
 
     How it is proved:
-        Invariant `partitions`: on two gloo ranks half of the samples is read by no rank; without
-        the sampler, the ranks share them all.
+        Invariant `partitions`: on two gloo ranks half of the samples are read by no rank; without
+        the sampler, the ranks read them all.
 
     References:
         - accelerate/data_loader.py, `prepare_data_loader` and `BatchSamplerShard`

@@ -17,35 +17,36 @@ from sampler_lint.syntax.nodes import Call
 
 
 class IterableNotSplit(Rule):
-    """Iterable data gives all its samples in each worker or on each rank: they come repeatedly.
+    """Every worker or rank reads all of an iterable dataset, so its samples are repeated.
 
     What it does:
-        Reports a loader with more than one worker whose iterable dataset, a class of the tree,
-        goes over known data (a range, a list, a file) and asks nowhere in which worker it is:
-        neither its `__iter__`, nor what that calls, nor a `worker_init_fn`. Only `likely` where
-        the number of workers is not known. Silent for datasets that draw their samples, that
-        never end or that iterate something unknown, which may divide itself.
+        Reports a loader with more than one worker whose iterable dataset, a class in the
+        repository, iterates known data (a range, a list, a file) without checking in which worker
+        it runs: neither in its `__iter__`, nor in what that calls, nor in a `worker_init_fn`.
+        Only `likely` where the number of workers is not known. Not reported for datasets that
+        draw samples at random, that never end, or that iterate something unknown, which may
+        divide itself.
 
-        Also reports a loader over such a dataset, or over a stream of
-        `datasets.load_dataset(…, streaming=True)`, in a program that wraps its model in
-        `DistributedDataParallel` (or FSDP), trains it, and nowhere says its rank or imports what
-        shards by itself, as SMP502 asks. Silent where what a pass runs draws at random or
-        calls something that is not known. Not met in the wild yet.
+        Also reports a loader over such a dataset, or over a stream of `datasets.load_dataset(…,
+        streaming=True)`, in a program that wraps its model in `DistributedDataParallel` (or
+        FSDP), trains it, and nowhere uses its rank or imports a framework that shards by itself.
+        Not reported where an iteration draws at random or calls something unknown. Not seen in
+        public code yet.
 
     Why is this bad?
         Each worker has a copy of the dataset and iterates all of it: with `num_workers=4` an
-        epoch holds every sample four times, and an evaluation counts each four times. With
-        `num_workers=0` or 1 all is well, so it is seen late. Ranks that read the same samples
-        compute the same gradients: the program learns no more than on one device.
+        epoch has every sample four times, and an evaluation counts each four times. With
+        `num_workers=0` or 1 there is no problem, so it is noticed late. Ranks that read the same
+        samples compute the same gradients: the program learns no more than on one device.
 
     Fix safety:
-        No fix is offered: take every `num_workers`-th sample, beginning with `id`, of what
-        `torch.utils.data.get_worker_info()` tells, or of the ranks; for a stream there is
+        No fix is offered: in each worker, take every `num_workers`-th sample starting at `id`,
+        both from `torch.utils.data.get_worker_info()`; do the same for ranks. For a stream use
         `datasets.distributed.split_dataset_by_node`.
 
     How it is proved:
-        Invariant `runs`: the fixture counts what an epoch gives and stops where that is more than
-        there is; it runs to its end where the workers share the data.
+        Invariant `runs`: the fixture counts the samples of an epoch and stops if there are more
+        than in the data; it finishes where the workers share the data.
 
     References:
         - torch/utils/data/dataset.py, `IterableDataset`: "each replica must be configured

@@ -57,33 +57,33 @@ class UndefinedAttribute(Rule):
 
     What it does:
         Reports reads of `self.x` in a class of samplers or iterable datasets where neither the
-        class, nor a base, nor a subclass, nor an assignment from outside defines `x`, and reads in
-        `__init__` before
-        anything can have set `x`; and, elsewhere, `sampler.x` where the object is certainly a
-        sampler that has no `x`. Silent when a base is not known, and when the class can get
-        attributes by name (`setattr`, `__getattr__`, `__dict__`). Reports as well
-        `loader.sampler.set_epoch(...)` that nothing guards, where the loader is built with
-        `DistributedSampler` or with none: torch's own samplers have no such method. A bare `x`
-        that is bound nowhere, where the sampler has `self.x`, is one that lost its `self.`.
+        class, nor a base, nor a subclass, nor an assignment from outside defines `x`, and reads
+        in `__init__` before anything can have set `x`; and, elsewhere, `sampler.x` where the
+        object is certainly a sampler that has no `x`. Not reported when a base class is not
+        known, and when the class can get attributes by name (`setattr`, `__getattr__`,
+        `__dict__`). Also reports an unguarded `loader.sampler.set_epoch(...)` where the loader is
+        built either with a `DistributedSampler` or without a sampler: torch's other samplers have
+        no such method. Also reports a bare `x` that is defined nowhere, where the sampler has
+        `self.x`.
 
     Why is this bad?
-        The read raises `AttributeError`, often late: in a branch that one GPU never takes, on
-        one rank only (the others then wait for it until the timeout), or at the first resume.
+        The line raises `AttributeError`, often late: in a branch that never runs on one GPU, on
+        one rank only (the others then wait until the timeout), or when a run is first resumed.
 
     Fix safety:
         Safe for the remainder of a quotient: after `self.q = self.n // self.k`, a read of an
-        undefined name in `self.<name> % self.k` can only mean `self.n`, since the remainder
-        belongs to the divided count (the quotient is the nearer spelling at times, runs, and
-        is wrong: see SMP402). Safe for the constructor's argument of the same name in an error
-        message that is raised before the attribute is set. Unsafe for everything else: a near
-        name; the one attribute that nothing reads and that differs in one word; an argument of
-        `__init__` that was not kept, which then is; two attributes that the one became
-        (`low_edge` and `high_edge` for `edge`), where it is only formatted as text; and for a
-        message that can only raise, which is dropped. With `--verify`, all near names are tried
-        by running the class, and the best one is taken.
+        undefined name in `self.<name> % self.k` can only mean `self.n`, since the remainder is
+        that of the divided count (the quotient's name is sometimes more similar, but wrong: see
+        SMP402). Safe for the constructor's argument of the same name in an error message that is
+        raised before the attribute is set. Unsafe for everything else: a similar name; the only
+        attribute that nothing reads and that differs in one word; an argument of `__init__` that
+        was not stored, which then is; two attributes that replaced one (`low_edge` and
+        `high_edge` for `edge`), where it is only formatted as text; and a message that can only
+        raise, which is removed. With `--verify`, all similar names are tried by running the
+        class, and the best one is used.
 
     How it is proved:
-        Invariant `runs`: before the fix the script dies with the AttributeError, after it every
+        Invariant `runs`: before the fix the script fails with the AttributeError, after it every
         rank finishes.
 
     References:

@@ -28,21 +28,21 @@ _PARTS = Concept(spelled=re.compile(r"sample|epoch|batch|part|chunk", re.IGNOREC
 
 
 class RemainderOfQuotient(Rule):
-    """After `q = n // k`, the remainder is taken of `q` where that of `n` was meant.
+    """After `q = n // k`, the remainder is taken of `q` instead of `n`.
 
     What it does:
-        Reports `q % k` after `q = n // k` where the remainder decides who gets one element
-        more (it is compared with a part's number, or guards `q += 1`). Silent where the digits
-        of a number are taken apart (`minutes = seconds // 60; minutes % 60`).
+        Reports `q % k` after `q = n // k` where the remainder decides which part gets one more
+        element (it is compared with a part's index, or guards `q += 1`). Not reported where a
+        number is split into digits (`minutes = seconds // 60; minutes % 60`).
 
     Why is this bad?
-        The first `n % k` parts must hold one element more than the others. `q % k` says
-        nothing about that: some samples are yielded never or twice, and `__len__` differs
-        from what `__iter__` yields. Both names are valid, so nothing raises.
+        The first `n % k` parts must hold one element more than the others. `q % k` says nothing
+        about that: some samples are yielded twice or never, and `__len__` differs from what
+        `__iter__` yields. Both names are valid, so no error is raised.
 
     Fix safety:
-        Safe: the operand becomes the divided count, which the quotient's own assignment names.
-        Nothing assigns the quotient, the count or the number of parts in between.
+        Safe: `q` is replaced by `n`, as named where `q` is assigned. Nothing assigns `q`, `n` or
+        `k` in between.
 
     How it is proved:
         Invariant `coverage`: before the fix the parts together miss samples (or claim a

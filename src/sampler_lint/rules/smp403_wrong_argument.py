@@ -34,10 +34,10 @@ class WrongArgument(Rule):
         Compares calls that build a sampler or a loader, and calls of a base's `__init__`, with
         the constructor's real parameters (torch's, or those of the class in this repository).
         Reports a keyword that it does not have, more positional arguments than it takes, an
-        argument given twice, one that is missing, and a positional argument that lands on another
+        argument given twice, a missing one, and a positional argument that fills another
         parameter than the one it is named after (`DistributedSampler(dataset, rank, ...)`, where
-        `rank` becomes `num_replicas`). Silent where the constructor takes `**kwargs` or is not
-        known.
+        `rank` becomes `num_replicas`). Not reported where the constructor takes `**kwargs` or is
+        not known.
 
     Why is this bad?
         An unknown keyword is a TypeError when the line runs, which for an evaluation loader or a
@@ -45,12 +45,12 @@ class WrongArgument(Rule):
         raise at all: `DataLoader(dataset, batch_size, num_workers)` sets `shuffle`.
 
     Fix safety:
-        Safe for a slip of the pen with one possible correction (`num_worker`): the call can only
-        raise as it stands. Unsafe for another word (`world_size` for `num_replicas`) and for
-        misplaced positional arguments, which become keywords.
+        Safe for a typo with one possible correction (`num_worker`): the call can only raise
+        without it. Unsafe for another word (`world_size` for `num_replicas`) and for misplaced
+        positional arguments, which become keywords.
 
     How it is proved:
-        Invariant `runs`: before the fix the script dies with the TypeError, after it every rank
+        Invariant `runs`: before the fix the script fails with the TypeError, after it every rank
         finishes.
 
     References:

@@ -40,28 +40,28 @@ class LoaderArgumentConflict(Rule):
     """A `DataLoader` is given arguments that it refuses together.
 
     What it does:
-        Follows what `sampler`, `batch_sampler`, `shuffle`, `batch_size` and `drop_last` hold
-        together on every way to the call that builds a loader, also through the callers of a
-        helper, and reports a pair that torch refuses: `sampler` with a true `shuffle`;
-        `batch_sampler` with a `batch_size` other than 1, a true `shuffle`, a `sampler` or a true
-        `drop_last`; `batch_size=None` with a true `drop_last`; an `IterableDataset` with a true
-        `shuffle`, a `sampler` or a `batch_sampler`. Also an argument that can only be false or
-        refused, such as `shuffle=shuffle if sampler is not None else False`.
+        Finds the values that `sampler`, `batch_sampler`, `shuffle`, `batch_size` and `drop_last`
+        have together in each call that builds a loader, also through the callers of a helper, and
+        reports a pair that torch refuses: `sampler` with a true `shuffle`; `batch_sampler` with a
+        `batch_size` other than 1, a true `shuffle`, a `sampler` or a true `drop_last`;
+        `batch_size=None` with a true `drop_last`; an `IterableDataset` with a true `shuffle`, a
+        `sampler` or a `batch_sampler`. Also an argument that can only be false or refused, such
+        as `shuffle=shuffle if sampler is not None else False`.
 
     Why is this bad?
-        Building the loader raises `ValueError`, often only where it hurts: in the branch that
-        runs with several processes, or when a user first sets the option.
+        Building the loader raises `ValueError`, often only in the branch that runs with several
+        processes, or when a user first sets the option.
 
     Fix safety:
-        Safe where the program could only raise before: the refused literal is dropped where a
+        Safe where the program could only raise before: the refused literal is removed where a
         sampler is always given, and `shuffle=True` becomes `shuffle=sampler is None` where there
-        may be none. A setting (an option, an entry or attribute, a constant) that decides counts
-        as one that somebody may choose otherwise, whatever it is by default. Unsafe where an
-        option of the user would be ignored from now on, or a test is turned round.
+        may be none. If a setting decides (an option, a dictionary entry or attribute, a
+        constant), it is assumed that a user may change it, whatever its default is. Unsafe where
+        a user's option would then be ignored, or a condition is inverted.
 
     How it is proved:
-        Invariant `runs`: on two gloo ranks the program stops with the `ValueError` before the
-        fix and runs to its end after it.
+        Invariant `runs`: on two gloo ranks the program stops with the `ValueError` before the fix
+        and finishes after it.
 
     References:
         - torch/utils/data/dataloader.py, `DataLoader.__init__` (torch 2.13): "sampler option is

@@ -37,17 +37,17 @@ from sampler_lint.workspace.project import Module
 
 
 class LoaderNotSharded(Rule):
-    """A distributed program trains from a loader that no one shards, or shards by a local number.
+    """A distributed program trains from a loader that is not sharded, or sharded by a local rank.
 
     What it does:
-        Reports a shuffling loader over a map-style dataset that has no sampler, or one that
-        knows nothing of ranks, where several processes train one model with it: the model is
-        wrapped in `DistributedDataParallel` or FSDP, given to DeepSpeed, apex or Horovod, or its
-        gradients go through `all_reduce`. Silent where the dataset or the loop knows ranks,
-        generators are seeded by rank, the loader is built under a condition about ranks, or
-        batches or the model are shared among ranks on purpose (tensor or pipeline parallelism).
-        Silent as well where the program shards anything or imports a package that does, unless
-        a loop is seen to train with just what this loader's constructor made. With Lightning: a
+        Reports a shuffling loader over a map-style dataset that has no sampler, or one that does
+        not depend on the rank, where several processes train one model with it: the model is
+        wrapped in `DistributedDataParallel` or FSDP, passed to DeepSpeed, apex or Horovod, or its
+        gradients go through `all_reduce`. Not reported if the dataset or the loop depends on the
+        rank, if generators are seeded by rank, if the loader is built under a condition about
+        ranks, or if ranks share batches or parts of the model on purpose (tensor or pipeline
+        parallelism). Nor if the program shards anything else, or imports a package that does,
+        unless a loop certainly trains with exactly the loader built here. With Lightning: a
         loader that a Trainer with `use_distributed_sampler=False` trains with, or a Fabric whose
         `setup_dataloaders` is never called, on several devices. Also reports a distributed
         sampler whose `rank` is the rank within the node, or whose `num_replicas` is the number of
@@ -59,12 +59,12 @@ class LoaderNotSharded(Rule):
         nodes read the same shards and never the others.
 
     Fix safety:
-        No fix is offered: whether the program is meant to be distributed, and on how many nodes,
-        is for a person to say.
+        No fix is offered: only you know whether the program should be distributed, and on how
+        many nodes.
 
     How it is proved:
         Invariant `partitions`: on two gloo ranks both ranks read every sample; with a
-        `DistributedSampler` they share them.
+        `DistributedSampler` each reads its half.
 
     References:
         - torch/utils/data/distributed.py, `DistributedSampler`
@@ -118,8 +118,8 @@ def _check_numbers(model: Model, sampler: Obj) -> Iterator[Suspect]:
                 rank,
                 f"`rank={unparse(rank)}` is the rank within the node, and `{sampler.name}` shards "
                 f"over all processes",
-                effect="on several nodes the same shards are read once per node and the others by "
-                "no one",
+                effect="on several nodes the same shards are read once per node and the others "
+                "never",
                 advice="pass the global rank, or leave `rank` out",
             )
     elif (
@@ -131,7 +131,7 @@ def _check_numbers(model: Model, sampler: Obj) -> Iterator[Suspect]:
             module,
             size,
             f"`num_replicas={unparse(size)}` counts this machine's devices, not the processes",
-            effect=f"with fewer processes samples are read by no one, with more `{sampler.name}` "
+            effect=f"with fewer processes some samples are never read, with more `{sampler.name}` "
             f"raises `ValueError`",
             advice="pass `dist.get_world_size()`, or leave `num_replicas` out",
         )
@@ -236,7 +236,11 @@ def _suspect(model: Model, loader: Obj, joins: Call) -> Suspect:
         ),
         None,
     )
-    given = f"its sampler `{unparse(sampler)}` knows no ranks" if sampler else "it has no sampler"
+    given = (
+        f"its sampler `{unparse(sampler)}` does not depend on the rank"
+        if sampler
+        else "it has no sampler"
+    )
     why = (Related(model.place(joins.scope, joins), "the program runs as several processes"),)
     return Suspect(
         module,
@@ -255,7 +259,7 @@ def _left_by_framework(model: Model, loader: Obj, keeps: Call) -> Suspect:
     told = (
         "Fabric divides only what `setup_dataloaders` returns"
         if is_fabric
-        else ("the Trainer is told to leave samplers as they are")
+        else ("the Trainer does not replace samplers")
     )
     advice = (
         "pass it through `setup_dataloaders`"

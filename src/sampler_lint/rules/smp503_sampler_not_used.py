@@ -19,23 +19,23 @@ class SamplerNotUsed(Rule):
     """A `DistributedSampler` is built, and no loader ever gets it.
 
     What it does:
-        Looks at each distributed sampler that is assigned to a variable or to an attribute of
-        `self`, and reports it when every read of it only looks at it (`is None`, `isinstance`)
-        or calls `set_epoch`. Silent when it is passed, returned, stored or iterated anywhere,
-        when another file may import it, and for attributes of classes whose base is not known.
+        Reports a distributed sampler that is assigned to a variable or to an attribute of `self`,
+        and then only tested (`is None`, `isinstance`) or used for `set_epoch`. Not reported when
+        it is passed, returned, stored or iterated anywhere, when another file may import it, and
+        for attributes of classes whose base is not known.
 
     Why is this bad?
-        The sampler was meant to share the samples out. The loader that does not get it reads the
-        whole dataset on every rank: an epoch does the same work once per process, and metrics
-        that are summed over the ranks count every sample several times.
+        The sampler was meant to shard the data. Without it, the loader reads the whole dataset on
+        every rank: an epoch does the same work once per process, and metrics that are summed over
+        the ranks count every sample several times.
 
     Fix safety:
-        No fix is offered: which loader was meant, and what becomes of its `shuffle`, is for a
-        person to say. The message names the loader over the same dataset, if there is one.
+        No fix is offered: only you know which loader was meant, and what to do with its
+        `shuffle`. The message names the loader over the same dataset, if there is one.
 
     How it is proved:
         Invariant `partitions`: on two gloo ranks both ranks read every sample; with the sampler
-        passed to the loader they share them.
+        passed to the loader each reads its half.
 
     References:
         - torch/utils/data/distributed.py, `DistributedSampler`

@@ -36,13 +36,13 @@ from sampler_lint.syntax.nodes import (
 
 
 class EvaluationPadding(Rule):
-    """An evaluation counts the samples that a `DistributedSampler` repeats, or misses some.
+    """An evaluation counts samples twice that a `DistributedSampler` pads with, or misses some.
 
     What it does:
         Reports an evaluation pass (one that trains nothing and sums up metrics) over a loader
-        whose samples torch's `DistributedSampler` shares out, and an evaluation function that
-        expects such a loader, where nothing takes the repeated samples out again. Off by default:
-        many projects accept the error.
+        with torch's `DistributedSampler`, and an evaluation function that expects such a loader,
+        where nothing removes the repeated samples. Off by default: many projects accept the
+        error.
 
     Why is this bad?
         The sampler makes all ranks equally long: it repeats up to `num_replicas - 1` samples, or
@@ -54,8 +54,8 @@ class EvaluationPadding(Rule):
         evaluate with a sampler that does not pad.
 
     How it is proved:
-        Invariant `runs`: the fixture checks its own count, and stops where two gloo ranks have
-        counted more samples than there are; it runs to its end where the surplus is taken out.
+        Invariant `runs`: the fixture checks its count, and stops where two gloo ranks have
+        counted more samples than there are; it finishes where the repeated samples are removed.
 
     References:
         - torch/utils/data/distributed.py, `DistributedSampler.__iter__`: "add extra samples to

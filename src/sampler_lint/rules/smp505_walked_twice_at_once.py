@@ -20,31 +20,33 @@ from sampler_lint.syntax.nodes import Attr, Call, Expr, Index, Name, last_name
 
 
 class WalkedTwiceAtOnce(Rule):
-    """A `zip` takes the same samples from two walks over one dataset.
+    """A `zip` reads the same samples twice, from two iterations over one dataset.
 
     What it does:
         Reports `zip(loader, loader)`, and a `zip` of two loaders that share a sampler over one
-        dataset, where both walks certainly have one order: by a sampler whose order follows from
-        its seed and epoch, as that of `DistributedSampler` does, or because nothing shuffles.
-        Silent where a walk draws an order of its own (`shuffle=True`, `RandomSampler`), for
-        datasets that order themselves or are iterable, and for persistent workers.
+        dataset, where both iterations certainly have the same order: because the sampler's order
+        is determined by its seed and epoch, as for `DistributedSampler`, or because nothing
+        shuffles. Not reported where an iteration draws its own order (`shuffle=True`,
+        `RandomSampler`), for datasets that order themselves or are iterable, and for persistent
+        workers.
 
     Why is this bad?
-        Each batch meets itself: images are mixed with themselves, pairs are of equal samples, and
-        a second stream of unlabelled data adds nothing. Everything is read and decoded twice.
+        Each batch is combined with itself: images are mixed with themselves, pairs consist of
+        equal samples, and a second stream of unlabelled data adds nothing. Everything is read and
+        decoded twice.
 
     Fix safety:
-        No fix is offered: another loader with a sampler of another `seed` may be meant, a batch
-        that is mixed with its own permutation, or two views of a sample, which the dataset can make
+        No fix is offered: you may want another loader whose sampler has another `seed`, a
+        permutation of the same batch, or two views of each sample, which the dataset can make
         with half the reading.
 
     How it is proved:
         Invariant `runs`: the fixture stops where both halves of a step hold the same samples, as
-        on two gloo ranks they do in each step; it runs to its end with a sampler of another seed.
+        they do in each step on two gloo ranks; it finishes with a sampler of another seed.
 
     References:
         - torch/utils/data/distributed.py, `DistributedSampler.__iter__`: the generator is seeded
-          with `seed + epoch` for each walk
+          with `seed + epoch` for each iteration
         - https://github.com/charlesCXK/TorchSemiSeg/issues/78
         - https://github.com/LiheYoung/UniMatch/issues/51
     """

@@ -18,28 +18,28 @@ from sampler_lint.syntax.nodes import Assign, Call, Expr, Name, Stmt, last_name
 
 
 class SamplerOfAnotherDataset(Rule):
-    """A loader's sampler was built over another dataset, or both are those of another loader.
+    """A loader's sampler was built over another dataset, or both belong to another loader.
 
     What it does:
-        Reports a loader whose sampler (or batch sampler) was given a dataset, where points-to
-        tells this one from the loader's own: both are built in the tree, at different places, out
-        of different sources, and neither is made from the other. Silent for samplers over
+        Reports a loader whose sampler (or batch sampler) was built over a dataset that is
+        certainly not the loader's: both are built in the repository, at different places, from
+        different sources, and neither is made from the other. Not reported for samplers over
         indices, labels or a range, for a dataset and its subset or wrapper, and for two datasets
-        that are built alike but for how samples are transformed.
-        Reports an evaluation loader that gets the dataset or the sampler of another loader, where
-        one that is built by the same call and named for evaluation is never read.
+        that are built alike but for how samples are transformed. Reports an evaluation loader
+        that gets the dataset or the sampler of another loader, where another one, built by the
+        same call and named for evaluation, is never used.
 
     Why is this bad?
-        The sampler yields indices up to the length of the other dataset. If that is longer,
-        the loader raises `IndexError` some time in an epoch; if it is shorter, the rest is never
-        read, and nothing says so. A validation over the samples of training measures nothing.
+        The sampler yields indices up to the length of the other dataset. If that is longer, the
+        loader raises `IndexError` during an epoch; if it is shorter, the other samples are never
+        read, without any error. A validation on the training samples measures nothing.
 
     Fix safety:
-        No fix is offered: which of the two datasets was meant is for a person to say.
+        No fix is offered: only you know which of the two datasets was meant.
 
     How it is proved:
-        Invariant `runs`: the program stops with the `IndexError` on two gloo ranks; it runs to
-        its end with a sampler over the loader's dataset.
+        Invariant `runs`: the program stops with the `IndexError` on two gloo ranks; it finishes
+        with a sampler over the loader's dataset.
 
     References:
         - torch/utils/data/sampler.py: samplers draw from `range(len(data_source))`

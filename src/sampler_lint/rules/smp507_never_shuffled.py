@@ -30,33 +30,31 @@ from sampler_lint.syntax.nodes import Call, Const, Expr, For, dotted
 
 
 class NeverShuffled(Rule):
-    """Nothing shuffles a training loader, or only a `DistributedSampler`, which one process lacks.
+    """Nothing shuffles a training loader, at least where there is only one process.
 
     What it does:
-        Reports a loader that trains and gets a shuffling sampler where there are several
-        processes and `sampler=None` where there is one, and no `shuffle=` (or `shuffle=False`).
-        Which conditions lead to which sampler is worked out way by way: silent where something
-        else than processes or devices makes the difference, such as a test for evaluation. Silent
-        for evaluation loaders, for datasets that order themselves and for iterable ones. Only
-        `likely` where the loader, or the function around, is called after training and nothing
-        is seen to train with it.
-        Reports as `likely` a loader that is seen to train, has no sampler at all and does not
-        shuffle, over a dataset of a class that is known and looks samples up by their index.
-        Silent where the function builds a sampler or another loader over that dataset, which may
-        shuffle: then somebody chose.
+        Reports a training loader that gets a shuffling sampler if there are several processes,
+        but `sampler=None` if there is one, and no `shuffle=` (or `shuffle=False`). Not reported
+        where the sampler depends on something other than processes or devices, such as a flag for
+        evaluation, and for evaluation loaders, datasets that order themselves and iterable
+        datasets. Only `likely` where the loader or its function is named after training, but no
+        training loop over it is found. Reports as `likely` a training loader that has no sampler
+        at all and does not shuffle, over a dataset whose class is known and which looks samples
+        up by index. Not reported where the function builds a sampler or another loader over that
+        dataset that may shuffle: then the choice was deliberate.
 
     Why is this bad?
         The same script trains differently on one device: every epoch reads the samples in the
         order of the dataset, often sorted by class or by file, in the same batches each time.
 
     Fix safety:
-        `shuffle=sampler is None`, where the sampler is a name. Safe if every loader that the call
-        builds trains and the class of the dataset is known; torch refuses to shuffle an iterable
-        one. No fix where the sampler is written into the call. `shuffle=True` is unsafe: a
-        program may count on the order.
+        `shuffle=sampler is None`, where the sampler is a variable. Safe if every loader that the
+        call builds is for training and the class of the dataset is known; torch refuses to
+        shuffle an iterable one. No fix where the sampler is an expression in the call.
+        `shuffle=True` is unsafe: a program may rely on the order.
 
     How it is proved:
-        Invariant `shuffles`: run as one process, the epochs yield one order; after the fix each
+        Invariant `shuffles`: run as one process, all epochs have one order; after the fix each
         has its own.
 
     References:

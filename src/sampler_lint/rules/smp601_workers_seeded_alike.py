@@ -17,28 +17,28 @@ from sampler_lint.syntax.nodes import Call
 
 
 class WorkersSeededAlike(Rule):
-    """A `worker_init_fn` seeds the workers of every epoch alike, so augmentations repeat.
+    """A `worker_init_fn` seeds the workers alike in every epoch, so augmentations repeat.
 
     What it does:
-        Reports a `worker_init_fn` that seeds `random`, numpy or torch with what no epoch changes
-        (a constant, the worker's number, a setting, the rank), where the loader trains in a loop,
-        does not keep its workers and its dataset, or a transform of it, draws from that
-        generator. `likely` where the loop is not known and the loader is called after training.
-        Silent where the seed comes from `torch.initial_seed()`, the worker's own seed or the
-        epoch, and where what is drawn cannot be seen.
+        Reports a `worker_init_fn` that seeds `random`, numpy or torch with a value that is the
+        same in every epoch (a constant, the worker's id, a setting, the rank), where the loader
+        trains in a loop, does not keep its workers, and its dataset or a transform draws from
+        that generator. `likely` where the loop is not known and the loader is named after
+        training. Not reported where the seed comes from `torch.initial_seed()`, the worker's own
+        seed or the epoch, and where it is not known what is drawn.
 
     Why is this bad?
-        Workers are started anew for each pass and are seeded again: each epoch draws the numbers
-        of the first, so there are as many augmentations as there are samples in one epoch. Torch
-        itself draws a new base seed for every pass; seeding by hand takes that away.
+        Workers are restarted and seeded again for each epoch, so each epoch draws the same random
+        numbers and repeats the augmentations of the first. torch itself draws a new base seed for
+        every epoch; seeding by hand undoes that.
 
     Fix safety:
         No fix is offered: seed with `torch.initial_seed() % 2**32`, which follows the program's
         seed and differs between passes and workers, or pass `persistent_workers=True`.
 
     How it is proved:
-        Invariant `runs`: the fixture stops where two epochs have drawn the same numbers; it runs
-        to its end where the workers keep the seeds that torch gives them.
+        Invariant `runs`: the fixture stops where two epochs have drawn the same numbers; it
+        finishes where the workers keep the seeds that torch gives them.
 
     References:
         - torch/utils/data/_utils/worker.py, `_worker_loop`: seeds with the base seed of the pass,

@@ -13,31 +13,31 @@ from sampler_lint.syntax.navigation import unparse
 
 
 class StaleWorkerCopy(Rule):
-    """A dataset changes from epoch to epoch, and its persistent workers keep their first copies.
+    """A dataset changes between epochs, but its persistent workers keep their first copies.
 
     What it does:
         Reports an attribute of a dataset that is set in an epoch loop (`dataset.epoch = epoch`,
-        also by a method, as in `dataset.set_difficulty(level)`), where what a worker runs for an
-        item reads it, and the loader was made with `persistent_workers=True`. For `set_epoch`
-        that is SMP103. Silent where the value in a shared object is changed, where the loader is
-        made anew in each turn, or where its iterator is dropped.
+        also by a method, as in `dataset.set_difficulty(level)`), where the code that a worker
+        runs for an item reads it, and the loader was built with `persistent_workers=True`. For
+        `set_epoch` see SMP103. Not reported where the value is in a shared object, where the
+        loader is rebuilt in each iteration, or where its iterator is deleted.
 
     Why is this bad?
-        A worker is a process with a copy of the dataset. Persistent workers are started once: what
-        the main process sets later never gets to them, so that a curriculum stays at its first
-        step, an augmentation is never switched off, and each epoch has the same random numbers.
+        A worker is a process with a copy of the dataset. Persistent workers are started once, and
+        never see what the main process sets later: a curriculum stays at its first step, an
+        augmentation is never switched off, and a seed that depends on the epoch stays the same.
 
     Fix safety:
         No fix is offered: keep the value in shared memory (`multiprocessing.Value`, or a tensor
         after `share_memory_()`), or drop `persistent_workers`.
 
     How it is proved:
-        Invariant `runs`: the fixture stops where a batch was made by another epoch than the one
-        that was set; it runs to its end with a shared value.
+        Invariant `runs`: the fixture stops where a batch was made with another epoch than the one
+        that was set; it finishes with a shared value.
 
     References:
-        - torch/utils/data/dataloader.py, `_MultiProcessingDataLoaderIter._reset`: the workers go on
-          with the dataset that they were started with
+        - torch/utils/data/dataloader.py, `_MultiProcessingDataLoaderIter._reset`: the workers
+          keep the dataset that they were started with
         - https://github.com/pytorch/pytorch/issues/97326
     """
 

@@ -26,7 +26,7 @@ def parse(text: str) -> ast.Module:
     """Parse ``text``, also where it uses syntax that is newer than the running Python.
 
     Raises:
-        FactsError: it is no valid Python, or nested too deeply to be read.
+        FactsError: it is not valid Python, or nested too deeply to be read.
     """
     try:
         return _parse(text)
@@ -37,18 +37,18 @@ def parse(text: str) -> ast.Module:
                 return _parse(older)
             except (SyntaxError, ValueError):
                 pass
-        raise FactsError(f"is no valid Python: {error.msg}", error.lineno) from None
+        raise FactsError(f"is not valid Python: {error.msg}", error.lineno) from None
     except (RecursionError, MemoryError):
         raise FactsError("is nested too deeply to be parsed", None) from None
     except ValueError as error:
-        raise FactsError(f"is no valid Python: {error}", None) from None
+        raise FactsError(f"is not valid Python: {error}", None) from None
 
 
 def check_syntax(text: str) -> None:
     """Raise what :func:`parse` would, in two thirds of its time: no tree is built.
 
     Raises:
-        FactsError: it is no valid Python, or nested too deeply to be read.
+        FactsError: it is not valid Python, or nested too deeply to be read.
     """
     import symtable
 

@@ -183,7 +183,7 @@ def specifier(text: str) -> str:
     except InvalidSpecifier:
         empty = True
     if empty:
-        raise ValueError(f"{text!r} is no version (write it like >=2.4)")
+        raise ValueError(f"{text!r} is not a version (write it like >=2.4)")
     return text
 
 

@@ -45,23 +45,24 @@ class EpochOnlyOnSampler(Rule):
     """`set_epoch` is called on `loader.sampler`, but the batch sampler carries the epoch.
 
     What it does:
-        Reports `loader.sampler.set_epoch(...)` where `loader` was built with `batch_sampler=`
-        and that batch sampler (or the sampler inside it) is what shuffles by epoch. In library
-        code that takes anybody's loader, reports a guarded call that looks at `loader.sampler`
-        only; not in tests, and not where the program builds its own loaders and none with a
-        batch sampler. Likely where what the loader gets as `batch_sampler=` is not known.
+        Reports `loader.sampler.set_epoch(...)` where `loader` was built with `batch_sampler=` and
+        that batch sampler (or the sampler inside it) is what shuffles by epoch. In library code
+        that takes loaders from its users, it reports a guarded call that looks at
+        `loader.sampler` only; not in tests, and not in a program that builds its own loaders,
+        none of them with a batch sampler. Likely where the loader's `batch_sampler=` is not
+        known.
 
     Why is this bad?
         With `DataLoader(batch_sampler=...)` torch sets `loader.sampler` to a default
-        `SequentialSampler` that nothing reads. A guard such as
-        `isinstance(loader.sampler, DistributedSampler)` is then false, the epoch is never set,
-        and every epoch repeats the first one's order. Nothing raises.
+        `SequentialSampler` that nothing reads. A guard such as `isinstance(loader.sampler,
+        DistributedSampler)` is then false, the epoch is never set, and every epoch repeats the
+        first one's order. No error is raised.
 
     Fix safety:
-        Safe where every loader that reaches the call is known and they agree: the call and its
-        guard are pointed at `loader.batch_sampler` or `loader.batch_sampler.sampler`. Unsafe in
-        library code: a helper that finds the distributed sampler of any loader is added to the
-        file and used.
+        Safe where every loader that reaches the call is known, and all need the same call: the
+        call and its guard are changed to use `loader.batch_sampler` or
+        `loader.batch_sampler.sampler`. Unsafe in library code: a helper that finds the
+        distributed sampler of any loader is added to the file and used.
 
     How it is proved:
         Invariant `reshuffles`: on two gloo ranks the epochs of the training loader have one
@@ -205,7 +206,7 @@ class EpochOnlyOnSampler(Rule):
             effect = "a batch sampler with an epoch of its own repeats one order in every epoch"
             message = (
                 f"`set_epoch` does not reach a batch sampler that has one of its own: "
-                f"`{spelled}.batch_sampler` is not asked"
+                f"`{spelled}.batch_sampler` is not checked"
             )
         return Suspect(
             module,

@@ -49,31 +49,30 @@ class EpochNeverSet(Rule):
     """An epoch loop trains over a shuffling `DistributedSampler` whose `set_epoch` is never called.
 
     What it does:
-        Follows each loader built with a shuffling `DistributedSampler` to the loops that
-        iterate it, through functions, attributes and files, and reports an epoch loop on whose
-        way nothing calls `set_epoch` on that sampler. So with a dataset of the tree whose passes
-        or items seed their random numbers with an epoch that only its `set_epoch` moves on, on
-        one GPU too. A loop of a sampler that goes through
-        another one again and again is one too; so is one that builds a loader in each epoch,
-        around the one sampler or around torch's, new over the same data with the same seed.
-        Silent with `shuffle=False`, where the sampler is otherwise rebuilt each epoch, where a
-        wrapper or framework sets the epoch, and where a `set_epoch` call might reach the
-        sampler. Likely where only whether it shuffles is not known; a warning where a setting
-        chooses.
+        Follows each loader built with a shuffling `DistributedSampler` to the loops that iterate
+        it, through functions, attributes and files, and reports an epoch loop in which nothing
+        calls `set_epoch` on that sampler. The same holds, on one GPU too, for a dataset in the
+        repository that seeds its random numbers with an epoch which only its `set_epoch` changes.
+        A sampler that iterates another one repeatedly counts as an epoch loop, and so does a loop
+        that builds a loader in each epoch over the same sampler, or over a new one with the same
+        data and seed. Not reported with `shuffle=False`, where the sampler is otherwise rebuilt
+        for each epoch, where a wrapper or framework sets the epoch, and where a `set_epoch` call
+        might reach the sampler. Likely where it is only unknown whether the sampler shuffles; a
+        warning where a setting decides that.
 
     Why is this bad?
         `DistributedSampler` seeds its shuffle with `seed + epoch`, and `epoch` stays 0: every
-        epoch hands every rank the same samples in the same order. Training goes on, only worse.
-        A dataset that seeds its masks, crops or shuffle with `self.epoch` repeats those of epoch 0.
+        epoch gives every rank the same samples in the same order. Training goes on, but learns
+        less. A dataset that seeds its masks, crops or shuffle with `self.epoch` repeats those of
+        epoch 0.
 
     Fix safety:
         Safe: `set_epoch(epoch)` is inserted as the first statement of the loop, on the sampler
         variable in scope or through the loader, guarded where the sampler may be `None` or
-        another one. A loop that does not count its turns gets a counter. Unsafe where the
-        loader may also be one that is not known. No fix where persistent workers would go on with
-        their copies of a dataset, where a loop over steps starts the
-        loader again, where a `continue` would skip the counter, or where the loop sets a wrong
-        attribute of the sampler: that is SMP404's to fix.
+        another one. A loop without a counter gets one. Unsafe where the loader may also be an
+        unknown one. No fix where persistent workers would keep their copies of a dataset, where a
+        loop over steps restarts the loader, where a `continue` would skip the counter, or where
+        the loop sets a wrong attribute of the sampler, which SMP404 fixes.
 
     How it is proved:
         Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and

@@ -18,35 +18,36 @@ from sampler_lint.rules.smp103_set_epoch_misplaced.stale import late
 
 
 class SetEpochMisplaced(Rule):
-    """`set_epoch` is called where, or with what, it cannot change the order of an epoch.
+    """`set_epoch` is called too late, too rarely or with the wrong value, so it changes no order.
 
     What it does:
         Reports a `set_epoch` call
 
         - that runs once before the epoch loop and not in it,
-        - that gets the same value in every turn of the loop, or the number of the batch,
-        - that comes after the loader was iterated, with the number of the epoch just read,
+        - that gets the same value in every epoch, or the number of the batch,
+        - that comes after the loader was iterated, with the number of the epoch that has just
+          ended,
         - whose receiver, a loader or a torch batch sampler, has no `set_epoch`, or whose guard
-          asks for a class that the sampler does not have,
-        - that comes too late because the loader keeps one iterator, or the sampler makes its
-          next order at the end of the pass before,
+          tests for a class that the sampler is not an instance of,
+        - that comes too late because the loader keeps one iterator, or the sampler draws its next
+          order at the end of the previous epoch,
         - that changes a dataset in the main process while persistent workers keep their copies,
         - that goes to `loader.batch_sampler` after `accelerator.prepare`, which hides it,
         - that only one rank makes, or that is no call at all (`sampler.set_epoch = epoch`).
 
-        Silent where any other call may set the epoch in the loop, where the loader is made
-        anew for each epoch, and for samplers that do not shuffle.
+        Not reported where any other call may set the epoch in the loop, where the loader is
+        rebuilt for each epoch, and for samplers that do not shuffle.
 
     Why is this bad?
-        A sampler reads its epoch when its `__iter__` starts, and only then. What is set later,
-        once, or to the same number gives every epoch (or two in a row) one order; a guard that
-        is never true gives none at all. Nothing raises.
+        A sampler reads its epoch only when its `__iter__` starts. If the epoch is set later, only
+        once, or always to the same number, all epochs (or two in a row) have the same order;
+        behind a guard that is never true it is not set at all. No error is raised.
 
     Fix safety:
-        Safe where the call can be moved to the top of the loop, or given the loop's own
-        counter, or pointed at the sampler that carries the epoch. Unsafe where it becomes a
-        handler of ignite's `Events.EPOCH_STARTED`: other handlers may count on the order. Without
-        a plain counter, and for loaders that keep their iterator, there is no fix.
+        Safe where the call can be moved to the start of the loop body, given the loop's counter,
+        or made on the sampler that carries the epoch. Unsafe where it becomes a handler of
+        ignite's `Events.EPOCH_STARTED`: other handlers may rely on the order. There is no fix
+        without a plain counter, or for loaders that keep their iterator.
 
     How it is proved:
         Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and

@@ -70,7 +70,7 @@ def _kept_iterators(model: Model) -> Iterator[Suspect]:
                 f"whose workers fetch ahead",
                 why=why,
                 effect="the first two epochs share one order, and later ones lag behind",
-                advice="make the iterator anew after the call, or advance the epoch in the "
+                advice="create the iterator again after the call, or advance the epoch in the "
                 "repeating sampler",
             )
             break

@@ -28,36 +28,35 @@ from sampler_lint.workspace.project import Module
 
 
 class EpochNotForwarded(Rule):
-    """`set_epoch` of a sampler or wrapper does not reach what makes the order.
+    """`set_epoch` of a sampler or wrapper does not reach what determines the order.
 
     What it does:
         Reports a sampler, a batch sampler, a dataset or a wrapper of loaders whose `set_epoch`
 
-        - keeps the epoch to itself although what it wraps and iterates has a `set_epoch` of
-          its own and shuffles by it,
-        - stores the epoch where no pass reads it: the generator is seeded without it, the
-          order was made in `__init__`, or `__iter__` reads another attribute,
-        - changes nothing that a pass draws, in a small world in which the class is worked through
-          with several epochs, or comes after the first pass has drawn the order and kept it,
+        - does not pass the epoch on to the object it wraps, although that shuffles by its own
+          `set_epoch`,
+        - stores the epoch where no iteration reads it: the generator is seeded without it, the
+          order was drawn in `__init__`, or `__iter__` reads another attribute,
+        - changes nothing when the class is simulated with several epochs on a small dataset, or
+          comes after the first iteration has drawn the order and kept it,
         - is missing, although `__iter__` seeds its generator with an epoch that nothing ever
           changes,
-        - belongs to a batch sampler that Lightning's `train_dataloader` hook hands over:
-          Lightning 2.0 and later call it on `loader.sampler` and on `loader.batch_sampler.sampler`
-          only.
+        - belongs to a batch sampler returned by Lightning's `train_dataloader` hook: Lightning
+          2.0 and later call it on `loader.sampler` and on `loader.batch_sampler.sampler` only.
 
-        Silent where the wrapped object's epoch is set directly, where the wrapper hands the
-        epoch on in `__iter__` or seeds the process's generator with it, and where the order
-        comes from the process's generator, which moves on by itself.
+        Not reported where the wrapped object's epoch is set directly, where the wrapper passes
+        the epoch on in `__iter__` or seeds the global generator with it, and where the order
+        comes from the global generator, which advances by itself.
 
     Why is this bad?
-        The training loop does the right thing and calls `set_epoch`, but the call ends in an
-        attribute. Every epoch then repeats one order (or, with a generator that runs on,
-        resuming at epoch `k` replays epoch 0). Nothing raises.
+        The training loop correctly calls `set_epoch`, but the call has no effect. Every epoch
+        then repeats one order (or, with a generator that keeps its state, resuming at epoch `k`
+        replays epoch 0). No error is raised.
 
     Fix safety:
-        Safe where everything that the wrapper holds is known and has a `set_epoch`, and where
-        one plain seed is extended by the epoch. Unsafe, with a `hasattr` guard, where it may
-        be another object, and where a method is added that nobody calls yet.
+        Safe where everything that the wrapper holds is known and has a `set_epoch`, and where the
+        epoch is added to one plain seed. Unsafe, with a `hasattr` guard, where it may be another
+        object, and where a method is added that nothing calls yet.
 
     How it is proved:
         Invariant `reshuffles`: on two gloo ranks the epochs have one order before the fix and

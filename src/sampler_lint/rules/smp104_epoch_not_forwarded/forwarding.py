@@ -319,7 +319,7 @@ def unforwarded(
     if carriers:
         parts = "the samplers in" if _of_samplers(model, carriers) else "what is in"
         who = f"{parts} `{held}` ({what})" if inner.many else f"`{held}` ({what})"
-        effect = "its epoch stays as it was, so every epoch repeats one order of it"
+        effect = "its epoch never changes, so every epoch repeats one order"
         if any(isinstance(c.obj.cls, Class) and is_map_dataset(model, c.obj.cls) for c in carriers):
             effect = "its epoch stays as it was, so every epoch draws the same"
     else:

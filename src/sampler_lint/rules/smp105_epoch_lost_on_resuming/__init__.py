@@ -19,29 +19,29 @@ from sampler_lint.syntax.nodes import Call, Const, Expr, For, If, Name
 
 
 class EpochLostOnResuming(Rule):
-    """`set_epoch` begins at 0 again after a checkpoint was loaded.
+    """`set_epoch` starts at 0 again after a checkpoint is loaded.
 
     What it does:
-        Reports a `set_epoch` that gets the counter of an epoch loop which certainly begins at 0,
-        where before it an optimizer is put back as `torch.load` read it: the program goes on with
-        a run that has epochs behind it. Silent where turns of the loop are skipped by their
-        number, where something is added to the counter, and beside another epoch loop that begins
-        elsewhere, for that is the one that goes on. Only `likely` where the code that restores
-        takes no epoch out of the checkpoint: the optimizer alone may be wanted. For an iterator
-        that is made before `set_epoch`, see SMP103.
+        Reports a `set_epoch` that gets the counter of an epoch loop which certainly starts at 0,
+        after an optimizer was restored from `torch.load`: the program continues a run that has
+        already trained for some epochs. Not reported where iterations of the loop are skipped by
+        their number, where something is added to the counter, or where another epoch loop starts
+        elsewhere, since that one continues the run. Only `likely` where the code that restores
+        takes no epoch from the checkpoint: perhaps only the optimizer is wanted. For an iterator
+        that is created before `set_epoch`, see SMP103.
 
-        Also reports a batch sampler that is told where to go on, and whose `__iter__` forgets it
-        before anything is read (`start, self.start = self.start, 0`, and then `return`): a loader
-        with workers calls `iter()` twice and reads the second.
+        Also reports a batch sampler that can be given a position to resume from, but whose
+        `__iter__` resets it before anything is read (`start, self.start = self.start, 0`, and
+        then `return`): a loader with workers calls `iter()` twice and uses the second iterator.
 
     Why is this bad?
-        The order of an epoch follows from its number. A run that is resumed after epoch 20 reads
-        the orders of the first 20 epochs once more, in the same batches, and trains for as many
-        epochs too long. The loss looks better than it is, and nothing fails.
+        The order of an epoch follows from its number. A run that is resumed after epoch 20
+        repeats the orders of the first 20 epochs, in the same batches, and trains for 20 epochs
+        too many. The loss looks better than it is, and nothing fails.
 
     Fix safety:
-        No fix is offered: where the checkpoint keeps the epoch, and whether it is the last one or
-        the next, is for a person to say. Begin the loop there: `range(start_epoch, epochs)`.
+        No fix is offered: only you know where the checkpoint keeps the epoch, and whether it is
+        the last or the next one. Start the loop there: `range(start_epoch, epochs)`.
 
     How it is proved:
         Invariant `runs`: the fixture resumes from its own checkpoint and stops where it reads an

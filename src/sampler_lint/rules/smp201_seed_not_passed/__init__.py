@@ -58,23 +58,25 @@ class SeedNotPassed(Rule):
     What it does:
         Reports a shuffling `DistributedSampler` (or a subclass that takes `seed`) built with a
         literal seed or none, in a program that seeds its generators from a setting
-        (`torch.manual_seed(args.seed)`, `seed_everything(cfg.seed)`...). A sampler of the tree
-        with a `seed` parameter of its own counts too, and a factory whose `seed` cannot reach
-        the sampler it builds, or that no call passes. Silent with `shuffle=False`, for samplers
-        of validation and test data, in tests, and where the seed is set later or enters through
-        `set_epoch` or through the data (`shuffle_dataset(data, args.seed)`).
+        (`torch.manual_seed(args.seed)`, `seed_everything(cfg.seed)`...). A sampler defined in the
+        repository with a `seed` parameter counts too, and so does a factory whose `seed` cannot
+        reach the sampler it builds, or that no call passes. Not reported with `shuffle=False`,
+        for samplers of validation and test data, in tests, and where the seed is set later, or is
+        passed through `set_epoch` or used to shuffle the data (`shuffle_dataset(data,
+        args.seed)`).
 
     Why is this bad?
         `DistributedSampler` shuffles with a generator of its own, seeded with `seed + epoch`;
         `torch.manual_seed` does not touch it. Runs that differ in seed all read the same order,
-        so a study over seeds measures less than it claims, and a bad order cannot be escaped.
+        so a study over seeds measures less than it claims, and another seed does not help against
+        a bad order.
 
     Fix safety:
         Safe where the seed is in scope, is an int and is the same on every rank, and where a
-        factory gets a new parameter `seed: int = 0` that every call in the tree passes, through
-        the functions between (a generator of the same factory, with a literal seed, gets it
-        added). Unsafe where the seed's type is not known, and where only some calls have a seed
-        to pass. Only shown where none has: nothing would change then.
+        factory gets a new parameter `seed: int = 0` that every call in the repository passes,
+        through the functions in between (it is also added to the literal seed of a generator in
+        the same factory). Unsafe where the seed's type is not known, and where only some calls
+        have a seed to pass. Display-only where none has one, since nothing would change then.
 
     How it is proved:
         Invariant `seed-matters`: two runs with different seeds give one order before the fix

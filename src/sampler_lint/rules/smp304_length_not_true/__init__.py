@@ -21,35 +21,33 @@ class LengthNotTrue(Rule):
     """A sampler's `__len__` is not the number of items its `__iter__` yields.
 
     What it does:
-        Works through the class by hand, as it were: an interpreter of its own (nothing of yours
-        is imported or run) builds the sampler for a few small data sets, ranks and batch sizes,
-        counts what `__iter__` yields and compares it with `__len__`. Reports a class whose
-        length is wrong in one of them, with those numbers; a `__len__` that reads what only
-        `__iter__` sets, or that returns nothing or a float; a `__len__` inherited from torch under
-        an `__iter__` that skips samples; and a generator whose `next()` finds nothing left, also
-        with the samplers of this repository that it is built around. An argument of which only
-        the use is known is given something that the class can use; then only a length that is
-        wrong in every world counts. A class the interpreter cannot follow is left alone, and so
-        is a `__len__` that says it is an estimate.
+        Simulates the class: an interpreter built into the linter (your code is neither imported
+        nor run) builds the sampler for a few small datasets, ranks and batch sizes, counts what
+        `__iter__` yields and compares it with `__len__`. Reports a class whose length is wrong
+        for one of them, with the numbers; a `__len__` that reads what only `__iter__` sets, or
+        that returns nothing or a float; a `__len__` inherited from torch under an `__iter__` that
+        skips samples; and a generator whose `next()` finds nothing left, also around other
+        samplers in this repository. Arguments whose type is not known get a value that the class
+        can use; then only a length that is wrong in every case counts. Not reported for a class
+        that the interpreter cannot follow, and for a `__len__` that says it is an estimate.
 
     Why is this bad?
         `len(loader)` comes from `len(sampler)`. Trainers take the steps of an epoch and the
         learning-rate schedule from it: too large, and the schedule never ends (Lightning and
         Transformers wait for steps that do not come); too small, and the rest of the data is
-        never read. The usual causes: the length of the data set where each rank reads a share,
-        a floor where the last batch is kept, samples counted where batches are yielded, and
-        an inherited `__len__` under a new `__iter__`.
+        never read. The usual causes: the length of the dataset where each rank reads a part, a
+        floor where the last batch is kept, samples counted where batches are yielded, and an
+        inherited `__len__` under a new `__iter__`.
 
     Fix safety:
         Safe for `min(1, ...)`, which becomes `max(1, ...)`, and for `np.ceil(...)`, which becomes
-        `int(np.ceil(...))`. Unsafe for a `__len__` of one `return`
-        for which there is an expression that is what every rank yields in every world it was
-        tried in: whether `__len__` or `__iter__` is at fault is for the author to say. No other
-        fix is offered.
+        `int(np.ceil(...))`. Unsafe for a `__len__` of one `return`, if an expression is found
+        that equals what every rank yields in every simulated case: only the author knows whether
+        `__len__` or `__iter__` is wrong. No other fix is offered.
 
     How it is proved:
-        Invariant `length-is-true`: the recorder counts what a loader of the fixture yields
-        and compares it with `len()` before and after the fix, or with the right twin.
+        Invariant `length-is-true`: the recorder counts what a loader of the fixture yields and
+        compares it with `len()` before and after the fix, or with the corrected program.
 
     References:
         - torch/utils/data/sampler.py, the notes on `__len__` above `class Sampler`

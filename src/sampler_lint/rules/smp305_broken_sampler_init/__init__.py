@@ -23,35 +23,35 @@ from sampler_lint.workspace.project import Module
 
 
 class BrokenSamplerInit(Rule):
-    """The constructor of a sampler does not set up the torch sampler that it derives from.
+    """A sampler's constructor calls the constructor of its torch base wrongly, or not at all.
 
     What it does:
-        Reports an argument passed to `Sampler.__init__`, in any spelling
-        (`super().__init__(x)`, `super(C, self).__init__(x)`, `Sampler.__init__(self, x)`), where
-        no base between defines `__init__`; an `__init__` that calls no base's although an
-        inherited `__iter__`, `__len__` or `set_epoch` reads what that one sets; an attribute
-        that only `set_epoch` sets although `__iter__` reads it; and a `batch_size` that is None
-        by default and goes to `BatchSampler.__init__` as it is. Silent about the argument where
-        the repository's requirements let in no torch from 2.10 on. Classes that nothing uses,
-        in a repository that builds its samplers and loaders itself, are only likely.
+        Reports an argument passed to `Sampler.__init__`, in any spelling (`super().__init__(x)`,
+        `super(C, self).__init__(x)`, `Sampler.__init__(self, x)`), where no class in between
+        defines `__init__`; an `__init__` that does not call the base's, although an inherited
+        `__iter__`, `__len__` or `set_epoch` reads what that sets; an attribute that only
+        `set_epoch` sets although `__iter__` reads it; and a `batch_size` that is None by default
+        and is passed on to `BatchSampler.__init__`. The argument is not reported where the
+        repository's requirements exclude torch 2.10 and later. Classes that nothing uses, in a
+        repository that builds its samplers and loaders itself, are only likely.
 
     Why is this bad?
-        `Sampler.__init__(data_source)` was deprecated in torch 2.1 and removed in torch 2.10:
-        the call reaches `object.__init__`, and building the sampler raises `TypeError:
-        object.__init__() takes exactly one argument`. The others raise AttributeError when the
-        loader is read or `len(loader)` is asked for, and ValueError.
+        `Sampler.__init__(data_source)` was deprecated in torch 2.1 and removed in torch 2.10: the
+        call reaches `object.__init__`, and building the sampler raises `TypeError:
+        object.__init__() takes exactly one argument`. The other mistakes raise AttributeError
+        when the loader is iterated or `len(loader)` is called, or ValueError.
 
     Fix safety:
         Safe for the argument, which is dropped: torch never stored it, and `super().__init__()`
-        works from torch 2.1 on. Where the repository's requirements say that torch 2.0 or older
-        will do, too, the fix is unsafe: those demand the argument. So it is if the argument is
-        itself a call, which may be wanted for its effect. Safe for `self.epoch = 0`, torch's own
-        first value. Unsafe for the missing call, which is made with the arguments of the same
-        names, and for a `__len__` that raises TypeError, as for anything without a length: it is
-        defined where `BatchSampler.__len__` would miscount the batches that the class makes.
+        works from torch 2.1 on. Where the repository's requirements also allow torch 2.0 or
+        older, the fix is unsafe, because those versions require the argument. It is also unsafe
+        if the argument is itself a call, which may have an effect. Safe for `self.epoch = 0`,
+        torch's own first value. Unsafe for the missing call, which gets the arguments of the same
+        names, and for a `__len__` that raises TypeError, which is defined where
+        `BatchSampler.__len__` would miscount the batches of the class.
 
     How it is proved:
-        Invariant `runs`: before the fix the script dies with the error on every rank, after it
+        Invariant `runs`: before the fix the script fails with the error on every rank, after it
         the script finishes.
 
     References:

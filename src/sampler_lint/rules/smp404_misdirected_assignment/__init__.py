@@ -23,33 +23,35 @@ from sampler_lint.rules.smp404_misdirected_assignment.unheeded import unheeded, 
 
 
 class MisdirectedAssignment(Rule):
-    """A sampler's setting is stored under the wrong name, or hidden again at once.
+    """A sampler's setting is stored under the wrong name, or overwritten at once.
 
     What it does:
-        Reports, on samplers and loaders that are certain:
-        an attribute that nothing reads beside a near one that is read (`sampler.epochs = epoch`);
-        a local variable that nothing reads, named like an attribute of the sampler (`epoch =
-        epoch` in `set_epoch`);
-        a setter that assigns nothing (`self.epoch == epoch`, `self.epoch: epoch`);
-        an attribute set before `super().__init__(...)`, which stores another value over it;
-        an argument that the constructor keeps, and overwrites before anything reads it;
-        an attribute of a property's name, or of a method's that the class calls;
-        a `seed` that the constructor keeps and nothing reads, beside a shuffle with a generator of
-        the whole process;
-        a `shuffle` or `drop_last` that a caller passes, where the sampler or loader that is built
-        gets a constant instead;
-        a `state_dict` that stores its argument into the sampler's own position;
-        an abstract method of the first base that hides the real one of a later base.
+        Reports, on samplers and loaders that are certain,
+
+        - an attribute that nothing reads, next to a similar one that is read
+          (`sampler.epochs = epoch`),
+        - a local variable that nothing reads, named like an attribute of the sampler
+          (`epoch = epoch` in `set_epoch`),
+        - a setter that assigns nothing (`self.epoch == epoch`, `self.epoch: epoch`),
+        - an attribute set before `super().__init__(...)`, which overwrites it,
+        - an argument that the constructor stores, and overwrites before anything reads it,
+        - an attribute with the name of a property, or of a method that the class calls,
+        - a `seed` that the constructor stores and nothing reads, next to a shuffle with a global
+          generator,
+        - a `shuffle` or `drop_last` that a caller passes, where the sampler or loader that is
+          built gets a constant instead,
+        - a `state_dict` that stores its argument as the sampler's own position,
+        - an abstract method of the first base class that hides the real one of a later base.
 
     Why is this bad?
-        Nothing raises. The epoch never changes, the validation sampler shuffles, or the rank
+        No error is raised. The epoch never changes, the validation sampler shuffles, or the rank
         that saves a checkpoint skips samples that the others read.
 
     Fix safety:
-        Safe where the spelling differs by a letter, where a setter's parameter goes to a local
-        of the attribute's name, and for the value passed to `super().__init__`. Unsafe
-        otherwise: a near name may be meant otherwise, and the order of bases matters to more
-        than one method.
+        Safe where the spelling differs by a letter, where a setter's parameter goes to a local of
+        the attribute's name, and for the value passed to `super().__init__`. Unsafe otherwise: a
+        similar name may mean something else, and the order of base classes affects more than one
+        method.
 
     How it is proved:
         Invariant `reshuffles`: before the fix every epoch has the same order, after it they

@@ -22,32 +22,37 @@ class PartitionArithmetic(Rule):
     """The arithmetic with which a sampler splits, pads or groups samples is wrong for some sizes.
 
     What it does:
-        Builds the sampler for a few small worlds in an interpreter of its own (nothing of yours
-        is imported or run) and reports, with the numbers: its own check of a length failing, also
-        after `load_state_dict()` of what `state_dict()` says in mid-epoch, or later where the class
-        counts on that; a `while` loop that never ends; a share of the data that is the same on
-        every rank; shards so unequal that a rank gets two samples less than another, or none; and
-        shares that overlap and leave samples to nobody, although the samples come out even and one
-        process alone reads each of them once.
-        Datasets that divide themselves among ranks, or among the workers of a loader, are run as
-        each of these has them, and what they hand out is compared with what one process alone
-        does; a rest that workers lose or repeat is only likely. A class that works with two
-        ranks, and that looks up what is not there with more, is reported as well.
-        Reports as well, in sampler classes: a slice `[:-k]`
-        whose `k` is a remainder and so may be 0; a loop `range(len(x) - 1, 0, -1)` that removes
-        items but never the first; and a list compared with a batch size. In any function: a
-        counter that picks a process's items
-        (`i % world_size == rank`) and is only advanced for those.
+        Simulates the sampler for a few small datasets and numbers of ranks, in an interpreter built
+        into the linter (your code is neither imported nor run). Reports, with the numbers,
 
-        Likely, and a warning, is what shows only with hardly more samples than ranks (padding
-        cut from the indices once, as torch did before 1.7), which stops no real training, and
-        when a checkpoint is loaded by more ranks than saved it.
+        - a length check in the class that fails, also after `load_state_dict()` in the middle of
+          an epoch,
+        - a `while` loop that never ends,
+        - a part of the data that is the same on every rank,
+        - shards so unequal that one rank gets two samples fewer than another, or none,
+        - shards that overlap and leave out samples, although the dataset divides evenly and a
+          single process reads each sample once,
+        - a class that works with two ranks, and fails on a lookup with more.
+
+        Datasets that divide themselves among ranks or workers are simulated on each of them, and
+        compared with what a single process reads; samples at the end that workers lose or repeat
+        are only likely. Without a simulation, it reports
+
+        - in sampler classes, a slice `[:-k]` whose `k` is a remainder and so may be 0,
+        - a loop over `range(len(x) - 1, 0, -1)` that removes items but never the first,
+        - a list compared with a batch size,
+        - in any function, a counter that selects the items of a process
+          (`i % world_size == rank`) and is only advanced for those.
+
+        A likely warning is what happens only with hardly more samples than ranks (padding cut
+        once from the indices, as torch did before 1.7), which no real training has, or only when
+        a checkpoint is loaded by more ranks than saved it.
 
     Why is this bad?
-        Each holds for the sizes it was tried with and breaks for others: an assertion fails
-        when the data set, or the number of ranks, changes; `x[:-0]` is empty; with shards of
-        `ceil(n / ranks)` samples the last ranks of 8 get none of 9 samples; a list never equals
-        an int, so no batch is ever complete.
+        Each works for the sizes it was tried with and fails for others: an assertion fails when
+        the dataset or the number of ranks changes; `x[:-0]` is empty; with shards of `ceil(n /
+        ranks)` samples, three of 8 ranks get none of 9 samples; a list never equals an int, so no
+        batch is ever complete.
 
     Fix safety:
         Safe for what can only mean one thing: `x[: len(x) - k]` for `x[:-k]`, a loop that goes
@@ -56,7 +61,7 @@ class PartitionArithmetic(Rule):
 
     How it is proved:
         Invariant `partitions` for shards (the ranks share no sample and together read all) and
-        `runs` for the rest: the program fails, and its right twin finishes.
+        `runs` for the rest: the program fails, and the corrected one finishes.
 
     References:
         - torch/utils/data/distributed.py, `DistributedSampler.__iter__`: padding since torch 1.7

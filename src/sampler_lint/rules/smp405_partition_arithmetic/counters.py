@@ -59,7 +59,7 @@ def stuck_counters(module: Module, function: Function) -> Iterator[Suspect]:
                 module,
                 stmt.test,
                 f"`{counter.id}` advances only for the items that this process takes",
-                effect="it stops at the first item of another process, and nobody reads the rest",
+                effect="it stops at the first item of another process, and the rest is never read",
                 advice="advance it for every item",
             )
 

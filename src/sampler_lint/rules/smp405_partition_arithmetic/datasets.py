@@ -46,7 +46,7 @@ def _divides(model: Model, cls: Class) -> bool:
 def _suspect(model: Model, module: Module, cls: Class, tear: Tear) -> Suspect:
     who = "worker" if tear.workers else "rank"
     if tear.alike:
-        wrong = f"each {who} yields the same, and nobody {tear.missing} of {tear.whole} samples"
+        wrong = f"each {who} yields the same; {tear.missing} of {tear.whole} samples are never read"
     else:
         found = ((tear.missing, "never"), (tear.repeated, "more than once"))
         wrong = " and ".join(

@@ -207,7 +207,7 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
     node = name_of(module, cls)
     if iterate is not None:
         node = _strided(where, iterate) or name_of(where, iterate)
-    rest = " at the same time" if is_all else ", and nobody reads the others"
+    rest = " at the same time" if is_all else ", and the others are never read"
     return Suspect(
         where,
         node,

@@ -8,6 +8,7 @@ import os
 import random
 import re
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any

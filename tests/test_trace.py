@@ -899,6 +899,36 @@ def test_other_children_of_the_caller_are_left_alone(tmp_path):
         other.kill()
 
 
+def test_a_rank_that_ends_while_another_waits_for_it_is_named(observed):
+    found, run = observed(
+        """
+        s = shard()
+        loader = DataLoader(data, sampler=s, batch_size=9)
+        dist.init_process_group("gloo")
+        for epoch in range(3):
+            if rank and epoch == 2: sys.exit(0)
+            s.set_epoch(epoch)
+            for batch in loader:
+                torch.ones(1, requires_grad=True).backward()
+                dist.all_reduce(torch.ones(1))
+        """
+    )
+    assert [rank.outcome for rank in run.ranks] == ["died", "finished"]
+    (one,) = [one for one in found if one.code == "SMP306"]
+    assert "a rank ends while others wait for it: they are at train.py:" in one.message
+    assert "and its end (rank 1)" in one.message
+
+
+@pytest.mark.parametrize("name", ["SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK"])
+def test_tasks_of_a_launcher_share_a_folder(tmp_path, name):
+    quick = [sys.executable, "-c", ""]
+    for number in ("0", "1"):
+        environment = {name: number}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(name, number)
+            assert run_trace(quick, tmp_path, env=environment).status == 0
+
+
 def test_wrong_calls(tmp_path):
     cases = [
         (("--", "no-such-command"), "no-such-command cannot be started"),

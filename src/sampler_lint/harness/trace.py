@@ -45,6 +45,9 @@ STALL = 60.0
 #: Seconds that the command gets to end by itself when interrupted.
 INTERRUPT_GRACE = 10.0
 
+#: Variables in which launchers tell a task its number.
+_TASKS = ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "RANK")
+
 #: What was run, left beside the ranks' records by each machine.
 ABOUT = "trace.{host}.json"
 
@@ -134,7 +137,7 @@ def trace(
 
 def _task() -> str:
     """Which of several tasks this is, where a launcher starts one of us for each."""
-    numbers = filter(None, map(os.environ.get, ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK")))
+    numbers = filter(None, map(os.environ.get, _TASKS))
     return next((f"-{number}" for number in numbers), "")
 
 

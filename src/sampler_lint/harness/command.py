@@ -42,8 +42,8 @@ def run_command(
 ) -> tuple[int, Run]:
     """Run a command such as ``torchrun …`` and record every rank in it from outside.
 
-    The recorder comes in through ``sitecustomize`` on ``PYTHONPATH``, so a command that runs
-    Python with ``-I``, ``-E`` or ``-S`` leaves no record. The ranks are those that left one.
+    The recorder comes in through ``sitecustomize`` on ``PYTHONPATH``, so Python with ``-I``, ``-E``
+    or ``-S``, or from a shell with another path, leaves no record. The ranks are those that left one.
 
     Returns:
         The command's exit status and what was recorded.

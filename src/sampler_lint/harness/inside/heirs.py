@@ -20,8 +20,8 @@ _ENVIRONMENT = 5
 
 def recorded(environment: Mapping[str, str], directory: str) -> dict[str, str]:
     """The environment with which a Python program records itself in ``directory``."""
-    paths = environment.get("PYTHONPATH", "").split(os.pathsep)
-    rest = [path for path in paths if path and path != SITE]
+    given = environment.get("PYTHONPATH")  # an empty part of it is the current folder
+    rest = [path for path in given.split(os.pathsep) if path != SITE] if given else []
     return {**environment, "PYTHONPATH": os.pathsep.join([SITE, *rest]), DIRECTORY: directory}
 
 

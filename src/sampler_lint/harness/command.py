@@ -43,7 +43,7 @@ def run_command(
     """Run a command such as ``torchrun …`` and record every rank in it from outside.
 
     The recorder comes in through ``sitecustomize`` on ``PYTHONPATH``, so Python with ``-I``, ``-E``
-    or ``-S``, or from a shell with another path, leaves no record. The ranks are those that left one.
+    or ``-S``, or from a shell with another path, leaves no record. The ranks are those that did.
 
     Returns:
         The command's exit status and what was recorded.

@@ -8,6 +8,7 @@ import os
 import random
 import re
 import textwrap
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -467,6 +468,49 @@ def test_how_else_a_promise_breaks(factory: Any, promise: str, reason: str) -> N
     ), verdict
 
 
+class Resumable(Sharded):
+    """Its place in the epoch can be kept."""
+
+    place = 0
+
+    def __iter__(self) -> Iterator[int]:
+        order = list(super().__iter__())
+        for index in order[self.place :]:
+            self.place += 1
+            yield index
+        self.ended()
+
+    def ended(self) -> None:
+        self.place = 0
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"place": self.place, "epoch": self.epoch}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+class BeginsLate(Resumable):
+    """Resumed, it also begins its next epoch at the place where it was left."""
+
+    late = 0
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self.late = self.place
+
+    def ended(self) -> None:
+        self.place = self.late
+
+
+def test_the_epoch_after_a_resumed_one_is_compared() -> None:
+    options: dict[str, Any] = {"sizes": (40,), "world_sizes": (2,), "promises": ["resumes"]}
+    assert examine(Resumable, **options).judgements["resumes"].verdict == "kept"
+    found = examine(BeginsLate, **options).judgements["resumes"]
+    assert (found.verdict, found.epochs) == ("broken", 3)
+    assert "after the epoch in which it was resumed from state_dict(), it goes on" in found.reason
+
+
 class Lengthless(Sharded):
     __len__ = None  # type: ignore[assignment]
 
@@ -572,6 +616,14 @@ class FiltersAndPads(Grouped):
         return iter([even] if even else [])
 
 
+class FiltersToTheFullLength(Sharded):
+    """What is even, over and over until there are as many as samples."""
+
+    def padded(self) -> list[int]:
+        even = [index for index in self.order() if index % 2 == 0]
+        return [even[i % len(even)] for i in range(len(self) * self.num_replicas)]
+
+
 class DrawsTogether(Sharded):
     """Draws with replacement, one order for all ranks."""
 
@@ -592,7 +644,14 @@ class Nothing(Sharded):
 @pytest.mark.parametrize(
     ("factory", "promise", "verdict", "reason"),
     [
-        (Balanced, "disjoint", "n/a", "draws with replacement, with one rank too"),
+        (Balanced, "disjoint", "n/a", "repeats samples, with one rank too"),
+        (Balanced, "coverage", "kept", ""),
+        (
+            FiltersToTheFullLength,
+            "disjoint",
+            "n/a",
+            "leaves out 21 of 42 samples and repeats others, with one rank too",
+        ),
         (PadsFar, "disjoint", "kept", ""),
         (Grouped, "disjoint", "kept", ""),
         (FiltersAndPads, "disjoint", "n/a", "leaves out 21 of 42 samples with one rank too"),
@@ -708,6 +767,19 @@ def test_inputs_for_which_time_was_short_are_counted(monkeypatch: pytest.MonkeyP
         examine(Sharded, time_limit=0, **QUICK)
 
 
+def test_a_large_world_is_left_in_the_midst_when_time_is_up() -> None:
+    class Slow(Sharded):
+        def padded(self) -> list[int]:
+            if self.num_replicas > 100:
+                time.sleep(0.05)
+            return super().padded()
+
+    report = examine(Slow, sizes=(7,), world_sizes=(1, 2, 4096), time_limit=1)
+    assert broken(report) == set()
+    assert report.notes[-1] == "time was up: 1 inputs were not tried (world sizes 4096)"
+    assert report.seconds < 20  # a pass on each rank would take minutes
+
+
 def test_real_ranks_and_simulated_ones_do_not_mix() -> None:
     dist.init_process_group("gloo", rank=0, world_size=1, store=dist.HashStore())
     try:
@@ -792,6 +864,18 @@ def test_frameworks_shard_right_or_are_told(factory: Any, lightning: str, accele
     report = examine(factory, frameworks=["lightning", "accelerate"], **QUICK)
     verdicts = {name: one.verdict for name, one in report.judgements.items()}
     assert (verdicts["lightning"], verdicts["accelerate"]) == (lightning, accelerate), report
+
+
+@pytest.mark.frameworks
+def test_a_framework_is_not_asked_for_what_the_sampler_refuses() -> None:
+    class Large(SequentialSampler):
+        def __init__(self, dataset: Any) -> None:
+            if len(dataset) < 50:
+                raise ValueError("too small")
+            super().__init__(dataset)
+
+    report = examine(Large, frameworks=["accelerate"], sizes=(7, 60), world_sizes=(1, 2))
+    assert report.judgements["accelerate"].verdict == "kept"
 
 
 @pytest.mark.frameworks

@@ -61,8 +61,9 @@ def changed(**reading: object) -> Observation:
         (seen([[*range(7)], [*range(6), 9]]), set()),
         (replace(seen([[*range(7)]]), other_seed=seen([[*range(7)]]).ranks), {"seed_matters"}),
         (replace(seen([[*range(7)]]), again=seen([[*range(6)]]).ranks), {"deterministic"}),
-        (replace(WORLD, resumed=([4, 6], [6])), {"resumable"}),
-        (replace(WORLD, resumed=([4, 6], [4, 6])), set()),
+        (replace(WORLD, resumed=[([4, 6], [1]), ([6], [1])]), {"resumable"}),
+        (replace(WORLD, resumed=[([4, 6], [1]), ([4, 6], [1])]), set()),
+        (replace(WORLD, resumed=[([4, 6], [1]), ([4, 6], [2])]), {"resumable"}),
         (replace(WORLD, resume_error="KeyError"), {"resumable"}),
     ],
 )

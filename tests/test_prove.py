@@ -72,6 +72,14 @@ def test_a_fix_of_a_class_is_proved_by_building_it(tmp_path: Path, run: Run) -> 
     assert {path: (tmp_path / path).read_bytes() for path in fixed} == fixed
 
 
+def test_typos_of_one_class_do_not_hide_each_other(tmp_path: Path, run: Run) -> None:
+    spoilt = SHARDED.replace(b"1000 * self.seed", b"1000 * self.sed")
+    spoilt = spoilt.replace(b"self.rank ::", b"self.rnk ::")
+    code, out, _ = run({"mine.py": spoilt}, "--fix", "--unsafe-fixes", "--verify")
+    assert (tmp_path / "mine.py").read_bytes() == SHARDED, out
+    assert (code, out.count("SMP401 proved"), out.count("not provable")) == (0, 2, 0)
+
+
 def test_what_is_not_proved_is_left_and_said(tmp_path: Path, run: Run) -> None:
     files = fixture("SMP102/plain-script", "bad")
     code, out, _ = run(files, "--fix", "--verify", "--output-format", "json")
@@ -118,8 +126,9 @@ def alone(*command: str) -> str:
 
 def test_a_command_proves_what_no_class_can(tmp_path: Path, run: Run) -> None:
     os.mkfifo(tmp_path / "pipe")  # not copied
-    code, out, _ = run(training(), "--fix", "--verify-command", alone("train.py"))
+    code, out, err = run(training(), "--fix", "--verify-command", alone("train.py"))
     assert code == 0, out
+    assert "train.py: before a fix\n" in err
     assert "SMP102 proved: before: train.py:" in out
     assert "yielded one order" in out
     fixed = fixture("SMP102/plain-script", "fixed")["train.py"]
@@ -253,12 +262,13 @@ UNSEEN = Verdict(False, "unseen", conclusive=False)
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "verdict", "evidence"),
+    ("before", "after", "ended", "verdict", "evidence"),
     [
-        (BROKEN, HELD, PROVED, "before: spoilt; after: kept"),
-        (BROKEN, BROKEN, REFUTED, "after the fix the command still shows: spoilt"),
-        (BROKEN, UNSEEN, OPEN, "after the fix the command shows unseen"),
-        (HELD, HELD, OPEN, "the command does not show the bug: kept"),
+        (BROKEN, HELD, False, PROVED, "before: spoilt; after: kept"),
+        (BROKEN, BROKEN, False, REFUTED, "after the fix the command still shows: spoilt"),
+        (BROKEN, BROKEN, True, OPEN, "was not done in 9 seconds (--verify-timeout)"),
+        (BROKEN, UNSEEN, False, OPEN, "after the fix the command shows unseen"),
+        (HELD, HELD, False, OPEN, "the command does not show the bug: kept"),
     ],
 )
 def test_what_a_command_shows_before_and_after(
@@ -266,6 +276,7 @@ def test_what_a_command_shows_before_and_after(
     monkeypatch: pytest.MonkeyPatch,
     before: Verdict,
     after: Verdict,
+    ended: bool,
     verdict: str,
     evidence: str,
 ) -> None:
@@ -273,12 +284,13 @@ def test_what_a_command_shows_before_and_after(
     Path(path).write_bytes(b"x = 1\n")
     runs = []
 
-    def run(prover: Prover, name: str, contents: Mapping[str, bytes]) -> Verdict:
+    def run(prover: Prover, name: str, contents: Mapping[str, bytes]) -> tuple[Verdict, bool]:
         runs.append(contents)
-        return after if contents else before
+        return (after, ended) if contents else (before, False)
 
     monkeypatch.setattr(Prover, "_run", run)
-    prover = Prover(tmp_path, command=["train"])
+    said: list[str] = []
+    prover = Prover(tmp_path, command=["train"], timeout=9, progress=said.append)
     finding = Finding("SMP102", "", path, Position(1, 1), Position(1, 2))
     for _ in range(2):  # the second time it is known
         number, told = prover(finding, {}, [{path: b"x = 2\n"}])
@@ -288,6 +300,7 @@ def test_what_a_command_shows_before_and_after(
             True,
         ), told
     assert len(runs) == 2
+    assert said == ["train: before a fix", "train: after a fix"]
     wide = Finding("SMP201", "", path, Position(1, 1), Position(1, 2))
     assert "one run of the command cannot show what SMP201 is about" in prover(wide, {}, [{}])[1]
 

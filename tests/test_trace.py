@@ -561,6 +561,58 @@ def project(tmp_path: Path):
     return write
 
 
+READS = """
+import torch
+from torch.utils.data import DataLoader
+for batch in DataLoader(range(20), batch_size=4): pass
+"""
+
+STARTS = """
+import os, subprocess, sys
+given = {"PATH": os.environ["PATH"], "PYTHONPATH": "mine"}
+how, command = sys.argv[1], [sys.executable, "reads.py"]
+if how == "run": subprocess.run(command, env=given, check=True)
+if how == "spawn": os.waitpid(os.posix_spawn(sys.executable, command, given), 0)
+if how == "execve": os.execve(sys.executable, command, given)
+os.environ.pop("PYTHONPATH")
+if how == "call": subprocess.call(command)
+if how == "execv": os.execv(sys.executable, command)
+"""
+
+
+@pytest.mark.parametrize("how", ["run", "spawn", "execve", "call", "execv"])
+def test_a_program_given_a_path_of_its_own_is_recorded(tmp_path, how):
+    (tmp_path / "reads.py").write_text(READS)
+    (tmp_path / "starts.py").write_text(STARTS)
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    done = run_trace([sys.executable, "starts.py", how], kept, cwd=tmp_path, timeout=60)
+    (rank,) = done.run.ranks
+    assert (done.status, rank.log.loaders[0].passes[0].yielded) == (0, 5)
+    assert done.unrecorded == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="nobody else can be looked at")
+@pytest.mark.parametrize(
+    ("start", "why"),
+    [
+        ("PYTHONPATH=mine exec {}", "PYTHONPATH was set anew, to mine; put that before"),
+        ("unset PYTHONPATH; exec {}", "its environment was emptied of PYTHONPATH"),
+        ("exec {} -I", "Python is run with -I"),
+    ],
+)
+def test_a_program_that_cannot_be_recorded_is_named(tmp_path, capfd, monkeypatch, start, why):
+    monkeypatch.chdir(tmp_path)
+    # It stays until it has been looked at.
+    (tmp_path / "reads.py").write_text(READS + "import time; time.sleep(1.5)\n")
+    shell = start.format(sys.executable) + " reads.py"
+    assert main(["trace", "--", "sh", "-c", shell]) == 2
+    out, err = capfd.readouterr()
+    assert "Not recorded: `" in out
+    assert why in out
+    assert "nothing was recorded: torch ran without the recorder, see above" in err
+
+
 def test_a_program_beside_the_interpreter_is_found(tmp_path, monkeypatch):
     """As in ``.venv/bin/sampler-lint trace -- torchrun …``; what is on ``PATH`` goes first."""
     ours, first = tmp_path / "ours", tmp_path / "first"
@@ -845,6 +897,36 @@ def test_other_children_of_the_caller_are_left_alone(tmp_path):
         assert done.left_behind == 0
         assert other.poll() is None
         other.kill()
+
+
+def test_a_rank_that_ends_while_another_waits_for_it_is_named(observed):
+    found, run = observed(
+        """
+        s = shard()
+        loader = DataLoader(data, sampler=s, batch_size=9)
+        dist.init_process_group("gloo")
+        for epoch in range(3):
+            if rank and epoch == 2: sys.exit(0)
+            s.set_epoch(epoch)
+            for batch in loader:
+                torch.ones(1, requires_grad=True).backward()
+                dist.all_reduce(torch.ones(1))
+        """
+    )
+    assert [rank.outcome for rank in run.ranks] == ["died", "finished"]
+    (one,) = [one for one in found if one.code == "SMP306"]
+    assert "a rank ends while others wait for it: they are at train.py:" in one.message
+    assert "and its end (rank 1)" in one.message
+
+
+@pytest.mark.parametrize("name", ["SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "RANK"])
+def test_tasks_of_a_launcher_share_a_folder(tmp_path, name):
+    quick = [sys.executable, "-c", ""]
+    for number in ("0", "1"):
+        environment = {name: number}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(name, number)
+            assert run_trace(quick, tmp_path, env=environment).status == 0
 
 
 def test_wrong_calls(tmp_path):

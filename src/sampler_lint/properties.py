@@ -136,8 +136,9 @@ class Observation:
     """Some of the ranks, told epoch 1 at once."""
     other_seed: Sequence[Rank] = ()
     """All ranks, with another seed."""
-    resumed: tuple[list[Item], list[Item]] | None = None
-    """What rank 0 had left half-way through epoch 1, and what a sampler with its state read."""
+    resumed: Sequence[tuple[list[Item], ...]] = ()
+    """What rank 0 had left half-way through epoch 1, and its epoch 2; then what a sampler with
+    its state read in their place."""
     resume_error: str | None = None
     """What saving or loading the state raised."""
 
@@ -561,17 +562,24 @@ def ranks_agree(seen: Observation) -> Violation | None:
 
 
 def resumable(seen: Observation) -> Violation | None:
-    """A sampler with the ``state_dict`` of another goes on with it, or begins its epoch again."""
+    """A sampler with the ``state_dict`` of another goes on with it, or begins its epoch again.
+
+    The epoch after that is the one of the run that was not interrupted.
+    """
     if seen.resume_error:
         return Violation(f"resuming from state_dict() raises {seen.resume_error}", 1)
-    if seen.resumed is None:
+    if not seen.resumed:
         return None
-    left, fresh = seen.resumed
-    whole = next((items for one in seen.jumped if (items := one.items(0))), [])
-    if fresh in (left, whole):
+    (left, after), (fresh, later) = seen.resumed
+    whole = [one.items(0) for one in seen.jumped[:1]] + [one.items(1) for one in seen.ranks[:1]]
+    if fresh not in (left, *whole):
+        epoch, told, wanted, found = 1, "", left, fresh
+    elif later != after:
+        epoch, told, wanted, found = 2, "after the epoch in which it was ", after, later
+    else:
         return None
     return Violation(
-        f"resumed from state_dict(), it goes on with {begin(fresh)} ({len(fresh)} items) in the "
-        f"place of {begin(left)} ({len(left)} items)",
-        1,
+        f"{told}resumed from state_dict(), it goes on with {begin(found)} ({len(found)} items) in "
+        f"the place of {begin(wanted)} ({len(wanted)} items)",
+        epoch,
     )

@@ -129,6 +129,7 @@ class Rounds(Generic[CheckedT]):
         self._write = write
         self._decide = decide
         self._decided: dict[int, Finding] = {}  # held, so that no other gets its id
+        self._undecided: list[tuple[Finding, list[Finding], str]] = []
         self._sources: dict[str, SourceFile] = {}
         self._originals: dict[str, bytes] = {}
         self._problems: dict[str, str | None] = {}
@@ -216,8 +217,11 @@ class Rounds(Generic[CheckedT]):
         files = set(state.checked.files)
         candidates: list[Finding] = []
         state.left = []
-        for index, found in enumerate(state.checked.findings):
-            finding, reason = self._decision(state, files, found)
+        self._undecided = []
+        decided = [self._decision(state, files, found) for found in state.checked.findings]
+        told = self._decide_together(state, [finding for finding, why in decided if not why])
+        for index, (finding, reason) in enumerate(decided):
+            finding, reason = told.get(id(finding), (finding, reason))
             state.checked.findings[index] = finding
             reason = reason or refusal(finding, self._unsafe)
             if reason := reason or self._obstacle(state, files, finding):
@@ -251,11 +255,59 @@ class Rounds(Generic[CheckedT]):
             number, told = self._decide(finding, before, [after for _, after in states])
             if number is None:
                 reason = told
-                self._block(state, [finding], reason)
+                self._undecided.append((finding, options, reason))
             else:
                 finding = states[number][0]
         self._decided[id(finding)] = finding
         return finding, reason
+
+    def _decide_together(
+        self, state: _State[CheckedT], proved: Sequence[Finding]
+    ) -> dict[int, tuple[Finding, str | None]]:
+        """What becomes of findings whose fix is not proved alone: another bug may hide it.
+
+        Each is decided once more where the others of its file are fixed; all have to be proved.
+        """
+        told: dict[int, tuple[Finding, str | None]] = {}
+        for path in sorted({finding.path for finding, _, _ in self._undecided}):
+            group = [one for one in self._undecided if one[0].path == path]
+            beside = [one for one in proved if one.path == path and id(one) in self._decided]
+            chosen = self._proved_beside(state, group, beside)
+            for at, (finding, _, reason) in enumerate(group):
+                if chosen:
+                    told[id(finding)] = chosen[at], None
+                    self._decided[id(chosen[at])] = chosen[at]
+                else:
+                    self._block(state, [finding], reason)
+                    told[id(finding)] = finding, reason
+        return told
+
+    def _proved_beside(
+        self,
+        state: _State[CheckedT],
+        group: Sequence[tuple[Finding, list[Finding], str]],
+        beside: Sequence[Finding],
+    ) -> list[Finding]:
+        """The findings of a group, each with the fix proved among all the others'; or none."""
+        chosen = [options[0] for _, options, _ in group]
+        beside = [one for one in beside if not refusal(one, self._unsafe)]
+        if self._decide is None or len(chosen) + len(beside) < 2:
+            return []
+        for at, (finding, options, _) in enumerate(group):
+            others = [*beside, *chosen[:at], *chosen[at + 1 :]]
+            if any(choose([*others, one], unsafe=self._unsafe)[1] for one in options):
+                return []
+            before, *afters = (
+                self._apply(state, [*others, *one]) for one in ([], *([one] for one in options))
+            )
+            if before[1] or any(broken for _, broken in afters):
+                return []
+            contents = [{**self._overlay, **changed} for changed, _ in afters]
+            number, _ = self._decide(finding, {**self._overlay, **before[0]}, contents)
+            if number is None:
+                return []
+            chosen[at] = options[number]
+        return chosen
 
     def _defer_chosen(self, state: _State[CheckedT], reason: str) -> None:
         state.left += [(finding, reason) for finding in state.chosen]

@@ -14,6 +14,7 @@ from sampler_lint.cli._common import (
     UsageError,
     complain_of,
     keyword,
+    positive,
     wants_color,
     write_bytes,
 )
@@ -53,6 +54,13 @@ def add_fixing(parser: argparse.ArgumentParser) -> None:
         metavar="COMMAND",
         help="prove other fixes by running COMMAND, such as 'torchrun train.py', in copies of the "
         "project before and after the fix; implies --verify",
+    )
+    group.add_argument(
+        "--verify-timeout",
+        metavar="SECONDS",
+        type=positive,
+        default=600,
+        help="time limit for each run of the --verify-command (default: 600)",
     )
     group.add_argument(
         "--verify-kw",
@@ -224,7 +232,18 @@ def _prover(arguments: argparse.Namespace, repository: str) -> Prover:
         command = shlex.split(arguments.verify_command or "")
     except ValueError as error:
         raise UsageError(f"--verify-command: {error}") from error
-    return Prover(repository, command=command, kw=dict(arguments.verify_kw))
+
+    def tell(text: str) -> None:
+        if not arguments.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+    return Prover(
+        repository,
+        command=command,
+        timeout=arguments.verify_timeout,
+        kw=dict(arguments.verify_kw),
+        progress=tell,
+    )
 
 
 def _repositories(paths: Sequence[str]) -> dict[str, list[str]]:

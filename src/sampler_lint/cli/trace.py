@@ -233,12 +233,14 @@ def _batches(run: Run) -> int:
 
 
 def _nothing(traced: Trace) -> str:
+    if traced.unrecorded:
+        return "nothing was recorded: torch ran without the recorder, see above"
     if traced.status not in (None, 0) and not traced.ended_by:
         return f"the command failed ({_status(traced)}) before any loader was read"
     return (
         "nothing was recorded: no process of the command read a torch DataLoader "
-        "(a Python run with -I, -E or -S cannot be recorded, nor one whose PYTHONPATH is set "
-        "anew: put what it needs before $PYTHONPATH)"
+        "(a Python run with -I, -E or -S cannot be recorded, nor one that a shell gives a "
+        "PYTHONPATH of its own: put what it needs before $PYTHONPATH)"
     )
 
 
@@ -266,6 +268,7 @@ def _summary(traced: Trace, findings: int) -> Iterator[str]:
     if traced.left_behind:
         yield f"{_count(traced.left_behind, 'process')} left behind by it had to be killed."
     yield from (f"Recording failed: {one}." for one in traced.failures)
+    yield from (f"Not recorded: {one}." for one in traced.unrecorded)
     if run.ranks and not learns(run):
         yield (
             "No gradients were computed, so what only training needs (a loader that someone "
@@ -302,6 +305,7 @@ def _json(traced: Trace, outcome: Outcome) -> str:
         "world_size": traced.world_size,
         "missing_ranks": traced.missing,
         "recorder_failures": traced.failures,
+        "unrecorded": traced.unrecorded,
         "findings": json.loads(reporter("json")(outcome)),
         "ranks": [
             {

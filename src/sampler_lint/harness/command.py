@@ -21,7 +21,8 @@ from pathlib import Path
 
 from sampler_lint.harness import HarnessError
 from sampler_lint.harness.inside import supervise
-from sampler_lint.harness.inside.log import DIRECTORY, DUMP_SIGNAL, stack_path
+from sampler_lint.harness.inside.heirs import recorded
+from sampler_lint.harness.inside.log import DUMP_SIGNAL, stack_path
 from sampler_lint.harness.runs import (
     RankRun,
     Run,
@@ -30,8 +31,6 @@ from sampler_lint.harness.runs import (
     relative,
     waiting_place,
 )
-
-_SITE = os.path.join(os.path.dirname(os.path.abspath(supervise.__file__)), "_site")
 
 
 def run_command(
@@ -43,8 +42,8 @@ def run_command(
 ) -> tuple[int, Run]:
     """Run a command such as ``torchrun …`` and record every rank in it from outside.
 
-    The recorder comes in through ``sitecustomize`` on ``PYTHONPATH``, so a command that runs
-    Python with ``-I``, ``-E`` or ``-S`` leaves no record. The ranks are those that left one.
+    The recorder comes in through ``sitecustomize`` on ``PYTHONPATH``, so Python with ``-I``, ``-E``
+    or ``-S``, or from a shell with another path, leaves no record. The ranks are those that did.
 
     Returns:
         The command's exit status and what was recorded.
@@ -141,12 +140,7 @@ def startable(argv: Sequence[str], environment: Mapping[str, str]) -> list[str]:
 
 def recorded_environment(directory: str, environment: Mapping[str, str]) -> dict[str, str]:
     """The environment that makes a Python program, and those it starts, record themselves."""
-    paths = [_SITE, environment.get("PYTHONPATH", "")]
-    return {
-        **environment,
-        "PYTHONPATH": os.pathsep.join(path for path in paths if path),
-        DIRECTORY: directory,
-    }
+    return recorded(environment, directory)
 
 
 def dump_stacks(directory: str, pids: Collection[int], *, wait: float = supervise.DUMP) -> set[int]:
@@ -155,13 +149,13 @@ def dump_stacks(directory: str, pids: Collection[int], *, wait: float = supervis
     Others would die of the signal.
     """
     names = glob.glob(stack_path(glob.escape(directory), "*"))
-    recorded = {int(name.split(".")[-2]) for name in names}
-    for pid in recorded & set(pids):
+    asked = {int(name.split(".")[-2]) for name in names} & set(pids)
+    for pid in asked:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, DUMP_SIGNAL)
-    if recorded:
+    if names:
         time.sleep(wait)
-    return recorded & set(pids)
+    return asked
 
 
 def hung_rank(directory: str, pid: int, root: str) -> str | None:

@@ -335,6 +335,9 @@ class _Examination:
                 self._left_out.append(setting)
                 continue
             experiment = self._experiment(setting)
+            if len(experiment.ranks) < setting.world_size and not experiment.stuck:
+                self._left_out.append(setting)  # time was up among its ranks
+                continue
             if experiment.stuck:
                 stuck.add(setting.size)
             if experiment.refused:
@@ -373,7 +376,7 @@ class _Examination:
         self._count += 1
         world = functools.partial(self._simulator.world, setting)
         if setting.world_size > LARGE_WORLD:
-            experiment = Experiment.of(setting, world(1))
+            experiment = Experiment.of(setting, world(1, until=self._deadline))
         else:
             ends = sorted({0, setting.world_size - 1})
             ranks = world(self._epochs)
@@ -400,11 +403,9 @@ class _Examination:
         if not half:
             return
         try:
-            left, fresh = self._simulator.resumed(experiment.setting, 0, half)
+            experiment.resumed = self._simulator.resumed(experiment.setting, 0, half)
         except Exception as error:
             experiment.resume_error = f"{type(error).__name__}: {error}"
-        else:
-            experiment.resumed = (left, fresh) if left or fresh else None
 
     # -- judging
 
@@ -468,8 +469,10 @@ class _Examination:
         batches = any(rank.batches for rank in self._traces())
         objects = any(one.objects for rank in self._traces() for one in rank.passes)
         read = False
-        for size in (8, 100):
-            setting = Setting(size, 2, 0, batch_size)
+        settings = [Setting(size, 2, 0, batch_size) for size in (8, 100)]
+        built = [one for one in settings if not self._simulator.world(one, 1)[0].refusal]
+        largest = Setting(max(one.setting.size for one in self._kept), 2, 0, batch_size)
+        for setting in built or [largest]:
             for what, prepare in FRAMEWORKS[name].items():
                 self._progress(setting)
                 make = functools.partial(
@@ -545,7 +548,7 @@ class _Examination:
             )
             if endless and not crashed and name == "coverage":
                 return "never ends"
-            if not crashed and self._chooses():
+            if not crashed and self._chooses() and (name == "disjoint" or self._leaves_out()):
                 return self._chooses()
         if name == "length-is-true" and not self._has_length():
             return "has no len()"
@@ -582,15 +585,26 @@ class _Examination:
         last = [found for size, found in seen if size == largest]
         if not last or any(found.strange or not found.total for found in last):
             return ""
-        if all(found.repeats > found.room for found in last):
-            return "draws with replacement, with one rank too"
         found = last[0]
+        if all(one.repeats > one.room for one in last):
+            left_out = {tuple(one.missing) for one in last}
+            if left_out == {()}:
+                return "repeats samples, with one rank too"
+            if len(left_out) > 1 or len(last) < 2:
+                return "draws with replacement, with one rank too"
+            gone = f"{len(found.missing)} of {largest} samples"
+            return f"leaves out {gone} and repeats others, with one rank too"
         off = len(found.missing) + found.repeats
         if off < (found.round if found.round > 1 else largest // 20):
             return ""
         if not all(one.loses or one.overlaps for _, one in seen):
             return ""
         return f"leaves out {len(found.missing)} of {largest} samples with one rank too"
+
+    def _leaves_out(self) -> bool:
+        """Whether one rank alone leaves samples out, or says that it may."""
+        replaces = any(rank.attributes.get("replacement") is True for rank in self._traces())
+        return replaces or any(found.missing for _, found in self._shares_of_one())
 
     def _shares_of_one(self) -> list[tuple[int, Share]]:
         """The sizes of datasets, and how one rank alone reads them."""

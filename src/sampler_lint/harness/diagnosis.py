@@ -384,10 +384,18 @@ def _steps(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
 
 
 def _parted_ways(run: Run) -> Iterator[Diagnosis]:
-    """Ranks that wait for each other at different places, after as many batches."""
-    waits = [(rank, rank.place) for rank in run.ranks if rank.outcome != "finished"]
-    if len({place for _, place in waits}) < 2 or len(waits) < len(run.ranks):
+    """Ranks that wait for each other at different places, or for one that has come to its end."""
+    done = [rank for rank in run.ranks if rank.outcome == "finished"]
+    waits = [(rank, "its end" if rank in done else f"{rank.place}") for rank in run.ranks]
+    if len({place for _, place in waits}) < 2:
         return
+    read = {
+        rank.rank: sum(one.yielded for loader in rank.log.loaders for one in loader.passes)
+        for rank in run.ranks
+    }
+    fewest = min(count for number, count in read.items() if number not in {r.rank for r in done})
+    if any(read[rank.rank] >= fewest for rank in done):
+        return  # it was not the loop that it left early
     last = []
     for rank in run.ranks:
         used = [loader for loader in rank.log.loaders if loader.passes]
@@ -395,10 +403,13 @@ def _parted_ways(run: Run) -> Iterator[Diagnosis]:
     loader = next((one for one in last if not one.passes[-1].ended), None)
     if loader is not None:
         waiting = listed([f"{place} (rank {rank.rank})" for rank, place in waits[:4]])
+        said = f"the ranks wait for each other at {waiting}"
+        if done:
+            said = f"a rank ends while others wait for it: they are at {waiting}"
         yield Diagnosis(
             "SMP306",
-            f"the ranks wait for each other at {waiting}: one leaves the loop over this loader "
-            f"early, or reads it alone; let all ranks take the same steps",
+            f"{said}: one leaves the loop over this loader early, or reads it alone; let all ranks "
+            f"take the same steps",
             *spot(loader, loader.passes),
             tuple(Evidence(str(rank)) for rank in run.ranks),
         )

@@ -11,9 +11,10 @@ from __future__ import annotations
 import ast
 import contextlib
 import os
+import shlex
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,12 +25,15 @@ from sampler_lint.harness.contained import Request, UnbuildableError, examine_cl
 from sampler_lint.harness.contract import TIME_LIMIT
 from sampler_lint.source import SourceError, SourceFile
 
+#: What a run of the command shows, and whether it had to be ended.
+_Judged = tuple[invariants.Verdict, bool]
+
 PROVED, REFUTED, OPEN = "proved", "refuted", "not provable here"
 
 #: What a class is tried on: small inputs, and one large enough to shuffle.
 OPTIONS: Mapping[str, Any] = {"sizes": (0, 1, 2, 3, 7, 8, 40), "world_sizes": (1, 2, 3, 4)}
 
-#: Seconds that a run of the user's command may take.
+#: Seconds that a run of the user's command may take, where nobody says how many.
 COMMAND_TIMEOUT = 600.0
 
 #: What a sampler that begins to run may still break.
@@ -80,20 +84,28 @@ class Prover:
         timeout: float = COMMAND_TIMEOUT,
         kw: Mapping[str, Any] | None = None,
         python: str | None = None,
+        progress: Callable[[str], None] = lambda text: None,
     ) -> None:
         """Prepare for the project at ``root``.
 
-        ``command`` runs a training program of it; ``kw`` are values for parameters of its
-        samplers that cannot be guessed.
+        ``command`` runs a training program of it, for ``timeout`` seconds at most; ``progress``
+        hears of each run of it. ``kw`` are values for parameters of its samplers that cannot be
+        guessed.
         """
-        self.proofs: list[Proof] = []
+        self._progress = progress
+        self._proofs: list[tuple[Proof, frozenset[tuple[str, bytes]]]] = []
         self._root = os.path.realpath(root)
         self._command = tuple(command)
         self._timeout = timeout
         self._python = python
         self._kw = dict(kw or {})
         self._trials: dict[tuple[str, str, frozenset[tuple[str, bytes]]], _Trial] = {}
-        self._runs: dict[tuple[str, frozenset[tuple[str, bytes]]], invariants.Verdict] = {}
+        self._runs: dict[tuple[str, frozenset[tuple[str, bytes]]], _Judged] = {}
+
+    @property
+    def proofs(self) -> list[Proof]:
+        """What became of each fix; of one that was tried again where others are made, the last."""
+        return [proof for proof, _ in self._proofs]
 
     def __call__(
         self,
@@ -115,7 +127,11 @@ class Prover:
             evidence = told if verdict != OPEN else f"{evidence}; {told}"
         elif verdict == OPEN:
             evidence += "; --verify-command can tell"
-        self.proofs.append(Proof(finding, verdict, evidence))
+        state = frozenset(before.items())
+        earlier = ((one, at) for one, at in self._proofs if one.finding is finding and at != state)
+        for one in [*earlier]:
+            self._proofs.remove(one)
+        self._proofs.append((Proof(finding, verdict, evidence), state))
         return (number if verdict == PROVED else None), f"{verdict}: {evidence}"
 
     # -- the class alone
@@ -201,25 +217,36 @@ class Prover:
         paths = {path for contents in (before, *afters) for path in contents}
         if any(self._relative(path).startswith(os.pardir) for path in paths):
             return OPEN, 0, "the fix is in a file outside the project, which is not copied"
-        first = self._judged(name, before)
-        verdicts = [self._judged(name, after) for after in afters]
-        for number, second in enumerate(verdicts):
+        first, first_ended = self._judged(name, before, "before")
+        verdicts = [self._judged(name, after, "after") for after in afters]
+        for number, (second, _) in enumerate(verdicts):
             if first.broken and second.holds:
                 return PROVED, number, f"before: {first.evidence}; after: {second.evidence}"
-        second = verdicts[0]
+        second, ended = verdicts[0]
+        if ended or first_ended:
+            when = "after" if ended else "before"
+            return (
+                OPEN,
+                0,
+                (
+                    f"{when} the fix the command was not done in {self._timeout:g} seconds "
+                    f"(--verify-timeout)"
+                ),
+            )
         if second.broken:
             return REFUTED, 0, f"after the fix the command still shows: {second.evidence}"
         if not first.broken:
             return OPEN, 0, f"the command does not show the bug: {first.evidence}"
         return OPEN, 0, f"after the fix the command shows {second.evidence}"
 
-    def _judged(self, name: str, contents: Mapping[str, bytes]) -> invariants.Verdict:
+    def _judged(self, name: str, contents: Mapping[str, bytes], when: str) -> _Judged:
         key = (name, frozenset(contents.items()))
         if key not in self._runs:
+            self._progress(f"{shlex.join(self._command)}: {when} a fix")
             self._runs[key] = self._run(name, contents)
         return self._runs[key]
 
-    def _run(self, name: str, contents: Mapping[str, bytes]) -> invariants.Verdict:
+    def _run(self, name: str, contents: Mapping[str, bytes]) -> _Judged:
         with tempfile.TemporaryDirectory(prefix="sampler-lint-") as folder:
             # Under its own name: programs look for it in their path.
             root = os.path.join(folder, os.path.basename(self._root) or "root")
@@ -233,11 +260,11 @@ class Prover:
             paths = [root, os.path.join(root, "src"), os.environ.get("PYTHONPATH", "")]
             env = {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
             status, run = run_command(self._command, cwd=cwd, timeout=self._timeout, env=env)
+        ended = run.duration >= self._timeout
         if not run.ranks:
-            return invariants.Verdict(
-                False, f"the command left no record (status {status})", conclusive=False
-            )
-        return invariants.get(name).judge([run])
+            told = f"the command left no record (status {status})"
+            return invariants.Verdict(False, told, conclusive=False), ended
+        return invariants.get(name).judge([run]), ended
 
     # -- files
 

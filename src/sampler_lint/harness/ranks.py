@@ -12,13 +12,16 @@ Not exact for constructors that run collectives other than a broadcast from rank
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import itertools
+import math
 import os
 import random
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
@@ -295,11 +298,13 @@ class Simulator:
         *,
         ranks: Sequence[int] | None = None,
         apart: bool = False,
+        until: float = math.inf,
     ) -> list[RankTrace]:
         """The traces of all ranks (or of ``ranks``) through ``epochs``; up to one that is stuck.
 
         ``apart``: the global generators of the ranks are in different states, as in a program
-        that seeds each rank for itself, or not at all.
+        that seeds each rank for itself, or not at all. After the time ``until`` of the monotonic
+        clock no further rank is begun.
         """
         numbers = range(epochs) if isinstance(epochs, int) else epochs
         which = range(setting.world_size) if ranks is None else ranks
@@ -307,6 +312,8 @@ class Simulator:
         traces: list[RankTrace] = []
         with _kept_state(), self._group.patched():
             for rank in which:
+                if traces and time.monotonic() > until:
+                    break
                 traces.append(self._trace(setting, rank, numbers, apart))
                 if traces[-1].stuck:
                     break  # the others would only take as long
@@ -353,9 +360,9 @@ class Simulator:
                     break
         return traces
 
-    def resumed(self, setting: Setting, rank: int, after: int) -> tuple[list[Item], list[Item]]:
-        """What is left after ``after`` items of epoch 1, and what a fresh sampler with the state
-        from there yields. Empty lists when there is no ``state_dict``.
+    def resumed(self, setting: Setting, rank: int, after: int) -> list[tuple[list[Item], ...]]:
+        """What is left after ``after`` items of epoch 1, and epoch 2: of the run that goes on, and
+        of a fresh sampler with the state from there. Empty when there is no ``state_dict``.
 
         Raises:
             Exception: whatever the sampler raises.
@@ -365,18 +372,27 @@ class Simulator:
             _seed_all(setting.seed)
             sampler = self._factory(Case(setting, rank))
             if not (hasattr(sampler, "state_dict") and hasattr(sampler, "load_state_dict")):
-                return [], []
+                return []
+            self._tell(sampler, 0)
+            self._rest(iter(sampler))
             self._tell(sampler, 1)
             iterator = iter(sampler)
             for _ in itertools.islice(iterator, after):
                 pass
-            state = sampler.state_dict()
-            left = [self.index(item) for item in itertools.islice(iterator, ENDLESS)]
+            state = copy.deepcopy(sampler.state_dict())  # as a file would keep it
+            left = self._rest(iterator)
+            self._tell(sampler, 2)
+            whole = left, self._rest(iter(sampler))
             _seed_all(setting.seed)
             fresh = self._factory(Case(setting, rank))
             self._tell(fresh, 1)
             fresh.load_state_dict(state)
-            return left, [self.index(item) for item in itertools.islice(iter(fresh), ENDLESS)]
+            rest = self._rest(iter(fresh))
+            self._tell(fresh, 2)
+            return [whole, (rest, self._rest(iter(fresh)))]
+
+    def _rest(self, iterator: Iterator[Any]) -> list[Item]:
+        return [self.index(item) for item in itertools.islice(iterator, ENDLESS)]
 
     # -- one rank
 

@@ -30,6 +30,7 @@ from sampler_lint.harness.command import (
 from sampler_lint.harness.diagnosis import diagnose
 from sampler_lint.harness.inside import supervise, tape
 from sampler_lint.harness.inside.log import KEEP_ALL, host_name, stack_path
+from sampler_lint.harness.lost import unrecorded
 from sampler_lint.harness.runs import (
     Run,
     logs_in,
@@ -43,6 +44,9 @@ STALL = 60.0
 
 #: Seconds that the command gets to end by itself when interrupted.
 INTERRUPT_GRACE = 10.0
+
+#: Variables in which launchers tell a task its number.
+_TASKS = ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "RANK")
 
 #: What was run, left beside the ranks' records by each machine.
 ABOUT = "trace.{host}.json"
@@ -59,6 +63,8 @@ class Trace:
     """Why it was ended, if it did not end by itself: ``it was interrupted`` …"""
     left_behind: int = 0
     """Processes that it left behind, which were killed."""
+    unrecorded: list[str] = field(default_factory=list)
+    """Processes of it in which torch was seen without the recorder: the command, and why."""
 
     @property
     def world_size(self) -> int:
@@ -125,12 +131,13 @@ def trace(
             left_behind = _end(child, others)
     run = _collected(folder, root, watch, child.returncode)
     run.args, run.duration = tuple(argv), time.monotonic() - started
-    return Trace(run, child.returncode, ended_by, 0 if ended_by else left_behind)
+    left_behind = 0 if ended_by else left_behind
+    return Trace(run, child.returncode, ended_by, left_behind, [*watch.unrecorded])
 
 
 def _task() -> str:
     """Which of several tasks this is, where a launcher starts one of us for each."""
-    numbers = filter(None, map(os.environ.get, ("SLURM_PROCID", "OMPI_COMM_WORLD_RANK")))
+    numbers = filter(None, map(os.environ.get, _TASKS))
     return next((f"-{number}" for number in numbers), "")
 
 
@@ -201,6 +208,7 @@ class _Watch:
     outcome: str = "stopped"
     """``hung`` when they were waiting for ever."""
     reason: str = ""
+    unrecorded: dict[str, None] = field(default_factory=dict)
     _seen: dict[str, tuple[int, ...]] = field(default_factory=dict)
     _moved: float = 0.0
     _pid: int = 0
@@ -235,6 +243,8 @@ class _Watch:
         Raises:
             _EndedError: for too long nothing was.
         """
+        below = {self._pid, *supervise.descendants(self._pid)}
+        self.unrecorded |= dict.fromkeys(unrecorded(below))
         seen = {}
         for path in glob.glob(os.path.join(glob.escape(self.directory), "*.tape")):
             with contextlib.suppress(OSError):

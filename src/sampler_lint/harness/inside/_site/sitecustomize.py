@@ -24,6 +24,7 @@ def _main() -> None:
         package = os.path.join(os.path.dirname(here), "__init__.py")
         _run(importlib.util.spec_from_file_location("_sampler_lint", package), "_sampler_lint")
         importlib.import_module("_sampler_lint.recorder").arm(directory)
+        importlib.import_module("_sampler_lint.heirs").keep(directory)
     rest = [path for path in sys.path if os.path.abspath(path) != here]
     _run(importlib.machinery.PathFinder.find_spec("sitecustomize", rest), "sitecustomize")
 

@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +24,6 @@ from sampler_lint.cli._common import (
 )
 
 if TYPE_CHECKING:
-    from sampler_lint.findings import Finding
-    from sampler_lint.harness.runs import Run
-    from sampler_lint.harness.told import Diagnosis
     from sampler_lint.harness.trace import Trace
     from sampler_lint.reporters import Outcome
 
@@ -147,12 +144,11 @@ def _run(arguments: argparse.Namespace, command: Sequence[str]) -> Trace:
 
 
 def _report(arguments: argparse.Namespace, traced: Trace) -> int:
-    from sampler_lint.harness.diagnosis import diagnose
+    from sampler_lint import trace_report
     from sampler_lint.reporters import Outcome
     from sampler_lint.reporters.text import visible
 
-    observations = diagnose(traced.run)
-    findings = [_finding(one, traced.run) for one in _as_linted(observations, traced.run)]
+    findings = trace_report.findings(traced.run)
     outcome = Outcome(findings, files=0, color=wants_color(arguments.color, sys.stdout))
     if arguments.output_format == "json":
         print(_json(traced, outcome))
@@ -160,12 +156,12 @@ def _report(arguments: argparse.Namespace, traced: Trace) -> int:
         from sampler_lint.reporters.text import render_findings
 
         sys.stdout.write(render_findings(outcome))
-        print("\n".join(map(visible, _summary(traced, len(findings)))))
+        print("\n".join(map(visible, trace_report.summary(traced, len(findings)))))
     if arguments.plot and traced.run.ranks:
         from sampler_lint.harness import plot
 
         plot.save(traced.run, [one.message for one in findings], arguments.plot)
-    if not _batches(traced.run):
+    if not trace_report.batches(traced.run):
         complain(_nothing(traced))
         return FAILED
     if findings:
@@ -177,118 +173,18 @@ def _report(arguments: argparse.Namespace, traced: Trace) -> int:
 _INTERRUPTED = "it was interrupted"
 
 
-def _as_linted(observations: Sequence[Diagnosis], run: Run) -> list[Diagnosis]:
-    """The observations, where several codes look alike with the one that the linter finds."""
-    from dataclasses import replace
-
-    unsure = [one for one in observations if one.also]
-    if not unsure:
-        return list(observations)
-    from sampler_lint import engine
-    from sampler_lint.harness.told import Evidence
-
-    log = run.ranks[0].log
-    calls = {call.path for call in log.set_epochs}
-    loops = {one.path for loader in log.loaders for one in loader.passes}
-    paths = {*calls, *loops, *(loader.path for loader in log.loaders)}
-    files = sorted(filter(os.path.isfile, paths))
-    report = engine.check(files, engine.Options(), edits=False)
-    linted = {finding.code: finding for finding in reversed(report.findings)}
-    told = []
-    for one in observations:
-        code = next((code for code in (one.code, *one.also) if code in linted), None)
-        if one.also and code is not None:
-            path = os.path.relpath(linted[code].path, run.root)
-            text = f"the linter finds {code} here; `sampler-lint rule {code}` explains it"
-            note = Evidence(text, path, linted[code].start.row)
-            one = replace(one, code=code, evidence=(*one.evidence, note))
-        told.append(one)
-    return told
-
-
-def _finding(one: Diagnosis, run: Run) -> Finding:
-    from sampler_lint.findings import Finding, Place, Position, Related
-    from sampler_lint.harness.runs import relative
-
-    first, last = 1, 1
-    with contextlib.suppress(OSError, IndexError):
-        text = Path(one.path).read_text("utf-8", "replace").splitlines()[one.line - 1]
-        first, last = len(text) - len(text.lstrip()) + 1, len(text.rstrip()) + 1
-    path = relative(one.path, os.getcwd())
-    start, end = Position(max(1, one.line), first), Position(max(1, one.line), max(first, last))
-    why = tuple(
-        Related(Place(each.path, Position(each.line, 1)) if each.path else "", each.text)
-        for each in one.evidence
-    )
-    return Finding(one.code, one.message, path, start, end, why=why)
-
-
-def _batches(run: Run) -> int:
-    return sum(
-        one.yielded or one.drawn
-        for rank in run.ranks
-        for loader in rank.log.loaders
-        for one in loader.passes
-    )
-
-
 def _nothing(traced: Trace) -> str:
+    from sampler_lint.trace_report import status
+
     if traced.unrecorded:
         return "nothing was recorded: torch ran without the recorder, see above"
     if traced.status not in (None, 0) and not traced.ended_by:
-        return f"the command failed ({_status(traced)}) before any loader was read"
+        return f"the command failed ({status(traced)}) before any loader was read"
     return (
         "nothing was recorded: no process of the command read a torch DataLoader "
         "(a Python run with -I, -E or -S cannot be recorded, nor one that a shell gives a "
         "PYTHONPATH of its own: put what it needs before $PYTHONPATH)"
     )
-
-
-def _status(traced: Trace) -> str:
-    assert traced.status is not None
-    if traced.status < 0:
-        return f"signal {-traced.status}"
-    return f"exit status {traced.status}"
-
-
-def _summary(traced: Trace, findings: int) -> Iterator[str]:
-    """What became of the command and its ranks, and how much was recorded."""
-    from sampler_lint.harness.diagnosis import learns
-
-    run = traced.run
-    if findings:
-        yield ""
-    if traced.ended_by:
-        yield f"The command was ended: {traced.ended_by}."
-    elif traced.status not in (None, 0):
-        yield f"The command failed: {_status(traced)}."
-    yield from (f"{rank}." for rank in run.ranks if rank.outcome != "finished")
-    if traced.missing:
-        yield f"No record of rank {', '.join(map(str, traced.missing))} of {traced.world_size}."
-    if traced.left_behind:
-        yield f"{_count(traced.left_behind, 'process')} left behind by it had to be killed."
-    yield from (f"Recording failed: {one}." for one in traced.failures)
-    yield from (f"Not recorded: {one}." for one in traced.unrecorded)
-    if run.ranks and not learns(run):
-        yield (
-            "No gradients were computed, so what only training needs (a loader that someone "
-            "shards, equal steps) was not judged."
-        )
-    batches = _batches(run)
-    if not batches and not findings:
-        return  # the error says why
-    loaders = [loader for rank in run.ranks[:1] for loader in rank.log.loaders if loader.passes]
-    epochs = sum(len(loader.passes) for loader in loaders)
-    told = "Nothing wrong was seen." if not findings else f"Found {_count(findings, 'finding')}."
-    yield (
-        f"{told} Recorded: {_count(len(run.ranks), 'rank')}, {_count(len(loaders), 'loader')}, "
-        f"{_count(epochs, 'epoch')} on rank 0, {_count(batches, 'batch')}."
-    )
-
-
-def _count(number: int, noun: str) -> str:
-    plural = f"{noun}es" if noun.endswith(("ss", "tch")) else f"{noun}s"
-    return f"{number} {noun if number == 1 else plural}"
 
 
 def _json(traced: Trace, outcome: Outcome) -> str:

@@ -79,7 +79,7 @@ class Recorder(Log):
         self._at_once: type[Any] = dataloader._SingleProcessDataLoaderIter
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self.start)
-        atexit.register(self.guarded, self._note_exit)
+        atexit.register(self.guarded, self.note_exit)
 
     def start(self) -> None:
         """Begin with nothing seen, in this process; a forked one starts its own log."""
@@ -130,7 +130,7 @@ class Recorder(Log):
             self._groups = sizes
             self.note("groups", sizes=sizes)
 
-    def _note_exit(self) -> None:
+    def note_exit(self) -> None:
         """Note that the program has come to its end, and what ended it."""
         if self.file is None:
             return

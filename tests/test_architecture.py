@@ -90,13 +90,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "harness": {"properties", "parameters"},
     "harness.verify": {"engine", "rules", "findings"},
     "harness.prove": {"rules", "source", "findings"},
+    "trace_report": {"harness", "engine", "findings"},
 }
 
 #: What runs inside other programs, where it is loaded under another name.
 INSIDE = ["harness", "inside"]
 
 #: Thin fronts: they may import anything below, and nobody imports them.
-FRONTS = {"cli", "codemods", "flake8_plugin", "pytest_plugin", "dev", "__main__"}
+FRONTS = {"cli", "codemods", "flake8_plugin", "integrations", "pytest_plugin", "dev", "__main__"}
 
 
 def parts_of(path: Path) -> list[str]:

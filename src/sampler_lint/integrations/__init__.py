@@ -12,13 +12,11 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from sampler_lint.integrations.accelerate import AccelerateTracker
     from sampler_lint.integrations.lightning import LightningCallback
     from sampler_lint.integrations.recording import Recording, SamplerBugsError
     from sampler_lint.integrations.transformers import TransformersCallback
 
 __all__ = [
-    "AccelerateTracker",
     "LightningCallback",
     "Recording",
     "SamplerBugsError",
@@ -26,7 +24,6 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AccelerateTracker": "accelerate",
     "LightningCallback": "lightning",
     "Recording": "recording",
     "SamplerBugsError": "recording",

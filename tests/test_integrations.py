@@ -185,3 +185,4 @@ def test_frameworks(program: str, ranks: int, code: str, tmp_path: Path) -> None
     assert f" {code} " in said
     assert "SamplerBugsError: sampler-lint found" in said
     assert "came to its end" not in said
+    assert said.count("Recorded: ") == 1

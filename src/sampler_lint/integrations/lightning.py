@@ -8,7 +8,7 @@ from collections.abc import Collection
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from sampler_lint.integrations.recording import Recording
+from sampler_lint.integrations.recording import Recording, SamplerBugsError
 
 if TYPE_CHECKING:
     Callback = object
@@ -39,4 +39,5 @@ class LightningCallback(Callback):
 
     def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
         """Report what rank 0 has read until the exception."""
-        Recording(keep=self.recording.keep).finish(together=False)
+        if not isinstance(exception, SamplerBugsError):  # which says that all was reported
+            Recording(keep=self.recording.keep).finish(together=False)

@@ -164,6 +164,15 @@ def test_its_fixtures_are_proved(installed, capsys, monkeypatch):
     assert seen == [TRAIN.replace("shuffle=False", "shuffle=False, drop_last=True")]
 
 
+def test_a_rule_without_an_invariant_is_told_where_to_name_one(installed, capsys):
+    bad = Path("fixtures/OUR101/case/bad")
+    bad.mkdir(parents=True)
+    (bad / "train.py").write_text(TRAIN)
+    status, _, err = printed(capsys, "verify", "fixtures")
+    assert status == 2
+    assert "fixtures/OUR101/case: rule OUR101 names no invariant; name one in proof.toml" in err
+
+
 def test_explain_says_what_it_said_and_why_it_was_silent(installed, capsys):
     _, out, _ = printed(capsys, "explain", "train.py:3")
     assert "OUR101" in out

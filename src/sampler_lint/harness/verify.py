@@ -156,6 +156,11 @@ def _rule_invariant(code: str, folder: Path) -> str:
 
     for rule in all_rules():
         if rule.code == code:
+            if not rule.invariant:
+                raise FixtureError(
+                    f"{folder}: rule {code} names no invariant; name one in {SETTINGS}, such as "
+                    f'invariant = "reshuffles"'
+                )
             return rule.invariant
     raise FixtureError(
         f"{folder}: there is no rule {code}; it belongs in a folder named after a code, as SMP101"

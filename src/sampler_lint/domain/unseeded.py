@@ -7,7 +7,7 @@ rank draws in its own way.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from sampler_lint.analysis.origins import EVERYWHERE, Step, origins
 from sampler_lint.analysis.values import Obj
@@ -21,15 +21,21 @@ from sampler_lint.domain.ranks import is_guarded
 from sampler_lint.domain.samplers import is_distributed_sampler
 from sampler_lint.domain.seeds import runs_in_worker
 from sampler_lint.domain.shards import GlobalDraw, draws, library_drawn_from
-from sampler_lint.syntax.nodes import Call, Function, Name, last_name
+from sampler_lint.syntax.nodes import Call, Expr, Function, Name, last_name
 
 
-def unseeded_draws(model: Model) -> Iterator[GlobalDraw]:
-    """The draws that decide which samples a rank gets, each in another way."""
+def unseeded_draws(model: Model) -> Iterator[tuple[GlobalDraw, bool]]:
+    """The draws that decide which samples a rank gets, each in another way.
+
+    With each, whether a sampler is seen to divide the data. A framework divides it as well, in a
+    program that may just as well run as one process.
+    """
     for program in program_files(model).programs:
-        found = [draw for draw in draws(model, program) if _is_divided(model, program, draw)]
-        found += _drawn_on_the_way(model, program)
-        for draw in found:
+        drawn = draws(model, program)
+        found = [(draw, True) for draw in drawn if _is_sharded(model, program, draw)]
+        found += [(draw, True) for draw in _drawn_on_the_way(model, program)]
+        found += [(draw, False) for draw in drawn if _is_given_to_framework(model, program, draw)]
+        for draw, certain in found:
             if (
                 draw.library != "torch"
                 and not is_test(draw.module)
@@ -38,7 +44,7 @@ def unseeded_draws(model: Model) -> Iterator[GlobalDraw]:
                 and not _may_be_seeded(model, program, draw)
                 and not _is_drawn_once(model, program)
             ):
-                yield draw
+                yield draw, certain
 
 
 def _drawn_on_the_way(model: Model, program: str) -> Iterator[GlobalDraw]:
@@ -65,23 +71,40 @@ def _ordering(step: Step) -> Iterator[Call]:
                 yield call
 
 
-def _is_divided(model: Model, program: str, draw: GlobalDraw) -> bool:
-    """Whether what is drawn decides on data that a sampler or a framework divides among ranks."""
+def _is_sharded(model: Model, program: str, draw: GlobalDraw) -> bool:
+    """Whether a distributed sampler divides the data that the draw decides on."""
+    if draw.of is not None:
+        given = (sampled(model, sampler) for sampler in _dividing(model, program))
+        return _are_of(model, given, draw)
+    files = program_files(model)
+    return any(
+        files.share_importer(draw.module, model.module_of(sampler.site.scope))
+        for sampler in _dividing(model, program)
+        if sampler.site is not None
+    )
+
+
+def _is_given_to_framework(model: Model, program: str, draw: GlobalDraw) -> bool:
+    """Whether a framework that divides what it is given gets the dataset that is ordered."""
     if draw.of is None:
-        files = program_files(model)
-        return any(
-            files.share_importer(draw.module, model.module_of(sampler.site.scope))
-            for sampler in _dividing(model, program)
-            if sampler.site is not None
-        )
-    given = [sampled(model, sampler) for sampler in _dividing(model, program)]
+        return False
     injection = Injection(model)
-    given += [
+    given = [
         model.flow.argument(loader, "dataset")
         for loader in model.loaders
         if loader.site is not None
         and {"accelerate", "lightning"} & injection.trainers(model.module_of(loader.site.scope))
     ]
+    given += [
+        call.keyword("train_dataset")
+        for module in model.project.modules_in(program)
+        if "transformers" in injection.trainers(module)
+        for call in module.facts.all_calls
+    ]
+    return _are_of(model, given, draw)
+
+
+def _are_of(model: Model, given: Iterable[Expr | None], draw: GlobalDraw) -> bool:
     return any(
         isinstance(value, Obj) and value.cls is draw.of
         for each in given

@@ -27,7 +27,7 @@ from sampler_lint.domain.unseeded import unseeded_draws
 from sampler_lint.edits.draw_fixes import draw_alike, sync_seed
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
-from sampler_lint.findings import Applicability, Fix, Related
+from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import self_class, unparse, walk
 from sampler_lint.syntax.nodes import Attr, Bin, Call, Choice, Class, Expr, Function, Store
@@ -52,7 +52,8 @@ class SeedDiffersByRank(Rule):
         Also reports data that is shuffled, chosen or split with the global generator of `random`,
         numpy or scikit-learn before a sampler divides it, if nothing in the files that run
         together seeds that generator: it then starts from the system's entropy in each process.
-        (torch always starts from the same seed.)
+        (torch always starts from the same seed.) Only `likely` where a framework divides the data,
+        as it does in a program of one process as well.
 
         Not reported where the ranks may agree on the seed (by a broadcast, for example), where a
         rank shuffles only its own part, and for draws with replacement.
@@ -106,10 +107,10 @@ class SeedDiffersByRank(Rule):
                     seen.add(shuffle.term.whole)
                     yield _own_shuffle(model, shuffle)
         yield from _global_draws(model)
-        for draw in unseeded_draws(model):
+        for draw, certain in unseeded_draws(model):
             if draw.call not in seen:
                 seen.add(draw.call)
-                yield _unseeded(model, draw)
+                yield _unseeded(model, draw, Grade.CERTAIN if certain else Grade.LIKELY)
 
 
 # --------------------------------------------------------------------------- samplers
@@ -377,7 +378,7 @@ def _at_draw(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> Suspect:
     )
 
 
-def _unseeded(model: Model, draw: GlobalDraw) -> Suspect:
+def _unseeded(model: Model, draw: GlobalDraw, grade: Grade) -> Suspect:
     message = (
         f"{draw.what} is drawn from {draw.library}'s global generator, which nothing seeds: each "
         f"rank draws another"
@@ -387,6 +388,7 @@ def _unseeded(model: Model, draw: GlobalDraw) -> Suspect:
         draw.call,
         message[0].upper() + message[1:],
         fix=partial(draw_alike, model, [draw]),
+        grade=grade,
         effect=f"the ranks divide different permutations of the data: {_SHARES_OVERLAP}",
         advice="draw with a generator that all ranks seed alike",
     )

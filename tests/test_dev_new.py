@@ -60,10 +60,10 @@ def test_the_suite_says_what_a_begun_rule_lacks(checkout):
 @pytest.mark.parametrize(
     ("code", "name", "said"),
     [
-        ("smp999", "two-words", "no code"),
-        ("SMP9", "two-words", "no code"),
-        ("SMP999", "word", "no name"),
-        ("SMP999", "Two-Words", "no name"),
+        ("smp999", "two-words", "is not a code"),
+        ("SMP9", "two-words", "is not a code"),
+        ("SMP999", "word", "is not a name"),
+        ("SMP999", "Two-Words", "is not a name"),
         ("SMP402", "two-words", "smp402_remainder_of_quotient.py is there already"),
         ("SMP999", "remainder-of-quotient", "smp402_remainder_of_quotient.py is there already"),
     ],

@@ -935,7 +935,7 @@ def test_wrong_calls(tmp_path):
         ((), "give a command after --"),
         (("--report", tmp_path), "no records here"),
         (("--plot", "a.gif", "--", "true"), "ends in .html or .png"),
-        (("--timeout", "0", "--", "true"), "no positive number of seconds"),
+        (("--timeout", "0", "--", "true"), "not a positive number of seconds"),
         (("--", "true"), "nothing was recorded"),
         (("--", "false"), "failed (exit status 1) before any loader was read"),
     ]

@@ -32,7 +32,7 @@ _OWN = re.compile(
     r"(?:\s*\[(?P<codes>[^\[\]#]*)\]"
     r"|(?:\s*=\s*(?=\w)|\s+(?=(?-i:[A-Z]{3,}[0-9])))(?P<listed>[\w-]+(?:\s*,\s*[\w-]+)*)"
     r"|(?=\s*(?:\#|$)|\s+[^\s\[=]))|(?P<slip>[^#\s](?:[^#]*[^#\s])?))"
-    r"|sampler[-_ ]?lint\s*:?\s*(?P<unheard>(?:ignore|disable|noqa)\b(?:[^#]*[^#\s])?))",
+    r"|sampler[-_ ]?lint(?:\s*:)?\s*(?P<unheard>(?:ignore|disable|noqa)\b(?:[^#]*[^#\s])?))",
     re.IGNORECASE,
 )
 _CODE = re.compile(r"[A-Z]+[0-9]*", re.IGNORECASE)

@@ -93,7 +93,9 @@ def test_the_formats_are_those_that_help_names(capsys: pytest.CaptureFixture[str
     with pytest.raises(SystemExit):
         main(["--help"])
     text = " ".join(capsys.readouterr().out.split())
-    names = re.search(r"--output-format FORMAT text \(default\), (.*?) -o FILE, --output-file", text)
+    names = re.search(
+        r"--output-format FORMAT text \(default\), (.*?) -o FILE, --output-file", text
+    )
     assert names is not None
     assert {"text", *re.split(r", | or ", names[1])} == set(FORMATS)
 

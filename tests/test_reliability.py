@@ -500,7 +500,7 @@ sys.platform = here
 for module in pkgutil.walk_packages(sampler_lint.__path__, "sampler_lint."):
     if not module.name.startswith(("sampler_lint.harness", "sampler_lint.dev",
                                    "sampler_lint.language_server", "sampler_lint.__main__",
-                                   "sampler_lint.pytest_plugin")):
+                                   "sampler_lint.integrations", "sampler_lint.pytest_plugin")):
         importlib.import_module(module.name)
 from sampler_lint.cli import run
 sys.argv = ["sampler-lint", *sys.argv[1:]]

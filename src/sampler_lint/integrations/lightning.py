@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from sampler_lint.integrations.recording import Recording, SamplerBugsError
 
+# A Trainer takes the callbacks of its own package: the one that the program has imported.
 if TYPE_CHECKING:
     Callback = object
+elif "pytorch_lightning" in sys.modules:
+    from pytorch_lightning.callbacks import Callback
 else:
-    # A Trainer takes the callbacks of its own package: the one that the program has imported.
-    _name = "pytorch_lightning" if "pytorch_lightning" in sys.modules else "lightning.pytorch"
-    Callback = import_module(f"{_name}.callbacks").Callback
+    from lightning.pytorch.callbacks import Callback
 
 
 class LightningCallback(Callback):

@@ -171,7 +171,7 @@ def test_a_record_that_says_nonsense_is_no_record(lines: list[object]) -> None:
         def read(self, key: str) -> list[str] | None:
             return [json.dumps(line) for line in lines]
 
-    assert memory.Memory(Poisoned(""), "key", [__file__]).recall() is None
+    assert memory.Memory(Poisoned(""), ["key"], [__file__]).recall() is None
 
 
 @pytest.mark.parametrize(
@@ -343,14 +343,14 @@ def test_other_files_that_were_read_count(project: Path, cache: Cache) -> None:
 
     def checked() -> bool:
         """Whether the findings are still good."""
-        kept = memory.Memory(cache, "key", [str(project / "plain.py")])
+        kept = memory.Memory(cache, ["key"], [str(project / "plain.py")])
         return kept.recall() is not None
 
     def learn() -> None:
-        new = memory.Memory(cache, "key", [str(project / "plain.py")])
+        new = memory.Memory(cache, ["key"], [str(project / "plain.py")])
         path = str(project / "plain.py")
         held = {path: memory.digest((project / "plain.py").read_bytes())}
-        new.learn(held, lambda path: True, {str(said): memory.consult(str(said))})
+        new.learn(held, lambda path: True, {str(said): memory.consult(str(said))}, is_whole=True)
         new.keep(memory.TreeReport())
 
     learn()

@@ -1,15 +1,21 @@
-"""In a very big tree, a file with a sampler word is parsed only if its code is about samplers."""
+"""What is not parsed: in a very big tree, what is not about samplers; programs not asked about."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import pytest
 
+from cases import EVERY_RULE, all_cases, write_tree
+from sampler_lint import engine
+from sampler_lint.cache import Cache
 from sampler_lint.domain.joining import files_to_join
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import program_files
 from sampler_lint.engine import check
+from sampler_lint.findings import Finding
 from sampler_lint.source import is_about_sampling
 from sampler_lint.workspace import first_look
 from sampler_lint.workspace import project as model_project
@@ -208,3 +214,89 @@ def test_what_is_handed_to_other_files_matters_where_a_loader_shards(
     model = linked(tmp_path, files)
     assert files_to_join(model) == ({str(tmp_path / "steps.py")} if shards else set())
     assert model.project.is_parsed(str(tmp_path / "things.py")) is shards
+
+
+# --------------------------------------------------------------------------- parts of a tree
+
+BUILDS = """
+from torch.utils.data import DataLoader, DistributedSampler
+
+
+def build(data):
+    return DataLoader(data, sampler=DistributedSampler(data))
+"""
+LOOPS = """
+from {package}.loaders import build
+
+
+def fit(data, model, optimizer):
+    loader = build(data)
+    for epoch in range(9):
+        {sets}
+        for batch in loader:
+            model(batch).backward()
+            optimizer.step()
+"""
+PROGRAMS = {
+    # Two packages, and scripts of both in one folder: with these, one program.
+    "first/__init__.py": "",
+    "first/loaders.py": BUILDS,
+    "second/__init__.py": "",
+    "second/loaders.py": BUILDS,
+    "scripts/train.py": LOOPS.format(package="first", sets="pass"),
+    "scripts/again.py": LOOPS.format(package="second", sets="loader.sampler.set_epoch(epoch)"),
+    # Alone; and joined only by a helper without a sampler word.
+    "alone/data.py": BUILDS,
+    "alone/loop.py": LOOPS.format(package="alone", sets="pass"),
+    "tools/steps.py": "def each(items):\n    for item in items:\n        yield item\n",
+    "left/train.py": LOOPS.format(package="alone", sets="pass")
+    .replace("in loader", "in each(loader)")
+    .replace("from alone.loaders", "from tools.steps import each\nfrom alone.data"),
+    "right/train.py": "from tools.steps import each\n" + BUILDS,
+    "plain.py": "x = 1\n",
+}
+
+
+def of_files(findings: Iterable[Finding], paths: Collection[str]) -> list[Finding]:
+    return [each for each in findings if os.path.normpath(each.path) in paths]
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Small programs, and a few fixtures, in one tree."""
+    files = {name: text.encode() for name, text in PROGRAMS.items()}
+    for case in all_cases()[::7]:
+        folder = f"cases/{case.code}_{case.folder.name}".replace("-", "_")
+        files.update((f"{folder}/{name}", data) for name, data in case.files("bad").items())
+    monkeypatch.chdir(write_tree(tmp_path, files))
+    return tmp_path
+
+
+def test_a_part_of_a_tree_has_the_findings_of_the_whole(programs: Path) -> None:
+    whole = check(["."], EVERY_RULE).findings
+    assert {each.path for each in whole} >= {"scripts/train.py", "left/train.py"}
+    folders = [path for path in programs.rglob("*") if any(path.glob("*.py"))]
+    for folder in folders:
+        files = {path.relative_to(programs).as_posix() for path in folder.glob("*.py")}
+        assert check([os.path.relpath(folder)], EVERY_RULE).findings == of_files(whole, files)
+
+
+def test_other_programs_are_not_parsed(programs: Path) -> None:
+    report = check(["alone/data.py"])
+    assert report.timings.files.keys() == {
+        *("alone/data.py", "alone/loop.py", "left/train.py", "tools/steps.py", "right/train.py")
+    }
+
+
+def test_what_was_said_of_the_whole_is_taken_for_a_part(
+    programs: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = Cache(str(tmp_path_factory.mktemp("kept")))
+    part = check(["scripts"], EVERY_RULE, cache=cache).findings
+    whole = check(["."], EVERY_RULE, cache=cache).findings
+    assert len(whole) > len(part) > 0
+    monkeypatch.delattr(engine, "Tree")  # from here on, nothing is examined
+    assert check(["."], EVERY_RULE, cache=cache).findings == whole
+    assert check(["scripts"], EVERY_RULE, cache=cache).findings == part
+    left = of_files(whole, {"left/train.py"})
+    assert check(["left/train.py"], EVERY_RULE, cache=cache).findings == left

@@ -11,7 +11,7 @@ import functools
 import gc
 import itertools
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -227,6 +227,7 @@ class _Examination:
         with timings.stage("find files"):
             self._files = files_of(root, options_of, asked, watch)
         self._choices = _choices(self._files, options_of)
+        self._about = None if asked.keys() >= self._files.keys() else asked.keys()
         self._parses_all = True
 
     def run(self, cache: Cache | None, jobs: int, *, parse_all: bool) -> TreeReport:
@@ -239,14 +240,15 @@ class _Examination:
 
     def _recalled(self, cache: Cache, jobs: int) -> TreeReport:
         key = self._key()
+        keys = [key] if self._about is None else [key, repr((key, sorted(self._about)))]
         with self._timings.stage("cache"):
-            memory = Memory(cache, key, self._files)
+            memory = Memory(cache, keys, self._files)
             found = memory.recall()
         if found is None:
             # Another process may be about to find out the same.
             with cache.alone(key) as waited:
                 if waited:
-                    memory = Memory(cache, key, self._files)
+                    memory = Memory(cache, keys, self._files)
                     found = memory.recall()
                 if found is None:
                     found = self._made(memory, jobs)
@@ -304,12 +306,13 @@ class _Examination:
                 self._watch,
                 self._parsed.get(self._root),
                 edits=self._edits,
+                about=self._about,
             )
         project = tree.project
         unparsed = [path for path in self._asked if not project.is_parsed(path)]
         with self._syntax(unparsed if self._parses_all else [], jobs) as syntax:
             with timings.stage("rules"):
-                found = _judged(tree, self._choices)
+                found = _judged(tree, self._choices, None if project.is_whole else self._about)
             with timings.stage(_SYNTAX):
                 if self._watch is not None:
                     self._watch(_SYNTAX, 0, 0)
@@ -322,7 +325,7 @@ class _Examination:
                 path: None if held is None else digest(held)
                 for path, held in project.consulted.items()
             }
-            memory.learn(project.digests, tree.rests_on, consulted)
+            memory.learn(project.digests, tree.rests_on, consulted, is_whole=project.is_whole)
         return found
 
     def _syntax(self, paths: Sequence[str], jobs: int = 1) -> Aside:
@@ -388,8 +391,13 @@ def _rules(options: Options, ignored: tuple[str, ...]) -> tuple[Described, ...]:
     )
 
 
-def _judged(tree: Tree, choices: Mapping[str, _Choice]) -> TreeReport:
-    """What the rules chosen for each file say of it."""
+def _judged(
+    tree: Tree, choices: Mapping[str, _Choice], asked: Collection[str] | None = None
+) -> TreeReport:
+    """What the rules chosen for each file say of it.
+
+    With ``asked``, comments are judged in these files and in those with findings only.
+    """
     from sampler_lint.rules import Rule
 
     rules = {rule for choice in set(choices.values()) for rule in _rules(*choice)}
@@ -398,6 +406,8 @@ def _judged(tree: Tree, choices: Mapping[str, _Choice]) -> TreeReport:
     )
     report = TreeReport()
     for path, (options, ignored) in choices.items():
+        if asked is not None and path not in asked and path not in by_path:
+            continue
         project = tree.project
         # Which comments name a rule of another package is not known before they are read.
         named = bool(options.plugins) and project.is_parsed(path)

@@ -77,10 +77,14 @@ class _Entry:
 class Memory:
     """The record of one tree, and how its files look now."""
 
-    def __init__(self, cache: Cache, key: str, files: Iterable[str]) -> None:
-        """Look at ``files`` (absolute paths), before anybody reads them."""
+    def __init__(self, cache: Cache, keys: Sequence[str], files: Iterable[str]) -> None:
+        """Look at ``files`` (absolute paths), before anybody reads them.
+
+        The first of the ``keys`` is that of the whole tree, the last that of a part of it.
+        """
         self._cache = cache
-        self._key = key
+        self._keys = keys
+        self._key = keys[0]
         self._looked_at = time.time_ns()
         self._now = {path: signature(path) for path in sorted(files)}
         self._consulted: Mapping[str, str | None] = {}
@@ -95,7 +99,15 @@ class Memory:
         return sum(found[2] for path in paths if (found := self._now.get(path)))
 
     def recall(self) -> TreeReport | None:
-        """What was said of the tree, if it still holds."""
+        """What was said of the tree, or of the part of it, if it still holds."""
+        for key in self._keys:
+            self._key = key
+            found = self._recall()
+            if found is not None:
+                return found
+        return None
+
+    def _recall(self) -> TreeReport | None:
         lines = self._cache.read(self._key)
         if lines is None or None in self._now.values():
             return None
@@ -152,6 +164,8 @@ class Memory:
         digests: Mapping[str, str],
         rests_on: Callable[[str], bool],
         consulted: Mapping[str, str | None],
+        *,
+        is_whole: bool,
     ) -> None:
         """Take note of what the files held when they were read.
 
@@ -159,7 +173,9 @@ class Memory:
             digests: of each file that could be read.
             rests_on: whether a finding may rest on the content of a file.
             consulted: files and folders with what :func:`consult` says of each.
+            is_whole: whether all of the tree was looked at.
         """
+        self._key = self._keys[0 if is_whole else -1]
         self._consulted = consulted
         self._table = None
         if digests.keys() == self._now.keys():

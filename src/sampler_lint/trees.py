@@ -117,10 +117,11 @@ class Tree:
         parsed: Parsed | None = None,
         *,
         edits: bool = True,
+        about: Collection[str] | None = None,
     ) -> None:
         """Read the ``files`` (absolute path to shown path).
 
-        ``overlay``, ``digest``, ``jobs``, ``watch`` and ``parsed`` are as for
+        ``overlay``, ``digest``, ``jobs``, ``watch``, ``parsed`` and ``about`` are as for
         :class:`~.workspace.project.Project`, ``edits`` is as for :func:`engine.check`.
         """
         from sampler_lint.workspace.project import Project
@@ -129,7 +130,7 @@ class Tree:
         self._watch = watch
         self._edits = edits
         self.options = options
-        self.project: Project = Project(root, files, overlay, digest, jobs, watch, parsed)
+        self.project: Project = Project(*(root, files, overlay, digest, jobs, watch, parsed, about))
         self.seconds: dict[str, float] = {}
         """How long each rule took; the first that needs a part of the model pays for it."""
         self.failures: dict[str, list[FileError]] = {}
@@ -174,7 +175,9 @@ class Tree:
             return Model(self.project, self.requirements, declared, hidden)
 
         model = linked()
-        return linked() if self.project.join(files_to_join(model)) else model
+        changed = self.project.join(files_to_join(model))
+        changed |= self.project.narrow()
+        return linked() if changed else model
 
     def findings(self, rules: Sequence[Rule]) -> dict[str, list[Finding]]:
         """The findings of ``rules`` by absolute path."""

@@ -754,18 +754,20 @@ def _assigned(stmt: Stmt) -> set[str]:
     out: set[str] = set()
     targets: list[Expr] = []
     if isinstance(stmt, Assign):
-        targets = stmt.targets
+        targets = [*stmt.targets]
     elif isinstance(stmt, For):
         targets = [stmt.target]
     elif isinstance(stmt, With):
         targets = [target for _, target in stmt.items if target is not None]
     elif hasattr(stmt, "target") and not isinstance(stmt, Declare):
         targets = [stmt.target]
-    for target in targets:
-        for node in walk(target):
-            name_ = dotted(node)
-            if name_ is not None:
-                out.add(name_)
+    while targets:
+        target = targets.pop()
+        if isinstance(target, (Name, Attr)):
+            # What is stored in an attribute leaves the object that has it what it is.
+            out.update(filter(None, [dotted(target)]))
+        else:
+            targets += children(target)
     if isinstance(stmt, Simple) and stmt.kind == "delete":
         out.update(deleted for part in stmt.parts if (deleted := dotted(part)) is not None)
     return out

@@ -19,6 +19,7 @@ from sampler_lint.findings import FileError
 from sampler_lint.limits import LARGE_TREE, MOST_ALIASES
 from sampler_lint.roots import leads_outside
 from sampler_lint.source import (
+    NOTEBOOK,
     SourceError,
     SourceFile,
     read_bytes,
@@ -48,6 +49,7 @@ from sampler_lint.workspace.aliases import aliases_in, names_meant
 from sampler_lint.workspace.first_look import first_looks, kinds
 from sampler_lint.workspace.import_paths import ImportPaths
 from sampler_lint.workspace.import_scan import imports_in
+from sampler_lint.workspace.partition import Partition
 from sampler_lint.workspace.places import Importer, Place
 from sampler_lint.workspace.relevance import that_matter
 
@@ -139,7 +141,8 @@ class Project:
 
     ``files`` maps absolute paths to the paths shown to the user. ``overlay`` (by absolute path)
     replaces what is on disk. ``jobs`` is how many processes may read, ``watch`` is told how far
-    reading is. ``parsed`` is taken where a file still holds the same.
+    reading is. ``parsed`` is taken where a file still holds the same. With ``about`` (absolute
+    paths), files are left out that no import, of whatever file, connects with one of these.
     """
 
     def __init__(
@@ -151,8 +154,12 @@ class Project:
         jobs: int = 1,
         watch: Watch | None = None,
         parsed: Parsed | None = None,
+        about: Collection[str] | None = None,
     ) -> None:
         self.root = root
+        self._about = about
+        self.is_whole = True
+        """Whether no program is left out."""
         self._parsed_before = parsed or {}
         self.files = dict(files)
         self.imports = ImportPaths(root, self.files)
@@ -239,6 +246,11 @@ class Project:
                 spoken[path] = data
             else:
                 self._set_aside(path, look.is_seeding, look.speaks_to_us)
+        if self._about is not None:
+            apart = spoken.keys() - self._connected_with(self._about, spoken)
+            self.is_whole = not apart
+            for path in apart:
+                self._set_aside(path, *kinds(spoken.pop(path), is_candidate=True))
         self.is_narrowed = size > LARGE_TREE
         if self.is_narrowed:
             for path in spoken.keys() - that_matter(self.imports, self.imports_told, spoken):
@@ -298,14 +310,58 @@ class Project:
         known = {module.path for module in self.candidates}
         joined = [self.module_at(path) for path in sorted(set(paths) - known)]
         new = [module for module in joined if module is not None]
-        self.candidates += new
         if new:
-            for name, value in vars(type(self)).items():
-                if isinstance(value, cached_property):
-                    self.__dict__.pop(name, None)
-            for kept in (self._calls_by_program, self._outer_by_program, self._stores_by_owner):
-                kept.clear()
+            self._look_at([*self.candidates, *new])
         return bool(new)
+
+    def _connected_with(self, paths: Iterable[str], spoken: Mapping[str, bytes]) -> set[str]:
+        """The files that may be of one program with these, whatever is joined to it later."""
+        joint = Partition()
+        for path in self.files:
+            place, own = Place.of(path), self._unit(path)
+            for imported in self._imports_of_any(path, spoken):
+                for name in {imported.name or imported.whole, imported.whole}:
+                    target = self.imports.find(name, place, imported.level)
+                    if target is not None:
+                        joint.unite(self._unit(target), own)
+        near = {joint.find(self._unit(path)) for path in paths}
+        return {path for path in self.files if joint.find(self._unit(path)) in near}
+
+    def _imports_of_any(self, path: str, spoken: Mapping[str, bytes]) -> Iterable[Imported]:
+        """What a file imports; it is parsed if it is a candidate whose text does not tell."""
+        told = self.imports_told(path, spoken.get(path)) if not path.endswith(NOTEBOOK) else None
+        if told is not None or path not in spoken:
+            return told or ()
+        module = self._load(path, spoken[path])
+        return [imported for _, imported in module.facts.imports] if module is not None else ()
+
+    def narrow(self) -> bool:
+        """Leave out programs that no file asked ``about`` belongs to; whether there were some.
+
+        Nothing that is said of one program rests on another.
+        """
+        if self._about is None:
+            return False
+        units = {self._unit(path) for path in self._about}
+        programs = {program for unit in units if (program := self._programs.get(unit))}
+        kept = [module for module in self.candidates if self.program_of(module) in programs]
+        is_less = len(kept) < len(self.candidates)
+        if is_less:
+            self.is_whole = False
+            self._look_at(kept)
+        return is_less
+
+    def _look_at(self, candidates: list[Module]) -> None:
+        """Take these for the candidates; what was asked of the others before is asked anew."""
+        self.candidates = candidates
+        for name, value in vars(type(self)).items():
+            if isinstance(value, cached_property):
+                self.__dict__.pop(name, None)
+        for kept in (
+            *(self._program_by_path, self._calls_by_program, self._stores_by_program),
+            *(self._outer_by_program, self._stores_by_owner),
+        ):
+            kept.clear()
 
     def speaks_to_us(self, path: str) -> bool:
         """Whether a comment in the file may name one of our rules, or the linter itself."""
@@ -525,21 +581,14 @@ class Project:
     @cached_property
     def _programs(self) -> dict[str, str]:
         """Package or script folder → the program it belongs to (see :meth:`program_of`)."""
-        parent: dict[str, str] = {}
-
-        def find(item: str) -> str:
-            while parent.setdefault(item, item) != item:
-                parent[item] = parent[parent[item]]
-                item = parent[item]
-            return item
-
+        joint = Partition()
         for module in self.candidates:
-            own = find(self._unit(module.path))
+            own = joint.find(self._unit(module.path))
             for _, (name, _, level) in module.facts.imports:
                 target = self.imports.find(name, module, level)
                 if target is not None and self.imports.is_certain(name, module, level):
-                    parent[find(self._unit(target))] = own = find(own)
-        return {unit: find(unit) for unit in list(parent)}
+                    joint.unite(self._unit(target), own)
+        return {unit: joint.find(unit) for unit in list(joint)}
 
     def _unit(self, path: str) -> str:
         """The topmost package around a file; its folder for a plain script."""

@@ -71,7 +71,8 @@ def nowhere(tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").touch()
 
 
-PROGRAMS = st.one_of(hypothesmith.from_node(), hypothesmith.from_grammar())
+#: Made when a test draws from it: Python's grammar takes seconds to prepare.
+PROGRAMS = st.deferred(lambda: st.one_of(hypothesmith.from_node(), hypothesmith.from_grammar()))
 
 
 @QUICK

@@ -17,6 +17,8 @@ from sampler_lint.engine import FixReport
 
 hypothesmith = pytest.importorskip("hypothesmith")
 
+pytestmark = pytest.mark.usefixtures("unmeasured")
+
 #: Installed files that are looked at by default, each as a project of its own.
 SAMPLE = 40
 NAME = "program.py"
@@ -71,7 +73,8 @@ def nowhere(tmp_path, monkeypatch):
     (tmp_path / "pyproject.toml").touch()
 
 
-PROGRAMS = st.one_of(hypothesmith.from_node(), hypothesmith.from_grammar())
+#: Made when a test draws from it: Python's grammar takes seconds to prepare.
+PROGRAMS = st.deferred(lambda: st.one_of(hypothesmith.from_node(), hypothesmith.from_grammar()))
 
 
 @QUICK

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -107,15 +106,6 @@ def test_same_findings_as_the_command_line(project):
         ("train.py", ROW, 13, "SMP101")
     ]
     assert found == command_line(cwd=project)
-
-
-@pytest.mark.usefixtures("unmeasured")
-def test_same_findings_in_every_fixture(tmp_path):
-    """Also those that follow a loader from one file to another."""
-    shutil.copytree(REPOSITORY / "fixtures", tmp_path / "fixtures")
-    expected = command_line("fixtures", cwd=tmp_path)
-    assert {Path(path).parts[1] for path, *_ in expected} >= {"SMP101"}
-    assert flake8("fixtures", "--jobs", "2", cwd=tmp_path) == expected
 
 
 def test_a_project_inside_the_folder_is_part_of_it(tmp_path):

@@ -323,7 +323,7 @@ def run_flake8(folders: list[str], cwd: Path) -> list[Said]:
     template = "%(path)s\t%(row)d\t%(col)d\t%(code)s\t%(text)s"
     command = [sys.executable, "-m", "flake8", "--isolated", "--select", "SMP"]
     result = subprocess.run(
-        [*command, "--format", template, *folders],
+        [*command, "--jobs", "2", "--format", template, *folders],
         capture_output=True,
         cwd=cwd,
         check=False,

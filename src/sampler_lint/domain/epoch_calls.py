@@ -332,6 +332,31 @@ def runs_in(model: Model, loop: Loop, scope: Scope) -> bool | None:
         function = todo.pop()
         if not isinstance(function, Function):
             continue
+        run_by = _run_by(model, function)
+        if any(loop.encloses(stmt) for stmt in run_by.stmts):
+            return True
+        offered |= run_by.is_offered
+        new = run_by.scopes - seen
+        seen |= new
+        todo += new
+    return None if offered else False
+
+
+class _RunBy(NamedTuple):
+    """What may run a function."""
+
+    stmts: tuple[Stmt, ...]
+    """The statements of the calls that may mean it."""
+    scopes: frozenset[Scope]
+    """Where these are, but for tests: what a test calls, it calls for itself."""
+    is_offered: bool
+    """Whether somebody else may."""
+
+
+def _run_by(model: Model, function: Function) -> _RunBy:
+    """What may run a function; found once, for it is asked on behalf of each loop."""
+    known: dict[Function, _RunBy] = model.memo.setdefault(_run_by, {})
+    if function not in known:
         calls = [
             *model.flow.callers(function),
             *(
@@ -343,14 +368,12 @@ def runs_in(model: Model, loop: Loop, scope: Scope) -> bool | None:
         by_python = function.cls is not None and function.name.startswith("__")
         if not calls and function.cls is not None and not by_python:
             calls += _computed_reads(model, function)
-        if any(call.stmt is not None and loop.encloses(call.stmt) for call in calls):
-            return True
-        offered |= (by_python or not calls) and _is_offered(model, function)
-        # What a test calls, it calls for itself.
-        new = {call.scope for call in calls if not is_test(model.module_of(call.scope))} - seen
-        seen |= new
-        todo += new
-    return None if offered else False
+        known[function] = _RunBy(
+            tuple(dict.fromkeys(call.stmt for call in calls if call.stmt is not None)),
+            frozenset(c.scope for c in calls if not is_test(model.module_of(c.scope))),
+            (by_python or not calls) and _is_offered(model, function),
+        )
+    return known[function]
 
 
 def _may_mean(call: Call, function: Function) -> bool:

@@ -1,0 +1,105 @@
+"""Branch coverage of the tests, by SlipCover, which leaves code alone that it has seen run.
+
+    python .ci/measured.py install           # each Python of this environment asks from now on
+    MEASURED=folder python -m pytest         # and is measured where a folder is named
+    python .ci/measured.py report folder
+
+All of ``src`` is measured in the processes that run the tests and in what they fork. What a test
+starts as a program of its own is measured in ``harness`` only, much of which runs nowhere else: to
+prepare a module for measuring takes longer than most programs run.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from importlib.machinery import FileFinder, SourceFileLoader
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+
+    from slipcover import Slipcover
+
+SOURCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
+HARNESS = os.path.join(SOURCE, "sampler_lint", "harness")
+
+
+def install() -> None:
+    """Let each Python that is started in this environment import this module, if it is measured."""
+    import sysconfig
+
+    here = os.path.dirname(os.path.abspath(__file__))
+    line = f"import os, sys; sys.path.append({here!r}); import measured; measured.start()"
+    with open(os.path.join(sysconfig.get_path("purelib"), "measured.pth"), "w") as file:
+        file.write(f"import os; 'MEASURED' in os.environ and exec({line!r})\n")
+
+
+def start() -> None:
+    """Measure this process and what is forked from it."""
+    # Set by pytest-xdist for what its processes start, and for themselves only when they run.
+    measured = HARNESS if "PYTEST_XDIST_WORKER" in os.environ else SOURCE
+
+    def finder(folder: str) -> FileFinder:
+        if f"{folder}/".startswith(f"{measured}/"):
+            return FileFinder(folder, (_loader, [".py"]))
+        raise ImportError(folder)
+
+    # Not among the finders, where pytest's own comes first and SlipCover leaves branches to it.
+    sys.path_hooks.insert(0, finder)
+    sys.path_importer_cache.clear()
+
+
+def _loader(name: str, path: str) -> Loader:
+    from slipcover.importer import SlipcoverLoader
+
+    return SlipcoverLoader(_measuring(), SourceFileLoader(name, path), path)
+
+
+@functools.cache
+def _measuring() -> Slipcover:
+    """What measures: it leaves a file in the folder that ``MEASURED`` names."""
+    import atexit
+    import json
+    import time
+
+    import slipcover
+
+    # At once: else it looks through all functions, now and then, for those that have run.
+    measuring = slipcover.Slipcover(branch=True, immediate=True, exclude_lines=[])
+    folder, leave = os.environ["MEASURED"], os._exit
+    named: dict[int, str] = {}
+
+    def save() -> None:
+        process = os.getpid()  # a number that another may have had before
+        path = named.setdefault(process, f"{folder}/{process}-{time.time_ns()}.json")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(measuring.get_coverage(), file)
+
+    def save_and_leave(status: int) -> NoReturn:
+        try:
+            save()
+        finally:
+            leave(status)
+
+    atexit.register(save)
+    os._exit = save_and_leave
+    return measuring
+
+
+def report(folder: str) -> None:
+    """Print what was run by no process, of each file of the source."""
+    import json
+    from pathlib import Path
+
+    import slipcover
+
+    found = slipcover.Slipcover(branch=True, source=[SOURCE], exclude_lines=[]).get_coverage()
+    for path in Path(folder).glob("*.json"):
+        slipcover.merge_coverage(found, json.loads(path.read_text("utf-8")))
+    slipcover.print_coverage(found, skip_covered=True, missing_width=80)
+
+
+if __name__ == "__main__":
+    {"install": install, "report": report}[sys.argv[1]](*sys.argv[2:])

@@ -23,12 +23,11 @@ from sampler_lint.options import DEFAULTS, Options, OptionsOf, weight
 from sampler_lint.parallel import Aside
 from sampler_lint.roots import project_root
 from sampler_lint.timings import Timings, Watch, counted
-from sampler_lint.trees import Session, Tree, files_of, find
+from sampler_lint.trees import Kept, Session, Tree, files_of, find
 
 if TYPE_CHECKING:
     from sampler_lint.rounds import Decide
     from sampler_lint.rules import Described
-    from sampler_lint.workspace.project import Parsed
 
 __all__ = ["FixReport", "Options", "OptionsOf", "Report", "Session", "check", "fix", "parses"]
 
@@ -67,13 +66,17 @@ Narrow = Callable[[Report, Mapping[str, bytes]], None]
 def _paused_collection() -> Iterator[None]:
     """No garbage collection: a model is many small objects, none of which is garbage yet.
 
-    Looking for some took a third of the time of a check.
+    Looking for some took a third of the time of a check. What is frozen meanwhile is freed again:
+    ``domain/tried.py`` freezes all that is there before the first class is tried.
     """
     enabled = gc.isenabled()
+    frozen = gc.get_freeze_count()
     gc.disable()
     try:
         yield
     finally:
+        if not frozen:
+            gc.unfreeze()
         if enabled:
             gc.enable()
 
@@ -89,7 +92,7 @@ def check(
     jobs: int = 1,
     parse_all: bool = True,
     watch: Watch | None = None,
-    parsed: dict[str, Parsed] | None = None,
+    kept: dict[str, Kept] | None = None,
     edits: bool = True,
     related: bool = False,
 ) -> Report:
@@ -109,8 +112,8 @@ def check(
         parse_all: whether to parse files that no finding can be in, to tell of syntax errors;
             not done in very big trees (:data:`LARGE_TREE`).
         watch: told how far the check is.
-        parsed: by root, what the last check parsed; it is kept up to date, and what has not
-            changed is not parsed again.
+        kept: by root, what the last check found out; it is brought up to date, and what has not
+            changed is neither parsed nor tried again.
         edits: whether to work out what each fix changes; else it is only said that there is one,
             which is quicker. A session has its own.
         related: whether to report findings in other files of the tree, too, that rest on one asked
@@ -130,11 +133,11 @@ def check(
         if session is not None:
             examined = _of_session(session, root, asked, options_of, contents)
         else:
-            kept = cache if not contents else None
+            recorded = cache if not contents else None
             examination = _Examination(
-                *(root, asked, options_of, contents, report.timings, watch, parsed), edits=edits
+                *(root, asked, options_of, contents, report.timings, watch, kept), edits=edits
             )
-            examined = examination.run(kept, jobs, parse_all=parse_all)
+            examined = examination.run(recorded, jobs, parse_all=parse_all)
             report.unparsed += len(asked.keys() & examined.unparsed)
         _told(report, root, examined, asked, options_of, related=related)
     report.findings.sort(key=lambda finding: finding.sort_key)
@@ -212,12 +215,12 @@ class _Examination:
         contents: Mapping[str, bytes],
         timings: Timings,
         watch: Watch | None,
-        parsed: dict[str, Parsed] | None,
+        kept: dict[str, Kept] | None,
         *,
         edits: bool,
     ) -> None:
         self._edits = edits
-        self._parsed = parsed if parsed is not None else {}
+        self._kept = None if kept is None else kept.setdefault(root, Kept())
         self._root = root
         self._asked = asked
         self._options_of = options_of
@@ -304,7 +307,7 @@ class _Examination:
                 digest if memory is not None else None,
                 jobs,
                 self._watch,
-                self._parsed.get(self._root),
+                self._kept,
                 edits=self._edits,
                 about=self._about,
             )
@@ -319,7 +322,6 @@ class _Examination:
                 self._add(found, syntax.result())
         timings.rules.update(tree.seconds)
         timings.files.update((project.files[path], s) for path, s in project.seconds.items())
-        self._parsed[self._root] = project.parsed
         if memory is not None:
             consulted = {
                 path: None if held is None else digest(held)
@@ -600,12 +602,10 @@ def fix(
 
     overlay = overlay or {}
     unsettled = settle(paths)[1] if write else []
-    parsed: dict[str, Parsed] = {}
+    kept: dict[str, Kept] = {}
 
     def checked(contents: Mapping[str, bytes]) -> Report:
-        report = check(
-            paths, options, overlay=contents, watch=watch, parsed=parsed, related=related
-        )
+        report = check(paths, options, overlay=contents, watch=watch, kept=kept, related=related)
         if narrow is not None:
             narrow(report, contents)
         return report

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Lit, Obj, Unknown, Value
+from sampler_lint.analysis.values import AnyModule, Ext, ExtObj, FuncRef, Lit, Obj, Unknown, Value
 from sampler_lint.asked import last_question
 from sampler_lint.domain.model import Model
 from sampler_lint.engine import Session
@@ -116,6 +116,8 @@ def _value(model: Model, value: Value) -> str:
     if isinstance(value, (Ext, ExtObj)):
         made = "made by " if isinstance(value, ExtObj) else ""
         return f"{made}{value.dotted}, outside the tree"
+    if isinstance(value, AnyModule):
+        return f"a module of {value.package or 'the program'}, by a computed name"
     if isinstance(value, FuncRef):
         function = value.function
         if function.outer is None:

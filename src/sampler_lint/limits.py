@@ -61,3 +61,5 @@ DEEPEST_CHAIN = 6
 MOST_LOOKS = 30
 #: Worlds with guessed arguments that together tell something: one may be a guess too far.
 FEWEST_GUESSED = 3
+#: Files that call a method by its name, of those that no other word leads to: more call another.
+MOST_CALLING_BY_NAME = 4

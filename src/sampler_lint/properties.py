@@ -505,8 +505,8 @@ def deterministic(seen: Observation) -> Violation | None:
             first, second = before[again.rank].items(epoch), again.items(epoch)
             if first is not None and second is not None and first != second:
                 return Violation(
-                    f"built twice alike, rank {again.rank} reads {begin(first)} and then "
-                    f"{begin(second)}",
+                    f"built twice with the same arguments, rank {again.rank} reads "
+                    f"{begin(first)} and then {begin(second)}",
                     epoch,
                 )
     for jumped in seen.jumped:
@@ -579,7 +579,7 @@ def resumable(seen: Observation) -> Violation | None:
     else:
         return None
     return Violation(
-        f"{told}resumed from state_dict(), it goes on with {begin(found)} ({len(found)} items) in "
-        f"the place of {begin(wanted)} ({len(wanted)} items)",
+        f"{told}resumed from state_dict(), it continues with {begin(found)} ({len(found)} items) "
+        f"instead of {begin(wanted)} ({len(wanted)} items)",
         epoch,
     )

@@ -318,7 +318,7 @@ class Rounds(Generic[CheckedT]):
         edits = edits_of([finding])
         for path in sorted({finding.path, *(edit.path for edit in edits)}):
             if path not in files:
-                return f"its fix edits {path}, which was not asked for"
+                return f"its fix edits {path}, which was not among the paths"
             if problem := self._problem(path):
                 return problem
         texts = {edit.path: self._source(edit.path, state.contents).text for edit in edits}
@@ -449,7 +449,7 @@ class Rounds(Generic[CheckedT]):
                 before = self._before(state, now, later.contents)
                 if before is None:
                     del self._states[index:]
-                    reason = f"reverted: the fix would bring up {now.code}"
+                    reason = f"reverted: the fix would cause {now.code}"
                     self._block(state, self._bringing_up(now, state), reason)
                     return True
                 now = before

@@ -18,7 +18,7 @@ from sampler_lint.harness.trace import Trace
 
 def findings(run: Run) -> list[Finding]:
     """The bugs that the run has shown; where codes look alike, the linter's choice among them."""
-    return [_finding(one, run) for one in _as_linted(diagnose(run), run)]
+    return [finding(one, run) for one in _as_linted(diagnose(run), run)]
 
 
 def _as_linted(observations: Sequence[Diagnosis], run: Run) -> list[Diagnosis]:
@@ -32,7 +32,7 @@ def _as_linted(observations: Sequence[Diagnosis], run: Run) -> list[Diagnosis]:
     paths = {*calls, *loops, *(loader.path for loader in log.loaders)}
     files = sorted(filter(os.path.isfile, paths))
     report = engine.check(files, engine.Options(), edits=False)
-    linted = {finding.code: finding for finding in reversed(report.findings)}
+    linted = {each.code: each for each in reversed(report.findings)}
     told = []
     for one in observations:
         code = next((code for code in (one.code, *one.also) if code in linted), None)
@@ -45,11 +45,10 @@ def _as_linted(observations: Sequence[Diagnosis], run: Run) -> list[Diagnosis]:
     return told
 
 
-def _finding(one: Diagnosis, run: Run) -> Finding:
-    first, last = 1, 1
-    with contextlib.suppress(OSError, IndexError):
-        text = Path(one.path).read_text("utf-8", "replace").splitlines()[one.line - 1]
-        first, last = len(text) - len(text.lstrip()) + 1, len(text.rstrip()) + 1
+def finding(one: Diagnosis, run: Run) -> Finding:
+    """A diagnosis as the reporters take it."""
+    text = line_of(one.path, one.line)
+    first, last = len(text) - len(text.lstrip()) + 1, len(text.rstrip()) + 1
     path = relative(one.path, os.getcwd())
     start, end = Position(max(1, one.line), first), Position(max(1, one.line), max(first, last))
     why = tuple(
@@ -57,6 +56,13 @@ def _finding(one: Diagnosis, run: Run) -> Finding:
         for each in one.evidence
     )
     return Finding(one.code, one.message, path, start, end, why=why)
+
+
+def line_of(path: str, row: int) -> str:
+    """A line of a file; empty where it cannot be read."""
+    with contextlib.suppress(OSError, IndexError):
+        return Path(path).read_text("utf-8", "replace").splitlines()[row - 1]
+    return ""
 
 
 def batches(run: Run) -> int:

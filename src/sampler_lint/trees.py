@@ -18,10 +18,11 @@ from sampler_lint.timings import Watch, counted
 
 if TYPE_CHECKING:
     from sampler_lint.domain.model import Model
+    from sampler_lint.domain.tried import Tried
     from sampler_lint.rules import Rule, Suspect
     from sampler_lint.suppressions import Suppressions
     from sampler_lint.syntax.nodes import Node
-    from sampler_lint.workspace.project import Parsed, Project
+    from sampler_lint.workspace.project import Before, Project
     from sampler_lint.workspace.requirements import Requirements
 
 T = TypeVar("T")
@@ -39,11 +40,12 @@ def not_excluded(paths: Sequence[str], options_of: OptionsOf) -> list[str]:
     """The paths without files that a walk through their project leaves out."""
     roots = {os.path.abspath(project_root(path)) for path in paths if os.path.isfile(path)}
     kept = {os.path.realpath(path) for path in find(sorted(roots), options_of).files}
-    return [
-        path
-        for path in paths
-        if not (os.path.isfile(path) and path.endswith(CHECKED)) or os.path.realpath(path) in kept
-    ]
+    return [path for path in paths if not _is_found(path) or os.path.realpath(path) in kept]
+
+
+def _is_found(path: str) -> bool:
+    """Whether a walk finds the file unless it leaves it out."""
+    return os.path.isfile(path) and path.endswith(CHECKED)
 
 
 def files_of(
@@ -64,6 +66,24 @@ def files_of(
     return files
 
 
+def _configured(path: str, options_of: OptionsOf) -> tuple[str, tuple[Options, ...]]:
+    """A path, and what the configurations of its project say of the folders above it."""
+    root = os.path.abspath(project_root(path))
+    folders = [os.path.dirname(os.path.abspath(path))]
+    while folders[-1].startswith(os.path.join(root, "")):
+        folders.append(os.path.dirname(folders[-1]))
+    return path, tuple(dict.fromkeys(map(options_of, folders)))
+
+
+class Kept:
+    """What was found out about a tree that the next check of it need not find out again."""
+
+    before: Before | None = None
+    """Of its files."""
+    tried: Tried | None = None
+    """Of what its classes do."""
+
+
 class Session:
     """Keeps the model of each tree between checks (flake8 asks file by file).
 
@@ -75,13 +95,23 @@ class Session:
         """``edits`` is as for :func:`engine.check`."""
         self._edits = edits
         self._trees: dict[tuple[str, Options], Tree] = {}
-        self._parsed: dict[str, Parsed] = {}
-        """By root, what was parsed for trees that are no longer kept."""
+        self._kept: dict[str, Kept] = {}
+        """By root."""
+        self._asked: dict[tuple[str, tuple[Options, ...]], bool] = {}
+        """Whether a file is checked, by its path and what the configurations above it say."""
 
     def outdate(self) -> None:
-        """Something on disk has changed: read it again, and parse what is not as it was."""
-        self._parsed.update((root, tree.project.parsed) for (root, _), tree in self._trees.items())
+        """Something on disk has changed: look at it again, and parse what is not as it was."""
         self._trees.clear()
+        self._asked.clear()
+
+    def not_excluded(self, paths: Sequence[str], options_of: OptionsOf) -> list[str]:
+        """As the function says; a project is walked through once for each configuration."""
+        keys = {path: _configured(path, options_of) for path in paths if _is_found(path)}
+        new = [path for path, key in keys.items() if key not in self._asked]
+        kept = set(not_excluded(new, options_of)) if new else set()
+        self._asked.update((keys[path], path in kept) for path in new)
+        return [path for path in paths if path not in keys or self._asked[keys[path]]]
 
     def tree(
         self,
@@ -95,9 +125,9 @@ class Session:
         tree = self._trees.get(key)
         if tree is None or not tree.fits(overlay, shown):
             files = files_of(root, options_of, shown)
-            parsed = tree.project.parsed if tree is not None else self._parsed.pop(root, None)
+            kept = self._kept.setdefault(root, Kept())
             tree = self._trees[key] = Tree(
-                *(root, key[1], files, overlay), parsed=parsed, edits=self._edits
+                *(root, key[1], files, overlay), kept=kept, edits=self._edits
             )
         return tree
 
@@ -114,23 +144,26 @@ class Tree:
         digest: Callable[[bytes], str] | None = None,
         jobs: int = 1,
         watch: Watch | None = None,
-        parsed: Parsed | None = None,
+        kept: Kept | None = None,
         *,
         edits: bool = True,
         about: Collection[str] | None = None,
     ) -> None:
         """Read the ``files`` (absolute path to shown path).
 
-        ``overlay``, ``digest``, ``jobs``, ``watch``, ``parsed`` and ``about`` are as for
-        :class:`~.workspace.project.Project`, ``edits`` is as for :func:`engine.check`.
+        ``overlay``, ``digest``, ``jobs``, ``watch`` and ``about`` are as for
+        :class:`~.workspace.project.Project`, ``edits`` is as for :func:`engine.check`. What is
+        ``kept`` is used, and brought up to date when the rules have been asked.
         """
-        from sampler_lint.workspace.project import Project
+        from sampler_lint.workspace.project import Before, Project
 
+        self._kept = kept
+        before = None if kept is None else kept.before or Before()
         self._overlay = dict(overlay)
         self._watch = watch
         self._edits = edits
         self.options = options
-        self.project: Project = Project(*(root, files, overlay, digest, jobs, watch, parsed, about))
+        self.project: Project = Project(*(root, files, overlay, digest, jobs, watch, before, about))
         self.seconds: dict[str, float] = {}
         """How long each rule took; the first that needs a part of the model pays for it."""
         self.failures: dict[str, list[FileError]] = {}
@@ -167,12 +200,16 @@ class Tree:
         from sampler_lint.analysis.declared import Declared
         from sampler_lint.domain.joining import files_to_join
         from sampler_lint.domain.model import Model
+        from sampler_lint.domain.tried import Tried
 
         options = self.options
+        tried = (self._kept and self._kept.tried) or Tried()
+        if self._kept is not None:
+            self._kept.tried = tried
 
         def linked() -> Model:
             declared = Declared(self.project, options.known_samplers, options.known_loaders)
-            return Model(self.project, self.requirements, declared, hidden)
+            return Model(self.project, self.requirements, declared, hidden, tried)
 
         model = linked()
         changed = self.project.join(files_to_join(model))
@@ -189,6 +226,8 @@ class Tree:
                 self.seconds[rule.code] = time.perf_counter() - started
             for path, finding in self._found[rule.code]:
                 by_path.setdefault(path, []).append(finding)
+        if self._kept is not None:
+            self._kept.before = self.project.for_the_next
         return by_path
 
     def suppressions(self, path: str) -> Suppressions | None:

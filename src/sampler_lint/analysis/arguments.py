@@ -75,6 +75,14 @@ def collected(function: Function, call: Call) -> Call:
     return made
 
 
+def remaining(call: Call, taken: int) -> Seq:
+    """The tuple of the positional arguments of a call after the first ``taken``."""
+    made = Seq()
+    made.row, made.col, made.end_row, made.end_col = call.row, call.col, call.end_row, call.end_col
+    made.kind, made.items, made.scope = "tuple", call.positional[taken:], call.scope
+    return made
+
+
 def decorated(cls: Class) -> Iterator[Call]:
     """The calls that the decorators of a class are."""
     name = Name()

@@ -12,6 +12,7 @@ from sampler_lint.analysis.fillings import taken_from_dicts
 from sampler_lint.analysis.reaching import may_run_before, surely_runs_before
 from sampler_lint.analysis.solver import Var
 from sampler_lint.analysis.values import (
+    AnyModule,
     Base,
     ClassRef,
     Ext,
@@ -60,6 +61,8 @@ class Attributes(Containers):
     def _attribute(self, value: Value, name: str, var: Var) -> None:
         if isinstance(value, ModRef):
             self._member(value.path, name, var)
+        elif isinstance(value, AnyModule):
+            self._member_of_any(value, name, var)
         elif isinstance(value, Ext):
             self._add(var, Ext(catalog.canonical(f"{value.dotted}.{name}")))
         elif isinstance(value, ExtObj):

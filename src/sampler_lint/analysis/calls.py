@@ -17,12 +17,14 @@ from sampler_lint.analysis.arguments import (
     decorated,
     field_names,
     passed,
+    remaining,
 )
 from sampler_lint.analysis.attributes import Attributes
 from sampler_lint.analysis.containers import TABLE_METHOD_NAMES, VIEWS
 from sampler_lint.analysis.declared import Declared
 from sampler_lint.analysis.solver import Var
 from sampler_lint.analysis.values import (
+    AnyModule,
     ClassRef,
     Ext,
     ExtObj,
@@ -30,6 +32,7 @@ from sampler_lint.analysis.values import (
     FuncRef,
     Gen,
     Lit,
+    ModRef,
     Obj,
     Pack,
     Partial,
@@ -42,8 +45,11 @@ from sampler_lint.analysis.values import (
     Why,
 )
 from sampler_lint.limits import DEEPEST_CALLS, MOST_CALLERS, MOST_PARTIALS
-from sampler_lint.syntax.navigation import built_by_itself, method_around
+from sampler_lint.syntax.navigation import built_by_itself, imported_by_call, method_around
 from sampler_lint.syntax.nodes import (
+    Arg,
+    Attr,
+    Bin,
     Call,
     Choice,
     Class,
@@ -55,6 +61,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Param,
     Scope,
+    Seq,
     last_name,
 )
 from sampler_lint.workspace.aliases import called_by
@@ -87,6 +94,8 @@ class Calls(Attributes):
         self.declared = declared
         self._completions: dict[tuple[Partial, Call], Call] = {}
         self._partials_within: dict[Call, int] = {}
+        self._rests: dict[tuple[Function, Call], Pack] = {}
+        """What calls fill the ``*args`` of functions with."""
         self._callers: dict[Function, dict[tuple[Call, Value | None, Function], None]] = {}
         self._resolved_unspelled: set[str] = set()
         """The programs whose calls that spell nothing are resolved."""
@@ -171,6 +180,10 @@ class Calls(Attributes):
             self._add(var, Table(call))
         elif dotted == "getattr" and len(call.positional) >= 2:
             self._apply_getattr(call, var)
+        elif dotted == "importlib.import_module" and call.positional:
+            self._apply_import(call, var)
+        elif dotted == "next" and call.positional:
+            self._apply_next(value, call, var)
         elif dotted in _TRANSPARENT_CALLS and call.positional:
             self._flow(self._expr(call.positional[-1]), var)
         elif dotted.endswith(".__init__"):
@@ -180,10 +193,17 @@ class Calls(Attributes):
 
     def _apply_getattr(self, call: Call, var: Var) -> None:
         owner, name, *default = call.positional
+        unknown = Unknown("getattr with a computed name")
+
+        def read_any(value: Value) -> None:
+            if isinstance(value, ModRef):
+                self._any_member(value.path, unknown, var)
+            else:
+                self._add(var, unknown)
 
         def read(named: Value) -> None:
             if not (isinstance(named, Lit) and isinstance(named.value, str)):
-                self._add(var, Unknown("getattr with a computed name"))
+                self._on(self._expr(owner), read_any)
                 return
             attribute = named.value
             self._on(self._expr(owner), lambda value: self._attribute(value, attribute, var))
@@ -191,6 +211,31 @@ class Calls(Attributes):
         self._on(self._expr(name), read)
         for other in default[:1]:
             self._flow(self._expr(other), var)
+
+    def _apply_import(self, call: Call, var: Var) -> None:
+        """``import_module(name)``: the module of that name, or any that its beginning leads to."""
+        name = imported_by_call(call)
+        if not isinstance(call.positional[0], Const):
+            self._add(var, AnyModule(name, call))
+            return
+        path = self.project.imports.find(name, self.project.module_of(call.scope)) if name else None
+        made = ExtObj("importlib.import_module", call)
+        self._add(var, made if path is None else ModRef(path))
+
+    def _apply_next(self, value: Ext, call: Call, var: Var) -> None:
+        """``next(it)`` calls the ``__next__`` of an object of the tree."""
+        made = ExtObj(value.dotted, call)
+
+        def sink(owner: Value) -> None:
+            method = _advances(self, owner)
+            if method is None:
+                self._add(var, made)
+            else:
+                self._apply_function(FuncRef(method, owner), call, var)
+                for other in call.positional[1:2]:
+                    self._flow(self._expr(other), var)
+
+        self._on(self._expr(call.positional[0]), sink)
 
     def _apply_partial(self, inner: Value, partial: Partial, call: Call, var: Var) -> None:
         if self._partials_within.get(call, 0) == MOST_PARTIALS:
@@ -246,7 +291,7 @@ class Calls(Attributes):
             self._add(var, Gen(function, call))
             return
         for stmt in function.returns:
-            if stmt.value is not None:
+            if stmt.value is not None and not self._gives_itself(stmt.value, value, var):
                 self._flow_in_call(stmt.value, function, call, var)
         if not any(stmt.value is not None for stmt in function.returns):
             self._add(var, Lit(None, "NoneType"))
@@ -330,8 +375,16 @@ class Calls(Attributes):
             # A recursive call adds nothing that the outer one does not.
             self._register(value.function, call, value.bound, value.function)
             for stmt in value.function.returns:
-                if stmt.value is not None:
+                if stmt.value is not None and not self._gives_itself(stmt.value, value, var):
                     self._flow_in_call(stmt.value, value.function, call, var, *frames)
+
+    def _gives_itself(self, returned: Expr, method: FuncRef, var: Var) -> bool:
+        """Whether ``return self`` gives the very object whose method is called."""
+        bound, name = method.bound, method.function.self_name
+        if not isinstance(bound, Obj) or not isinstance(returned, Name) or returned.id != name:
+            return False
+        self._add(var, bound)
+        return True
 
     @staticmethod
     def _is_plain_call(value: Value) -> TypeGuard[FuncRef]:
@@ -394,8 +447,6 @@ class Calls(Attributes):
             self._expr(call)
         for call in self._unspelled(function):
             self._expr(call)
-        if param.kind == "vararg":
-            self._add(var, Unknown(f"`{param.name}` collects any arguments"))
 
         def nobody() -> None:
             if not self._callers.get(function):
@@ -403,8 +454,25 @@ class Calls(Attributes):
                 self._add(var, Unknown(reason, Why.CHOSEN, function))
                 if param.default is not None:
                     self._flow(self._expr(param.default), var)
+            if all(isinstance(value, (Unknown, Lit)) for value in var.values):
+                self._start_annotated(param, var)
 
         self._late.append(nobody)
+
+    def _start_annotated(self, param: Param, var: Var) -> None:
+        """What a parameter is annotated with, where nothing else is known: a class of the tree."""
+        annotation = param.annotation
+        if isinstance(annotation, Index) and last_name(annotation.value) == "Optional":
+            annotation = annotation.key
+        if isinstance(annotation, Bin) and annotation.op == "BitOr":
+            annotation = annotation.left
+        if isinstance(annotation, (Name, Attr)):
+            self._on(
+                self._expr(annotation),
+                lambda named: (
+                    self._add(var, Obj(named.cls)) if isinstance(named, ClassRef) else None
+                ),
+            )
 
     def _start_spawned(self, function: Function, param: Param, var: Var) -> None:
         """What ``mp.spawn(function, args=(…))`` and ``Process(target=function, …)`` pass."""
@@ -448,6 +516,9 @@ class Calls(Attributes):
         if param.kind == "kwarg":
             self._add(var, self._collected(function, call))
             return
+        if param.kind == "vararg":
+            self._add(var, self._rest(function, call, bound))
+            return
         given = passed(function, param, call, is_bound=bound is not None)
         if given is MISSING and function.self_name == param.name:
             return  # the object itself: see _start_parameter
@@ -470,7 +541,42 @@ class Calls(Attributes):
                         ),
                     )
                 elif arg.stars == 1:
-                    self._add(var, Unknown("passed by *"))
+                    self._pass_by_star(function, param, call, bound, arg, var)
+
+    def _pass_by_star(
+        self, function: Function, param: Param, call: Call, bound: Value | None, arg: Arg, var: Var
+    ) -> None:
+        """What ``*arg`` of a call passes: an element of a tuple whose elements are known."""
+        taken = [p for p in function.params if p.is_positional][bound is not None :]
+        before = len(call.positional)
+        stars = sum(each.stars == 1 for each in call.args)
+        after = call.args[call.args.index(arg) + 1 :]
+        if param not in taken or stars > 1 or any(not (e.keyword or e.stars) for e in after):
+            self._add(var, Unknown("passed by *"))
+            return
+        index = taken.index(param) - before
+
+        def sink(value: Value) -> None:
+            items = value.node if isinstance(value, Pack) else None
+            if isinstance(items, Seq) and items.kind == "tuple":
+                if index < len(items.items):
+                    self._pick(value, index, var)
+                elif param.default is not None:
+                    self._flow(self._expr(param.default), var)
+            else:
+                self._add(var, value if isinstance(value, Unknown) else Unknown("passed by *"))
+
+        self._on(self._expr(arg.value), sink)
+
+    def _rest(self, function: Function, call: Call, bound: Value | None) -> Value:
+        """What a call fills the ``*args`` of a function with."""
+        if call.has_star:
+            return Unknown("passed by *")
+        known = self._rests.get((function, call))
+        if known is None:
+            taken = [p for p in function.params if p.is_positional][bound is not None :]
+            known = self._rests[function, call] = Pack(remaining(call, len(taken)))
+        return known
 
     def _collected(self, function: Function, call: Call) -> Table:
         """What a call fills the ``**kwargs`` of a function with."""
@@ -482,6 +588,8 @@ class Calls(Attributes):
     def call_candidates(self, function: Function) -> Iterator[Call]:
         """The calls whose spelling could mean ``function``."""
         names = [called_by(function)]
+        if function.name == "__next__":
+            names.append("next")
         if function.name == "__call__":
             return
         if function.name == "__init__" and function.cls is not None:
@@ -564,7 +672,20 @@ class Calls(Attributes):
                 method = self.method(value.cls, "__call__")
                 if isinstance(method, Function):
                     out[method] = None
+            elif isinstance(value, Ext) and value.dotted == "next" and call.positional:
+                for owner in self.values(call.positional[0]):
+                    method = _advances(self, owner)
+                    if method is not None:
+                        out[method] = None
         return list(out)
+
+
+def _advances(flow: Calls, value: Value) -> Function | None:
+    """The ``__next__`` of an object of the tree."""
+    if not isinstance(value, Obj) or not isinstance(value.cls, Class):
+        return None
+    method = flow.method(value.cls, "__next__")
+    return method if isinstance(method, Function) else None
 
 
 def _assigned(name: Name) -> Expr | None:

@@ -12,6 +12,7 @@ from sampler_lint.analysis.hierarchy import Hierarchy
 from sampler_lint.analysis.reaching import may_run_before
 from sampler_lint.analysis.solver import Var
 from sampler_lint.analysis.values import (
+    AnyModule,
     ClassRef,
     Ext,
     ExtObj,
@@ -65,6 +66,9 @@ class _Waiting:
 def _pseudo(name: str) -> Function:
     function = Function()
     function.name, function.outer = name, None
+    function.calls, function.params, function.returns, function.yields = [], [], [], []
+    function.body, function.stores, function.reads, function.decorators = [], [], [], []
+    function.bindings = {}
     return function
 
 
@@ -87,6 +91,14 @@ class Containers(Hierarchy):
     @abstractmethod
     def _attribute(self, value: Value, name: str, var: Var) -> None:
         """Let flow into ``var`` the attribute ``name`` of a value."""
+
+    @abstractmethod
+    def _member_of_any(self, value: AnyModule, name: str, var: Var) -> None:
+        """Let flow into ``var`` what a module that is imported by a computed name may hold."""
+
+    @abstractmethod
+    def _any_member(self, path: str, unknown: Unknown, var: Var) -> None:
+        """Let flow into ``var`` each function and class that a module has, or ``unknown``."""
 
     @abstractmethod
     def _returned(self, function: Function) -> Var:

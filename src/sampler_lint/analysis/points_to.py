@@ -29,6 +29,7 @@ from sampler_lint.analysis.declared import Declared
 from sampler_lint.analysis.reaching import reaching
 from sampler_lint.analysis.solver import Var
 from sampler_lint.analysis.values import (
+    AnyModule,
     ClassRef,
     Ext,
     FuncRef,
@@ -40,6 +41,7 @@ from sampler_lint.analysis.values import (
     Value,
     Why,
 )
+from sampler_lint.limits import MOST_VALUES
 from sampler_lint.syntax.navigation import binder_of
 from sampler_lint.syntax.nodes import (
     EQUAL,
@@ -254,6 +256,40 @@ class Flow(Calls):
         is_seen = module is not None and "__getattr__" not in module.facts.bindings
         why = Why.UNDEFINED if is_seen else Why.LOST
         self._add(var, Unknown(f"`{name}` is not defined in {self._where(path)}", why))
+
+    def _member_of_any(self, value: AnyModule, name: str, var: Var) -> None:
+        paths = self.project.modules_that_say(value.package, name, value.site.scope)
+        found = False
+        for path in paths if len(paths) <= MOST_VALUES else ():
+            module = self.project.module_at(path)
+            if module is not None and name in module.facts.bindings:
+                found = True
+                self._flow(self._variable(module.facts, name), var)
+        if not found or not value.package:
+            self._add(var, Unknown(f"`{name}` of a module with a computed name"))
+
+    def _any_member(self, path: str, unknown: Unknown, var: Var) -> None:
+        module = self.project.module_telling(path)
+        names = [
+            name
+            for name, bindings in (module.facts.bindings.items() if module is not None else ())
+            if not name.startswith("_")
+            and any(self._is_definition(binding, path) for binding in bindings)
+        ]
+        if module is None or not 0 < len(names) <= MOST_VALUES:
+            self._add(var, unknown)
+            return
+        for name in names:
+            self._flow(self._variable(module.facts, name), var)
+
+    def _is_definition(self, binding: Binding, path: str) -> bool:
+        """Whether a name is that of a function or class of the tree, or is imported from it."""
+        payload = binding.payload
+        if isinstance(payload, Imported) and payload.attribute is not None:
+            module = self.project.module_at(path)
+            found = module and self.project.imports.find(payload.name, module, payload.level)
+            return bool(found)
+        return isinstance(payload, (Function, Class))
 
     def _where(self, path: str) -> str:
         return self.project.files.get(path, path)

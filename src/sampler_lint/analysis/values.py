@@ -70,6 +70,15 @@ class ModRef:
 
 
 @dataclass(frozen=True, slots=True)
+class AnyModule:
+    """A module of the tree that is imported by a computed name: ``f"tasks.{name}"``."""
+
+    package: str
+    """The folder or package that the name begins with; empty where nothing of it is written."""
+    site: Call
+
+
+@dataclass(frozen=True, slots=True)
 class ClassRef:
     """A class of the tree."""
 
@@ -210,6 +219,7 @@ Value: TypeAlias = (
     | Ext
     | ExtObj
     | ModRef
+    | AnyModule
     | ClassRef
     | FuncRef
     | Obj

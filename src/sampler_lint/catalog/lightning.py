@@ -95,8 +95,8 @@ FRAMEWORK = Framework(
         ),
         Contract(
             "replaces", "sampler", ("DistributedSampler",), Span(since="2.0.3"),
-            when="on several devices, torch's RandomSampler and SequentialSampler: what they were "
-            "told (`replacement`, `num_samples`) is lost",
+            when="on several devices, torch's RandomSampler and SequentialSampler: their "
+            "arguments (`replacement`, `num_samples`) are lost",
             source=_INJECT,
             code=(
                 "isinstance(dataloader.sampler, (RandomSampler, SequentialSampler))",

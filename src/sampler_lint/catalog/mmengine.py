@@ -21,7 +21,7 @@ FRAMEWORK = Framework(
     contracts=(
         Contract(
             "rebuilds", "batch_sampler", ("sampler", "batch_size"),
-            when="it stands in the configuration as a `dict`: built from the registry "
+            when="it is a `dict` in the configuration: built from the registry "
             "`DATA_SAMPLERS`",
             without="mmengine builds it with `sampler=` and `batch_size=`",
             source="mmengine.runner.runner:Runner.build_dataloader",

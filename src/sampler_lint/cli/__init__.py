@@ -27,7 +27,10 @@ from sampler_lint.cli._common import (
 
 #: Each is a module of this package with ``main(argv) -> int`` and ``make_parser()``; the first
 #: needs no name.
-COMMANDS = ("check", "completion", "contract", "explain", "rule", "server", "trace", "verify")
+COMMANDS = (
+    *("check", "completion", "contract", "explain", "report", "rule", "server", "trace"),
+    "verify",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

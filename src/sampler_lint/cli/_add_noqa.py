@@ -35,7 +35,7 @@ def add_noqa(arguments: argparse.Namespace, paths: Sequence[str], options: Optio
     after = [each for each in checked.findings if each.code != UNUSED]
     if not arguments.quiet:
         print(
-            f"Silenced {len(findings) - len(after)} of {len(findings)} findings "
+            f"Suppressed {len(findings) - len(after)} of {len(findings)} findings "
             f"in {files} {'file' if files == 1 else 'files'}."
         )
     complain_of(errors)

@@ -33,8 +33,8 @@ def main(argv: Sequence[str]) -> int:
 
     try:
         runs = [read([one]).run for one in (arguments.first, arguments.second)]
-    except (HarnessError, OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"a record cannot be read: {error}") from error
+    except (HarnessError, OSError) as error:
+        raise UsageError(str(error)) from error
     found = compare(*runs)
     if arguments.output_format == "json":
         parting = found.parting.to_dict() if found.parting else None
@@ -49,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _lines(found: Comparison) -> Iterator[str]:
     if found.parting is not None:
-        yield f"The runs part here: {_told(found.parting)}"
+        yield f"The runs first differ here: {_told(found.parting)}"
     elif found.others:
         yield f"What was read is the same in both runs ({found.batches} batches)."
     else:

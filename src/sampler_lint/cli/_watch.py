@@ -50,7 +50,7 @@ def watch(arguments: argparse.Namespace, once: Callable[[], OptionsOf]) -> int:
                 complain(str(error))
             sys.stdout.flush()
             if not arguments.quiet:
-                print("Waiting for changes; Ctrl-C ends this.", file=sys.stderr, flush=True)
+                print("Waiting for changes; press Ctrl-C to stop.", file=sys.stderr, flush=True)
             _wait(arguments.paths, options, before)
     except KeyboardInterrupt:
         return CLEAN

@@ -27,7 +27,7 @@ from sampler_lint.cli._telling import Printer, add_telling
 if TYPE_CHECKING:
     from sampler_lint.findings import FileError
     from sampler_lint.options import OptionsOf
-    from sampler_lint.workspace.project import Parsed
+    from sampler_lint.trees import Kept
 
 _STDIN = "-"
 
@@ -38,6 +38,7 @@ other commands:
   sampler-lint explain PATH:LINE       what is known there, and why each rule
                                        did or did not report it
   sampler-lint trace -- COMMAND        record what a training run really reads
+  sampler-lint report CODE             write an issue from two recorded runs
   sampler-lint contract MODULE:CLASS   test a sampler class
   sampler-lint verify DIR              run fixtures before and after their fix
   sampler-lint server                  run the language server for editors
@@ -83,20 +84,20 @@ def main(argv: Sequence[str]) -> int:
 
     _watch.refuse(arguments)
     arguments.paths = arguments.paths or ["."]
-    parsed: dict[str, Parsed] = {}
+    kept: dict[str, Kept] = {}
 
     def once() -> OptionsOf:
         settings = Settings(arguments)
-        _once(argparse.Namespace(**vars(arguments)), settings, parsed)
+        _once(argparse.Namespace(**vars(arguments)), settings, kept)
         return settings.options
 
     return _watch.watch(arguments, once)
 
 
 def _once(
-    arguments: argparse.Namespace, settings: Settings, parsed: dict[str, Parsed] | None = None
+    arguments: argparse.Namespace, settings: Settings, kept: dict[str, Kept] | None = None
 ) -> int:
-    """Do what was asked for and return the exit code; ``parsed`` is as for ``engine.check``."""
+    """Do what was asked for and return the exit code; ``kept`` is as for ``engine.check``."""
     started = time.perf_counter()
     if arguments.show_settings:
         from sampler_lint.cli._show_settings import show_settings
@@ -138,7 +139,7 @@ def _once(
             cache=cache_of(arguments),
             jobs=jobs_of(arguments),
             watch=watch,
-            parsed=parsed,
+            kept=kept,
             edits=printer.shows_edits,
             related=arguments.related,
         )

@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +20,12 @@ from sampler_lint.cli._common import (
     add_color,
     add_output_format,
     complain,
+    positive,
     wants_color,
 )
 
 if TYPE_CHECKING:
+    from sampler_lint.findings import Finding
     from sampler_lint.harness.trace import Trace
     from sampler_lint.reporters import Outcome
 
@@ -34,7 +36,8 @@ so that standard output holds only the report. After Ctrl-C, the report covers
 what was recorded until then.
 
 Exit codes: 0 nothing was found; 1 findings; 2 nothing was recorded, the command
-could not be started, or it failed and nothing was found.
+could not be started, or it failed and nothing was found; a record cannot be
+read; or the runs of --resume-check cannot be compared.
 
   sampler-lint trace -- torchrun --nproc-per-node 2 train.py --epochs 3
   sampler-lint trace --plot order.html -- accelerate launch train.py
@@ -50,6 +53,8 @@ def main(argv: Sequence[str]) -> int:
         from sampler_lint.cli import _trace_diff
 
         return _trace_diff.main(argv[1:])
+    if argv[:1] == ["merge"]:  # what several nodes have left
+        argv = ["--report", *argv[1:]]
     parser = make_parser()
     end = argv.index("--") if "--" in argv else len(argv)
     arguments = parser.parse_args(argv[:end])
@@ -58,11 +63,16 @@ def main(argv: Sequence[str]) -> int:
         parser.error("give a command after --, or records with --report DIR")
     if arguments.plot and Path(arguments.plot).suffix.lower() not in (".html", ".png"):
         raise UsageError(f"--plot {arguments.plot}: the picture's name ends in .html or .png")
+    wrong = _of_another(arguments)
+    if wrong:
+        parser.error(wrong)
 
     from sampler_lint.harness import HarnessError, plot
     from sampler_lint.harness.trace import read
 
     try:
+        if arguments.resume_check:
+            return _resume_check(arguments, command)
         if arguments.plot:  # fail before the command runs, not after it
             plot.check(arguments.plot)
         traced = read(arguments.report) if arguments.report else _run(arguments, command)
@@ -76,7 +86,7 @@ def make_parser() -> Parser:
     parser = Parser(
         prog="sampler-lint trace",
         usage="%(prog)s [options] -- COMMAND ...\n       %(prog)s [options] --report DIR ..."
-        "\n       %(prog)s diff [options] DIR DIR",
+        "\n       %(prog)s merge DIR ... [options]\n       %(prog)s diff [options] DIR DIR",
         description="Run a training command, record which samples each rank's loaders "
         "yield, and\nreport what is wrong. The program's files are not changed.",
         epilog=_EPILOG,
@@ -105,6 +115,26 @@ def make_parser() -> Parser:
         action="store_true",
         help="keep every index; by default only every n-th one if there are more than 10000",
     )
+    parser.add_argument(
+        "--resume-check",
+        action="store_true",
+        help="run the command, stop it in the middle, start it again, and say whether it then "
+        "reads what the run at one go has read",
+    )
+    parser.add_argument(
+        "--resume-with",
+        metavar="ARGS",
+        type=_words,
+        default=[],
+        help="arguments added to the command where it goes on, such as '--resume last.pt'",
+    )
+    parser.add_argument(
+        "--stop-at",
+        metavar="STEP",
+        type=positive,
+        help="the optimizer step at which --resume-check stops each rank (default: 2 after the "
+        "checkpoint in the middle)",
+    )
     add_output_format(parser)
     add_color(parser)
     return parser
@@ -120,24 +150,78 @@ def _seconds(text: str) -> float:
     return value
 
 
+def _words(text: str) -> list[str]:
+    import shlex
+
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of words: {error}") from None
+
+
+def _of_another(arguments: argparse.Namespace) -> str:
+    """Which option has no meaning beside or without ``--resume-check``, in words."""
+    whole, resuming = ("report", "plot", "stall", "all_indices"), ("resume_with", "stop_at")
+    others = whole if arguments.resume_check else resuming
+    told = "cannot be combined with" if arguments.resume_check else "needs"
+    given = (one.replace("_", "-") for one in others if getattr(arguments, one))
+    return next((f"--{one} {told} --resume-check" for one in given), "")
+
+
+@contextlib.contextmanager
+def _records(arguments: argparse.Namespace) -> Iterator[str]:
+    """The folder of the records: the one to keep, or a temporary one."""
+    if arguments.keep:
+        os.makedirs(arguments.keep, exist_ok=True)
+        yield arguments.keep
+        return
+    with tempfile.TemporaryDirectory(prefix="sampler-lint-", ignore_cleanup_errors=True) as folder:
+        yield folder
+
+
+def _stdout(arguments: argparse.Namespace) -> int | None:
+    """Where the command's own standard output goes."""
+    sys.stdout.flush()
+    return sys.stderr.fileno() if arguments.output_format == "json" else None
+
+
 def _run(arguments: argparse.Namespace, command: Sequence[str]) -> Trace:
     from sampler_lint.harness.trace import trace
 
-    as_json = arguments.output_format == "json"
-    sys.stdout.flush()
-    with contextlib.ExitStack() as stack:
-        directory = arguments.keep or stack.enter_context(
-            tempfile.TemporaryDirectory(prefix="sampler-lint-", ignore_cleanup_errors=True)
-        )
-        os.makedirs(directory, exist_ok=True)
+    with _records(arguments) as directory:
         return trace(
             command,
             directory,
-            stdout=sys.stderr.fileno() if as_json else None,
+            stdout=_stdout(arguments),
             timeout=arguments.timeout,
             stall=arguments.stall,
             keep_all=arguments.all_indices,
         )
+
+
+def _resume_check(arguments: argparse.Namespace, command: Sequence[str]) -> int:
+    from sampler_lint import trace_report
+    from sampler_lint.harness.resume import resume_check
+    from sampler_lint.reporters import Outcome, reporter
+    from sampler_lint.reporters.text import render_findings
+
+    with _records(arguments) as directory:
+        done = resume_check(
+            command,
+            directory,
+            going_on=arguments.resume_with,
+            stop_at=arguments.stop_at,
+            stdout=_stdout(arguments),
+            timeout=arguments.timeout,
+        )
+    findings = [trace_report.finding(one, done.resumed.run) for one in done.found]
+    outcome = Outcome(findings, files=0, color=wants_color(arguments.color, sys.stdout))
+    if arguments.output_format == "json":
+        print(reporter("json")(outcome))
+    else:
+        sys.stdout.write(render_findings(outcome))
+        print(done.told)
+    return FINDINGS if findings else CLEAN
 
 
 # -- the report
@@ -160,7 +244,7 @@ def _report(arguments: argparse.Namespace, traced: Trace) -> int:
     if arguments.plot and traced.run.ranks:
         from sampler_lint.harness import plot
 
-        plot.save(traced.run, [one.message for one in findings], arguments.plot)
+        plot.save(traced.run, [*map(_told, findings)], arguments.plot)
     if not trace_report.batches(traced.run):
         complain(_nothing(traced))
         return FAILED
@@ -168,6 +252,15 @@ def _report(arguments: argparse.Namespace, traced: Trace) -> int:
         return FINDINGS
     failed = traced.status not in (None, 0) and traced.ended_by != _INTERRUPTED
     return FAILED if failed else CLEAN
+
+
+def _told(finding: Finding) -> str:
+    """A finding with its line of code, for the page."""
+    from sampler_lint.trace_report import line_of
+
+    line = line_of(finding.path, finding.start.row).strip()
+    told = f"{finding.path}:{finding.start.row}: {finding.code} {finding.message}"
+    return f"{told}\n    {line}" if line else told
 
 
 _INTERRUPTED = "it was interrupted"
@@ -182,8 +275,8 @@ def _nothing(traced: Trace) -> str:
         return f"the command failed ({status(traced)}) before any loader was read"
     return (
         "nothing was recorded: no process of the command read a torch DataLoader "
-        "(a Python run with -I, -E or -S cannot be recorded, nor one that a shell gives a "
-        "PYTHONPATH of its own: put what it needs before $PYTHONPATH)"
+        "(a Python run with -I, -E or -S cannot be recorded, nor one whose "
+        "PYTHONPATH a shell replaces: append $PYTHONPATH there)"
     )
 
 

@@ -223,7 +223,9 @@ def _parsed(
         return None
     table = f"[{'.'.join(where)}] " if where else ""
     if not where and isinstance(document, dict) and _TABLE[0] in document:
-        raise refuse(f"the keys stand here without [{'.'.join(_TABLE)}]", _TABLE[0])
+        raise refuse(
+            f"here the keys belong at the top level, without [{'.'.join(_TABLE)}]", _TABLE[0]
+        )
     if not isinstance(document, dict):
         raise refuse(f"{table}is not a table")
     values: dict[Key, Any] = {}
@@ -322,7 +324,7 @@ def parse_override(text: str) -> tuple[Key, Any]:
     name, _, written = text.partition("=")
     key = _BY_NAME.get(name.strip())
     if key is not None and key.name == "extend":
-        raise ConfigError("extend stands in a file (--config FILE reads one)")
+        raise ConfigError("extend can only be set in a file (--config FILE reads one)")
     if key is None:
         near = _hint(name.strip())
         hint = f" ({near})" if near else ""

@@ -54,7 +54,7 @@ NAMES = (
     ),
     ("--pythonpath, --venvpath", "installed packages are not read, only the project"),
     ("src, extraPaths", "an import is looked for in all folders of the project"),
-    ("lint", "its keys stand directly in [tool.sampler-lint]"),
+    ("lint", "its keys belong directly in [tool.sampler-lint]"),
     ("enable", "extend-select"),
     ("disable", "ignore"),
     (

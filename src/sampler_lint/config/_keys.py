@@ -148,7 +148,7 @@ def _required(value: Any) -> str:
     if not wanted:
         raise RefusedError('must be a version like "0.1.0", in quotes, or like ">=0.1,<2"')
     if not wanted.contains(__version__, prereleases=True):
-        raise RefusedError(f"{text!r} is asked for, and this is sampler-lint {__version__}")
+        raise RefusedError(f"{text!r} is required, but this is sampler-lint {__version__}")
     return text
 
 

@@ -45,8 +45,10 @@ def pages(repository: Path) -> dict[str, str]:
         for rule in every_rule()
     }
     made[frameworks.PATH] = frameworks.page(f"<!-- Made from the catalog: {_MAKE} -->")
-    every = (folder for rule in every_rule() for folder in fixtures_of(repository, rule))
-    made[messages.PATH] = messages.page(f"<!-- Made from the fixtures: {_MAKE} -->", every)
+    expected = sorted((repository / "fixtures").glob("SMP*/*/expected.txt"))
+    expected += sorted((repository / "tests" / "snippets").glob("*.txt"))
+    comment = f"<!-- Made from what tests expect: {_MAKE} -->"
+    made[messages.PATH] = messages.page(comment, expected)
     made[reference.RULES] = reference.rules(f"<!-- Made from the rules: {_MAKE} -->")
     made[reference.COMMANDS] = reference.command_line(f"<!-- Made from the parsers: {_MAKE} -->")
     fill = _Blocks(repository)
@@ -334,23 +336,48 @@ class _Blocks:
         return f"{match['begin']}{self._makers[match['name']]()}{match['end']}"
 
     def _bad(self) -> str:
-        """From the loader's first part to the loop over it."""
+        """The function with the bug, as far as the reported line depends on it."""
         with _project(self._shown) as project:
             from sampler_lint import engine
 
             finding = engine.check([str(project)]).findings[0]
             text = Path(finding.path).read_text(encoding="utf-8")
-        function = next(
-            node
-            for node in ast.walk(ast.parse(text))
-            if isinstance(node, ast.FunctionDef)
-            and node.lineno <= finding.start.row <= (node.end_lineno or 0)
-        )
-        return _fenced(ast.get_source_segment(text, function) or "", "python")
+        return _fenced(_excerpt(text, finding.start.row), "python")
 
     def _proof(self) -> str:
         proofs = verify.verify_fixtures([self._shown])
         return _fenced(verify.render_table(proofs).rstrip("\n"), "text")
+
+
+def _excerpt(text: str, row: int) -> str:
+    """The function around a line: its loop, and what assigns the names it reads; else ``...``."""
+    lines = text.splitlines()
+    around = [
+        node
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.stmt) and node.lineno <= row <= (node.end_lineno or 0)
+    ]
+    function = next(node for node in around if isinstance(node, ast.FunctionDef))
+    loop = next(node for node in around if isinstance(node, ast.For))
+    names = _names(around[-1])
+    kept: list[ast.stmt | None] = []
+    for before in reversed(function.body[: function.body.index(loop)]):
+        if not isinstance(before, ast.Assign) or names.isdisjoint(map(ast.unparse, before.targets)):
+            kept += [None] if kept[-1:] != [None] else []
+            continue
+        names |= _names(before.value)
+        kept.append(before)
+    shown = lines[function.lineno - 1 : function.body[0].lineno - 1]
+    for stmt in reversed(kept):
+        indent = " " * function.body[0].col_offset
+        shown += [f"{indent}..."] if stmt is None else lines[stmt.lineno - 1 : stmt.end_lineno]
+    inner = next(node for node in ast.walk(loop) if isinstance(node, ast.For) and node is not loop)
+    shown += lines[loop.lineno - 1 : inner.lineno]
+    return "\n".join([*shown, " " * inner.body[0].col_offset + "..."])
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def _rules() -> str:

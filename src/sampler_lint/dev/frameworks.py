@@ -10,21 +10,21 @@ from sampler_lint.catalog import Constructor, Contract, Framework, KnownClass
 PATH = "docs/frameworks.md"
 
 _INTRODUCTION = """\
-torch's DataLoader asks a batch sampler for `iter()` and `len()` and nothing else. Training
-frameworks read, call, wrap and rebuild more, and differ by version. This is what sampler-lint knows
-of them; rules that depend on it name it in their messages. Each line was read in the source of the
-package and is held against it: `pytest tests/test_catalog_published.py` for what is installed, with
-`-m network` for the newest published version of each and for the versions on both sides of each
-change.
+torch's DataLoader calls only `iter()` and `len()` of a batch sampler. Training frameworks read,
+call, wrap and rebuild more, and differ by version. This page lists what sampler-lint knows about
+them; rules that depend on it name it in their messages. Each line comes from the package's source,
+and a test compares it with the source: `pytest tests/test_catalog_published.py` for installed
+packages, and with `-m network` for the newest version of each and for the versions before and
+after each change.
 
 ## Which versions a repository uses
 
-Frameworks: what the program imports. Versions: the nearest of `pyproject.toml` (PEP 621, dependency
-groups, Poetry), `requirements*.txt`, `setup.cfg`, `setup.py` (its syntax; it is never run) and
-`environment*.yml` that names the package, in the file's folder or one above it; several files of
-one folder count together. Where nothing says a version, any is possible. A rule keeps silent where
-none of the possible versions has the bug. So `torch<2.10` silences SMP305's finding about an
-argument that torch 2.10 refuses.
+Frameworks are those that the program imports. Versions come from the nearest of `pyproject.toml`
+(PEP 621, dependency groups, Poetry), `requirements*.txt`, `setup.cfg`, `setup.py` (parsed, never
+run) and `environment*.yml` that names the package, in the file's folder or above it; several files
+in one folder are combined. Without any, every version is possible. A rule reports nothing if no
+possible version has the bug: with `torch<2.10`, SMP305 does not report the argument that torch
+2.10 rejects.
 """
 
 _VERBS = {

@@ -6,14 +6,21 @@ how it is spelled decides where that is not known. A word that is missing here i
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
 from sampler_lint.analysis.values import Ext, Value
+from sampler_lint.limits import LONGEST_STRING
 from sampler_lint.syntax.navigation import owner_of, walk
 from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, Imported, Index, Name, last_name
+
+
+@functools.lru_cache(1 << 15)  # the same few thousand names are asked about again and again
+def _is_found(pattern: re.Pattern[str], name: str) -> bool:
+    return pattern.search(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +51,12 @@ class Concept:
         return filter(self.is_call, calls)
 
     def says(self, name: str | None) -> bool:
-        """Whether a name is about it."""
-        return bool(name and self.spelled and self.spelled.search(name))
+        """Whether a name, or a text, is about it."""
+        if not name or self.spelled is None:
+            return False
+        if len(name) > LONGEST_STRING:  # the code of a class: not to be kept
+            return self.spelled.search(name) is not None
+        return _is_found(self.spelled, name)
 
     def names(self, expr: Expr) -> bool:
         """Whether the (last) name of a variable, an attribute or a class is about it."""
@@ -221,6 +232,14 @@ SEEDS_ALL = Concept(
 TRAINS = Concept(
     called=frozenset({"backward", "step", "zero_grad", "training_step", "train_step"}),
     spelled=re.compile(r"train", re.IGNORECASE),
+)
+#: What a step of training is called by those who hide it in a method of their own.
+STEPS = Concept(
+    spelled=re.compile(
+        r"^_*(?:do_|run_)?(?:optimi[sz]e(?:_(?:parameters|params|weights|model|step|network))?"
+        r"|train(?:ing)?_(?:step|batch|on_batch|one_step|one_batch|iter|iteration)"
+        r"|(?:backward|update)_(?:parameters|params|weights|and_step|step))$"
+    )
 )
 _WORD = (r"(?:^|[_.]|(?<=[a-z])(?=[A-Z]))(?i:", r")(?:[_.\d]|(?i:set)|$|(?=[A-Z]))")
 #: What says that a model is only tested: no gradients are made, or it is named so.

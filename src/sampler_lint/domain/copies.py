@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 from sampler_lint.analysis.origins import Hop, only
-from sampler_lint.analysis.values import Obj
+from sampler_lint.analysis.values import ExtObj, Obj, Pack, Value
 from sampler_lint.domain.concepts import SETS_EPOCH
 from sampler_lint.domain.epoch_calls import runs_in
 from sampler_lint.domain.epoch_state import lookup, reach
 from sampler_lint.domain.epochs import EpochLoop, loops_over
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.stale import has_workers
+from sampler_lint.domain.workers import held
+from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.syntax.navigation import same, self_class
-from sampler_lint.syntax.nodes import Attr, Class, Compare, Expr, Function, Scope, Stmt, Store
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    Call,
+    Class,
+    Compare,
+    Expr,
+    Function,
+    Loop,
+    Name,
+    Scope,
+    Stmt,
+    Store,
+    last_name,
+)
 
 
 class Change(NamedTuple):
@@ -30,14 +47,93 @@ class Change(NamedTuple):
     loader: Obj
 
 
+_Acts: TypeAlias = "Callable[[Scope, Stmt | None], bool]"
+
+
 def changes(model: Model) -> Iterator[Change]:
-    """Every change of a dataset in an epoch loop over a loader whose workers persist."""
+    """Every change of what the workers of a loader hold while they keep their copies of it.
+
+    In an epoch loop over a loader whose workers persist, or in a loop that takes its batches from
+    one iterator.
+    """
     for loader in model.loaders:
-        if not persists(model, loader):
-            continue
-        for dataset in model.passed_to(loader, "dataset"):
-            if isinstance(dataset, Obj) and isinstance(dataset.cls, Class) and dataset.site:
-                yield from _changes(model, loader, dataset, dataset.cls)
+        for acts in (*_epochs_of(model, loader), *_steps_of(model, loader)):
+            for dataset in model.passed_to(loader, "dataset"):
+                for obj, cls in _held_by(model, dataset, 0):
+                    yield from _changes(model, loader, obj, cls, acts)
+
+
+def _epochs_of(model: Model, loader: Obj) -> Iterator[_Acts]:
+    """Whether a place is run in a turn of a loop over a loader that keeps its workers."""
+    loops = loops_over(model, loader) if persists(model, loader) else []
+    if loops and not any(_is_dropped(model, loop) for loop in loops):
+        yield lambda scope, stmt: any(_acts(model, loop, scope, stmt) for loop in loops)
+
+
+def _steps_of(model: Model, loader: Obj) -> Iterator[_Acts]:
+    """The same of a loop that takes all its batches from an iterator that was made before it."""
+    if loader.site is None or not has_workers(model, loader):
+        return
+    for made, loops in _iterators(model, loader.site.scope):
+        values = model.flow.values(made.positional[0])
+        if any(isinstance(value, Obj) and loader.may_be(value) for value in values):
+            yield from (partial(_is_within, loop) for loop in loops)
+
+
+def _iterators(model: Model, scope: Scope) -> list[tuple[Call, list[Loop]]]:
+    """The iterators of a program that loops take from, which are made once before them."""
+    known: dict[str, list[tuple[Call, list[Loop]]]] = model.memo.setdefault(_iterators, {})
+    program = model.project.program_of(model.module_of(scope))
+    if program not in known:
+        found = ((call, _loops_taking(call)) for call in model.project.calls_near("iter", scope))
+        known[program] = [(call, loops) for call, loops in found if loops]
+    return known[program]
+
+
+def _loops_taking(call: Call) -> list[Loop]:
+    made = call.stmt
+    name = made.targets[0] if isinstance(made, Assign) and made.value is call else None
+    if not isinstance(name, Name) or not call.positional:
+        return []
+    bindings = call.scope.bindings.get(name.id) or []
+    return [
+        loop
+        for loop in (call.scope.loops if len(bindings) == 1 else ())
+        if made is not None
+        and not loop.encloses(made)
+        and any(
+            last_name(step.func) == "next"
+            and any(isinstance(each, Name) and each.id == name.id for each in step.positional)
+            for step in call.scope.calls_in(loop)
+        )
+    ]
+
+
+def _is_within(loop: Loop, scope: Scope, stmt: Stmt | None) -> bool:
+    return scope is loop.scope and stmt is not None and loop.encloses(stmt)
+
+
+def _held_by(model: Model, value: Value, depth: int) -> Iterator[tuple[Obj, Class]]:
+    """The objects of the tree that a worker's copy of a dataset consists of: transforms, too."""
+    if depth > DEEPEST_WRAPPING:
+        return
+    parts: list[Value] = []
+    if isinstance(value, Pack):
+        parts = [each for item in value.items for each in model.flow.values(item)]
+    elif isinstance(value, Obj) and isinstance(value.cls, Class) and value.site is not None:
+        yield value, value.cls
+        found = reach(model, value.cls, *_WORKED)
+        names = sorted({read.name for read in found.self_reads()})
+        parts = [each for name in names for each in held(model, value, value.cls, name)]
+    elif isinstance(value, (ExtObj, Obj)) and value.site is not None:
+        parts = [each for arg in value.site.args for each in model.flow.values(arg.value)]
+    for part in parts:
+        if part != value:
+            yield from _held_by(model, part, depth + 1)
+
+
+#: What a worker runs for an item.
+_WORKED = ("__iter__", "__getitem__", "__getitems__", "__call__", "forward")
 
 
 def persists(model: Model, loader: Obj) -> bool:
@@ -52,11 +148,8 @@ def persists(model: Model, loader: Obj) -> bool:
     return model.flow.constants(given) == {True}
 
 
-def _changes(model: Model, loader: Obj, dataset: Obj, cls: Class) -> Iterator[Change]:
-    loops = loops_over(model, loader)
-    if not loops or any(_is_dropped(model, loop) for loop in loops):
-        return
-    found = reach(model, cls, "__iter__", "__getitem__", "__getitems__")
+def _changes(model: Model, loader: Obj, dataset: Obj, cls: Class, acts: _Acts) -> Iterator[Change]:
+    found = reach(model, cls, *_WORKED)
     reads: dict[str, Attr] = {}
     for read in sorted(found.self_reads(), key=lambda each: (each.row, each.col)):
         reads.setdefault(read.name, read)
@@ -78,9 +171,7 @@ def _changes(model: Model, loader: Obj, dataset: Obj, cls: Class) -> Iterator[Ch
             if isinstance(call.func, Attr) and self_class(call.func.value) is None
         ]
         for scope, node, stmt, owner in places:
-            if _is_it(model, owner, dataset) and any(
-                _acts(model, loop, scope, stmt) for loop in loops
-            ):
+            if _is_it(model, owner, dataset) and acts(scope, stmt):
                 yield Change(scope, node, name, read, dataset, loader)
 
 

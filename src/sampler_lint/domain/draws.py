@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, ModRef
+from sampler_lint.analysis.values import Ext, ExtObj, ModRef
 from sampler_lint.domain.concepts import (
     DRAW,
     ENTROPY,
@@ -102,9 +102,8 @@ def _seeds_process(model: Model, call: Call) -> bool:
         return True
     return any(
         SEEDS_ALL.is_made(inner, model.flow.values)
-        for value in model.flow.values(call.func)
-        if isinstance(value, FuncRef)
-        for inner in value.function.calls
+        for function in model.flow.callees(call)
+        for inner in function.calls
     )
 
 

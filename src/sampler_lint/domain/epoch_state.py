@@ -342,10 +342,8 @@ def is_map_dataset(model: Model, cls: Class) -> bool:
 
 
 def wraps(model: Model, cls: Class) -> bool:
-    """Whether the class yields what another object does, by an epoch that it is told."""
-    return lookup(model, cls, "set_epoch", None) is not None and (
-        is_map_dataset(model, cls) or lookup(model, cls, "__iter__", None) is not None
-    )
+    """Whether the class may yield what another object does."""
+    return is_map_dataset(model, cls) or lookup(model, cls, "__iter__", None) is not None
 
 
 def takes_order_of_torch(model: Model, cls: Class) -> bool:

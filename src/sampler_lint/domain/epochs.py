@@ -112,12 +112,12 @@ def passes(model: Model) -> list[Pass]:
     return kept
 
 
-def _passes_near(model: Model, scope: Scope) -> list[Pass]:
+def passes_near(model: Model, scope: Scope) -> list[Pass]:
     """Those of the program that a scope is of, also of one that shards nothing."""
     program = model.project.program_of(model.module_of(scope))
     if program in sharding_programs(model):
         return passes(model)
-    kept: dict[str, list[Pass]] = model.memo.setdefault(_passes_near, {})
+    kept: dict[str, list[Pass]] = model.memo.setdefault(passes_near, {})
     if program not in kept:
         kept[program] = list(dict.fromkeys(_passes(model, {program})))
     return kept[program]
@@ -200,7 +200,10 @@ def _passes_over(
         )
         # What `getattr` reads of an object is no wrapper of it.
         wraps = last_name(source.func) != "prepare" and not ASKS_BY_NAME.is_call(source)
-        if outside and wraps:
+        is_loader = source.stmt is stmt and any(
+            isinstance(value, Obj) for value in model.flow.values(source)
+        )
+        if outside and wraps and not is_loader:
             # enumerate, zip, tqdm, islice and the like hand on what they are given.
             for arg in source.positional:
                 yield from _passes_over(model, scope, stmt, arg, seen, iterated)
@@ -365,7 +368,7 @@ def _loops_near(model: Model, scope: Scope) -> dict[Loop, list[EpochLoop]]:
     known = by_program.get(key)
     if known is None:
         known = by_program[key] = {}
-        inner = _passes_near(model, scope) if key else []
+        inner = passes_near(model, scope) if key else []
         others = (found for each in inner for found in _loops_around(model, each))
         for found in others if key else epoch_loops(model):
             known.setdefault(found.loop, []).append(found)
@@ -535,7 +538,7 @@ def trained_with(model: Model, loader: Obj) -> list[bool]:
     loops = loops_over(model, loader)
     if loops:
         return [trains(model, loop) for loop in loops]
-    near = _passes_near(model, loader.site.scope) if loader.site is not None else []
+    near = passes_near(model, loader.site.scope) if loader.site is not None else []
     found = [pass_trains(model, each) for each in near if loader.may_be(each.loader)]
     found += [True for hooked in _hooked(model) if loader.may_be(hooked)]
     return found if any(found) else []

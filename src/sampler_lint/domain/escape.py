@@ -39,6 +39,7 @@ from sampler_lint.syntax.nodes import (
     While,
     With,
 )
+from sampler_lint.workspace.project import Module
 
 
 def target_of(obj: Obj) -> Name | Attr | None:
@@ -168,11 +169,16 @@ def _quoted(model: Model, scope: Scope) -> frozenset[str]:
     known: dict[str, frozenset[str]] = model.memo.setdefault(_quoted, {})
     if program not in known:
         known[program] = frozenset(
-            name
-            for module in model.project.modules_near(scope)
-            for name in _QUOTED.findall(module.source.text)
+            name for module in model.project.modules_near(scope) for name in _quoted_in(module)
         )
     return known[program]
+
+
+def _quoted_in(module: Module) -> set[str]:
+    known: set[str] | None = module.facts.memo.get(_quoted_in)
+    if known is None:
+        known = module.facts.memo[_quoted_in] = set(_QUOTED.findall(module.source.text))
+    return known
 
 
 _QUOTED = re.compile(r"['\"](\w+)(?=['\"])")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.analysis.origins import LOCAL, Hop, Step, depends_on
+from sampler_lint.analysis.origins import LOCAL, Hop, Step, depends_on, only, origins
 from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import (
@@ -30,20 +30,31 @@ from sampler_lint.domain.epoch_state import (
 )
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.ranks import built_classes
-from sampler_lint.domain.wrapping import iterated_attributes
-from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
-from sampler_lint.syntax.navigation import expressions, owner_of, self_class, statements, walk
+from sampler_lint.domain.wrapping import iterated, iterated_attributes
+from sampler_lint.limits import DEEPEST_WRAPPING, MOST_SEARCHED_FOR_STEP
+from sampler_lint.syntax.navigation import (
+    expressions,
+    nodes_in,
+    owner_of,
+    self_class,
+    statements,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
+    Assign,
     Attr,
     Call,
     Class,
     Const,
     Expr,
+    For,
     Function,
     If,
     Index,
+    ModuleFacts,
     Name,
     Other,
+    While,
     last_name,
 )
 
@@ -71,6 +82,90 @@ def order_of_items(model: Model, cls: Class) -> FixedOrder | None:
     """The order that a dataset draws when it is built, and that it numbers its items by."""
     found = reach(model, cls, "__getitem__")
     return _drawn_once(model, cls, found, set(_numbered(model, found)), _takes_some)
+
+
+def order_of_module(model: Model, cls: Class) -> Call | None:
+    """The draw of a module's own code that the passes, or the items, of a class go by for ever."""
+    found = reach(model, cls, "__iter__", "__next__", "__getitem__")
+    if found.opaque or _is_drawn_in(model, found) or epoch_state(model, cls).reads(found):
+        return None
+    for name in _taken_names(model, found):
+        module = owner_of(name)
+        if not isinstance(module, ModuleFacts) or any(
+            isinstance(scope, Function) and name.id in scope.declared for scope in module.scopes
+        ):
+            continue
+        drawn = [*_draws_of(module, name.id)]
+        if len(drawn) == 1 and drawn[0].scope is module:
+            return drawn[0]
+    return None
+
+
+def _taken_names(model: Model, found: Reach) -> Iterator[Name]:
+    """The variables that code iterates, or takes an item of by the number that it is asked for."""
+    for function in found.functions:
+        for source in iterated(function):
+            steps = origins(model.flow, source, LOCAL)
+            yield from (step.expr for step in steps if isinstance(step.expr, Name))
+        for node in nodes_in(statements(function.body)):
+            if (
+                isinstance(node, Index)
+                and isinstance(node.value, Name)
+                and _is_numbered(model, node)
+            ):
+                yield node.value
+
+
+def _draws_of(module: ModuleFacts, name: str) -> Iterator[Call]:
+    """The calls of a file that draw, or shuffle, what a variable of it holds."""
+    for call in ORDERS.calls_in(module.all_calls):
+        given = call.positional[0] if call.positional else None
+        is_shuffled = (
+            called_name(call) == "shuffle" and isinstance(given, Name) and given.id == name
+        )
+        stmt = call.stmt
+        targets = stmt.targets if isinstance(stmt, Assign) else []
+        if is_shuffled or any(isinstance(each, Name) and each.id == name for each in targets):
+            yield call
+
+
+def order_given(model: Model, loader: Obj) -> Call | None:
+    """The draw of the list of numbers that a loader is given for a sampler."""
+    given = model.flow.argument(loader, "sampler")
+    if given is None or any(isinstance(each, Obj) for each in model.flow.values(given)):
+        return None
+    made = only(model.flow, given, Hop.ASSIGNED)
+    while isinstance(made, Call) and called_name(made) in {"tolist", "numpy", "list", "tuple"}:
+        inner = (
+            made.func.value if isinstance(made.func, Attr) else next(iter(made.positional), None)
+        )
+        if inner is None:
+            return None
+        made = only(model.flow, inner, Hop.ASSIGNED)
+    if isinstance(made, Call) and ORDERS.is_call(made) and called_name(made) != "sample":
+        found: Call | None = made
+    else:
+        found = _shuffled_before(given)
+    return None if found is None or _is_repeated(model, found) else found
+
+
+def _shuffled_before(given: Expr) -> Call | None:
+    """The call of the same function that shuffles a list in its place."""
+    scope = owner_of(given) if isinstance(given, Name) else None
+    for call in ORDERS.calls_in(scope.calls) if scope is not None else ():
+        first = call.positional[0] if call.positional else None
+        is_it = isinstance(first, Name) and isinstance(given, Name) and first.id == given.id
+        if is_it and called_name(call) == "shuffle":
+            return call
+    return None
+
+
+def _is_repeated(model: Model, call: Call, depth: int = 0) -> bool:
+    """Whether a call stands in a loop, or in a function that one calls."""
+    if call.stmt is None or any(isinstance(each, (For, While)) for each in call.stmt.ancestors()):
+        return True
+    callers = model.flow.callers(call.scope) if isinstance(call.scope, Function) else []
+    return depth > DEEPEST_WRAPPING or any(_is_repeated(model, each, depth + 1) for each in callers)
 
 
 def looks_up(model: Model, dataset: Expr) -> bool:

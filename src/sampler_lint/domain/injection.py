@@ -6,6 +6,8 @@ imports the part of it that takes the loader.
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from functools import cache
 
@@ -14,6 +16,7 @@ from sampler_lint.analysis.values import Ext
 from sampler_lint.domain.concepts import RANK, WORLD_SIZE
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import program_files
+from sampler_lint.source import SourceError
 from sampler_lint.syntax.navigation import walk
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -217,6 +220,41 @@ def is_told_to_leave_samplers(call: Call) -> bool:
         arg.keyword in _switches() and isinstance(arg.value, Const) and arg.value.value is False
         for arg in call.args
     )
+
+
+def told_by_settings(model: Model, module: Module) -> str | None:
+    """The file beside a file's code, or above it, whose settings tell a Trainer so.
+
+    Of YAML, as LightningCLI and hydra read it; none that asks for one device.
+    """
+    root = model.project.root
+    folder = module.folder
+    while True:
+        for below in ("", "config", "configs", "conf"):
+            inside = os.path.join(folder, below) if below else folder
+            for name in model.project.names_in(inside):
+                path = os.path.join(inside, name)
+                if name.endswith((".yaml", ".yml")) and _tells(model, path):
+                    return os.path.relpath(path, root)
+        if folder == root or not folder.startswith(root) or folder == os.path.dirname(folder):
+            return None
+        folder = os.path.dirname(folder)
+
+
+def _tells(model: Model, path: str) -> bool:
+    try:
+        text = model.project.bytes_of(path).decode("utf-8")
+    except (SourceError, ValueError):
+        return False
+    said = {
+        name: value.strip("'\"").lower() for name, value in _SETTING.findall(text) if name and value
+    }
+    is_off = any(said.get(name) in {"false", "no", "off"} for name in _switches())
+    return is_off and said.get("devices") != "1"
+
+
+#: ``name: value`` on a line of its own.
+_SETTING = re.compile(r"^[ \t]*([a-z_]+):[ \t]+([^\s#]+)[ \t]*(?:#.*)?$", re.MULTILINE)
 
 
 def is_one_device(call: Call) -> bool:

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.analysis.values import Obj, Pack, Table, Unknown, Value, View
+from sampler_lint.domain.concepts import ITERATED
 from sampler_lint.domain.epochs import Pass, encloses_a_pass, passes
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.samplers import is_sharded_by, sharding_programs
+from sampler_lint.limits import MOST_CALLING_BY_NAME
 from sampler_lint.source import SourceError
-from sampler_lint.syntax.nodes import Attr, Call, Expr, Function, Name, Scope
+from sampler_lint.syntax.nodes import Attr, Call, Class, Expr, Function, Name, Scope
 
 
 def files_to_join(model: Model) -> set[str]:
@@ -25,6 +28,8 @@ def files_to_join(model: Model) -> set[str]:
     for inner in passes(model) if programs else ():
         if any(is_sharded_by(model, each) for each in model.samplers_of(inner.loader)):
             wanted.update(_not_called(model, inner))
+    wanted.update(_awaited(model, programs))
+    wanted.update(_giving(model, programs))
     return taking | set(_calling(model, wanted, known))
 
 
@@ -32,10 +37,18 @@ def _programs_that_shard(model: Model) -> set[str]:
     """The programs with a loader whose sampler shards: only its passes hang on an epoch."""
     return {
         model.project.program_of(model.module_of(loader.site.scope))
-        for loader in (model.loaders if sharding_programs(model) else ())
+        for loader in _sharded(model)
         if loader.site is not None
-        and any(is_sharded_by(model, each) for each in model.samplers_of(loader))
     }
+
+
+def _sharded(model: Model) -> Iterator[Obj]:
+    """The loaders whose sampler shards."""
+    for loader in model.loaders if sharding_programs(model) else ():
+        if loader.site is not None and any(
+            is_sharded_by(model, each) for each in model.samplers_of(loader)
+        ):
+            yield loader
 
 
 def _taking(model: Model, known: set[str], programs: set[str]) -> Iterator[str]:
@@ -50,13 +63,12 @@ def _taking(model: Model, known: set[str], programs: set[str]) -> Iterator[str]:
         }
         known_names: dict[tuple[Scope, str], bool] = {}
         for call in module.facts.all_calls:
-            if (
-                call.args
-                and _leads_to(call.func, outside, known_names)
-                and any(_is_loader(model, arg.value) for arg in call.args)
-            ):
-                for function in model.flow.callees(call):
-                    yield model.module_of(function).path
+            if not call.args or not _leads_to(call.func, outside, known_names):
+                continue
+            # What is called is known sooner than what it is called with.
+            paths = {model.module_of(function).path for function in model.flow.callees(call)}
+            if not paths <= known and any(_is_loader(model, arg.value) for arg in call.args):
+                yield from paths
 
 
 def _leads_to(expr: Expr, names: set[str], known: dict[tuple[Scope, str], bool]) -> bool:
@@ -79,15 +91,46 @@ def _leads_to(expr: Expr, names: set[str], known: dict[tuple[Scope, str], bool])
 
 def _is_loader(model: Model, expr: Expr) -> bool:
     return isinstance(expr, (Name, Attr)) and any(
-        model.role(value) == "loader" for value in model.flow.values(expr)
+        _holds_loader(model, value) for value in model.flow.values(expr)
     )
+
+
+def _holds_loader(model: Model, value: Value) -> bool:
+    """Whether it is a loader, a list or dict of some, or an object that keeps one."""
+    if model.role(value) == "loader":
+        return True
+    if isinstance(value, Obj) and isinstance(value.cls, Class):
+        return _keeps_loader(model, value.cls)
+    if isinstance(value, View):
+        value = value.table
+    held: list[Expr] = []
+    if isinstance(value, Pack):
+        held = value.items
+    elif isinstance(value, Table):
+        held = [item for _, item in value.entries]
+    return any(model.role(each) == "loader" for item in held for each in model.flow.values(item))
+
+
+def _keeps_loader(model: Model, cls: Class) -> bool:
+    known: dict[Class, bool] = model.memo.setdefault(_keeps_loader, {})
+    if cls not in known:
+        known[cls] = any(
+            model.role(value) == "loader"
+            for name in model.attributes(cls).names
+            for value in model.flow.ask_field(Obj(cls), name)
+        )
+    return known[cls]
 
 
 def _not_called(model: Model, inner: Pass) -> Iterator[Function]:
     """The functions above a pass that no candidate calls, if no loop makes it again and again."""
-    if not isinstance(inner.scope, Function) or encloses_a_pass(model, inner):
-        return
-    found, todo = {inner.scope}, [inner.scope]
+    if isinstance(inner.scope, Function) and not encloses_a_pass(model, inner):
+        yield from _uncalled_above(model, inner.scope)
+
+
+def _uncalled_above(model: Model, below: Function) -> Iterator[Function]:
+    """The functions that lead to one by calls, and that no candidate calls."""
+    found, todo = {below}, [below]
     while todo:
         function = todo.pop()
         callers = model.flow.callers(function)
@@ -98,20 +141,60 @@ def _not_called(model: Model, inner: Pass) -> Iterator[Function]:
         todo += new
 
 
+def _awaited(model: Model, programs: set[str]) -> Iterator[Function]:
+    """The functions whose callers say what is iterated, and that no candidate calls."""
+    for module in model.modules:
+        if model.project.program_of(module) in programs:
+            for scope in module.facts.scopes:
+                for source, _ in scope.iterated:
+                    for value in model.flow.values(source) if ITERATED.is_mentioned(source) else ():
+                        if isinstance(value, Unknown) and value.awaits is not None:
+                            yield value.awaits
+
+
+def _giving(model: Model, programs: set[str]) -> Iterator[Function]:
+    """The functions that give a sharded loader, or what keeps it, to nobody that is known."""
+    passed = {inner.loader.site for inner in passes(model)} if programs else set()
+    for loader in _sharded(model):
+        assert loader.site is not None
+        if loader.site not in passed and isinstance(loader.site.scope, Function):
+            yield from _uncalled_above(model, loader.site.scope)
+            cls = loader.site.scope.cls
+            for method in cls.methods if cls is not None else ():
+                if not method.name.startswith("__") and not model.flow.callers(method):
+                    yield method
+
+
 def _calling(model: Model, functions: set[Function], known: set[str]) -> Iterator[str]:
-    """Files that import from the file of one of the functions and spell its name."""
+    """Files that import from the file of one of the functions and spell its name.
+
+    Or call by name a method that few files do: an object is handed to where nobody imports its
+    class.
+    """
     project = model.project
     words: dict[bytes, set[str]] = {}
+    methods: dict[bytes, list[str]] = {}
     for function in functions:
-        words.setdefault(function.name.encode(), set()).add(model.module_of(function).path)
+        name = function.name
+        if name == "__init__" and function.cls is not None:
+            name = function.cls.name
+        words.setdefault(name.encode(), set()).add(model.module_of(function).path)
+        if function.cls is not None and not name.startswith("__"):
+            methods[f".{name}(".encode()] = []
     for path in project.files.keys() - known if words else ():
         try:
             data = project.bytes_of(path)
         except SourceError:
             continue
+        for spelled, where in methods.items():
+            if spelled in data:
+                where.append(path)
         homes = {home for word, paths in words.items() if word in data for home in paths}
         if homes and not homes.isdisjoint(project.imported_by(path)):
             yield path
+    for where in methods.values():
+        if len(where) <= MOST_CALLING_BY_NAME:
+            yield from where
 
 
 __all__ = ["files_to_join"]

@@ -58,7 +58,6 @@ class Launches:
     def __init__(self, model: Model) -> None:
         self._files: ProgramFiles = program_files(model)
         self._project = model.project
-        self._mentions: dict[str, dict[str, set[str]]] = {}
         self._imports: dict[str, list[tuple[str, str | None, str]]] = {}
         self._known: dict[Part, frozenset[Part]] = {}
         self._looking_up: dict[str, bool] = {}
@@ -122,7 +121,7 @@ class Launches:
 
     def _parts(self, path: str) -> frozenset[Part]:
         module = self._files.module(path)
-        names = self._mentioned(module) if module is not None else ()
+        names = _mentioned(module) if module is not None else ()
         return frozenset(Part(path, name) for name in names)
 
     def _names(self, path: str, part: Part) -> bool:
@@ -148,7 +147,7 @@ class Launches:
         if not spelled and (imported or _is_imported(module, part.name)):
             return False  # Something else of that name.
         spelled = {*(spelled or {part.name}), f".{part.name}"}
-        return any(not words.isdisjoint(spelled) for words in self._mentioned(module).values())
+        return any(not words.isdisjoint(spelled) for words in _mentioned(module).values())
 
     def _gives(self, path: str, part: Part) -> bool:
         """Whether the name is that of the part, imported from the file ``path``."""
@@ -210,7 +209,7 @@ class Launches:
                 }
                 spelled = {part.name if local == "*" else local for local in spelled}
                 spelled.add(f".{part.name}")
-            for name, mentioned in self._mentioned(module).items():
+            for name, mentioned in _mentioned(module).items():
                 user = Part(path, name)
                 if user != part and not spelled.isdisjoint(mentioned):
                     yield user
@@ -231,23 +230,24 @@ class Launches:
                     known.append((target, attribute, local))
         return known
 
-    def _mentioned(self, module: Module) -> dict[str, set[str]]:
-        """By part, the names in it; an attribute with a dot."""
-        known = self._mentions.get(module.path)
-        if known is None:
-            known = self._mentions[module.path] = {}
-            for name, expr in _expressions(module):
-                words = known.setdefault(name, set())
-                stack = [expr]  # quicker than a generator, and this is most of a file
-                while stack:
-                    node = stack.pop()
-                    if isinstance(node, Name):
-                        words.add(node.id)
-                        continue
-                    if isinstance(node, Attr):
-                        words.add(f".{node.name}")
-                    stack += children(node)
-        return known
+
+def _mentioned(module: Module) -> dict[str, set[str]]:
+    """By part, the names in it; an attribute with a dot."""
+    known: dict[str, set[str]] | None = module.facts.memo.get(_mentioned)
+    if known is None:
+        known = module.facts.memo[_mentioned] = {}
+        for name, expr in _expressions(module):
+            words = known.setdefault(name, set())
+            stack = [expr]  # quicker than a generator, and this is most of a file
+            while stack:
+                node = stack.pop()
+                if isinstance(node, Name):
+                    words.add(node.id)
+                    continue
+                if isinstance(node, Attr):
+                    words.add(f".{node.name}")
+                stack += children(node)
+    return known
 
 
 def launches(model: Model) -> Launches:

@@ -30,6 +30,7 @@ from sampler_lint.domain.concepts import (
     SETS_EPOCH,
     WORLD_SIZE,
 )
+from sampler_lint.domain.tried import Tried
 from sampler_lint.findings import Place
 from sampler_lint.syntax.navigation import built_by_itself, self_class
 from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Name, Node, Scope, last_name
@@ -39,9 +40,10 @@ from sampler_lint.workspace.requirements import Range, Requirements
 
 if TYPE_CHECKING:
     from sampler_lint.execution.epochs import EpochTrial
+    from sampler_lint.execution.hollow import Measured
     from sampler_lint.execution.interpreter import Interpreter
+    from sampler_lint.execution.outcomes import Trial, Trials
     from sampler_lint.execution.sharing import Sharing
-    from sampler_lint.execution.trials import Trial, Trials
     from sampler_lint.execution.values import Passed
 
 SAMPLER = TORCH_DATA + "Sampler"
@@ -87,8 +89,9 @@ class Model:
         requirements: Requirements | None = None,
         declared: Declared | None = None,
         hidden: Collection[Node] = (),
+        tried: Tried | None = None,
     ) -> None:
-        """Link the files of ``project``.
+        """Link the files of ``project``; what is ``tried`` already is not tried again.
 
         Calls, functions, classes and files that are ``hidden`` are not among those to look at,
         though what they do is known as before.
@@ -99,7 +102,8 @@ class Model:
         self.flow = Flow(project, declared)
         self.memo: dict[object, Any] = {}
         """Answers that query modules keep for the next rule that asks."""
-        self._trials: dict[tuple[Class, bool], Trials] = {}
+        self._tried = tried or Tried()
+        self._tried.serve(project, self._passed_for)
         for module in project.candidates:
             for cls in module.facts.classes:
                 self.flow.mro(cls)
@@ -259,12 +263,6 @@ class Model:
                     names.add(target.name)
         return names
 
-    @cached_property
-    def _runner(self) -> Interpreter:
-        from sampler_lint.execution.interpreter import Interpreter
-
-        return Interpreter(self.project, self._passed_for)
-
     def _passed_for(self, cls: Class) -> dict[str, tuple[Passed, ...]]:
         """What the tree passes for the parameters of a class, wherever it builds one."""
         from sampler_lint.execution.values import Passed
@@ -306,41 +304,48 @@ class Model:
                 out.setdefault(obj.cls, []).append(obj)
         return out
 
-    @property
-    def _interpreter(self) -> Interpreter:
-        """The interpreter, before anything is asked of a class."""
-        self._runner.forget_files()
-        return self._runner
-
     def trials(self, cls: Class, *, around_shard: bool = False) -> Trials:
         """What a sampler class does in a few small worlds (see :mod:`.running`).
 
         ``around_shard``: when the sampler it is given is a DistributedSampler.
         """
-        known = self._trials.get((cls, around_shard))
-        if known is None:
-            # Loaded where there is a class to try: most trees have none.
+
+        def run(interpreter: Interpreter) -> Trials:
             from sampler_lint.execution.trials import try_out
 
-            known = try_out(self._interpreter, cls, around_shard=around_shard)
-            self._trials[cls, around_shard] = known
-        return known
+            return try_out(interpreter, cls, around_shard=around_shard)
+
+        return self._tried.ask((Model.trials, cls, around_shard), (cls,), run)
 
     def sharing(self, cls: Class) -> Sharing:
         """How the ranks and workers divide a dataset (see :mod:`.sharing`)."""
-        key = (Model.sharing, cls)
-        if key not in self.memo:
+
+        def run(interpreter: Interpreter) -> Sharing:
             from sampler_lint.execution.sharing import try_sharing
 
-            self.memo[key] = try_sharing(self._interpreter, cls)
-        known: Sharing = self.memo[key]
-        return known
+            return try_sharing(interpreter, cls)
+
+        return self._tried.ask((Model.sharing, cls), (cls,), run)
+
+    def measured(self, cls: Class) -> Measured | None:
+        """How the length of a class is wrong whatever its constructor does (see :mod:`.hollow`)."""
+
+        def run(interpreter: Interpreter) -> Measured | None:
+            from sampler_lint.execution.hollow import measured
+
+            return measured(interpreter, cls)
+
+        return self._tried.ask((Model.measured, cls), (cls,), run)
 
     def trials_around(self, cls: Class, parameter: str, inner: Class) -> tuple[Trial, ...]:
         """What a sampler class does with objects of another class of the tree as a parameter."""
-        from sampler_lint.execution.trials import try_around
 
-        return try_around(self._interpreter, cls, parameter, inner)
+        def run(interpreter: Interpreter) -> tuple[Trial, ...]:
+            from sampler_lint.execution.trials import try_around
+
+            return try_around(interpreter, cls, parameter, inner)
+
+        return self._tried.ask((Model.trials_around, cls, parameter, inner), (cls, inner), run)
 
     def epoch_trial(
         self, cls: Class, *, around_shard: bool = False, around: tuple[str, Class] | None = None
@@ -350,22 +355,24 @@ class Model:
         ``around_shard``: when the sampler it is given is a DistributedSampler; ``around``: when
         it is given an object of another class of the tree as a parameter.
         """
-        key = (Model.epoch_trial, cls, around_shard, around)
-        if key not in self.memo:
+
+        def run(interpreter: Interpreter) -> EpochTrial | None:
             from sampler_lint.execution.epochs import try_epochs
 
-            self.memo[key] = try_epochs(
-                self._interpreter, cls, around_shard=around_shard, around=around
-            )
-        known: EpochTrial | None = self.memo[key]
-        return known
+            return try_epochs(interpreter, cls, around_shard=around_shard, around=around)
+
+        classes = (cls,) if around is None else (cls, around[1])
+        return self._tried.ask((Model.epoch_trial, cls, around_shard, around), classes, run)
 
     def true_length(self, cls: Class, returned: Expr, candidates: list[str]) -> str | None:
         """The first of several codes that is the length of ``cls``, returned in that place."""
-        from sampler_lint.execution.candidates import first_true
 
-        module = self.module_of(cls)
-        return first_true(self._interpreter, cls, module, returned, candidates)
+        def run(interpreter: Interpreter) -> str | None:
+            from sampler_lint.execution.candidates import first_true
+
+            return first_true(interpreter, cls, self.module_of(cls), returned, candidates)
+
+        return self._tried.ask((Model.true_length, cls, returned, *candidates), (cls,), run)
 
     # -- samplers and loaders
 

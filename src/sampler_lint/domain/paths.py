@@ -70,6 +70,9 @@ class Sym:
     """The parameter, or the name from outside of the tree, that it still is."""
 
 
+#: The calls whose argument decides what they give.
+_LOOKED_INTO = ("bool", "isinstance")
+
 #: Whether a value is None, whether it is true, and the literal it is.
 _Known = tuple[bool | None, bool | None, tuple[Any, ...]]
 _UNKNOWN: _Known = (None, None, ())
@@ -192,7 +195,7 @@ class _Run:
         self.target = call.stmt if call.stmt is not None and call.stmt.scope is call.scope else None
         self.index = _index(model, self.scope)
         self.relevant = self.index.relevant(exprs)
-        self.tracked = self.relevant | self.index.tested
+        self.tracked = self.index.relevant(exprs, in_calls=True) | self.index.tested
         """The names of which anything may be asked on the way."""
         if self.target is not None:
             self.tracked = self.tracked.union(*map(self.index.named, expressions(self.target)))
@@ -664,6 +667,7 @@ class _Index:
 
     def __init__(self, scope: Scope) -> None:
         self._names: dict[Expr, set[str]] = {}
+        self._valued_names: dict[Expr, set[str]] = {}
         by_stmt: dict[Stmt, set[str]] = {}
         for name, bindings in scope.bindings.items():
             for binding in bindings:
@@ -701,19 +705,39 @@ class _Index:
             known = self._names[expr] = names
         return known
 
-    def relevant(self, exprs: Iterable[Expr]) -> set[str]:
-        """The names whose values can change what the expressions are worth."""
+    def _valued(self, expr: Expr) -> set[str]:
+        """Those of :meth:`named` that are no arguments of a call: calls are not followed."""
+        known = self._valued_names.get(expr)
+        if known is None:
+            known = self._valued_names[expr] = set()
+            todo = [expr]
+            while todo:
+                node = todo.pop()
+                if (name := dotted(node)) is not None:
+                    known.add(name)
+                if isinstance(node, Call) and last_name(node.func) not in _LOOKED_INTO:
+                    todo.append(node.func)
+                else:
+                    todo += children(node)
+        return known
+
+    def relevant(self, exprs: Iterable[Expr], *, in_calls: bool = False) -> set[str]:
+        """The names whose values can change what the expressions are worth.
+
+        ``in_calls``: also those that only tell one call from another, as its arguments.
+        """
+        named = self.named if in_calls else self._valued
         out: set[str] = set()
-        pending = {name for expr in exprs for name in self.named(expr)}
+        pending = {name for expr in exprs for name in named(expr)}
         while pending:
             out |= pending
             found: set[str] = set()
             for name in pending:
                 for stmt in self._assigners.get(name, ()):
-                    found.update(*map(self.named, expressions(stmt)))
+                    found.update(*map(named, expressions(stmt)))
                     for around in stmt.ancestors():
                         if isinstance(around, If):
-                            found |= self.named(around.test)
+                            found |= named(around.test)
             pending = found - out
         return out
 

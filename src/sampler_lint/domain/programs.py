@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from sampler_lint.domain.model import Model
 from sampler_lint.limits import LONGEST_TEST
 from sampler_lint.source import NOTEBOOK, SourceError
-from sampler_lint.syntax.navigation import children
+from sampler_lint.syntax.navigation import leftmost
 from sampler_lint.syntax.nodes import Class, Const, Expr, Function, Imported, Scope, last_name
 from sampler_lint.workspace.places import Importer, Place
 from sampler_lint.workspace.project import Module, Project
@@ -332,10 +332,8 @@ def _computed_packages(module: Module) -> Iterator[str]:
     for call in module.facts.all_calls:
         given = call.positional[0] if call.positional else None
         if last_name(call.func) == "import_module" and given and not isinstance(given, Const):
-            while parts := children(given):
-                given = parts[0]
-            # How the name begins, if that is written: f"tasks.{name}", "tasks." + name.
-            begin = given.value if isinstance(given, Const) else None
+            first = leftmost(given)
+            begin = first.value if isinstance(first, Const) else None
             written = _WRITTEN.match(begin) if isinstance(begin, str) else None
             if written:
                 yield written[0].rpartition(".")[0]

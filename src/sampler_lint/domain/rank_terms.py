@@ -24,13 +24,14 @@ from sampler_lint.analysis.origins import (
     stored,
 )
 from sampler_lint.domain.concepts import COLLECTIVE, ENVIRONMENT, RANK
+from sampler_lint.domain.draws import drawn_before_seeding, own_entropy
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import looked_up, options
-from sampler_lint.domain.programs import files_storing
+from sampler_lint.domain.programs import files_storing, is_test
 from sampler_lint.domain.seeds import is_seed_name
 from sampler_lint.limits import DEEPEST_SLICE
 from sampler_lint.parameters import is_of_model
-from sampler_lint.syntax.navigation import builtin_type, self_class, unparse
+from sampler_lint.syntax.navigation import binder_of, builtin_type, self_class, unparse
 from sampler_lint.syntax.nodes import (
     Attr,
     Bin,
@@ -101,6 +102,29 @@ def differs(model: Model, expr: Expr, scope: Scope) -> RankTerm | None:
     return next((RankTerm(s.scope, term, s.whole) for s, term in found if term is not None), None)
 
 
+_SEEDED_BY = LOCAL | Hop.CALLER | Hop.RETURN | Hop.ATTRIBUTE
+
+
+def drawn_apart(model: Model, seed: Expr) -> tuple[Step, str] | None:
+    """Where a seed comes from the clock or the system, and what gives it, as it is spelled.
+
+    None where the ranks agree on it.
+    """
+    steps = origins(model.flow, seed, _SEEDED_BY, drop=partial(_is_aside, model))
+    found = ((step, _drawn_by(model, step.expr)) for step in steps if step.is_end)
+    return next(((step, source) for step, source in found if source is not None), None)
+
+
+def _drawn_by(model: Model, expr: Expr) -> str | None:
+    return own_entropy(model, expr) or drawn_before_seeding(model, expr)
+
+
+def _is_aside(model: Model, step: Step) -> bool:
+    """Whether the ranks agree on it, or only a test passes it."""
+    is_of_test = step.hop is Hop.CALLER and is_test(model.module_of(step.scope))
+    return is_of_test or is_agreed(step)
+
+
 def parameter_differs(model: Model, function: Function, param: Param) -> RankTerm | None:
     """The same for what the tree passes for a parameter."""
     return differs(model, read_of(function, param), function)
@@ -111,7 +135,7 @@ def _may_vanish(step: Step) -> bool:
 
     Or it is the rank of something else than this process.
     """
-    if is_agreed(step) or _is_rank_of_others(step.expr):
+    if is_agreed(step) or _is_rank_of_others(step.expr) or _is_counted(step.expr):
         return True
     made = step.towards.expr if step.towards is not None else None
     if step.hop is Hop.ARGUMENT:
@@ -127,6 +151,15 @@ def _is_rank_of_others(expr: Expr) -> bool:
     """Whether a call gives the rank in a group that shares its data: ``get_pipeline_rank()``."""
     name = last_name(expr.func) if isinstance(expr, Call) else None
     return name is not None and name.endswith("_rank") and is_of_model(name)
+
+
+def _is_counted(expr: Expr) -> bool:
+    """Whether a loop goes through the ranks, so that its variable is none of this process."""
+    if not isinstance(expr, Name):
+        return False
+    owner = binder_of(expr.scope, expr.id)
+    found = owner.bindings[expr.id] if owner is not None else ()
+    return bool(found) and all(one.how == "element" for one in found)
 
 
 def is_agreed(step: Step) -> bool:
@@ -296,6 +329,9 @@ def _settings_and_defaults(model: Model, step: Step) -> Iterator[Step]:
                     value = value.keyword("default_factory") or value.keyword("default") or value
                 if value is not None:
                     yield onward(step, Hop.ATTRIBUTE, value, cls, ())
+            if name in cls.bindings:
+                for store in model.project.own_stores(name, cls):
+                    yield from stored(step, store)
 
 
 def agrees(scope: Scope) -> bool:

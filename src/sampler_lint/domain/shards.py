@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sampler_lint.analysis.origins import LOCAL, depends_on
@@ -13,7 +13,7 @@ from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.draws import Seeded, seeded
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import program_files
-from sampler_lint.domain.rank_terms import RankTerm, differs, is_rank
+from sampler_lint.domain.rank_terms import RankTerm, differs, drawn_apart, is_rank
 from sampler_lint.domain.seeds import seed_given
 from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
@@ -32,7 +32,7 @@ from sampler_lint.syntax.nodes import (
 from sampler_lint.workspace.project import Module
 
 #: Functions of libraries that divide data with their global generator, and how to give them one.
-_SPLITS = {
+SPLITS = {
     TORCH_DATA + "random_split": ("torch", "generator", 2),
     TORCH_DATA + "dataset.random_split": ("torch", "generator", 2),
     "sklearn.model_selection.train_test_split": ("numpy", "random_state", 99),
@@ -167,15 +167,12 @@ class GlobalDraw(NamedTuple):
 
 
 def rank_seedings(model: Model) -> list[RankSeeding]:
-    """Every seeding of a global generator that differs between ranks, and is the only one.
-
-    None where nothing draws from such a generator, so that it would not matter.
-    """
+    """Every seeding of a global generator that differs between ranks, and is the only one."""
     same: list[tuple[Module, str | None]] = []
     found: list[RankSeeding] = []
     files = program_files(model)
     parts = [(program, path) for program in files.programs for path in files.seeding(program)]
-    for program, path in parts if any(draws(model, each) for each in files.programs) else ():
+    for program, path in parts:
         module = model.project.module_at(path)
         if module is None:
             continue
@@ -185,6 +182,9 @@ def rank_seedings(model: Model) -> list[RankSeeding]:
                 continue  # what a function of the tree seeds is looked at there
             library = library_drawn_from(model, call)
             term = differs(model, given, call.scope)
+            apart = drawn_apart(model, given) if term is None else None
+            if apart is not None:
+                term = RankTerm(apart[0].scope, apart[0].expr, apart[0].expr)
             if term is None:
                 same.append((module, library))
             else:
@@ -200,11 +200,13 @@ def _also_alike(model: Model, item: RankSeeding, same: list[tuple[Module, str | 
     return any(module in about and library in {item.library, None} for module, library in same)
 
 
-def global_draws(model: Model, seeding: RankSeeding) -> Iterator[GlobalDraw]:
-    """The draws of the program that divide or order its data with that generator."""
+def drawn_by(
+    model: Model, seeding: RankSeeding, drawn: Iterable[GlobalDraw]
+) -> Iterator[GlobalDraw]:
+    """Those of the draws that may be from that generator, as it is seeded there."""
     files = program_files(model)
     origin = model.module_of(seeding.term.scope)
-    for draw in draws(model, seeding.program):
+    for draw in drawn:
         if seeding.library in {draw.library, None} and all(
             files.share_importer(draw.module, other) for other in (seeding.module, origin)
         ):
@@ -245,15 +247,15 @@ def _splits(model: Model, module: Module) -> Iterator[tuple[Call, str]]:
 def _split(model: Model, call: Call, names: frozenset[str]) -> str | None:
     """The library whose global generator divides the data in the call."""
     for value in model.flow.values(call.func) if last_name(call.func) in names else ():
-        if isinstance(value, Ext) and value.dotted in _SPLITS:
-            library, keyword, position = _SPLITS[value.dotted]
+        if isinstance(value, Ext) and value.dotted in SPLITS:
+            library, keyword, position = SPLITS[value.dotted]
             given = call.keyword(keyword) is not None or len(call.positional) > position
             if not given and not call.has_star and not call.has_double_star:
                 return library
     return None
 
 
-_SPLIT_NAMES = frozenset(name.rpartition(".")[2] for name in _SPLITS)
+_SPLIT_NAMES = frozenset(name.rpartition(".")[2] for name in SPLITS)
 _SAYS_SPLIT = [name.encode() for name in sorted(_SPLIT_NAMES)]
 _SAYS_ORDER = [f"{name}(".encode() for name in sorted(ORDERS.called)]
 

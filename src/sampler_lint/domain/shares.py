@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sampler_lint import catalog
-from sampler_lint.analysis.origins import Hop, ends, parameter_of
+from sampler_lint.analysis.arguments import MISSING, passed
+from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, ends, parameter_of
 from sampler_lint.analysis.values import Ext, Obj, Pack, Value
+from sampler_lint.domain.concepts import WORLD_SIZE
 from sampler_lint.domain.injection import Injection, Switch
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import program_files
+from sampler_lint.domain.ranks import kinds
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.syntax.navigation import self_class, unparse
@@ -19,6 +22,7 @@ from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Class,
+    Const,
     Expr,
     ExprStmt,
     Function,
@@ -53,18 +57,83 @@ def _divides(model: Model, cls: Class | str) -> bool:
 
 def _is_alone(model: Model, sampler: Obj) -> bool:
     """Whether a sampler is told, by its caller or a default, that there is one process."""
-    init = model.flow.method(sampler.cls, "__init__")
-    params = (
-        {param.name: param.default for param in init.params}
-        if isinstance(init, Function)
-        else dict.fromkeys(model.flow.params(sampler.cls) or ())
-    )
-    for name, default in params.items():
+    for name, default in _parameters(model, sampler).items():
         if role_of(name) is Role.WORLD_SIZE:
             given = model.flow.argument(sampler, name) or default
             if given is not None and model.flow.constants(given) == {1}:
                 return True
     return False
+
+
+def _parameters(model: Model, sampler: Obj) -> dict[str, Expr | None]:
+    """What building a sampler takes, with the defaults that the tree shows."""
+    init = model.flow.method(sampler.cls, "__init__")
+    if isinstance(init, Function):
+        return {param.name: param.default for param in init.params}
+    return dict.fromkeys(model.flow.params(sampler.cls) or ())
+
+
+class OneRank(NamedTuple):
+    """The rank that a sampler is told in every process of a program of several."""
+
+    name: str
+    """The parameter."""
+    rank: Expr
+    """What stands for it: an argument, or a default that nobody replaces."""
+    value: int
+    is_given: bool
+    """Whether the call that builds the sampler passes it as a literal."""
+
+
+def one_rank(model: Model, sampler: Obj, through: Call | None) -> OneRank | None:
+    """The one number that stands for the rank, where that of the processes is the real one.
+
+    ``through`` is the call of a factory that builds the sampler.
+    """
+    params = _parameters(model, sampler)
+    found: dict[Role, tuple[str, Expr | None]] = {}
+    for name, default in params.items():
+        role = role_of(name)
+        if role in {Role.RANK, Role.WORLD_SIZE}:
+            if role in found or model.flow.may_be_passed(sampler, name):
+                return None
+            given = model.flow.argument(sampler, name)
+            found[role] = name, default if given is None else _as_passed(model, given, through)
+    if found.keys() != {Role.RANK, Role.WORLD_SIZE}:
+        return None
+    (name, rank), (_, size) = found[Role.RANK], found[Role.WORLD_SIZE]
+    known = model.flow.constants(rank) if rank is not None else None
+    if rank is None or known is None or len(known) != 1:
+        return None
+    value = next(iter(known))
+    if type(value) is not int or not _is_of_processes(model, sampler, size):
+        return None
+    is_literal = isinstance(rank, Const) and model.flow.argument(sampler, name) is rank
+    return OneRank(name, rank, value, is_literal)
+
+
+def _as_passed(model: Model, given: Expr, through: Call | None) -> Expr | None:
+    """What a factory's parameter is in the call of it by which the object came."""
+    owner = parameter_of(given)
+    if owner is None or through is None or owner[0] not in model.flow.callees(through):
+        return given
+    value = passed(*owner, through)
+    return owner[1].default if value is MISSING else value
+
+
+def _is_of_processes(model: Model, sampler: Obj, size: Expr | None) -> bool:
+    """Whether a sampler divides among all processes: torch's asks itself if it is not told."""
+    if size is None or model.flow.constants(size) == {None}:
+        return model.is_a(sampler, DISTRIBUTED_SAMPLER) is True
+    through = LOCAL | Hop.CALLER | Hop.RETURN | Hop.ATTRIBUTE
+    return model.flow.constants(size) is None and (
+        kinds(model, size) == {"world size"}
+        or depends_on(model.flow, size, _is_world_size, through) is not None
+    )
+
+
+def _is_world_size(expr: Expr) -> bool:
+    return WORLD_SIZE.names(expr) or WORLD_SIZE.is_call(expr)
 
 
 class Again(NamedTuple):
@@ -110,6 +179,15 @@ def _deals_with_it(model: Model, module: Module) -> bool:
 
 
 def _by_calls(model: Model, module: Module, framework: str) -> Iterator[Again]:
+    for call, sharder, loader in given_to_sharders(model, module, framework):
+        for sampler in _divided(model, loader, sharder):
+            yield Again(sampler, loader, call, f"`{unparse(call.func)}`", framework)
+
+
+def given_to_sharders(
+    model: Model, module: Module, framework: str
+) -> Iterator[tuple[Call, catalog.Sharder, Obj]]:
+    """The loaders that the calls of a file hand to a framework, which gives each rank a part."""
     known = catalog.sharders(framework)
     words = {name.rpartition(".")[2] for name in known}
     for call in module.facts.all_calls if known else ():
@@ -122,8 +200,7 @@ def _by_calls(model: Model, module: Module, framework: str) -> Iterator[Again]:
             if arg.stars == 2 or _is_dropped(call, place):
                 continue
             for loader in _loaders(model, arg.value):
-                for sampler in _divided(model, loader, found[0]):
-                    yield Again(sampler, loader, call, f"`{unparse(call.func)}`", framework)
+                yield call, found[0], loader
 
 
 def _reached_by(model: Model, call: Call, framework: str) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What constructors take: of the tree's own classes, and of those the catalog knows."""
+"""What constructors take, and the functions of the tree that return a sampler or a loader."""
 
 from __future__ import annotations
 
@@ -6,17 +6,27 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sampler_lint import catalog
-from sampler_lint.analysis.values import ClassRef, Ext
+from sampler_lint.analysis.values import ClassRef, Ext, FuncRef, Obj, Pack, Value
 from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.model import Model
-from sampler_lint.syntax.nodes import Arg, Attr, Call, Class, Expr, Function, last_name, positional
+from sampler_lint.syntax.nodes import (
+    Arg,
+    Attr,
+    Call,
+    Class,
+    Expr,
+    Function,
+    Param,
+    last_name,
+    positional,
+)
 
 
 class Signature(NamedTuple):
-    """The parameters of a constructor, without ``self``."""
+    """The parameters of a constructor, or of a function, without ``self``."""
 
-    owner: Class | str
-    """The class whose ``__init__`` it is."""
+    owner: Class | Function | str
+    """The class whose ``__init__`` it is, or the function."""
     positional: tuple[str, ...]
     keywords: frozenset[str] = frozenset()
     """Keyword-only parameters."""
@@ -34,7 +44,7 @@ class Signature(NamedTuple):
 
 
 class Construction(NamedTuple):
-    """A call that runs a known constructor, and what of it goes there."""
+    """A call that runs a known constructor or factory, and what of it goes there."""
 
     call: Call
     signature: Signature
@@ -89,6 +99,10 @@ def _of_function(owner: Class, init: Function) -> Signature | None:
     if not params or not params[0].is_positional:
         return None
     rest = params[1:]
+    return _signature(owner, rest)
+
+
+def _signature(owner: Class | Function, rest: list[Param]) -> Signature:
     return Signature(
         owner,
         tuple(p.name for p in rest if p.is_positional),
@@ -116,6 +130,61 @@ def constructions(model: Model) -> Iterator[Construction]:
             continue
         if signature is not None:
             yield Construction(call, signature, obj.name, tuple(call.args))
+
+
+def factory_calls(model: Model) -> Iterator[Construction]:
+    """Every call that certainly runs one function of the tree that returns a sampler or loader."""
+    todo = list(dict.fromkeys(obj.site.scope for obj in model.constructions() if obj.site))
+    seen = set(todo)
+    for scope in todo:
+        if not isinstance(scope, Function) or not _gives_one(model, scope):
+            continue
+        for call in model.flow.callers(scope):
+            if call.scope not in seen:
+                seen.add(call.scope)
+                todo.append(call.scope)
+            signature = _of_callee(model, call, scope)
+            if signature is not None:
+                yield Construction(call, signature, scope.name, tuple(call.args))
+
+
+def _gives_one(model: Model, function: Function) -> bool:
+    """Whether a function returns a sampler or a loader, perhaps among others."""
+    todo: list[Value] = [
+        value
+        for each in function.returns
+        if each.value is not None
+        for value in model.flow.values(each.value)
+    ]
+    parts = [*todo]
+    for value in todo:
+        items = value.items if isinstance(value, Pack) else []
+        if isinstance(value, Obj) and value.site is not None and model.role(value) is None:
+            items = [arg.value for arg in value.site.args]  # what keeps a loader beside others
+        parts += [each for item in items for each in model.flow.values(item)]
+    return any(isinstance(part, Obj) and model.role(part) is not None for part in parts)
+
+
+def _of_callee(model: Model, call: Call, function: Function) -> Signature | None:
+    """What a call of the function may give; None where it may run another one."""
+    values = model.flow.values(call.func)
+    value = next(iter(values)) if len(values) == 1 else None
+    if not isinstance(value, FuncRef) or value.function is not function:
+        return None
+    kept = function.is_classmethod or function.is_static
+    if len(function.decorators) > kept or _is_overridden(model, function):
+        return None
+    is_bound = function.is_bound and (value.bound is not None or function.is_classmethod)
+    if function.is_bound and not is_bound:
+        return None
+    return _signature(function, function.params[is_bound:])
+
+
+def _is_overridden(model: Model, function: Function) -> bool:
+    """Whether a class that derives from the method's has another one of its name."""
+    return function.cls is not None and any(
+        derived.bindings.get(function.name) for derived in model.flow.subclasses(function.cls)
+    )
 
 
 def base_inits(model: Model, cls: Class) -> Iterator[Construction]:
@@ -152,3 +221,18 @@ def _is_single_line(model: Model, cls: Class) -> bool:
     return len(cls.bases) == 1 and all(
         len(derived.bases) == 1 for derived in model.flow.subclasses(cls)
     )
+
+
+def refuser(model: Model, func: Expr, keyword: str) -> str | None:
+    """The name of a class that a call may build instead, and that takes no such argument.
+
+    ``kind = RandomSampler if alone else DistributedSampler``: a ``seed`` fits one of them only.
+    """
+    values = model.flow.values(func)
+    for value in values if len(values) > 1 else ():
+        known = value.cls if isinstance(value, ClassRef) else getattr(value, "dotted", None)
+        signature = of_class(model, known) if known is not None else None
+        if signature is None or signature.open_keywords or keyword in signature.names:
+            continue
+        return known.name if isinstance(known, Class) else str(known).rpartition(".")[2]
+    return None

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 
-from sampler_lint.analysis.origins import Hop, depends_on, only
+from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, only
 from sampler_lint.analysis.values import Ext, ExtObj, FuncRef, Obj, Pack, Value
 from sampler_lint.domain.concepts import (
     DRAW,
@@ -26,6 +26,7 @@ from sampler_lint.domain.ranks import knows_ranks, text_of_scope
 from sampler_lint.limits import DEEPEST_WRAPPING, MOST_SEARCHED_FOR_STEP
 from sampler_lint.syntax.navigation import expressions, statements, walk
 from sampler_lint.syntax.nodes import (
+    Attr,
     Call,
     Class,
     Comp,
@@ -33,6 +34,7 @@ from sampler_lint.syntax.nodes import (
     For,
     Function,
     Index,
+    Name,
     Other,
     While,
     Yield,
@@ -47,8 +49,8 @@ _SHARED = frozenset(
 )
 #: Libraries that know nothing of the workers of a loader, so that all get the same of them.
 _APART = (sys.stdlib_module_names | {*dir(builtins), "numpy", "pandas"}) - _SHARED
-#: What takes a part of what it is given, or never ends.
-_NOT_WHOLE = frozenset({"islice", "next", "cycle", "count", "repeat"})
+#: What takes one item of what it is given, or never ends.
+_NOT_WHOLE = frozenset({"next", "cycle", "count", "repeat"})
 
 
 def whole_pass(model: Model, dataset: Obj) -> Function | None:
@@ -88,11 +90,12 @@ def same_on_ranks(model: Model, loader: Obj) -> Function | Call | None:
 
 def _stream(model: Model, data: Expr) -> Call | None:
     """The call of `datasets` that opens the stream that a loader reads."""
-    steps = depends_on(model.flow, data, partial(_opens_stream, model))
+    steps = depends_on(model.flow, data, partial(opens_stream, model))
     return steps.expr if steps is not None and isinstance(steps.expr, Call) else None
 
 
-def _opens_stream(model: Model, expr: Expr) -> bool:
+def opens_stream(model: Model, expr: Expr) -> bool:
+    """Whether a call opens a stream of `datasets`."""
     given = expr.keyword("streaming") if STREAMS.is_call(expr) and isinstance(expr, Call) else None
     return (
         given is not None
@@ -120,18 +123,43 @@ def _same_pass(model: Model, dataset: Obj) -> Function | None:
 
 
 def _is_told_nothing(model: Model, call: Call) -> bool:
-    """Whether a call certainly tells ranks nothing apart: no draw, and nobody's that may ask."""
+    """Whether a call certainly tells ranks nothing apart: no draw, and nobody's that may ask.
+
+    What is done to one sample does not choose the samples.
+    """
     if DRAW.is_call(call) or DRAW.says(called_name(call)) or called_name(call) == "next":
         return False
     if model.flow.callees(call):
         return all(
             not PROCESSES.says(text_of_scope(model, each)) for each in model.flow.callees(call)
         )
+    if _is_of_sample(model, call):
+        return True
     return all(
         isinstance(value, Ext)
         and not PROCESSES.says(value.dotted)
         and value.dotted.split(".")[0].removesuffix("()") in _APART | {"torch"}
         for value in model.flow.values(call.func)
+    )
+
+
+def _is_of_sample(model: Model, call: Call) -> bool:
+    """Whether a call is given, or is a method of, what a loop over the data gives."""
+    drawn = {
+        name.id
+        for loop in call.scope.loops
+        if isinstance(loop, For)
+        for name in walk(loop.target)
+        if isinstance(name, Name)
+    }
+    parts = [arg.value for arg in call.args]
+    parts += [call.func.value] if isinstance(call.func, Attr) else []
+    return any(
+        depends_on(
+            model.flow, part, lambda e: isinstance(e, Name) and e.id in drawn, LOCAL | Hop.PART
+        )
+        is not None
+        for part in parts
     )
 
 
@@ -198,6 +226,8 @@ def _is_whole(model: Model, source: Expr) -> bool:
             return False
         if ITERATES.is_call(source):
             parts = [each for each in source.positional if not _is_function(model, each)]
+            if called_name(source) == "islice":
+                parts = parts[:1]  # the same part in each worker, whichever it is
             # What `iter(call, end)` calls gives something else each time.
             is_called = called_name(source) == "iter" and len(source.positional) > 1
             return bool(parts) and not is_called and all(_is_whole(model, each) for each in parts)

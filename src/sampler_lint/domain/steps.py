@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sampler_lint.analysis.values import ExtObj
-from sampler_lint.domain.concepts import EVALUATES, TRAINS, WITHOUT_GRADIENTS
+from sampler_lint.domain.concepts import EVALUATES, STEPS, TRAINS, WITHOUT_GRADIENTS
 from sampler_lint.domain.conditions import excludes
 from sampler_lint.domain.model import Model
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
@@ -83,7 +83,10 @@ def steps(
     """Whether the code, or what it calls, steps an optimizer, where ``through`` calls it."""
     every = scope.calls if within is None else scope.calls_in(within)
     calls = [call for call in every if not excludes(model, through, call)] if through else every
-    if any(TRAINS.is_call(call) or _is_handed_optimizer(model, call) for call in calls):
+    if any(
+        TRAINS.is_call(call) or _is_handed_optimizer(model, call) or _is_named_so(model, call)
+        for call in calls
+    ):
         return True
     seen.add((scope, through))
     return len(seen) < MOST_SEARCHED_FOR_STEP and any(
@@ -101,6 +104,11 @@ def _switches(call: Call) -> bool:
     return any(
         isinstance(arg.value, Const) and arg.value.value in (None, True, False) for arg in call.args
     )
+
+
+def _is_named_so(model: Model, call: Call) -> bool:
+    """Whether a call that is not followed is named after a step: ``optimize_parameters()``."""
+    return STEPS.names(call.func) and not model.flow.callees(call)
 
 
 def _is_handed_optimizer(model: Model, call: Call) -> bool:

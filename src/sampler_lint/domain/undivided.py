@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import is_one_value
@@ -19,7 +20,12 @@ from sampler_lint.domain.concepts import (
 )
 from sampler_lint.domain.datasets import sampled
 from sampler_lint.domain.epochs import feeds_training, loops_over, trains
-from sampler_lint.domain.injection import Injection, is_one_device, is_told_to_leave_samplers
+from sampler_lint.domain.injection import (
+    Injection,
+    is_one_device,
+    is_told_to_leave_samplers,
+    told_by_settings,
+)
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import program_files
 from sampler_lint.domain.ranks import chains, data_parallel, is_guarded, reached
@@ -81,6 +87,21 @@ def undivided(model: Model, loader: Obj) -> Call | None:
         if not _is_sharded_elsewhere(model, modules) or _trains_as_it_is(model, loader, scopes):
             return joins
         return None
+    return None
+
+
+def trained_together(model: Model, site: Call) -> Call | None:
+    """What makes the processes of a program that trains with what a call builds.
+
+    Whether anything shares the data out among them is not asked.
+    """
+    for entry, calls in chains(model, site.scope) if not is_guarded(site) else ():
+        if any(is_guarded(call) for call in calls):
+            continue
+        scopes = reached(model, entry)
+        joins = data_parallel(model, scopes)
+        if joins is not None and _trains(scopes):
+            return joins if _is_started(model, joins, model.module_of(entry)) else None
     return None
 
 
@@ -154,11 +175,20 @@ def _may_divide(scopes: set[Scope], name: str) -> bool:
     )
 
 
-def left_whole(model: Model, loader: Obj) -> Call | None:
+class Left(NamedTuple):
+    """What keeps Lightning from dividing a loader."""
+
+    call: Call
+    """The Trainer (or LightningCLI, or Fabric) that is told so, or whose set-up is missing."""
+    settings: str | None
+    """The file of settings that tells it, where the code does not."""
+
+
+def left_whole(model: Model, loader: Obj) -> Left | None:
     """What keeps Lightning from dividing a loader that it trains with, or never gives it one.
 
-    A Trainer that is told ``use_distributed_sampler=False``, or a Fabric whose
-    ``setup_dataloaders`` is never called. None where anything of the program may divide it.
+    A Trainer that is told ``use_distributed_sampler=False``, perhaps by a file of settings, or a
+    Fabric whose ``setup_dataloaders`` is never called. None where anything may divide it.
     """
     if loader.site is None or is_guarded(loader.site):
         return None
@@ -174,21 +204,33 @@ def left_whole(model: Model, loader: Obj) -> Call | None:
         for scope in each.facts.scopes
     ]
     made = [call for scope in scopes for call in scope.calls if injection.is_lightning(call)]
-    trainers = [call for call in made if last_name(call.func) == "Trainer"]
+    trainers = [call for call in made if last_name(call.func) in {"Trainer", "LightningCLI"}]
     fabrics = [call for call in made if last_name(call.func) == "Fabric"]
     called = {name for scope in scopes for name in scope.called}
+    settings = None
     if trainers and not fabrics:
-        is_left = all(map(is_told_to_leave_samplers, trainers)) and _is_fitted(
-            model, loader, scopes
-        )
+        if not all(map(is_told_to_leave_samplers, trainers)):
+            settings = told_by_settings(model, module) if _reads_settings(trainers) else None
+            if settings is None:
+                return None
+        is_left = _is_fitted(model, loader, scopes)
     else:
         is_left = bool(fabrics) and not trainers and "setup_dataloaders" not in called
         is_left = is_left and any(trains(model, loop) for loop in loops_over(model, loader))
-    if not is_left or any(is_one_device(call) or call.has_double_star for call in made):
+    if not is_left or any(map(is_one_device, made)):
+        return None
+    if settings is None and any(call.has_double_star for call in made):
         return None
     if any(map(_shards_by_itself, scopes)) or _chooses_by_rank(loader.site.scope):
         return None
-    return (trainers or fabrics)[0]
+    return Left((trainers or fabrics)[0], settings)
+
+
+def _reads_settings(trainers: list[Call]) -> bool:
+    """Whether the one Trainer of a program gets its arguments from elsewhere than the code."""
+    return len(trainers) == 1 and (
+        last_name(trainers[0].func) == "LightningCLI" or trainers[0].has_double_star
+    )
 
 
 def _is_fitted(model: Model, loader: Obj, scopes: list[Scope]) -> bool:

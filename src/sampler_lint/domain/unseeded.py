@@ -9,19 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from sampler_lint.analysis.origins import EVERYWHERE, Step, origins
 from sampler_lint.analysis.values import Obj
-from sampler_lint.domain.concepts import ORDERS
 from sampler_lint.domain.datasets import sampled
+from sampler_lint.domain.divided import dividing_samplers, is_drawn_once, ordered_before
 from sampler_lint.domain.injection import Injection
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import agrees
 from sampler_lint.domain.ranks import is_guarded
-from sampler_lint.domain.samplers import is_distributed_sampler
 from sampler_lint.domain.seeds import runs_in_worker
-from sampler_lint.domain.shards import GlobalDraw, draws, library_drawn_from
-from sampler_lint.syntax.nodes import Call, Class, Expr, Function, Name, Scope, last_name
+from sampler_lint.domain.shards import GlobalDraw, draws
+from sampler_lint.syntax.nodes import Call, Class, Expr, Function, last_name
 from sampler_lint.workspace.project import Module
 
 
@@ -33,13 +31,13 @@ def unseeded_draws(model: Model) -> Iterator[tuple[GlobalDraw, bool]]:
     """
     for program in program_files(model).programs:
         drawn = draws(model, program)
-        dividing = _dividing(model, program)
+        dividing = dividing_samplers(model, program)
         found = [(draw, True) for draw in _sharded(model, dividing, drawn)]
-        found += [(draw, True) for draw in _drawn_on_the_way(model, dividing)]
+        found += [(draw, True) for draw in ordered_before(model, program)]
         if any(draw.of is not None for draw in drawn):
             given = _classes(model, _given_to_framework(model, program))
             found += [(draw, False) for draw in drawn if draw.of in given]
-        if not found or _is_drawn_once(model, program):
+        if not found or is_drawn_once(model, program):
             continue
         seeding = _seeding(model, program)
         for draw, certain in found:
@@ -53,41 +51,6 @@ def unseeded_draws(model: Model) -> Iterator[tuple[GlobalDraw, bool]]:
                 )
             ):
                 yield draw, certain
-
-
-def _drawn_on_the_way(model: Model, dividing: list[Obj]) -> Iterator[GlobalDraw]:
-    """What orders the samples of a dataset before a sampler divides it."""
-    shuffled = _Shuffled()
-    for sampler in dividing:
-        data = sampled(model, sampler)
-        for step in origins(model.flow, data, EVERYWHERE) if data is not None else ():
-            for call in _ordering(step, shuffled):
-                what, library = f"`{last_name(call.func)}`", library_drawn_from(model, call)
-                if library is not None:
-                    yield GlobalDraw(model.module_of(call.scope), call, library, what)
-
-
-class _Shuffled(dict[Scope, dict[str, list[Call]]]):
-    """The calls of each scope that shuffle a variable in its place, by its name."""
-
-    def __missing__(self, scope: Scope) -> dict[str, list[Call]]:
-        found = self[scope] = {}
-        for call in ORDERS.calls_in(scope.calls):
-            given = call.positional[0] if call.positional else None
-            if isinstance(given, Name) and last_name(call.func) == "shuffle":
-                found.setdefault(given.id, []).append(call)
-        return found
-
-
-def _ordering(step: Step, shuffled: _Shuffled) -> Iterator[Call]:
-    """The call that orders what the step is, or that shuffled it in its place before."""
-    if isinstance(step.expr, Call) and ORDERS.is_call(step.expr):
-        yield step.expr
-    elif isinstance(step.expr, Name):
-        until = (step.expr.row, step.expr.col)
-        for call in shuffled[step.scope].get(step.expr.id, ()):
-            if (call.row, call.col) < until:
-                yield call
 
 
 def _sharded(
@@ -131,17 +94,6 @@ def _classes(model: Model, given: Iterable[Expr | None]) -> set[Class | str]:
     }
 
 
-def _dividing(model: Model, program: str) -> list[Obj]:
-    """The distributed samplers that a program constructs."""
-    return [
-        obj
-        for obj in model.constructions()
-        if obj.site is not None
-        and model.project.program_of(model.module_of(obj.site.scope)) == program
-        and is_distributed_sampler(model, obj)
-    ]
-
-
 def _seeding(model: Model, program: str) -> list[Module]:
     """The files of a program that seed more than torch's generators."""
     return [
@@ -163,11 +115,4 @@ def _seeds(model: Model, call: Call) -> bool:
             isinstance(scope, Function) and runs_in_worker(model, scope)
             for scope in call.scope.outward()
         )
-    )
-
-
-def _is_drawn_once(model: Model, program: str) -> bool:
-    """Whether a process that starts the others may draw for all of them."""
-    return any(
-        model.project.calls_in(program, name) for name in ("spawn", "start_processes", "Process")
     )

@@ -23,7 +23,7 @@ from sampler_lint.domain.epoch_state import reach
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.wrapping import parameter_kept
 from sampler_lint.limits import DEEPEST_WRAPPING, MOST_SEARCHED_FOR_STEP
-from sampler_lint.syntax.navigation import owner_of
+from sampler_lint.syntax.navigation import owner_of, self_class
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -150,6 +150,56 @@ def draw_in_workers(model: Model, dataset: Obj, library: str) -> Call | None:
     return None
 
 
+def draw_of_copies(model: Model, dataset: Obj) -> Call | None:
+    """A draw of an item from a generator that the dataset keeps, so that each worker has a copy.
+
+    None where anything that a worker runs may make or seed the generator.
+    """
+    cls = dataset.cls
+    if not isinstance(cls, Class):
+        return None
+    found = reach(model, cls, "__getitem__", "__iter__")
+    if found.opaque or any(SEEDS_ONE.is_call(c) or RESTORES.names(c.func) for c in found.calls):
+        return None
+    made = {
+        store.target.name
+        for function in found.functions
+        for store in function.stores
+        if isinstance(store.target, Attr)
+    }
+    for function in sorted(found.functions, key=lambda each: (each.row, each.col)):
+        for call in function.calls:
+            given = call.keyword("generator")
+            if given is None and isinstance(call.func, Attr):
+                given = call.func.value
+            if (
+                isinstance(given, Attr)
+                and self_class(given.value) is not None
+                and _draws(call, "numpy.random")
+                and given.name not in made
+                and _is_generator(model, given)
+            ):
+                return call
+    return None
+
+
+def _is_generator(model: Model, expr: Expr) -> bool:
+    values = model.flow.values(expr)
+    sites = [value.site for value in values if isinstance(value, ExtObj)]
+    return (
+        bool(values)
+        and len(sites) == len(values)
+        and all(
+            GENERATORS.is_made(site, model.flow.values)
+            or any(
+                isinstance(value, Ext) and value.dotted.startswith("torch.Generator")
+                for value in model.flow.values(site.func)
+            )
+            for site in sites
+        )
+    )
+
+
 def _draws(call: Call, library: str) -> bool:
     """Whether a function of a module that draws does so."""
     if library == "torch":
@@ -171,7 +221,7 @@ def _of_object(model: Model, value: Value, depth: int) -> list[Function]:
     elif isinstance(value, Obj) and isinstance(value.cls, Class):
         found = reach(model, value.cls, "__getitem__", "__iter__", "__call__", "forward")
         names = sorted({read.name for read in found.self_reads()})
-        parts = [each for name in names for each in _held(model, value, value.cls, name)]
+        parts = [each for name in names for each in held(model, value, value.cls, name)]
         own = sorted(found.functions, key=lambda each: (each.row, each.col))
         return own + [
             f for part in parts if part != value for f in _of_object(model, part, depth + 1)
@@ -181,7 +231,7 @@ def _of_object(model: Model, value: Value, depth: int) -> list[Function]:
     return [function for part in parts for function in _of_object(model, part, depth + 1)]
 
 
-def _held(model: Model, obj: Obj, cls: Class, name: str) -> frozenset[Value]:
+def held(model: Model, obj: Obj, cls: Class, name: str) -> frozenset[Value]:
     """What an object keeps in an attribute: what it was given, not others of its class."""
     param = parameter_kept(model, cls, name) if obj.site is not None else None
     given = model.flow.argument(obj, param.name) if param is not None else None

@@ -117,14 +117,15 @@ def iterated_attributes(model: Model, found: Reach) -> set[str]:
     if (BATCH_SAMPLER, "__iter__") in found.outside:
         names.add("sampler")
     for function in found.functions:
-        for source in _sources(function):
+        for source in iterated(function):
             for node in ends(model.flow, source, Hop.ASSIGNED):
                 if isinstance(node, Attr) and self_class(node.value) is not None:
                     names.add(node.name)
     return names
 
 
-def _sources(function: Function) -> Iterator[Expr]:
+def iterated(function: Function) -> Iterator[Expr]:
+    """What the code of a function goes over."""
     for stmt in statements(function.body):
         if isinstance(stmt, For):
             yield stmt.iter

@@ -22,7 +22,7 @@ def draw_alike(model: Model, draws: list[GlobalDraw], editor: Editor) -> Fix | N
         seed = in_scope(model, draw.module, draw.call.scope, draw.call)
         if seed is None or not _draw(model, draw, editor.at(draw.module), spelled(seed)):
             return None
-    message = "Draw from a generator that all ranks seed alike"
+    message = "Draw from a generator with the same seed on all ranks"
     return editor.fix(message, Applicability.UNSAFE)
 
 

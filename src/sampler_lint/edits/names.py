@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from sampler_lint.edits.region import offsets
+from sampler_lint.limits import LONGEST_QUOTED
 from sampler_lint.source import SourceFile
-from sampler_lint.syntax.navigation import binder_of, same, walk
+from sampler_lint.syntax.navigation import binder_of, same, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Class,
@@ -26,6 +27,12 @@ def text_of(source: SourceFile, node: Node) -> str:
     """The node as the file spells it."""
     start, end = offsets(source, node)
     return source.text[start:end]
+
+
+def quoted(source: SourceFile, expr: Expr) -> str:
+    """The expression for a message: as the file spells it, or abbreviated where that is long."""
+    text = text_of(source, expr)
+    return text if len(text) <= LONGEST_QUOTED and "\n" not in text else unparse(expr)
 
 
 def name_of(module: Module, scope: Class | Function) -> Node:

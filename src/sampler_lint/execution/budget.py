@@ -24,6 +24,8 @@ from sampler_lint.execution.errors import CannotTellError, OverBudgetError
 STEPS_A_RUN = 60_000
 #: Of all worlds, ranks and options that a class is tried with: a second or two at the worst.
 STEPS_A_CLASS = 1_000_000
+#: The same for a second look at a class that could not be followed.
+STEPS_A_LOOK = 200_000
 #: Of one process in one world, whether it keeps them or not.
 BYTES_A_RUN = 1 << 25
 #: Python copies so many items while the interpreter visits one node, and as many eight bytes.
@@ -53,7 +55,7 @@ MOST_OPTIONS = 8
 #: How often a constructor is tried with other arguments until it runs through.
 MOST_GUESSES = 100
 #: How often one of these tries may run out of what a run is given.
-MOST_OVER_BUDGET = 2
+MOST_OVER_BUDGET = 5
 #: Trees of so many files are kept from one class to the next.
 MOST_FILES = 32
 
@@ -74,8 +76,9 @@ class Budget:
     def __init__(self) -> None:
         self.open()
 
-    def open(self) -> None:
-        """Begin with another class."""
+    def open(self, most: int | None = None) -> None:
+        """Begin with another class, for which there are so many steps, or the usual ones."""
+        self.most = STEPS_A_CLASS if most is None else most
         self.spent = 0
         """Steps of the runs before this one."""
         self.gone = ""
@@ -95,7 +98,7 @@ class Budget:
         self._grant()
 
     def _grant(self) -> None:
-        self.granted = self.left = min(STEPS_A_RUN, STEPS_A_CLASS - self.spent)
+        self.granted = self.left = min(STEPS_A_RUN, self.most - self.spent)
         self.room = BYTES_A_RUN
 
     @property
@@ -131,7 +134,7 @@ class Budget:
         """
         limit = f"{BYTES_A_RUN >> 20} MB" if self.room < 0 else f"{STEPS_A_RUN:,} steps"
         if self.granted < STEPS_A_RUN and self.room >= 0:
-            limit = f"{STEPS_A_CLASS:,} steps in all"
+            limit = f"{self.most:,} steps in all"
             self.gone = f"it takes more than {limit}"
         self.left = -1
         raise OverBudgetError(f"it takes more than {limit}")

@@ -22,6 +22,7 @@ from sampler_lint.execution.values import (
     UNKNOWN,
     Array,
     Bound,
+    Called,
     Column,
     Data,
     External,
@@ -34,6 +35,7 @@ from sampler_lint.execution.values import (
     Source,
     key,
     plain,
+    said,
 )
 
 BUILTINS = Table()
@@ -198,8 +200,10 @@ def _use_of(kind: type) -> Kind:
 def _callable(run: Run, value: Any) -> bool:
     if value is UNKNOWN:
         raise CannotTellError("its type")
+    if isinstance(value, Given):
+        return said(value.made, f"callable({value.pattern})")
     run.stands_in = run.stands_in or _is_made_up(value)
-    return isinstance(value, (Bound, External, Fn, Klass, Native))
+    return isinstance(value, (Bound, Called, External, Fn, Klass, Native))
 
 
 def sort_keys(run: Run, listed: list[Any], key: Any) -> list[Any]:

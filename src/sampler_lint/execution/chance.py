@@ -26,7 +26,7 @@ class Chance:
         self.streams: dict[str, Stream] = {}
         """The process's own generators, by their library."""
         self.trace: list[tuple[Any, ...] | None] = []
-        """Each seeding and each draw; None where nobody knows what it rests on."""
+        """Each known seeding, and each draw; None where nobody knows what that rests on."""
         self.draws = 0
         """How many draws there were."""
         self.said: list[Any] = []
@@ -55,7 +55,8 @@ class Chance:
         known = tuple(_plain(values))
         stream.seeds = known if known and None not in known else None
         stream.drawn = 0
-        self.trace.append(stream.seeds)
+        if stream.seeds is not None:
+            self.trace.append(stream.seeds)
 
     def draw(self, stream: Stream | None) -> None:
         """A draw, from who knows what for None."""

@@ -13,8 +13,11 @@ from sampler_lint.workspace.project import Module
 class Globals(Protocol):
     """The global names of a module."""
 
-    module: Module | None
     tree: ast.Module
+
+    @property
+    def module(self) -> Module | None:
+        """The module; None for torch's own samplers."""
 
     def get(self, name: str) -> Any:
         """The value of a global name or builtin."""
@@ -43,6 +46,10 @@ class Kind(Enum):
     SEQUENCE = auto()
     MAPPING = auto()
     TEXT = auto()
+
+
+class GoesOnError(CannotTellError):
+    """The program hands out more than any world has samples, and may never end."""
 
 
 class WantedError(CannotTellError):

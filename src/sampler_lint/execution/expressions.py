@@ -37,6 +37,8 @@ from sampler_lint.execution.values import (
     weigh,
 )
 
+_NOT_HERE = object()
+
 
 class Expressions(Run):
     """Evaluates expressions, and assigns to them."""
@@ -46,6 +48,9 @@ class Expressions(Run):
         BUDGET.left -= 1  # a step; most are these
         if BUDGET.left < 0:
             BUDGET.over()
+        if type(node) is ast.Name:  # most are these
+            found = frame.variables.get(node.id, _NOT_HERE)
+            return self._name(node, frame) if found is _NOT_HERE else found
         handler = _EXPRESSIONS.get(type(node))
         if handler is None:
             raise CannotTellError(type(node).__name__)
@@ -55,8 +60,7 @@ class Expressions(Run):
         return node.value
 
     def _name(self, node: ast.Name, frame: Frame) -> Any:
-        if node.id in frame.variables:
-            return frame.variables[node.id]
+        """A name that is none of the function's, or has no value there yet."""
         if node.id in frame.own and node.id not in frame.outer:
             raise RaisedError("UnboundLocalError", node)
         return frame.names.get(node.id)
@@ -113,9 +117,11 @@ class Expressions(Run):
         ):
             return self._super(node, frame)
         callee = self.value(node.func, frame)
-        if library.is_silent(callee):
-            return UNKNOWN
-        kinds = _kinds(node) if library.is_isinstance(callee) else None
+        kinds = None
+        if isinstance(callee, External):
+            if library.is_silent(callee):
+                return UNKNOWN
+            kinds = _kinds(node) if library.is_isinstance(callee) else None
         args: list[Any] = []
         for arg in node.args if kinds is None else node.args[:1]:
             if isinstance(arg, ast.Starred):
@@ -337,10 +343,11 @@ class Expressions(Run):
 
     def assign(self, target: ast.expr, value: Any, frame: Frame) -> None:
         """``target = value``."""
-        if isinstance(target, ast.Name) and target.id in frame.outer:
-            frame.names.set(target.id, value)
-        elif isinstance(target, ast.Name):
-            frame.variables[target.id] = value
+        if isinstance(target, ast.Name):
+            if target.id in frame.outer:
+                frame.names.set(target.id, value)
+            else:
+                frame.variables[target.id] = value
         elif isinstance(target, ast.Attribute):
             self._set_attribute(self.value(target.value, frame), target, value)
         elif isinstance(target, ast.Subscript):
@@ -438,7 +445,6 @@ def spell(value: Any) -> str:
 
 _EXPRESSIONS: dict[type[ast.expr], Callable[..., Any]] = {
     ast.Constant: Expressions._constant,
-    ast.Name: Expressions._name,
     ast.Attribute: Expressions._attribute,
     ast.Subscript: Expressions._subscript,
     ast.Call: Expressions._call,

@@ -52,12 +52,14 @@ from sampler_lint.execution.values import (
     Size,
     Source,
     elements,
+    given,
     last_name,
     perform,
     plain,
     truth,
 )
-from sampler_lint.syntax.nodes import Class
+from sampler_lint.syntax.nodes import Class, ModuleFacts
+from sampler_lint.syntax.parse import FactsError, parse
 from sampler_lint.workspace.project import Module, Project
 
 #: Decorators under which a function still does what it says.
@@ -69,6 +71,8 @@ _SAME_FUNCTION = frozenset(
         "typechecked",
     }
 )  # fmt: skip
+
+_Parameters = tuple[list[str], frozenset[str], list[tuple[str, ast.expr]]]
 
 
 class Interpreter(Statements):
@@ -102,8 +106,12 @@ class Interpreter(Statements):
         """Whether arguments of which only the use is known are guessed."""
         self.touched: set[Names] = set()
         """Those of which something has been made in this process."""
-        self._names: dict[int, Names] = {}
+        self.told: dict[Class, Mapping[str, tuple[Passed, ...]]] = {}
+        """What it was told to be passed for the parameters of classes."""
+        self._names: dict[str, Names] = {}
         self._bodies: dict[ast.FunctionDef, tuple[bool, frozenset[str]]] = {}
+        self._reaching: dict[ast.AST, bool] = {}
+        self._taken: dict[ast.arguments, _Parameters] = {}
         BUDGET.open()
 
     def restart(self, world: int, rank: int) -> None:
@@ -116,33 +124,57 @@ class Interpreter(Statements):
             names.made.clear()
         self.touched.clear()
 
+    def serve(
+        self, project: Project, passed: Callable[[Class], Mapping[str, tuple[Passed, ...]]]
+    ) -> None:
+        """Go on with the tree as it is now."""
+        self.passed = passed
+        if project is not self.project:
+            self.project = project
+            self._forget()
+
+    def read_for(self, classes: tuple[Class, ...]) -> dict[str, ModuleFacts | None]:
+        """The files that what was done with the classes rests on, and what they say."""
+        read: dict[str, ModuleFacts | None] = {}
+        todo = [self.project.module_of(cls).path for cls in classes]
+        while todo:
+            path = todo.pop()
+            if path not in read:
+                module = self.project.module_at(path)
+                read[path] = None if module is None else module.facts
+                names = self._names.get(path)
+                todo += () if names is None else names.led_to
+        return read
+
     def forget_files(self) -> None:
         """Make room, before anything is asked of another class: what was read is read again."""
         if len(self._names) > MOST_FILES:
-            self._names.clear()
-            self._bodies.clear()
-            self.touched.clear()
+            self._forget()
             # Collection is off while checking, and what has run refers to itself. The youngest:
             # what has been here the last time is not looked at again.
             gc.collect(0)
 
+    def _forget(self) -> None:
+        for kept in (self._names, self._bodies, self._reaching, self._taken, self.touched):
+            kept.clear()
+
     def names_of(self, module: Module) -> Names:
         """The globals of a module of the tree."""
-        known = self._names.get(id(module))
+        known = self._names.get(module.path)
         if known is None:
             try:
-                tree = ast.parse(module.source.text)
-            except (SyntaxError, ValueError, RecursionError) as error:
+                tree = parse(module.source.text)
+            except FactsError as error:
                 raise CannotTellError("the file") from error
-            known = self._names[id(module)] = Names(self, tree, module)
+            known = self._names[module.path] = Names(self, tree, module)
         return known
 
     @property
     def prelude(self) -> Names:
         """torch's own samplers."""
-        known = self._names.get(0)
+        known = self._names.get("")
         if known is None:
-            known = self._names[0] = Names(self, _prelude(), None)
+            known = self._names[""] = Names(self, _prelude(), None)
         return known
 
     def class_of(self, cls: Class) -> Klass:
@@ -161,6 +193,7 @@ class Interpreter(Statements):
                     raise CannotTellError("a class with keywords")
                 klass = names.klass(node)
                 klass.passed = {} if self.passed is None else self.passed(cls)
+                self.told[cls] = klass.passed
                 return klass
         raise CannotTellError("a nested class")
 
@@ -224,22 +257,17 @@ class Interpreter(Statements):
 
     def call(self, callee: Any, args: list[Any], keywords: dict[str, Any]) -> Any:
         """``callee(*args, **keywords)``."""
-        callee = self.external_class(callee)
+        if isinstance(callee, External):
+            known = self.external_class(callee)
+            if known is callee:
+                return library.external(self, callee, args, keywords)
+            callee = known
         if isinstance(callee, Native):
             return callee.call(*args, **keywords)
         if isinstance(callee, Klass):
             return self.build(callee, args, keywords)
-        place = self._place_named(callee)
-        if place is not None:
-            return perform(place, self, args, keywords)
-        if isinstance(callee, Bound):
-            return self.run(callee.function, [callee.receiver, *args], keywords, callee.receiver)
-        if isinstance(callee, Fn):
-            if callee.klass is not None and args and isinstance(args[0], Instance):
-                return self.run(callee, args, keywords, args[0])  # `Base.method(self)`
-            return self._aside(callee, args, keywords)
-        if isinstance(callee, External):
-            return library.external(self, callee, args, keywords)
+        if isinstance(callee, (Bound, Fn)):
+            return self._call_function(callee, args, keywords)
         if isinstance(callee, Data) and not isinstance(callee, Source):
             self.outside += 1
             asked = args[-1] if isinstance(callee, Entry) and args else None
@@ -257,10 +285,23 @@ class Interpreter(Statements):
             return int(callee)
         raise CannotTellError("what is called")
 
+    def _call_function(self, callee: Bound | Fn, args: list[Any], keywords: dict[str, Any]) -> Any:
+        place = self._place_named(callee)
+        if place is not None:
+            return perform(place, self, args, keywords)
+        if isinstance(callee, Bound):
+            return self.run(callee.function, [callee.receiver, *args], keywords, callee.receiver)
+        if callee.klass is not None and args and isinstance(args[0], Instance):
+            return self.run(callee, args, keywords, args[0])  # `Base.method(self)`
+        return self._aside(callee, args, keywords)
+
     def _place_named(self, callee: Any) -> Op | None:
         """What gives the place of the process: a function, or a method of what is no sampler."""
         fn = callee.function if isinstance(callee, Bound) else callee
         if not isinstance(fn, Fn) or not isinstance(fn.node, ast.FunctionDef):
+            return None
+        place = standard.place_of(fn.node.name)
+        if place is None:
             return None
         if isinstance(callee, Bound):
             owner = callee.receiver
@@ -270,7 +311,7 @@ class Interpreter(Statements):
                 return None
         elif fn.klass is not None:
             return None
-        return standard.place_of(fn.node.name)
+        return place
 
     def _aside(self, fn: Fn, args: list[Any], keywords: dict[str, Any]) -> Any:
         """A call of a function; nobody knows its value if it cannot be followed.
@@ -287,7 +328,7 @@ class Interpreter(Statements):
             scalars = (type(None), bool, int, float, str, External)
             if (
                 fn.closure is not None
-                or any(isinstance(node, (ast.Global, ast.Nonlocal)) for node in ast.walk(fn.node))
+                or self._reaches_out(fn.node)
                 or not all(
                     isinstance(value, scalars)
                     or value is UNKNOWN
@@ -302,20 +343,21 @@ class Interpreter(Statements):
             parts = [arg for arg in args if isinstance(arg, Data)] if Data.traced else []
             return parts[0].made_by(getattr(fn.node, "name", "")) if parts else UNKNOWN
 
+    def _reaches_out(self, node: ast.FunctionDef | ast.Lambda) -> bool:
+        """Whether a function may give names around it another value."""
+        known = self._reaching.get(node)
+        if known is None:
+            known = self._reaching[node] = any(
+                isinstance(each, (ast.Global, ast.Nonlocal)) for each in ast.walk(node)
+            )
+        return known
+
     def run(self, fn: Fn, args: list[Any], keywords: dict[str, Any], receiver: Any) -> Any:
         """A call of a function of the tree, as a method of ``receiver`` if there is one."""
-        if fn.decorators - _SAME_FUNCTION:
-            raise CannotTellError("a decorated function")
-        frame = Frame(fn.names, self._bind(fn, args, keywords), fn.klass, receiver)
-        if fn.closure is not None:
-            BUDGET.items(len(fn.closure))
-            frame.variables = {**fn.closure, **frame.variables}
+        frame = self.frame(fn, args, keywords, receiver)
         if isinstance(fn.node, ast.Lambda):
             return self.value(fn.node.body, frame)
-        if fn.node not in self._bodies:
-            self._bodies[fn.node] = _body(fn.node)
-        yields, frame.own = self._bodies[fn.node]
-        if yields:
+        if self._body(fn.node)[0]:
             return self._generate(fn.node, frame)
         self.depth += 1
         if self.depth > DEEPEST_CALL:
@@ -329,6 +371,24 @@ class Interpreter(Statements):
         finally:
             self.depth -= 1
         return None
+
+    def frame(self, fn: Fn, args: list[Any], keywords: dict[str, Any], receiver: Any) -> Frame:
+        """The names of a function as a call begins."""
+        if fn.decorators - _SAME_FUNCTION:
+            raise CannotTellError("a decorated function")
+        frame = Frame(fn.names, self._bind(fn, args, keywords), fn.klass, receiver)
+        if fn.closure is not None:
+            BUDGET.items(len(fn.closure))
+            frame.variables = {**fn.closure, **frame.variables}
+        if isinstance(fn.node, ast.FunctionDef):
+            frame.own = self._body(fn.node)[1]
+        return frame
+
+    def _body(self, node: ast.FunctionDef) -> tuple[bool, frozenset[str]]:
+        """As :func:`_body` says, looked up once."""
+        if node not in self._bodies:
+            self._bodies[node] = _body(node)
+        return self._bodies[node]
 
     def _generate(self, node: ast.FunctionDef, frame: Frame) -> Iterator[Any]:
         try:
@@ -344,11 +404,8 @@ class Interpreter(Statements):
 
     def _bind(self, fn: Fn, args: list[Any], keywords: dict[str, Any]) -> dict[str, Any]:
         spec = fn.node.args
-        params = [*spec.posonlyargs, *spec.args]
-        out: dict[str, Any] = {}
-        defaults = Frame(fn.names, fn.defaults)
-        for param, value in zip(params, args, strict=False):
-            out[param.arg] = value
+        params, names, with_defaults = self._parameters_of(spec)
+        out: dict[str, Any] = dict(zip(params, args, strict=False))
         if len(args) > len(params):
             if spec.vararg is None:
                 raise RaisedError("TypeError", fn.node)
@@ -356,7 +413,6 @@ class Interpreter(Statements):
             out[spec.vararg.arg] = tuple(args[len(params) :])
         elif spec.vararg is not None:
             out[spec.vararg.arg] = ()
-        names = {param.arg for param in [*params, *spec.kwonlyargs]}
         extra = {}
         for name, value in keywords.items():
             if name in names:
@@ -369,17 +425,31 @@ class Interpreter(Statements):
                 raise RaisedError("TypeError", fn.node)
         if spec.kwarg is not None:
             out[spec.kwarg.arg] = extra
-        for param, default in zip(
-            params[len(params) - len(spec.defaults) :], spec.defaults, strict=True
-        ):
-            if param.arg not in out:
-                out[param.arg] = self.value(default, defaults)
-        for param, kw_default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True):
-            if param.arg not in out and kw_default is not None:
-                out[param.arg] = self.value(kw_default, defaults)
-        if names - out.keys():
+        defaults: Frame | None = None
+        for name, default in with_defaults:
+            if name not in out:
+                defaults = defaults or Frame(fn.names, fn.defaults)
+                out[name] = self.value(default, defaults)
+        if not names <= out.keys():
             raise RaisedError("TypeError", fn.node)
         return out
+
+    def _parameters_of(self, spec: ast.arguments) -> _Parameters:
+        """The names of a function's positional parameters, of all, and those with a default."""
+        known = self._taken.get(spec)
+        if known is None:
+            params = [param.arg for param in (*spec.posonlyargs, *spec.args)]
+            with_defaults = [
+                *zip(params[len(params) - len(spec.defaults) :], spec.defaults, strict=True),
+                *(
+                    (param.arg, default)
+                    for param, default in zip(spec.kwonlyargs, spec.kw_defaults, strict=True)
+                    if default is not None
+                ),
+            ]
+            names = frozenset((*params, *(param.arg for param in spec.kwonlyargs)))
+            known = self._taken[spec] = params, names, with_defaults
+        return known
 
     def attribute(self, owner: Any, name: str, node: ast.AST | None = None) -> Any:
         """``owner.name``."""
@@ -395,6 +465,10 @@ class Interpreter(Statements):
             member = self.member(owner.klass, name)
             if isinstance(member, Fn):
                 return self._bound(member, owner)
+            if member is None and owner.made is not None:
+                key = f"self.{name}"
+                value = owner.attributes[name] = given(key, owner.made, key)
+                return value
             if member is None:
                 if self.member(owner.klass, "__getattr__") is not None:
                     raise CannotTellError("__getattr__")

@@ -34,14 +34,14 @@ from sampler_lint.execution.values import (
 _SILENT = ("builtins.print", "logging.", "warnings.", "loguru.", "gc.")
 
 
-def is_silent(callee: Any) -> bool:
+def is_silent(callee: External) -> bool:
     """Whether a call only says something to the user."""
-    return isinstance(callee, External) and callee.dotted.startswith(_SILENT)
+    return callee.dotted.startswith(_SILENT)
 
 
-def is_isinstance(callee: Any) -> bool:
+def is_isinstance(callee: External) -> bool:
     """Whether it is the builtin function."""
-    return isinstance(callee, External) and callee.dotted == "builtins.isinstance"
+    return callee.dotted == "builtins.isinstance"
 
 
 def external_attribute(owner: External, name: str) -> Any:

@@ -21,7 +21,7 @@ from sampler_lint.execution.values import (
     last_name,
 )
 from sampler_lint.syntax.navigation import NEUTRAL_BASES
-from sampler_lint.workspace.project import Module
+from sampler_lint.workspace.project import Module, Project
 
 _NEUTRAL_BASES = frozenset(name.rpartition(".")[2] for name in NEUTRAL_BASES)
 
@@ -31,13 +31,20 @@ class Names:
 
     def __init__(self, interpreter: Run, tree: ast.Module, module: Module | None) -> None:
         self.interpreter = interpreter
-        self.module = module
+        self.path = None if module is None else module.path
+        self.led_to: set[str] = set()
+        """The paths of the files that imports have led to."""
         self.tree = tree
         self.nodes: dict[str, list[ast.stmt]] = {}
         self.made: dict[str, Any] = {}
         self.klasses: dict[ast.ClassDef, Klass] = {}
         self.stars = False
         self._collect(tree.body)
+
+    @property
+    def module(self) -> Module | None:
+        """The module, as the project has it now; None for torch's own samplers."""
+        return None if self.path is None else self.interpreter.project.module_at(self.path)
 
     def _collect(self, body: list[ast.stmt]) -> None:
         for stmt in body:
@@ -105,12 +112,11 @@ class Names:
 
     def _from(self, node: ast.ImportFrom, attribute: str) -> Any:
         source = node.module or ""
-        if self.module is not None:
-            project = self.module.project
-            path = project.imports.find(source, self.module, node.level)
+        module = self.module
+        if module is not None:
+            path = module.project.imports.find(source, module, node.level)
             if path is not None:
-                target = project.module_at(path)
-                names = None if target is None else self.interpreter.names_of(target)
+                names = self._led_to(module.project, path)
                 if names is not None and attribute in names.nodes:
                     return names.get(attribute)
                 inner = self._module(f"{source}.{attribute}" if source else attribute, node.level)
@@ -123,10 +129,15 @@ class Names:
 
     def _module(self, dotted: str, level: int) -> Names | None:
         """A module of the tree."""
-        if self.module is None:
+        module = self.module
+        if module is None:
             return None
-        path = self.module.project.imports.find(dotted, self.module, level)
-        target = None if path is None else self.module.project.module_at(path)
+        path = module.project.imports.find(dotted, module, level)
+        return None if path is None else self._led_to(module.project, path)
+
+    def _led_to(self, project: Project, path: str) -> Names | None:
+        target = project.module_at(path)
+        self.led_to.add(path)
         return None if target is None else self.interpreter.names_of(target)
 
     def local_classes(self, name: str) -> list[ast.ClassDef]:

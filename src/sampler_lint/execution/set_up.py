@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from sampler_lint.execution.budget import (
@@ -26,6 +27,7 @@ from sampler_lint.execution.values import (
     PLACE,
     UNKNOWN,
     Array,
+    Called,
     Data,
     Fn,
     Given,
@@ -91,11 +93,15 @@ class SetUp:
         """Whether numbers of which only the name is known are as large as the data."""
         self.settled: tuple[str, Any] | None = None
         """An optional argument without whose other value the class refuses every world."""
+        self.goes_on = False
+        """Whether the class, with what is guessed, hands out more than any world has: of that only
+        the first is looked at."""
         self.seed: int | None = None
         """What is given for a seed that has a number by default."""
         self.dense = False
         """Whether the data holds the numbers of two classes, and no others."""
         self.place = 0
+        self._notes: dict[ast.arg, str] = {}
         init = interpreter.member(klass, "__init__")
         own = init.node if isinstance(init, Fn) and init.klass is klass else None
         self.own_constructor = set() if own is None else {*ast.walk(own)}
@@ -155,7 +161,7 @@ class SetUp:
             if is_none and self._role(param.arg) is Role.BATCH_SIZE:
                 yield param.arg, None
 
-    @property
+    @cached_property
     def has_while_loop(self) -> bool:
         """Whether a class of the tree in the hierarchy has one."""
         return any(
@@ -186,8 +192,19 @@ class SetUp:
                 raise CannotTellError("how far it has come")
         return out
 
+    def shortened(self, world: World) -> int | None:
+        """How much of what a process hands out is looked at, unless all: less than an epoch."""
+        return world.samples // (world.ranks * world.batch_size) if self.goes_on else None
+
     def build(self, world: World, rank: int, option: tuple[str, Any] | None = None) -> Instance:
         """An instance for one rank of a world."""
+        args, keywords = self.arguments(world, rank, option)
+        return self.interpreter.build(self.klass, args, keywords)
+
+    def arguments(
+        self, world: World, rank: int, option: tuple[str, Any] | None = None
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """What the constructor is given on one rank of a world."""
         self.place = rank
         Data.dense = self.dense
         keywords = dict(part for part in (self.settled, option) if part is not None)
@@ -208,11 +225,14 @@ class SetUp:
                 if value is _KEEP:
                     break
                 args.append(value)
-        return self.interpreter.build(self.klass, args, keywords)
+        return args, keywords
 
     def _argument(self, param: ast.arg, default: ast.expr | None, world: World, rank: int) -> Any:
         name = param.arg
-        note = ast.unparse(param.annotation) if param.annotation is not None else ""
+        note = self._notes.get(param)
+        if note is None:
+            annotation = param.annotation
+            note = self._notes[param] = ast.unparse(annotation) if annotation is not None else ""
         if self.given is not None and name == self.given[0]:
             return self._built(name, note, world, rank)
         role = self._role(name, note)
@@ -275,7 +295,7 @@ class SetUp:
             case Role.PART_SIZES:
                 return [part.size for part in Source(samples).parts()]
             case Role.BOUNDARIES:
-                return [0, 2, 4, 6]
+                return _numbers([0, 2, 4, 6], note if "Tensor" in note else "list")
             case Role.SIZE:
                 return samples
             case Role.SEED | Role.START:
@@ -293,7 +313,7 @@ class SetUp:
             case Role.CLASSES | Role.NUMBER:
                 return 2
             case Role.FUNCTION:
-                return Data(name)
+                return Called(name)
         return False if note == "bool" else UNKNOWN
 
     def _passed(self, passed: Passed, note: str, world: World, rank: int) -> Any:
@@ -324,6 +344,7 @@ class SetUp:
         """Other numbers for the same arguments: what hangs on them is no fault of the class."""
         return {key: _other(guess) for key, guess in (self.guesses or {}).items()}
 
+    @cached_property
     def large_worlds(self) -> tuple[World, ...]:
         """Worlds of more samples than any number that the class itself works with."""
         most = max(
@@ -400,6 +421,13 @@ ITEM_STAND_INS: dict[Kind, tuple[Any, ...]] = {
 }
 
 
+def is_number(guess: Any) -> bool:
+    """Whether what stands for an argument, or for an item of one, is a number."""
+    if type(guess) is not str:  # texts that the program compares with are of another type
+        return type(guess) is int
+    return guess in (*STAND_INS[Kind.NUMBER], *ITEM_STAND_INS[Kind.NUMBER])
+
+
 class _Text(str):
     """A text that the program compares an argument with."""
 
@@ -417,7 +445,7 @@ def stand_ins(error: WantedError) -> list[Any]:
     if error.choices:
         other = _OtherText(error.others.union(error.choices))
         return [*map(_Text, error.choices), other]
-    table = ITEM_STAND_INS if _ITEM in error.key else STAND_INS
+    table = ITEM_STAND_INS if ITEM in error.key else STAND_INS
     ways = list(table[error.kind])
     if Data.traced and "each" in ways:
         ways.insert(0, "each")  # files, of which nothing else is known
@@ -426,7 +454,7 @@ def stand_ins(error: WantedError) -> list[Any]:
 
 _LAST_PART = re.compile(r"(?:\.|\[')(\w+)(?:'\])?$")
 #: In patterns, the place of an item.
-_ITEM = "[]"
+ITEM = "[]"
 
 
 def _other(guess: Any) -> Any:
@@ -480,7 +508,7 @@ class Made:
         items = [
             Data(f"{key}[{place}]")
             if Data.traced
-            else given(f"{key}[{place}]", self, f"{pattern}{_ITEM}")
+            else given(f"{key}[{place}]", self, f"{pattern}{ITEM}")
             for place in BUDGET.each(range(count))
         ]
         return dict(enumerate(items)) if guess.endswith("mapped") else items

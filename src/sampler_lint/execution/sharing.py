@@ -96,6 +96,8 @@ class _Divided:
         for self.alone in (0, 1):  # a class may work in workers only
             if guess(self.spec, self._hands_out):
                 break
+            if not self.interpreter.asked_worker:  # then it does the same in a worker
+                return Sharing(unknown=self.unknown)
         else:
             return Sharing(unknown=self.unknown)
         found = Sharing()

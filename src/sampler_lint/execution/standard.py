@@ -153,6 +153,19 @@ def _heappop(run: Run, heap: list[Any]) -> Any:
     return heap.pop(extreme(min, sort_keys(run, run.listed(heap), None)))
 
 
+@DOTTED(Cost.BY_ITEM, "heapq.heapreplace")
+def _heapreplace(run: Run, heap: list[Any], value: Any) -> Any:
+    least = _heappop(run, heap)
+    heap.append(value)
+    return least
+
+
+@DOTTED(Cost.BY_ITEM, "heapq.heappushpop")
+def _heappushpop(run: Run, heap: list[Any], value: Any) -> Any:
+    heap.append(value)
+    return _heappop(run, heap)
+
+
 @DOTTED(Cost.BY_ITEM, "functools.reduce")
 def _reduce(run: Run, function: Any, values: Any, *start: Any) -> Any:
     listed = [*start, *run.listed(values)]

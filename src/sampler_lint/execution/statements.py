@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from sampler_lint.execution.budget import (
@@ -54,40 +54,31 @@ class Statements(Expressions):
     def block(self, body: list[ast.stmt], frame: Frame) -> Iterator[Any]:
         """Execute statements one by one."""
         for stmt in body:
-            yield from self._statement(stmt, frame)
-
-    def _statement(self, stmt: ast.stmt, frame: Frame) -> Iterator[Any]:
-        BUDGET.left -= 1
-        if BUDGET.left < 0:
-            BUDGET.over()
-        if isinstance(stmt, ast.Expr):
-            yield from self._expression(stmt.value, frame)
-        elif isinstance(stmt, ast.Assign):
-            value = self.value(stmt.value, frame)
-            for target in stmt.targets:
-                self.assign(target, value, frame)
-        elif isinstance(stmt, ast.AnnAssign):
-            if stmt.value is not None:
-                self.assign(stmt.target, self.value(stmt.value, frame), frame)
-        elif isinstance(stmt, ast.AugAssign):
-            self._augment(stmt, frame)
-        elif isinstance(stmt, ast.If):
-            if isinstance(stmt.body[-1], ast.Raise):
-                chosen = self._holds(stmt.test, frame, assumed=False)
+            BUDGET.left -= 1
+            if BUDGET.left < 0:
+                BUDGET.over()
+            # Most statements yield nothing, and need no generator of their own.
+            if isinstance(stmt, ast.If):
+                yield from self.block(self._chosen(stmt, frame), frame)
+            elif (simple := _SIMPLE.get(type(stmt))) is not None:
+                simple(self, stmt, frame)
+            elif isinstance(stmt, ast.Expr) and type(stmt.value) not in _YIELDS:
+                self._expression(stmt.value, frame)
             else:
-                chosen = self.true(self.value(stmt.test, frame))
-            yield from self.block(stmt.body if chosen else stmt.orelse, frame)
+                yield from self._compound(stmt, frame)
+
+    def _compound(self, stmt: ast.stmt, frame: Frame) -> Iterator[Any]:
+        """A statement that may yield."""
+        if isinstance(stmt, ast.Expr):
+            if isinstance(stmt.value, ast.Yield):
+                value = stmt.value.value
+                yield None if value is None else self.value(value, frame)
+            elif isinstance(stmt.value, ast.YieldFrom):
+                yield from self.iterate(self.value(stmt.value.value, frame))
         elif isinstance(stmt, ast.For):
             yield from self._for(stmt, frame)
         elif isinstance(stmt, ast.While):
             yield from self._while(stmt, frame)
-        elif isinstance(stmt, ast.Return):
-            raise Return(None if stmt.value is None else self.value(stmt.value, frame))
-        elif isinstance(stmt, ast.Raise):
-            raise RaisedError(last_name(stmt.exc) or "Exception", stmt, frame.names)
-        elif isinstance(stmt, ast.Assert):
-            if not self._holds(stmt.test, frame, assumed=True):
-                raise RaisedError("AssertionError", stmt, frame.names)
         elif isinstance(stmt, ast.Try):
             yield from self._try(stmt, frame)
         elif isinstance(stmt, ast.With):
@@ -96,23 +87,58 @@ class Statements(Expressions):
                     held = self._held(item.context_expr, frame)
                     self.assign(item.optional_vars, held, frame)
             yield from self.block(stmt.body, frame)
-        elif isinstance(stmt, ast.FunctionDef):
-            frame.variables[stmt.name] = self.closure(stmt, frame)
-        elif isinstance(stmt, (ast.Import, ast.ImportFrom)):
-            for alias in stmt.names:
-                name = alias.asname or alias.name.split(".")[0]
-                frame.variables[name] = frame.names.imported(stmt, name)
-        elif isinstance(stmt, ast.Delete):
-            for target in stmt.targets:
-                self.delete(target, frame)
-        elif isinstance(stmt, ast.Break):
-            raise Break
-        elif isinstance(stmt, ast.Continue):
-            raise Continue
-        elif isinstance(stmt, ast.Global):
-            frame.outer = frame.outer.union(stmt.names)
-        elif not isinstance(stmt, ast.Pass):
+        else:
             raise CannotTellError(type(stmt).__name__)
+
+    def _chosen(self, stmt: ast.If, frame: Frame) -> list[ast.stmt]:
+        if isinstance(stmt.body[-1], ast.Raise):
+            chosen = self._holds(stmt.test, frame, assumed=False)
+        else:
+            chosen = self.true(self.value(stmt.test, frame))
+        return stmt.body if chosen else stmt.orelse
+
+    def _assign(self, stmt: ast.Assign, frame: Frame) -> None:
+        value = self.value(stmt.value, frame)
+        for target in stmt.targets:
+            self.assign(target, value, frame)
+
+    def _annotated(self, stmt: ast.AnnAssign, frame: Frame) -> None:
+        if stmt.value is not None:
+            self.assign(stmt.target, self.value(stmt.value, frame), frame)
+
+    def _return(self, stmt: ast.Return, frame: Frame) -> None:
+        raise Return(None if stmt.value is None else self.value(stmt.value, frame))
+
+    def _raise(self, stmt: ast.Raise, frame: Frame) -> None:
+        raise RaisedError(last_name(stmt.exc) or "Exception", stmt, frame.names)
+
+    def _assert(self, stmt: ast.Assert, frame: Frame) -> None:
+        if not self._holds(stmt.test, frame, assumed=True):
+            raise RaisedError("AssertionError", stmt, frame.names)
+
+    def _def(self, stmt: ast.FunctionDef, frame: Frame) -> None:
+        frame.variables[stmt.name] = self.closure(stmt, frame)
+
+    def _import(self, stmt: ast.Import | ast.ImportFrom, frame: Frame) -> None:
+        for alias in stmt.names:
+            name = alias.asname or alias.name.split(".")[0]
+            frame.variables[name] = frame.names.imported(stmt, name)
+
+    def _delete(self, stmt: ast.Delete, frame: Frame) -> None:
+        for target in stmt.targets:
+            self.delete(target, frame)
+
+    def _break(self, stmt: ast.Break, frame: Frame) -> None:
+        raise Break
+
+    def _continue(self, stmt: ast.Continue, frame: Frame) -> None:
+        raise Continue
+
+    def _global(self, stmt: ast.Global, frame: Frame) -> None:
+        frame.outer = frame.outer.union(stmt.names)
+
+    def _pass(self, stmt: ast.Pass, frame: Frame) -> None:
+        pass
 
     def _held(self, node: ast.expr, frame: Frame) -> Any:
         """What a ``with`` statement binds: what an argument leads to, else nobody knows."""
@@ -147,12 +173,8 @@ class Statements(Expressions):
         finally:
             self.stands_in = before
 
-    def _expression(self, node: ast.expr, frame: Frame) -> Iterator[Any]:
-        if isinstance(node, ast.Yield):
-            yield None if node.value is None else self.value(node.value, frame)
-        elif isinstance(node, ast.YieldFrom):
-            yield from self.iterate(self.value(node.value, frame))
-        elif not (isinstance(node, ast.Constant) or _logs(node)):
+    def _expression(self, node: ast.expr, frame: Frame) -> None:
+        if not (isinstance(node, ast.Constant) or _logs(node)):
             self.value(node, frame)
 
     def _for(self, stmt: ast.For, frame: Frame) -> Iterator[Any]:
@@ -234,7 +256,27 @@ class Statements(Expressions):
             self.assign(stmt.target, self.binary(stmt.op, old, new, stmt), frame)
 
 
+_YIELDS = (ast.Yield, ast.YieldFrom)
+_SIMPLE: dict[type[ast.AST], Callable[[Any, Any, Frame], None]] = {
+    ast.Assign: Statements._assign,
+    ast.AnnAssign: Statements._annotated,
+    ast.AugAssign: Statements._augment,
+    ast.Return: Statements._return,
+    ast.Raise: Statements._raise,
+    ast.Assert: Statements._assert,
+    ast.FunctionDef: Statements._def,
+    ast.Import: Statements._import,
+    ast.ImportFrom: Statements._import,
+    ast.Delete: Statements._delete,
+    ast.Break: Statements._break,
+    ast.Continue: Statements._continue,
+    ast.Global: Statements._global,
+    ast.Pass: Statements._pass,
+}
+
 _LOGGER = re.compile(r"^_*(rank_?zero_?|module_?)?log(ger|ging)?$", re.IGNORECASE)
+
+_LEVELS = frozenset({"debug", "info", "warning", "warn", "error", "exception", "log"})
 
 
 def _logs(node: ast.expr) -> bool:
@@ -243,8 +285,7 @@ def _logs(node: ast.expr) -> bool:
         return False
     owner = node.func.value
     name = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", "")
-    levels = {"debug", "info", "warning", "warn", "error", "exception", "log"}
-    return node.func.attr in levels and _LOGGER.match(name) is not None
+    return node.func.attr in _LEVELS and _LOGGER.match(name) is not None
 
 
 def _catches(handler: ast.ExceptHandler, kind: str) -> bool:

@@ -10,9 +10,8 @@ import ast
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from sampler_lint.execution.budget import (
     BUDGET,
@@ -26,16 +25,18 @@ from sampler_lint.execution.budget import (
 from sampler_lint.execution.errors import (
     CannotTellError,
     EndlessError,
+    GoesOnError,
     OverBudgetError,
     RaisedError,
     WantedError,
 )
 from sampler_lint.execution.interpreter import Interpreter
+from sampler_lint.execution.outcomes import Trial, Trials, Turn
 from sampler_lint.execution.set_up import SetUp, World, stand_ins
-from sampler_lint.execution.values import Array, Data, Fn, Instance, Lost
+from sampler_lint.execution.values import Data, Fn, Instance, Lost
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import Role
-from sampler_lint.properties import Observation, Rank, Reading, Violation, partitions, shares
+from sampler_lint.properties import Observation, Violation, partitions, shares
 from sampler_lint.syntax.nodes import Class
 
 #: What the interpreter raises for a program it cannot follow, or that fails in its own hands.
@@ -48,122 +49,6 @@ SILENT = (
     TypeError,
     ValueError,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """What one rank does in a world."""
-
-    rank: int
-    yielded: tuple[Any, ...] | None
-    """What it yields; None when ``__iter__`` raises."""
-    length: int | None
-    """What ``len()`` says before the first iteration; None without ``__len__``."""
-    later: int | None
-    """What ``len()`` says after it."""
-    raised: RaisedError | None = None
-    """What ``__iter__`` raises."""
-    from_data: bool = False
-    """Whether anything hung on what the data holds."""
-    seeds: tuple[Any, ...] | None = ()
-    """What its random numbers were seeded with; None when some were not, or with who knows what."""
-
-    @property
-    def count(self) -> int:
-        """How many it yields."""
-        return len(self.yielded or ())
-
-    @property
-    def in_batches(self) -> bool:
-        """Whether it yields lists of samples."""
-        return any(isinstance(item, (list, tuple, Array)) for item in self.yielded or ())
-
-    @property
-    def indices(self) -> tuple[int, ...] | None:
-        """The sample numbers, batches taken apart; None where they are not known."""
-        out: list[int] = []
-        for item in self.yielded or ():
-            parts = item.items if isinstance(item, Array) else item
-            parts = parts if isinstance(parts, (list, tuple)) else [parts]
-            if not all(type(part) is int for part in parts):
-                return None
-            out += parts
-        return tuple(out)
-
-    @property
-    def reading(self) -> Reading:
-        """What it read, as the properties judge it."""
-        items = [self._plain(item) for item in self.yielded or ()]
-        error = None if self.raised is None else f"raises {self.raised.kind}"
-        return Reading(items, claimed=self.length, later=self.later, error=error)
-
-    @staticmethod
-    def _plain(item: Any) -> Any:
-        parts = item.items if isinstance(item, Array) else item
-        return list(parts) if isinstance(parts, (list, tuple)) else parts
-
-
-class Trial(NamedTuple):
-    """A world and what each of its ranks does."""
-
-    world: World
-    turns: tuple[Turn, ...]
-    takes_batch_size: bool
-    takes_drop_last: bool
-    refused: RaisedError | None = None
-    """What building the sampler raises; the turns then end with the rank before."""
-    also: str = ""
-    """What else is special about it, in words."""
-    lost: tuple[Lost, ...] = ()
-    """What the class's own constructor stored, and that of a base overwrote with something else."""
-    parts_guessed: bool = False
-    """Whether something stands for a part of an argument, such as an attribute of the data."""
-    is_flagged: bool = False
-    """Whether the one optional argument that is given is a flag, not a limit."""
-
-    @property
-    def raised(self) -> RaisedError | None:
-        """What the sampler raises first, when built or when iterated."""
-        return next((turn.raised for turn in self.turns if turn.raised), self.refused)
-
-    @property
-    def observed(self) -> Observation:
-        """The world, as the properties judge it."""
-        ranks = [Rank(turn.rank, passes=[turn.reading]) for turn in self.turns]
-        return Observation(ranks, expected=range(self.world.samples))
-
-    @property
-    def from_data(self) -> bool:
-        """Whether the outcome hangs on what the data holds."""
-        return any(turn.from_data for turn in self.turns)
-
-    @property
-    def differs(self) -> bool:
-        """Whether ranks differ in what they yield."""
-        return any(
-            turn.yielded is not None and turn.indices != self.turns[0].indices
-            for turn in self.turns
-        )
-
-    @property
-    def divides(self) -> bool:
-        """Whether the ranks share out all samples, so that each has its own part."""
-        return self.differs and partitions(self.observed) is None
-
-    @property
-    def story(self) -> str:
-        """The world in words."""
-        world = self.world
-        parts = [f"{world.samples} sample{'s' * (world.samples != 1)}"]
-        if world.ranks > 1:
-            parts.append(f"{world.ranks} ranks")
-        if self.takes_batch_size:
-            parts.append(f"batch_size={world.batch_size}")
-        if self.takes_drop_last:
-            parts.append(f"drop_last={world.drop_last}")
-        if self.also:
-            parts.append(self.also)
-        return ", ".join(parts)
 
 
 #: The first must run through, else the class is not understood.
@@ -179,46 +64,6 @@ _WORLDS = (
 )
 EVEN = (World(16, 2, 4), World(24, 3, 2), World(24, 2, 4))
 _TINY = (World(1, 4, 1), World(3, 8, 1), World(9, 8, 1))
-
-
-class Trials(NamedTuple):
-    """Every world that a class could be tried in."""
-
-    usual: tuple[Trial, ...] = ()
-    """Empty when the class is not understood."""
-    tiny: tuple[Trial, ...] = ()
-    """Worlds with hardly more samples than ranks, as far as the class could be tried there."""
-    varied: tuple[Trial, ...] = ()
-    """Some of the usual worlds, each with one optional argument given."""
-    resumed: tuple[Trial, ...] = ()
-    """What comes after ``load_state_dict()`` of what ``state_dict()`` said in mid-epoch."""
-    resized: tuple[Trial, ...] = ()
-    """The same, with another number of ranks than the state was saved by."""
-    overrun: tuple[Trial, ...] = ()
-    """What comes after loading with more steps behind than an epoch has, where a class wraps."""
-    stuck: tuple[Trial, ...] = ()
-    """Worlds in which a loop of the class never ends, with one flag given or none."""
-    guessed: tuple[Trial, ...] = ()
-    """Where there are no usual ones: worlds with arguments of which only their
-    use is known. What is wrong in one of them may be the arguments' fault, in all the class's."""
-    dropping: tuple[Trial, ...] = ()
-    """The guesses again, with ``drop_last``."""
-    repeated: Trial | None = None
-    """A world in which every rank yields the same part of the data, if that is so in all."""
-    failing: Trial | None = None
-    """The first world, where iterating the class raises in all of them."""
-    torn: tuple[Trial, Violation] | None = None
-    """A world that divides evenly, and in which the ranks lose and repeat samples all the same, if
-    that is so in all of them."""
-    length_raised: RaisedError | None = None
-    """What ``len()`` of a new object raises, whatever else is understood."""
-    unknown: str = ""
-    """Why there are no usual ones."""
-
-    @property
-    def sharded(self) -> bool:
-        """Whether ranks differ in what they yield."""
-        return any(trial.differs for trial in (*self.usual, *self.guessed))
 
 
 #: Where optional arguments are tried: enough to tell equal shares from others.
@@ -247,11 +92,14 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
     plain = trials = _plainly(interpreter, spec)
     if BUDGET.gone:
         return Trials(unknown=BUDGET.gone)
-    if not trials.usual:
+    if not trials.usual and not spec.goes_on:
         trials = trials._replace(guessed=tuple(_with_guesses(interpreter, spec)))
         if trials.guessed and spec.drops == (False, True):
             trials = trials._replace(dropping=tuple(_each(interpreter, spec, LEFT_OVER)))
-    if any(not any(trial.differs for trial in same) for same in _by_arguments(trials)):
+    if spec.goes_on:
+        endless = tuple(_each(interpreter, spec, spec.large_worlds))
+        trials = trials._replace(endless=endless, repeated=_repeated(interpreter, spec))
+    elif any(not any(trial.differs for trial in same) for same in _by_arguments(trials)):
         trials = trials._replace(repeated=_repeated(interpreter, spec))
     if BUDGET.gone:
         return plain
@@ -282,6 +130,9 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     try:
         usual += _usual(interpreter, spec, worlds)
     except OverBudgetError as error:
+        return Trials(unknown=_reason(error), length_raised=length_raised)
+    except GoesOnError as error:
+        spec.goes_on = True
         return Trials(unknown=_reason(error), length_raised=length_raised)
     except SILENT as error:
         usual.clear()
@@ -318,7 +169,7 @@ def welcoming(interpreter: Interpreter, spec: SetUp) -> tuple[World, ...]:
     default, that is found out here.
     """
     unclear = False
-    sizes: list[tuple[World, ...]] = [_WORLDS, spec.large_worlds()]
+    sizes: list[tuple[World, ...]] = [_WORLDS, spec.large_worlds]
     options = [*spec.settlements(), *spec.small_numbers()]
     for worlds, dense in itertools.product(sizes, (False, True)):
         spec.dense = dense
@@ -340,7 +191,7 @@ def welcoming(interpreter: Interpreter, spec: SetUp) -> tuple[World, ...]:
 
 def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
     """The usual worlds, with something for each argument that is of the kind it is used as."""
-    worlds = (_WORLDS, spec.large_worlds())
+    worlds = (_WORLDS, spec.large_worlds)
     settlements = itertools.islice(spec.settlements(), 1 + MOST_OPTIONS)
     options = (*settlements, *spec.small_numbers())
     refused = too_much = False
@@ -350,6 +201,8 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
         try:
             if guess(spec, partial(_hands_out, interpreter, spec, some[0], option)):
                 spec.settled = option
+                if spec.goes_on:
+                    return
                 both, handing_out = (spec.guesses, spec.otherwise()), 0
                 sizes = (False, True) if Role.NUMBER in spec.roles else (False,)
                 for spec.guesses, spec.numbers_are_sizes in itertools.product(both, sizes):
@@ -358,7 +211,7 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
                         yield trial
                 spec.guesses, spec.numbers_are_sizes = both[0], False
                 if handing_out < FEWEST_GUESSED and some is _WORLDS:
-                    yield from _each(interpreter, spec, spec.large_worlds())
+                    yield from _each(interpreter, spec, spec.large_worlds)
                 return
         except OverBudgetError:
             too_much = True
@@ -431,7 +284,11 @@ def _hands_out(
     Raises:
         RaisedError: the class does not let itself be built or iterated.
     """
-    trial = _trial(interpreter, spec, world, option)
+    try:
+        trial = _trial(interpreter, spec, world, option)
+    except GoesOnError:
+        spec.goes_on = True
+        return True
     if trial.raised is not None:
         raise trial.raised
     return all(turn.count for turn in trial.turns)
@@ -444,7 +301,7 @@ def _repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
     """
     if not (spec.takes_rank or interpreter.asked_place):
         return None
-    worlds = spec.large_worlds()
+    worlds = spec.large_worlds
     single = tuple(world._replace(ranks=1) for world in worlds)
     options = (None, *itertools.islice(spec.flags(), MOST_OPTIONS))
     guesses = [spec.guesses] if spec.guesses is None else [spec.guesses, spec.otherwise()]
@@ -485,7 +342,7 @@ def _shared_evenly(
     They end with the first in which the ranks do.
     """
     guesses = [spec.guesses] if spec.guesses is None else [spec.guesses, spec.otherwise()]
-    tried = itertools.product(guesses, (*EVEN, *spec.large_worlds()), spec.drops)
+    tried = itertools.product(guesses, (*EVEN, *spec.large_worlds), spec.drops)
     for spec.guesses, world, drop_last in tried:
         here = world._replace(drop_last=drop_last)
         trials = [*_each(interpreter, spec, (here, here._replace(ranks=1)), option)]
@@ -545,14 +402,21 @@ def _is_same_share(trial: Trial, alone: Trial) -> bool:
     first = trial.turns[0]
     together, share = alone.turns[0].indices or (), first.indices or ()
     ranks, batch = trial.world.ranks, trial.world.batch_size
-    return (
-        first.seeds is not None
-        and all(t.indices == first.indices and t.seeds == first.seeds for t in trial.turns)
-        and any(
-            len(part) < len(whole)
-            and abs(len(part) * ranks - len(whole)) <= MOST_ROUNDED_BATCHES * ranks * batch
-            for part, whole in ((share, together), (set(share), set(together)))
+    if first.seeds is None or any(
+        turn.indices != first.indices or turn.seeds != first.seeds for turn in trial.turns
+    ):
+        return False
+    if first.goes_on:
+        whole = alone.turns[0].yielded or ()
+        return share != together[: len(share)] and any(
+            some == every[begin::ranks][: len(some)]
+            for begin in range(ranks)
+            for some, every in ((share, together), (first.yielded or (), whole))
         )
+    return any(
+        len(part) < len(whole)
+        and abs(len(part) * ranks - len(whole)) <= MOST_ROUNDED_BATCHES * ranks * batch
+        for part, whole in ((share, together), (set(share), set(together)))
     )
 
 
@@ -630,14 +494,15 @@ def _of_all_ranks(
     interpreter.guesses = spec.guesses is not None
     for rank in range(world.ranks):
         interpreter.restart(world.ranks, rank)
-        asked = Data.asked
+        asked = Data.asked, Data.asked_of_all
         try:
             instance = spec.build(world, rank, option)
         except RaisedError as error:
             refused = error.bare()
             break
         lost += filter(spec.is_taken_over, instance.lost)
-        turns.append(_turn(interpreter, instance, rank, asked))
+        most = spec.shortened(world)
+        turns.append(_turn(interpreter, instance, rank, asked, most))
     given = {part for part in (spec.settled, option) if part and part[0] != "drop_last"}
     also = [*(f"{name}={value}" for name, value in given), *spec.guessed]
     if spec.around_shard:
@@ -722,7 +587,7 @@ def _from_checkpoint(
     rests, nexts = [], []
     for rank in range(after.ranks):
         interpreter.restart(after.ranks, rank)
-        asked = Data.asked
+        asked = Data.asked, Data.asked_of_all
         instance = spec.build(after, rank)
         load = interpreter.method(instance, "load_state_dict")
         assert load is not None
@@ -740,30 +605,44 @@ def _from_checkpoint(
             yield Trial(after, tuple(turns), spec.takes_batch_size, spec.takes_drop_last, also=when)
 
 
-def _turn(interpreter: Interpreter, instance: Instance, rank: int, asked: int) -> Turn:
+def _turn(
+    interpreter: Interpreter,
+    instance: Instance,
+    rank: int,
+    asked: tuple[int, int],
+    most: int | None = None,
+) -> Turn:
     length, _ = _length(interpreter, instance)
-    yielded, raised = _pass(interpreter, instance)
+    yielded, raised = _pass(interpreter, instance, most)
     setter = interpreter.method(instance, "set_epoch")
     if raised is not None and setter is not None and not yielded and _refuses(raised):
         with contextlib.suppress(RaisedError):
             interpreter.call(setter, [0], {})  # as its loop does
             length, _ = _length(interpreter, instance)
-            yielded, raised = _pass(interpreter, instance)
+            yielded, raised = _pass(interpreter, instance, most)
     later, _ = _length(interpreter, instance)
     outcome = None if raised else tuple(yielded)
     seeds = interpreter.chance.seeds
-    return Turn(rank, outcome, length, later, raised, Data.asked > asked, seeds)
+    goes_on = most is not None and len(yielded) == most
+    of_all = Data.asked_of_all - asked[1]
+    of_samples = Data.asked - asked[0] - of_all
+    from_data = of_all + of_samples > 0, of_all > 0 and of_samples > 0
+    return Turn(rank, outcome, length, later, raised, *from_data, seeds, goes_on)
 
 
-def _pass(interpreter: Interpreter, instance: Instance) -> tuple[list[Any], RaisedError | None]:
-    """What the object yields, and what ends that before its end."""
+def _pass(
+    interpreter: Interpreter, instance: Instance, most: int | None
+) -> tuple[list[Any], RaisedError | None]:
+    """What the object yields, up to so many, and what ends that before its end."""
     yielded: list[Any] = []
     try:
         for item in interpreter.iterate(instance):
             # A batch may be cleared by who yielded it.
             yielded.append(list(item) if isinstance(item, list) else item)
             if len(yielded) > MOST_HANDED_OUT:
-                raise CannotTellError("whether it ends")
+                raise GoesOnError("whether it ends")
+            if len(yielded) == most:
+                break
     except RaisedError as error:
         return yielded, error.bare()
     return yielded, None

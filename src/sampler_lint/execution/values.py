@@ -21,7 +21,7 @@ from sampler_lint.execution.budget import (
 from sampler_lint.execution.chance import Chance, Stream
 from sampler_lint.execution.errors import CannotTellError, Globals, Kind, WantedError
 from sampler_lint.parameters import Role
-from sampler_lint.workspace.project import Module
+from sampler_lint.workspace.project import Module, Project
 
 
 class _Unknown:
@@ -59,6 +59,8 @@ class Data:
 
     #: How often a number was asked for, by anyone: whether a result depends on data.
     asked = 0
+    #: How often it was one of all the data, such as how many classes there are, and of no sample.
+    asked_of_all = 0
     #: Whether the numbers of samples are those of two classes, one after the other.
     dense = False
     #: Whether it is known again wherever it is handed on: its parts stay parts, and what is made
@@ -73,6 +75,7 @@ class Data:
     def number(self) -> int:
         """The number that stands for it."""
         Data.asked += 1
+        Data.asked_of_all += self.place is None
         BUDGET.text(len(self.key))
         if Data.dense and (place := self.place) is not None:
             return place % 2
@@ -127,6 +130,10 @@ class Data:
         """What a function outside the tree makes of it."""
         BUDGET.text(len(self.key) + len(function))
         return Data(f"{function}({self.key})")
+
+
+class Called(Data):
+    """A function that is given, of which nobody knows what it gives."""
 
 
 class StandIns(Protocol):
@@ -456,6 +463,8 @@ class Instance:
     """What its constructor has stored and nothing has read yet, and where."""
     lost: list[Lost] = field(default_factory=list)
     """What its constructor has stored and overwritten before anything read it."""
+    made: StandIns | None = None
+    """What stands for attributes that nothing has stored, where no constructor has run."""
 
 
 class Lost(NamedTuple):
@@ -558,6 +567,7 @@ class Run(Protocol):
     guesses: bool
     chance: Chance
     touched: set[Any]
+    project: Project
 
     def value(self, node: ast.expr, frame: Frame) -> Any:
         """The value of an expression."""

@@ -32,6 +32,15 @@ from sampler_lint.harness.runs import (
     waiting_place,
 )
 
+_LEFT_OUT = shutil.ignore_patterns(
+    *(".git", ".hg", "__pycache__", ".venv", "venv", "node_modules", ".tox", ".nox", "*.pyc"),
+    *(".mypy_cache", ".ruff_cache", ".pytest_cache"),
+)
+#: What the names of our temporary folders begin with.
+_TEMPORARY = "sampler-lint-"
+#: Larger files are linked if nobody may write to them.
+LINKED_ABOVE = 10 << 20
+
 
 def run_command(
     argv: Sequence[str],
@@ -195,3 +204,30 @@ def hung(rank: RankRun, pid: int, directory: str, root: str) -> None:
     """Note that the rank was still at work when time was up, and where."""
     rank.outcome, rank.reason = "hung", "time was up"
     rank.place = hung_rank(directory, pid, root)
+
+
+def copy_tree(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Copy what a run of the command needs of a folder; links in it stay links."""
+    shutil.copytree(source, target, symlinks=True, ignore=_left_out, copy_function=copied)
+
+
+def _left_out(folder: str, names: list[str]) -> set[str]:
+    """What is not copied: also the copies themselves, where they lie below what is copied."""
+    left = set(_LEFT_OUT(folder, names))
+    if os.path.realpath(folder) == os.path.realpath(tempfile.gettempdir()):
+        left.update(name for name in names if name.startswith(_TEMPORARY))
+    return left
+
+
+def copied(source: str, target: str) -> str:
+    """Copy a file; link a large one that is read-only, and pass over FIFOs and such.
+
+    A file that may be written is never linked: the program would write its checkpoint through the
+    link into the user's.
+    """
+    if not os.path.isfile(source):
+        return target
+    if os.path.getsize(source) > LINKED_ABOVE and not os.access(source, os.W_OK):
+        os.symlink(source, target)
+        return target
+    return str(shutil.copy2(source, target))

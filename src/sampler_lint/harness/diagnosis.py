@@ -22,7 +22,8 @@ from sampler_lint.harness.invariants import (
     training_jobs,
     wrong_length,
 )
-from sampler_lint.harness.orders import began_again, orders, replayed, unshuffled
+from sampler_lint.harness.losses import dropped, lost, miscounted, overlapping
+from sampler_lint.harness.orders import began_again, orders, replayed, unshuffled, went_on
 from sampler_lint.harness.runs import Loader, Run, Stream
 from sampler_lint.harness.samples import (
     alike_draws,
@@ -57,6 +58,7 @@ def diagnose(run: Run) -> list[Diagnosis]:
         size = run.ranks[0].log.world_size if together is None and run.ranks else len(team)
         for job in filter(_with_gradients, training_jobs(part)):
             found += _streamed(part, job) if learns(run) else ()
+            found += lost(part, job) if learns(run) and len(job) == size else ()
             if size > 1:
                 found += _shares(part, job, size, known=together is not None)
                 found += _steps(part, job) if learns(run) else ()
@@ -64,7 +66,11 @@ def diagnose(run: Run) -> list[Diagnosis]:
         part = replace(run, ranks=[run.ranks[place] for place in team])
         found += [one for job in training_jobs(part) for one in _reads_apart(part, job)]
     found += [one for job in jobs for one in (*replayed(run, job), *unshuffled(run, job))]
-    found += [one for job in jobs for one in began_again(run, job)]
+    found += [one for job in jobs for one in (*began_again(run, job), *dropped(run, job))]
+    if not any(one.code == "SMP103" for one in found):
+        found += [one for job in jobs for one in went_on(run, job)]
+    if learns(run):
+        found += [*miscounted(run), *overlapping(run, jobs)]
     if run.stalled and not any(one.code == "SMP306" for one in found):
         found += _parted_ways(run)
     found += [one for job in run.streams() for one in _lengths(run, job)]
@@ -129,7 +135,7 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
         return
     if (
         known
-        and not _sharded(loaders)
+        and not (_sharded(loaders) and any(loader.repeats for loader in loaders))
         and (alike := _drawn_alike(seen))
         and hold_the_same(job) is not False
     ):
@@ -246,15 +252,15 @@ def _unshared(
         )
     if replicas is not None and replicas != size:
         return "SMP502", (
-            f"{shared}: the sampler shares out among {replicas}, but there are {size} ranks"
+            f"{shared}: the sampler shards over {replicas}, but there are {size} ranks"
         )
     if most == fewest and all(a == b for a, b in zip(reads[one], reads[other], strict=False)):
         return "SMP502", (
             f"{shared}, in one order: the sampler does not take the rank into account"
         )
     return "SMP202", (
-        f"{shared}: each rank shuffles in its own way before it takes its shard; seed the shuffle "
-        f"alike on all ranks"
+        f"{shared}: each rank shuffles differently before it takes its shard; use the same "
+        f"seed on all ranks"
     )
 
 
@@ -271,9 +277,7 @@ def _unread(loaders: Sequence[Loader], found: Share) -> tuple[str, str] | None:
         return "SMP502", f"{told}: {' and '.join(sharding)} both share them out; keep one"
     replicas = _shared_among(loaders[0])
     if replicas is not None and replicas != size:
-        return "SMP502", (
-            f"{told}: the sampler shares out among {replicas}, but there are {size} ranks"
-        )
+        return "SMP502", (f"{told}: the sampler shards over {replicas}, but there are {size} ranks")
     return None
 
 

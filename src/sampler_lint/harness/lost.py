@@ -40,7 +40,7 @@ def _why(argv: list[str], environment: dict[str, str]) -> str:
         return ""
     paths = environment.get("PYTHONPATH", "")
     if SITE in paths.split(os.pathsep):
-        return "its environment was made anew"
+        return "it was given a new environment"
     if not paths:
-        return "its environment was emptied of PYTHONPATH"
-    return f"PYTHONPATH was set anew, to {paths}; put that before $PYTHONPATH"
+        return "PYTHONPATH was removed from its environment"
+    return f"PYTHONPATH was replaced by {paths}; append $PYTHONPATH to it"

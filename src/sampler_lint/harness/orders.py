@@ -10,6 +10,7 @@ from typing import Any
 
 from sampler_lint.harness.invariants import epochs_of, repeated_orders, some
 from sampler_lint.harness.runs import Loader, Log, Pass, Run, SetEpoch, Stream, relative
+from sampler_lint.harness.samples import sorted_by
 from sampler_lint.harness.told import Diagnosis, Evidence, places, span, spot, who_of
 from sampler_lint.properties import ENOUGH, numbers
 
@@ -44,9 +45,10 @@ def _meant_random(loader: Loader, epochs: Sequence[Pass]) -> bool:
     """Whether equal orders are certainly neither meant nor chance."""
     first = epochs[0]
     if loader.shuffling is None:
-        # A sampler that takes the epoch varies with it, unless it counts upwards anyway.
+        # A sampler that takes the epoch varies with it, unless it counts upwards anyway, and so
+        # does one whose code draws an order.
         numbers = [one for one in first.indices if isinstance(one, int)]
-        if not any(sampler["set_epoch"] for sampler in loader.samplers):
+        if not any(one["set_epoch"] or one["shuffles"] for one in loader.samplers):
             return False
         if numbers == sorted(numbers):
             return False
@@ -59,8 +61,7 @@ def _asked_again(log: Log, stream: Stream, epochs: Sequence[Pass]) -> bool:
 
     So it takes an epoch again, after a failure or because it wants to.
     """
-    objects = {one["object"] for loader in stream.loaders for one in loader.samplers}
-    calls = [call for call in log.set_epochs if call.object in objects]
+    calls = _calls_of(log, stream)
     begins = [one.number for one in stream.passes]
     asked = []
     for epoch in epochs:
@@ -78,8 +79,7 @@ def _reread(log: Log, stream: Stream) -> bool:
 
     So do algorithms that learn from one collection of samples in several passes.
     """
-    objects = {one["object"] for loader in stream.loaders for one in loader.samplers}
-    calls = [call for call in log.set_epochs if call.object in objects]
+    calls = _calls_of(log, stream)
     times = Counter(
         max((at for at, call in enumerate(calls) if call.passes <= one.number), default=-1)
         for _, one in epochs_of(stream)
@@ -164,14 +164,14 @@ def _carrierless(loader: Loader) -> _Cause:
     if loader.samplers and loader.samplers[-1]["module"].startswith("torch."):
         return _Cause(
             "SMP102",
-            f"{inner} takes no epoch, and its generator is seeded alike before each; seed it "
-            f"once, before the first",
+            f"{inner} takes no epoch, and its generator gets the same seed before each; seed "
+            f"it once, before the first",
         )
     return _Cause(
         "SMP104",
-        f"{inner} has no `set_epoch` and shuffles with one seed; give it one and add the epoch "
-        f"to the seed",
-        ("SMP203",),
+        f"{inner} has no `set_epoch` and shuffles with one seed, or only once; give it one and "
+        f"add the epoch to the seed",
+        ("SMP106", "SMP203"),
     )
 
 
@@ -239,7 +239,7 @@ def replayed(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         yield Diagnosis(
             "SMP102",
             f"gradients were computed {more} times after the loader had ended: its batches are "
-            f"kept and read again in one order; iterate the loader anew in every epoch",
+            f"stored and read again in the same order; iterate the loader in every epoch",
             *spot(job[0].loader, [last]),
             tuple(places(run, job)),
         )
@@ -255,20 +255,30 @@ def unshuffled(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     subset = loader.subset
     if not all(map(_ascends, whole)) or (subset and subset != sorted(subset)):
         return
-    shuffled = [
-        other
+    if any(
+        other.shuffling and other.passes and not any(one.grad for one in other.passes)
         for other in log.loaders
-        if other.shuffling and other.passes and not any(one.grad for one in other.passes)
-    ]
-    if not shuffled:
+    ):
+        why = "and the loader that evaluates is shuffled; shuffle what trains instead"
+    elif labels := sorted_by(whole[0]):
+        why = (
+            f"which is sorted: the first {labels[1]} samples of a rank come as {labels[0]} kinds, "
+            f"one after the other; shuffle what trains"
+        )
+    else:
         return
     yield Diagnosis(
         "SMP507",
-        "every epoch reads the samples in the order of the dataset, and the loader that "
-        "evaluates is shuffled; shuffle what trains instead",
+        f"every epoch reads the samples in the order of the dataset, {why}",
         *spot(loader, whole),
         tuple(places(run, job)),
     )
+
+
+def _calls_of(log: Log, stream: Stream) -> list[SetEpoch]:
+    """The calls of ``set_epoch`` on what the stream's indices come from."""
+    objects = {one["object"] for loader in stream.loaders for one in loader.samplers}
+    return [call for call in log.set_epochs if call.object in objects]
 
 
 def _ascends(one: Pass) -> bool:
@@ -281,28 +291,100 @@ def _ascends(one: Pass) -> bool:
 def began_again(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     """A run that goes on with an optimizer's state, but with the first epoch."""
     stream, log = job[0], run.ranks[0].log
-    objects = {one["object"] for loader in stream.loaders for one in loader.samplers}
-    calls = [call for call in log.set_epochs if call.object in objects]
+    calls = _calls_of(log, stream)
     for begun, steps in log.resumed:
         later = [one for one in stream.passes if one.number >= begun and one.learned]
         if not later or stream.passes[0].number < begun or not calls:
             continue
+        if _is_rest(run, job, later[0]):
+            continue
         value = in_force(calls, later[0])
-        before = [
-            one
-            for loader in log.loaders
-            if loader.role == stream.loader.role
-            for one in loader.passes
-            if one.number < begun and one.learned
-        ]
+        before = [one for one in _earlier(log, stream.loader) if one.number < begun]
         read = any((a.count, a.checksum) == (later[0].count, later[0].checksum) for a in before)
         done = bool(later[0].length) and steps >= (later[0].length or 0)
         if (value == 0 and done) or (read and len(before) > 1):
             yield Diagnosis(
                 "SMP103",
                 f"the optimizer's state was loaded, yet the first pass after it has the order of "
-                f"epoch {value} once more; go on with the epoch that was saved",
+                f"epoch {value} again; continue with the epoch that was saved",
                 *spot(stream.loader, later),
                 (*places(run, job), *_calls(run, log)),
             )
             return
+
+
+def _is_rest(run: Run, job: Sequence[Stream], one: Pass) -> bool:
+    """Whether a pass ended before as much was read as is there: what came before is skipped."""
+    size = job[0].loader.dataset_length or 0
+    batch = max(map(len, one.batches), default=0)
+    return one.exhausted and (one.count + batch) * len(run.ranks) < size
+
+
+def _earlier(log: Log, loader: Loader) -> list[Pass]:
+    """The passes that trained, of this loader and of others that do the same job."""
+    same = [one for other in log.loaders if other.job == loader.job for one in other.passes]
+    return sorted((one for one in same if one.learned), key=lambda one: one.number)
+
+
+def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    """A run that goes on elsewhere in its data than where an optimizer's state was saved."""
+    stream, log = job[0], run.ranks[0].log
+    for begun, _ in log.resumed:
+        saved = [one for one in log.saved if one[0] <= begun][-1:]
+        every = _earlier(log, stream.loader)
+        after = next((one for one in every if one.number >= begun), None)
+        if not saved or after is None or after not in stream.passes or stream.loader.loaded:
+            continue
+        others = [one for loader in log.loaders for one in loader.passes if one.learned]
+        if any(begun <= one.number < after.number for one in others):
+            continue  # the rest of an epoch, read by another loader
+        before = [one for one in every if one.number < saved[0][0]][-1:]
+        if not before or before[0].length is None or after.length != before[0].length:
+            continue
+        (left,), length = before, before[0].length or 0
+        done = saved[0][1] - left.steps
+        told = _misplaced(left, after, done, length, _values_told(log, (left, after)))
+        if told:
+            yield Diagnosis(
+                "SMP105",
+                f"the optimizer's state was saved {told}; go on where it was saved",
+                *spot(stream.loader, [after]),
+                (*places(run, job), *_calls(run, log)),
+            )
+            return
+
+
+def _values_told(log: Log, passes: Sequence[Pass]) -> list[Any]:
+    """The epochs that the samplers of these passes had been told."""
+    values = []
+    for one in passes:
+        owner = next(loader for loader in log.loaders if one in loader.passes)
+        values.append(in_force(_calls_of(log, Stream([owner])), one))
+    return values
+
+
+def _misplaced(left: Pass, after: Pass, done: int, length: int, values: list[Any]) -> str | None:
+    """Where a pass should have gone on after ``done`` of ``length`` batches, and where it does."""
+    again = values[0] == values[1] and left.begins == after.begins
+    if 1 < done < length - 1 and left.yielded <= done + 1:
+        if again and after.learned >= min(length, after.yielded) - 1 > done:
+            return (
+                f"after {done} of {length} batches of epoch {values[0]}, but the first pass after "
+                f"it was loaded learns from that epoch from its beginning"
+            )
+        if values[1] == _next(values[0]):
+            return (
+                f"after {done} of {length} batches of epoch {values[0]}, but the first pass after "
+                f"it was loaded is epoch {values[1]}: the rest is never read"
+            )
+    numbers_told = all(isinstance(one, int) for one in values)
+    if done >= length and numbers_told and values[1] > values[0] + 1:
+        return (
+            f"at the end of epoch {values[0]}, but the first pass after it was loaded is epoch "
+            f"{values[1]}: the epochs between them are skipped"
+        )
+    return None
+
+
+def _next(value: Any) -> Any:
+    return value + 1 if isinstance(value, int) else None

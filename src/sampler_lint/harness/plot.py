@@ -122,7 +122,7 @@ def _order(run: Run, job: Sequence[Stream]) -> Panel:
     title = f"{run.place(loader)}: {loader.cls} of {loader.dataset_cls}, indices from {chain}"
     note = (
         "Order: each row is one epoch on one rank, from its first step to its last; the colour "
-        "is the sample's number. Rows of one rank that look alike are one order; a row that ends "
+        "is the sample's number. Equal rows of one rank are the same order; a row that ends "
         "before the others took fewer steps."
     )
     return Panel(title, note, tuple(rows[:ROWS]), max(0, len(rows) - ROWS))
@@ -194,11 +194,14 @@ body {{ font: 14px/1.4 system-ui, sans-serif; margin: 2em; max-width: 1000px; }}
 body {{ color: #222; background: #eee; }}
 svg {{ background: #fff; }}
 h2 {{ font: bold 14px/1.4 ui-monospace, monospace; margin: 2em 0 0; }}
-p {{ margin: .3em 0; }} li {{ margin: .3em 0; }}
+p {{ margin: .3em 0; }} li {{ margin: .3em 0; white-space: pre-wrap; }}
+table {{ border-collapse: collapse; }} td, th {{ padding: .1em .8em; text-align: right; }}
+td:first-child, th:first-child {{ text-align: left; font-family: ui-monospace, monospace; }}
 </style></head><body>
 <h1>What each rank read</h1>
 <p><code>{command}</code></p>
 <ul>{messages}</ul>
+{table}
 {panels}
 </body></html>
 """
@@ -214,8 +217,35 @@ def to_html(panels: Sequence[Panel], messages: Sequence[str], run: Run) -> str:
     return _PAGE.format(
         command=html.escape(" ".join(run.args)),
         messages=listed or "<li>Nothing wrong was seen.</li>",
+        table=_table(run),
         panels="\n".join(map(_svg, panels)),
     )
+
+
+def _table(run: Run) -> str:
+    """What each rank has read of each loader, in numbers."""
+    lines = [
+        (
+            run.place(loader),
+            rank.rank,
+            loader.dataset_cls,
+            loader.dataset_length,
+            len(loader.passes),
+            sum(one.yielded for one in loader.passes),
+            sum(one.count for one in loader.passes),
+            sum(one.learned for one in loader.passes),
+        )
+        for rank in run.ranks
+        for loader in rank.log.loaders
+        if loader.passes
+    ]
+    head = ("loader", "rank", "dataset", "samples", "passes", "batches", "indices", "learned from")
+    rows = "".join(
+        f"<tr>{''.join(f'<td>{html.escape(str(one))}</td>' for one in line)}</tr>\n"
+        for line in lines[:ROWS]
+    )
+    titles = "".join(f"<th>{one}</th>" for one in head)
+    return f"<table>\n<tr>{titles}</tr>\n{rows}</table>" if lines else ""
 
 
 def _svg(panel: Panel) -> str:

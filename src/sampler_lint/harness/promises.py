@@ -150,7 +150,7 @@ PROMISES = {
         ),
         Promise(
             "resumes",
-            "a sampler with the state_dict of another goes on with it and its next epoch",
+            "a sampler with the state_dict of another continues its epoch, and its next one",
             properties.resumable,
         ),
         Promise("batch-size", "what yields batches has batch_size and drop_last", _batch_size),

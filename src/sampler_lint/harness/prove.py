@@ -12,7 +12,6 @@ import ast
 import contextlib
 import os
 import shlex
-import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from typing import Any
 
 from sampler_lint.findings import Finding
 from sampler_lint.harness import HarnessError, invariants
-from sampler_lint.harness.command import run_command
+from sampler_lint.harness.command import copy_tree, run_command
 from sampler_lint.harness.contained import Request, UnbuildableError, examine_class
 from sampler_lint.harness.contract import TIME_LIMIT
 from sampler_lint.source import SourceError, SourceFile
@@ -41,13 +40,6 @@ CORE = {"coverage", "disjoint", "equal-steps", "length-is-true", "ends"}
 
 #: The promise that stands for "it can be built and read".
 BUILDS = "builds"
-
-#: Not copied for a run of the command; larger files are linked, for programs read their data.
-LEFT_OUT = shutil.ignore_patterns(
-    *(".git", ".hg", "__pycache__", ".venv", "venv", "node_modules", ".tox", ".nox", "*.pyc"),
-    *(".mypy_cache", ".ruff_cache", ".pytest_cache"),
-)
-LINKED_ABOVE = 10 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +118,7 @@ class Prover:
             verdict, number, told = self._by_command(finding, before, afters)
             evidence = told if verdict != OPEN else f"{evidence}; {told}"
         elif verdict == OPEN:
-            evidence += "; --verify-command can tell"
+            evidence += "; --verify-command may prove it"
         state = frozenset(before.items())
         earlier = ((one, at) for one, at in self._proofs if one.finding is finding and at != state)
         for one in [*earlier]:
@@ -250,7 +242,7 @@ class Prover:
         with tempfile.TemporaryDirectory(prefix="sampler-lint-") as folder:
             # Under its own name: programs look for it in their path.
             root = os.path.join(folder, os.path.basename(self._root) or "root")
-            shutil.copytree(self._root, root, symlinks=True, ignore=LEFT_OUT, copy_function=_copied)
+            copy_tree(self._root, root)
             for path, data in contents.items():
                 with open(os.path.join(root, self._relative(path)), "wb") as file:
                     file.write(data)
@@ -299,16 +291,6 @@ class Prover:
                 self._link(name, root, changed)
             elif entry.name != "__pycache__":
                 os.symlink(entry.path, target)
-
-
-def _copied(source: str, target: str) -> str:
-    """Copy a file; link a large one, which a program only reads, and pass over FIFOs and such."""
-    if not os.path.isfile(source):
-        return target
-    if os.path.getsize(source) > LINKED_ABOVE:
-        os.symlink(source, target)
-        return target
-    return str(shutil.copy2(source, target))
 
 
 def _compared(name: str, before: _Trial, after: _Trial) -> tuple[str, str]:

@@ -24,8 +24,9 @@ _OURS = os.path.join(os.path.dirname(os.path.abspath(tape.__file__)), "")
 #: Where torch waits for other ranks.
 _COLLECTIVE = ("/torch/distributed/", "/torch/autograd/", "/torch/nn/parallel/")
 
-#: Words in the names of samplers, or of their attributes, that repeat or choose samples.
-_CHOOSE = ("repeat", "repetition", "replacement", "weight", "subset", "rasampler", "balanced")
+#: Words in the names of samplers, or of their attributes, that repeat samples, or choose them.
+_REPEAT = ("repeat", "repetition", "rasampler")
+_CHOOSE = ("replacement", "weight", "subset", "balanced")
 
 
 @dataclass(slots=True)
@@ -55,6 +56,13 @@ class Pass:
     """Of the first batches, the indices and digests of their samples."""
     backwards: int = 0
     """How often the process had computed gradients when the loader ended."""
+    steps: int = 0
+    """How many steps optimizers had taken when it began."""
+    dropped: tuple[int, int] | None = None
+    """How often gradients were computed at its end that no step has used, and the steps then."""
+    reduced: list[tuple[str, int, list[float]]] = field(default_factory=list)
+    """Where the program added up numbers over the ranks after it, before it learned again, and
+    what this rank put in."""
     batches: list[list[Index]] = field(default_factory=list)
     """What the index sampler gave, batch by batch; see :attr:`complete`."""
     first: list[Index] = field(default_factory=list)
@@ -117,8 +125,8 @@ class Loader:
     """It was built with ``batch_sampler=``."""
     samplers: list[dict[str, Any]]
     """What the indices come from, the outermost first: the number of the ``object``, its
-    ``cls`` and ``module``, whether it has ``set_epoch``, and its attributes that are numbers
-    (``values``)."""
+    ``cls`` and ``module``, whether it has ``set_epoch``, whether its code draws an order
+    (``shuffles``), and its attributes that are numbers (``values``)."""
     shuffling: bool | None
     """Whether the order is meant to be random; None when nothing says so."""
     own_iterator: bool = False
@@ -126,6 +134,8 @@ class Loader:
     workers: int = 0
     users_dataset: bool = False
     """The class of its dataset is the user's own."""
+    shuffles: bool = False
+    """The code of its dataset draws an order."""
     lasting: bool = False
     """Its workers outlive a pass."""
     loaded: bool = False
@@ -139,14 +149,28 @@ class Loader:
         return (self.path, self.line, self.cls, self.dataset_cls, classes)
 
     @property
+    def job(self) -> tuple[Any, ...]:
+        """Equal for the loaders of one rank that do the same job, wherever they are built."""
+        classes = tuple(sampler["cls"] for sampler in self.samplers)
+        return (self.cls, self.dataset_cls, self.dataset_length, self.mark, classes)
+
+    @property
     def chooses(self) -> bool:
         """Whether a sampler says by its name, or an attribute's, that it repeats or chooses."""
+        return self.repeats or self._says(_CHOOSE)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether one says so that it repeats."""
+        return self._says(_REPEAT)
+
+    def _says(self, words: Sequence[str]) -> bool:
         told = [
             [one["cls"], *(n for n, value in one["values"].items() if value is True or value > 1)]
             for one in self.samplers
         ]
-        words = " ".join(name for names in told for name in names).lower()
-        return any(word in words for word in _CHOOSE)
+        names = " ".join(name for names in told for name in names).lower()
+        return any(word in names for word in words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +199,8 @@ class Log:
     """How often torchrun had started the ranks anew."""
     rank: int = 0
     world_size: int = 1
-    groups: list[int] = field(default_factory=list)
-    """Sizes of the process groups that are smaller than the world."""
+    groups: list[tuple[int, ...]] = field(default_factory=list)
+    """The ranks of its process groups that are smaller than the world."""
     averages: list[tuple[int, ...]] = field(default_factory=list)
     """Groups of ranks that average the gradients of a model."""
     parts: list[tuple[int, ...]] = field(default_factory=list)
@@ -185,10 +209,14 @@ class Log:
     """Checksums of what optimizers were given: by optimizer, and by its step."""
     resumed: list[tuple[int, int]] = field(default_factory=list)
     """When an optimizer's state was loaded: how many passes had begun, and its steps."""
+    saved: list[tuple[int, int]] = field(default_factory=list)
+    """When it was asked for: how many passes had begun, and all steps that were taken."""
     joins: bool = False
     """The program uses ``Join``: its ranks may take different numbers of steps."""
     exit: dict[str, Any] | None = None
     """Set when the program came to its end: the ``error`` that ended it, ``path``, ``line``."""
+    ended_steps: int | None = None
+    """Steps that optimizers had taken when the program came to its end."""
     draws: list[dict[str, Any]] = field(default_factory=list)
     """The generators from which workers drew at their start: the ``loader``, the ``number`` of the
     pass, the ``worker`` and, by the generator's name, the states before and after (``drawn``)."""
@@ -315,7 +343,7 @@ class Run:
 
 def _lost_peer(reason: str) -> bool:
     """Whether an exception says that another rank is gone, not that this one did wrong."""
-    words = ("Connection closed by peer", "Connection reset by peer", "Timed out waiting")
+    words = ("closed by peer", "reset by peer", "Timed out waiting", "timeout caused")
     return any(word in reason for word in words)
 
 
@@ -356,7 +384,7 @@ def read_log(path: str) -> Log:
         elif kind == "rank":
             log.rank, log.world_size = event["rank"], event["world_size"]
         elif kind == "groups":
-            log.groups = event["sizes"]
+            log.groups = [tuple(one) for one in event["ranks"]]
         elif kind == "averages":
             log.averages.append(tuple(event["ranks"]))
         elif kind == "parts":
@@ -365,14 +393,24 @@ def read_log(path: str) -> Log:
             log.gradients[event["optimizer"], event["step"]] = event["gradients"]
         elif kind == "optimizer_loaded":
             log.resumed.append((len(passes), event["steps"]))
+        elif kind == "optimizer_saved":
+            log.saved.append((len(passes), event["steps"]))
+        elif kind == "dropped":
+            passes[event["number"]].dropped = event["backwards"], event["steps"]
+        elif kind == "reduced" and event["number"] in passes:
+            passes[event["number"]].reduced.append((event["path"], event["line"], event["values"]))
         elif kind == "join":
             log.joins = True
         elif kind == "exit":
+            log.ended_steps = event.pop("steps", None)
             log.exit = event
         elif kind == "loader":
             loader = Loader(number=event.pop("loader"), **event)
             loaders[loader.number] = loader
             log.loaders.append(loader)
+        elif kind == "samplers":
+            loader = loaders[event["loader"]]
+            loader.samplers, loader.shuffling = event["samplers"], event["shuffling"]
         elif kind == "pass":
             owner = loaders[event.pop("loader")]
             current = passes[event["number"]] = Pass(**event)

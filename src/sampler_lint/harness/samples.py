@@ -64,6 +64,18 @@ def _stream_of(one: Pass) -> list[Sample]:
     return [sample for _, samples in one.contents for sample in samples]
 
 
+def sorted_by(one: Pass) -> tuple[int, int] | None:
+    """How many kinds of samples come one after the other at the beginning of a pass, and of how
+    many samples, where a part of them, such as the label, tells kinds apart."""
+    samples = _stream_of(one)
+    for part in zip(*samples, strict=False):
+        kinds = len(set(part))
+        runs = 1 + sum(after != before for before, after in pairwise(part))
+        if 1 < kinds == runs and kinds * ENOUGH <= len(part):
+            return kinds, len(part)
+    return None
+
+
 def stream_faults(job: Sequence[Stream], logs: Sequence[Log]) -> Iterator[tuple[str, str]]:
     """What is wrong with the samples of an iterable dataset: the code and a sentence."""
     yield from _not_split_by_ranks(job, logs)
@@ -121,13 +133,19 @@ def _one_order(job: Sequence[Stream], logs: Sequence[Log]) -> Iterator[tuple[str
     alike = f"epochs {listed(range(len(reads)))} begin with the same samples in one order"
     told = len(set(map(str, values))) > 1
     if told and (stream.loader.users_dataset or stream.passes[0].random):
-        why = "the dataset was told of the epochs, but its order does not depend on them"
+        why = "the dataset's epoch was set, but its order does not depend on it"
         if stream.loader.lasting:
             why = (
                 "`set_epoch` changes the dataset of this process, but the workers keep the copies "
                 "that they began with; set the epoch where they see it, or let no worker persist"
             )
         yield "SMP104", f"{alike}: {why}"
+    elif stream.loader.shuffles and not stream.passes[0].random:
+        yield (
+            "SMP106",
+            f"{alike}: the dataset draws its order from one state in every epoch; seed it with the "
+            f"epoch, or let it go on drawing",
+        )
     elif stream.passes[0].random:
         yield (
             "SMP102",

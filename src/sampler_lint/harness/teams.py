@@ -26,9 +26,10 @@ def teams(run: Run) -> list[list[int]] | None:
 
 
 def apart(run: Run) -> set[int]:
-    """The sizes of groups of ranks that do something else together than average gradients."""
+    """The sizes of groups among these ranks that do something else than average gradients."""
     averages = {len(group) for rank in run.ranks for group in rank.log.averages}
-    return {size for rank in run.ranks for size in rank.log.groups} - averages
+    team = {rank.rank for rank in run.ranks}
+    return {len(one) for rank in run.ranks for one in rank.log.groups if team > {*one}} - averages
 
 
 def parted(run: Run) -> list[list[int]]:

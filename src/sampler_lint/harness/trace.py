@@ -11,6 +11,7 @@ import glob
 import json
 import os
 import signal
+import struct
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -145,18 +146,27 @@ def read(directories: Sequence[str | os.PathLike[str]]) -> Trace:
     """The run that left its records in these folders, one of each node or one of all.
 
     Raises:
-        HarnessError: there is no record in them.
+        HarnessError: there is no record in one of them, or one that cannot be read.
     """
-    paths = [path for one in directories for path in logs_in(os.fspath(one))]
-    if not paths:
-        raise HarnessError(f"{', '.join(map(str, directories))}: no records here")
+    paths: list[str] = []
+    for one in directories:
+        found = [*logs_in(os.fspath(one))]
+        if not found:
+            raise HarnessError(f"{one}: no records here")
+        paths += found
     about: dict[str, Any] = {}
     for one in directories:
         for path in sorted(Path(one).glob(ABOUT.format(host="*"))):
             with contextlib.suppress(OSError, ValueError):
                 about = about or json.loads(path.read_text("utf-8"))
-    root = about.get("root") or os.path.abspath(os.curdir)
-    return Trace(recorded_run(paths, root, about.get("command") or ()))
+    try:
+        root = about.get("root") or os.path.abspath(os.curdir)
+        return Trace(recorded_run(paths, root, about.get("command") or ()))
+    except (ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
+        raise HarnessError(
+            f"{', '.join(map(str, directories))}: a record cannot be read; it is damaged, or of "
+            f"another version of sampler-lint ({type(error).__name__}: {error})"
+        ) from error
 
 
 # -- the command

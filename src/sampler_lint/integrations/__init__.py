@@ -12,11 +12,13 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from sampler_lint.integrations.composer import ComposerCallback
     from sampler_lint.integrations.lightning import LightningCallback
     from sampler_lint.integrations.recording import Recording, SamplerBugsError
     from sampler_lint.integrations.transformers import TransformersCallback
 
 __all__ = [
+    "ComposerCallback",
     "LightningCallback",
     "Recording",
     "SamplerBugsError",
@@ -24,6 +26,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "ComposerCallback": "composer",
     "LightningCallback": "lightning",
     "Recording": "recording",
     "SamplerBugsError": "recording",

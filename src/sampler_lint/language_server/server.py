@@ -131,8 +131,15 @@ class Server(LanguageServer):
         gc.collect()
 
     def _check(self, paths: Sequence[str], contents: Mapping[str, bytes]) -> list[Finding]:
-        """All findings in ``paths``, each under its own configuration; other paths are read."""
-        report = engine.check(paths, self._configured(), overlay=contents, session=self._session)
+        """All findings in ``paths``, each under its own configuration; other paths are read.
+
+        An excluded file has none though it is open: an editor opens files that nobody asks about.
+        """
+        configured = self._configured()
+        asked = self._session.not_excluded(paths, configured)
+        if not asked:
+            return []
+        report = engine.check(asked, configured, overlay=contents, session=self._session)
         return report.findings
 
     def _publish(

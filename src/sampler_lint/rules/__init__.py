@@ -14,7 +14,7 @@ from inspect import cleandoc
 
 from sampler_lint.options import weight
 from sampler_lint.rules import _plugins
-from sampler_lint.rules._base import Described, FileRule, Judged, Rule, Suspect
+from sampler_lint.rules._base import Described, FileRule, Judged, Rule, Suspect, classes_in
 from sampler_lint.rules._plugins import PluginError
 
 __all__ = [
@@ -101,13 +101,7 @@ def _own_rules() -> tuple[Described, ...]:
         if not module_info.name.startswith("smp"):
             continue
         module = importlib.import_module(f"{__name__}.{module_info.name}")
-        found = [
-            value
-            for value in vars(module).values()
-            if isinstance(value, type)
-            and issubclass(value, Described)
-            and value.__module__ == module.__name__
-        ]
+        found = [value for value in classes_in(module) if value.__module__ == module.__name__]
         if len(found) != 1:
             raise TypeError(
                 f"{module.__file__}: a rule file defines exactly one Rule, found {len(found)}"

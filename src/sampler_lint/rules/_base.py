@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from sampler_lint.edits.editor import Fixer
@@ -82,6 +83,13 @@ class Rule(Described):
 
         What is unknown on the way of the claim is silence; beside it, it makes a suspect likely.
         """
+
+
+def classes_in(module: ModuleType) -> list[type[Described]]:
+    """What has a code among the names of a module, imported ones too."""
+    # In Python 3.10 `isinstance(tuple[int], type)` is true, and `issubclass` raises on it.
+    named = [value for value in vars(module).values() if issubclass(type(value), type)]
+    return [value for value in named if issubclass(value, Described)]
 
 
 class Judged(NamedTuple):

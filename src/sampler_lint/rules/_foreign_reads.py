@@ -33,6 +33,25 @@ from sampler_lint.workspace.project import Module
 
 def outside_reads(model: Model) -> Iterator[Suspect]:
     """``sampler.name`` where every sampler that it may be has no ``name``."""
+    for module, read in _reads(model, of_batches=False):
+        suspect = _missing(model, module, read)
+        if suspect is not None:
+            yield suspect
+
+
+def reads_of_batch_samplers(model: Model) -> Iterator[tuple[Module, Attr, Obj]]:
+    """``sampler.batch_size`` and its like, where every sampler that it may be has none.
+
+    With the first of these samplers.
+    """
+    for module, read in _reads(model, of_batches=True):
+        owners = model.flow.values(read.value)
+        if owners and _had_by_all(model, owners, read.name) is not None:
+            yield module, read, next(owner for owner in owners if isinstance(owner, Obj))
+
+
+def _reads(model: Model, *, of_batches: bool) -> Iterator[tuple[Module, Attr]]:
+    """What is read of samplers without asking first: what torch's batch sampler has, or not."""
     batch_sampler = catalog.known(BATCH_SAMPLER)
     assert batch_sampler is not None
     for module in model.modules:
@@ -43,30 +62,23 @@ def outside_reads(model: Model) -> Iterator[Suspect]:
                 if (
                     not SAMPLER.names(read.value)
                     or self_class(read.value) is not None
-                    or read.name in batch_sampler.attributes  # SMP301 is about them
+                    or (read.name in batch_sampler.attributes) is not of_batches
                     or read.name.startswith("__")
                     or model.project.stores_near(read.name, read.scope)
                     or is_expected(model, read, AttributeError)
                     or _is_asked(read)
                 ):
                     continue
-                suspect = _missing(model, module, read)
-                if suspect is not None:
-                    yield suspect
+                yield module, read
 
 
 def _missing(model: Model, module: Module, read: Attr) -> Suspect | None:
     owners = model.flow.values(read.value)
-    if not owners:
+    had = _had_by_all(model, owners, read.name)
+    if not owners or had is None:
         return None
-    had: set[str] | None = None
-    for owner in owners:
-        names = _names(model, owner)
-        if names is None or read.name in names:
-            return None
-        had = names if had is None else had & names
     owner = next(o for o in owners if isinstance(o, Obj))
-    near = near_names(read.name, had or set())
+    near = near_names(read.name, had)
     shown = text_of(module.source, read)
     message = f"`{owner.name}` has no attribute `{read.name}`"
     effect = f"`{shown}` raises AttributeError when the line runs"
@@ -76,6 +88,17 @@ def _missing(model: Model, module: Module, read: Attr) -> Suspect | None:
     message += f"; did you mean `{near[0]}`?"
     fix = renaming(read, read.name, near[0], f"Read `{near[0]}`", Applicability.UNSAFE)
     return Suspect(module, read, message, why=why, fix=fix, effect=effect)
+
+
+def _had_by_all(model: Model, owners: frozenset[Value], name: str) -> set[str] | None:
+    """The attributes of all owners; None where one may have ``name``."""
+    had: set[str] | None = None
+    for owner in owners:
+        names = _names(model, owner)
+        if names is None or name in names:
+            return None
+        had = names if had is None else had & names
+    return had or set()
 
 
 def _names(model: Model, owner: Value) -> set[str] | None:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from sampler_lint.rules._base import Described
+from sampler_lint.rules._base import Described, classes_in
 
 if TYPE_CHECKING:
     from importlib.metadata import Distribution, EntryPoint
@@ -118,11 +118,8 @@ def _rules(package: str, entry: EntryPoint) -> list[Described]:
         module = entry.load()
         rules = [
             value()
-            for value in vars(module).values()
-            if isinstance(value, type)
-            and issubclass(value, Described)
-            and not value.__module__.startswith("sampler_lint.")
-            and not inspect.isabstract(value)
+            for value in classes_in(module)
+            if not value.__module__.startswith("sampler_lint.") and not inspect.isabstract(value)
         ]
     except Exception as error:
         said = " ".join(f"{type(error).__name__}: {error}".split())

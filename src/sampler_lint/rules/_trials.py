@@ -28,7 +28,7 @@ from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
     from sampler_lint.execution.errors import RaisedError
-    from sampler_lint.execution.trials import Trial
+    from sampler_lint.execution.outcomes import Trial
 
 
 _UNEVEN = re.compile(r"(?:un|non?)_?(?:even|repeat|pad|extend|dup)|ordereddist", re.IGNORECASE)

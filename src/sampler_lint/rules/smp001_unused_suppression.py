@@ -1,4 +1,4 @@
-"""SMP001: a comment silences nothing."""
+"""SMP001: a comment suppresses nothing."""
 
 from __future__ import annotations
 
@@ -89,14 +89,13 @@ class UnusedSuppression(FileRule):
             what = "it names no code"
         if directive.comment.alone and directive.rows is not None and len(directive.rows) == 1:
             effect = (
-                "a comment on a line of its own is about no statement: put it at the end of one, "
+                "a comment on a separate line applies to no statement: put it at the end of one, "
                 "or write `# sampler-lint: ignore-file[CODE]` for the file"
             )
         fix = _removal(source, directive, unused)
-        verb = "remove" if len(fix.edits) == 1 and fix.edits[0].content == "" else "shorten"
         return Finding(
             self.code,
-            f"Unused suppression: {what}, so the comment silences nothing; {verb} it",
+            f"unused suppression: {what}",
             source.path,
             source.position(directive.start),
             source.position(directive.end),
@@ -111,13 +110,13 @@ def _misread(source: SourceFile, directive: Directive) -> Finding:
     start, end = source.position(directive.start), source.position(directive.end)
     return Finding(
         UNUSED,
-        "This comment is not understood, so it silences nothing",
+        "this comment is not understood, so it suppresses nothing",
         source.path,
         start,
         end,
         severity=UnusedSuppression.severity,
         cell=source.cell_of(start.row),
-        advice="Write `# sampler-lint: ignore[CODE]` for a statement, "
+        advice="write `# sampler-lint: ignore[CODE]` for a statement, "
         "`# sampler-lint: ignore-file[CODE]` for the file",
     )
 

@@ -10,11 +10,14 @@ from sampler_lint.domain.fixed_orders import (
     FixedOrder,
     is_asked_to_draw,
     may_be_told_not_to,
+    order_given,
     order_of_items,
+    order_of_module,
     order_of_passes,
     seeded_in_each_pass,
 )
 from sampler_lint.domain.model import BATCH_SAMPLER, Model
+from sampler_lint.domain.pipelines import is_begun_again, readers, workers
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import reads_in_turn
 from sampler_lint.findings import Grade, Related
@@ -33,8 +36,10 @@ class OrderDrawnOnce(Rule):
         - of a map-style dataset that numbers its items by it, where the loader neither shuffles
           nor has a sampler,
 
-        and a seed that a sampler without an epoch sets in each iteration, where a simulation on a
-        small dataset shows that all iterations are the same.
+        the same of an order that the module of such a class draws when it is imported, and of a
+        list of numbers that a loader gets as its sampler, and a seed that a sampler without an
+        epoch sets in each iteration, where a simulation on a small dataset shows that all
+        iterations are the same.
 
         Reported only where such a loader trains in a loop; `likely` where the loop is not known
         and the loader is named after training. Not reported where anything draws the order again,
@@ -56,7 +61,7 @@ class OrderDrawnOnce(Rule):
 
     References:
         - torch/utils/data/sampler.py, `RandomSampler.__iter__`: draws for each pass
-        - https://github.com/voicepaw/so-vits-svc-fork (so_vits_svc_fork/dataset.py)
+        - met in https://github.com/voicepaw/so-vits-svc-fork (so_vits_svc_fork/dataset.py)
     """
 
     code = "SMP106"
@@ -78,12 +83,25 @@ class OrderDrawnOnce(Rule):
                 advice = "seed once, when it is built, or with the epoch"
                 asked = [pair for pair in built if not may_be_told_not_to(model, pair[0], seeding)]
                 yield from _suspect(model, seeding, asked, said, advice)
+                continue
+            yield from _drawn_by_module(model, cls, built, "draw it in `__iter__`")
         for cls, built in _by_class(model, _datasets).items():
             order = order_of_items(model, cls)
             if order is not None:
                 yield from _drawn_once(
                     model, cls, built, order, "pass `shuffle=True` to the loader"
                 )
+                continue
+            yield from _drawn_by_module(model, cls, built, "pass `shuffle=True` to the loader")
+        yield from _begun_in_workers(model)
+        for loader in model.loaders:
+            if loader.site is None or is_test(model.module_of(loader.site.scope)):
+                continue
+            draw = order_given(model, loader)
+            if draw is not None:
+                said = f"the order that this `{loader.name}` is given is drawn once"
+                advice = "pass `shuffle=True` to the loader"
+                yield from _suspect(model, draw, [(loader, loader)], said, advice)
 
 
 _Part = Callable[[Model, Obj], Iterator[Value]]
@@ -119,6 +137,34 @@ def _drawn_once(
     said = f"`{cls.name}` draws the order in `self.{order.attribute}` once, when it is built"
     asked = [pair for pair in built if is_asked_to_draw(model, pair[0], order)]
     yield from _suspect(model, order.draw, asked, said, advice)
+
+
+def _begun_in_workers(model: Model) -> Iterator[Suspect]:
+    """Shuffles of webdataset that count their epochs in workers which each epoch starts anew."""
+    for made, pipeline in readers(model):
+        numbers = workers(model, made)
+        keeps = made.keyword("persistent_workers")
+        is_kept = keeps is not None and model.flow.constants(keeps) != {False}
+        if pipeline.counts is None or is_kept or not numbers or 0 in numbers:
+            continue
+        if is_begun_again(model, made):
+            yield Suspect(
+                model.module_of(pipeline.counts.scope),
+                pipeline.counts,
+                "this shuffle counts its epochs in workers, which every epoch starts anew",
+                effect="training reads the samples in one order in every epoch",
+                advice="pass `persistent_workers=True` to the loader",
+                why=(Related(model.place(made.scope, made), "the loader is built here"),),
+            )
+
+
+def _drawn_by_module(
+    model: Model, cls: Class, built: list[tuple[Obj, Obj]], advice: str
+) -> Iterator[Suspect]:
+    draw = order_of_module(model, cls)
+    if draw is not None:
+        said = f"`{cls.name}` reads in an order that is drawn once, when the file is imported"
+        yield from _suspect(model, draw, built, said, advice)
 
 
 def _suspect(

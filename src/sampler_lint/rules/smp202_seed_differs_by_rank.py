@@ -5,20 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from sampler_lint.analysis.origins import LOCAL, Hop, Step, origins
+from sampler_lint.analysis.origins import scope_of
 from sampler_lint.analysis.values import Lit, Obj
-from sampler_lint.domain.draws import drawn_before_seeding, own_entropy
+from sampler_lint.domain.divided import (
+    OwnDraw,
+    is_drawn_once,
+    ordered_before,
+    own_draws,
+)
 from sampler_lint.domain.epoch_calls import epoch_samplers
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
-from sampler_lint.domain.programs import is_test
-from sampler_lint.domain.rank_terms import RankTerm, agrees, differs, is_agreed
+from sampler_lint.domain.programs import is_test, program_files
+from sampler_lint.domain.rank_terms import RankTerm, agrees, differs, drawn_apart, is_rank
 from sampler_lint.domain.samplers import is_distributed_sampler, may_shuffle, sharding_programs
 from sampler_lint.domain.seeds import constructions, is_seed_name
 from sampler_lint.domain.shards import (
     GlobalDraw,
     OwnShuffle,
     RankSeeding,
-    global_draws,
+    drawn_by,
+    draws,
     own_shuffles,
     rank_seedings,
     slices_own_shuffle,
@@ -30,7 +36,17 @@ from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import self_class, unparse, walk
-from sampler_lint.syntax.nodes import Attr, Bin, Call, Choice, Class, Expr, Function, Store
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Bin,
+    Call,
+    Choice,
+    Class,
+    Expr,
+    Function,
+    Store,
+    last_name,
+)
 from sampler_lint.workspace.project import Module
 
 _SHARES_OVERLAP = "some samples are read by several ranks and others by none"
@@ -47,7 +63,11 @@ class SeedDiffersByRank(Rule):
         - the seed of a generator that shuffles samples or files before each rank takes its slice
           (`g.manual_seed(self.seed + self.rank)`),
         - the seed of a global generator (`torch.manual_seed(args.seed + rank)`) from which
-          `random_split` or the constructor of a dataset then draws.
+          `random_split` or the constructor of a dataset then draws, or a permutation that chooses
+          the samples which a sampler divides,
+        - the seed of a generator for such a draw alone, also as `random_state=`.
+
+        The clock, the process's id and a generator made without a seed count like the rank.
 
         Also reports data that is shuffled, chosen or split with the global generator of `random`,
         numpy or scikit-learn before a sampler divides it, if nothing in the files that run
@@ -81,6 +101,7 @@ class SeedDiffersByRank(Rule):
         - https://github.com/QwenLM/Qwen3-VL/issues/1947
         - Python's `random`: "If seed is omitted or None, the current system time is used", or
           what the operating system gives
+        - met in https://github.com/cszn/KAIR (main_train_psnr.py)
     """
 
     code = "SMP202"
@@ -107,6 +128,10 @@ class SeedDiffersByRank(Rule):
                     seen.add(shuffle.term.whole)
                     yield _own_shuffle(model, shuffle)
         yield from _global_draws(model)
+        for own in own_draws(model):
+            if own.call not in seen:
+                seen.add(own.call)
+                yield _own_draw(model, own)
         for draw, certain in unseeded_draws(model):
             if draw.call not in seen:
                 seen.add(draw.call)
@@ -169,10 +194,7 @@ def _drawn_seed(
     model: Model, module: Module, sampler: Obj, site: Call, given: Expr
 ) -> Suspect | None:
     """The seed comes from the clock or the system, and nothing makes the ranks agree on it."""
-    through = LOCAL | Hop.CALLER | Hop.RETURN | Hop.ATTRIBUTE
-    steps = origins(model.flow, given, through, drop=partial(_is_aside, model))
-    found = ((step, _drawn_by(model, step.expr)) for step in steps if step.is_end)
-    step, source = next((each for each in found if each[1] is not None), (None, None))
+    step, source = drawn_apart(model, given) or (None, None)
     keeps = _keeps_seed(model, sampler) if step is not None else None
     if step is None or agrees(site.scope) or (keeps is not None and agrees(keeps.scope)):
         return None
@@ -187,16 +209,6 @@ def _drawn_seed(
         effect=_SHARES_OVERLAP,
         advice="pass a seed that is set, or broadcast that of rank 0",
     )
-
-
-def _drawn_by(model: Model, expr: Expr) -> str | None:
-    return own_entropy(model, expr) or drawn_before_seeding(model, expr)
-
-
-def _is_aside(model: Model, step: Step) -> bool:
-    """Whether the ranks agree on it, or only a test passes it."""
-    is_of_test = step.hop is Hop.CALLER and is_test(model.module_of(step.scope))
-    return is_of_test or is_agreed(step)
 
 
 def _keeps_seed(model: Model, sampler: Obj) -> Store | None:
@@ -304,19 +316,23 @@ def _drop_rank(term: RankTerm, what: str, safe: Applicability, editor: Editor) -
 
 def _global_draws(model: Model) -> Iterator[Suspect]:
     told: set[tuple[str, object]] = set()
-    for seeding in rank_seedings(model):
-        if not _is_distributed(model, seeding):
+    programs = program_files(model).programs
+    # Where nothing draws from such a generator, how it is seeded does not matter.
+    is_drawn = any(draws(model, each) or ordered_before(model, each) for each in programs)
+    for seeding in rank_seedings(model) if is_drawn else ():
+        if not _is_distributed(model, seeding) or _is_drawn_for_all(model, seeding):
             continue
-        draws = list(global_draws(model, seeding))
-        if not draws:
+        found = (*draws(model, seeding.program), *ordered_before(model, seeding.program))
+        drawn = [*drawn_by(model, seeding, found)]
+        if not drawn:
             continue
         if _is_local(seeding):
             key = (seeding.program, seeding.call.scope)
             if key not in told:
                 told.add(key)
-                yield _at_seeding(model, seeding, draws)
+                yield _at_seeding(model, seeding, drawn)
             continue
-        for draw in draws:
+        for draw in drawn:
             if (seeding.program, draw.call) not in told:
                 told.add((seeding.program, draw.call))
                 yield _at_draw(model, seeding, draw)
@@ -330,6 +346,11 @@ def _is_distributed(model: Model, seeding: RankSeeding) -> bool:
     )
 
 
+def _is_drawn_for_all(model: Model, seeding: RankSeeding) -> bool:
+    """Whether a seed that is no rank's may be drawn before the processes are started."""
+    return not is_rank(seeding.term.term) and is_drawn_once(model, seeding.program)
+
+
 def _is_local(seeding: RankSeeding) -> bool:
     """Whether the script itself adds its rank, so that this is the place to change."""
     scope = seeding.call.scope
@@ -340,8 +361,7 @@ def _is_local(seeding: RankSeeding) -> bool:
 def _at_seeding(model: Model, seeding: RankSeeding, draws: list[GlobalDraw]) -> Suspect:
     what = draws[0].what
     message = (
-        f"`{unparse(seeding.call.func)}` seeds every rank differently before {what} is drawn from "
-        f"that generator"
+        f"`{unparse(seeding.call.func)}` seeds every rank differently, and {what} depends on it"
     )
     why = tuple(Related(model.place(draw.call.scope, draw.call), "drawn here") for draw in draws)
     fix = partial(draw_alike, model, draws)
@@ -351,21 +371,24 @@ def _at_seeding(model: Model, seeding: RankSeeding, draws: list[GlobalDraw]) -> 
         message,
         why=why,
         fix=fix,
-        effect=f"the ranks divide different permutations of the data: {_SHARES_OVERLAP}",
-        advice="seed all ranks alike until the data is built, or draw with a generator of its own",
+        effect=f"the ranks shard different permutations of the data: {_SHARES_OVERLAP}",
+        advice="use the same seed on all ranks until the data is built, or pass a separate "
+        "generator",
     )
 
 
 def _at_draw(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> Suspect:
     message = (
-        f"{draw.what} is drawn from {draw.library}'s global generator, which every rank seeds "
+        f"{draw.what} depends on {draw.library}'s global generator, which every rank seeds "
         f"differently (`{unparse(seeding.term.term)}`)"
     )
     why = (
-        Related(model.place(seeding.term.scope, seeding.term.whole), "the rank enters here"),
+        Related(
+            model.place(seeding.term.scope, seeding.term.whole),
+            "the rank enters here" if is_rank(seeding.term.term) else "the seed is drawn here",
+        ),
         Related(model.place(seeding.call.scope, seeding.call), "the generator is seeded here"),
     )
-    message = message[0].upper() + message[1:] if message[0].isalpha() else message
     fix = partial(draw_alike, model, [draw])
     return Suspect(
         draw.module,
@@ -374,21 +397,43 @@ def _at_draw(model: Model, seeding: RankSeeding, draw: GlobalDraw) -> Suspect:
         why=why,
         fix=fix,
         effect="what one rank trains on, another may validate on",
-        advice="draw with a generator that all ranks seed alike",
+        advice="use a generator with the same seed on all ranks",
+    )
+
+
+def _own_draw(model: Model, own: OwnDraw) -> Suspect:
+    what = last_name(own.call.func)
+    if own.term is None:
+        message = f"`{what}` draws by `{own.source}`, which differs from rank to rank"
+    else:
+        message = f"`{what}` draws with a seed that contains `{own.source}`, another on each rank"
+    drops = own.term is not None and own.term.scope is own.call.scope
+    return Suspect(
+        model.module_of(own.call.scope),
+        own.call,
+        message,
+        why=(Related(model.place(scope_of(own.seed), own.seed), "the seed"),)
+        if own.term is None
+        else (Related(model.place(own.term.scope, own.term.whole), "the rank enters here"),),
+        fix=partial(_drop_rank, own.term, "seed", Applicability.SAFE)
+        if own.term is not None and drops
+        else None,
+        effect=f"the ranks divide different permutations of the data: {_SHARES_OVERLAP}",
+        advice="draw with a generator that has the same seed on all ranks",
     )
 
 
 def _unseeded(model: Model, draw: GlobalDraw, grade: Grade) -> Suspect:
     message = (
-        f"{draw.what} is drawn from {draw.library}'s global generator, which nothing seeds: each "
-        f"rank draws another"
+        f"{draw.what} depends on {draw.library}'s global generator, which nothing seeds: it "
+        f"differs between ranks"
     )
     return Suspect(
         draw.module,
         draw.call,
-        message[0].upper() + message[1:],
+        message,
         fix=partial(draw_alike, model, [draw]),
         grade=grade,
-        effect=f"the ranks divide different permutations of the data: {_SHARES_OVERLAP}",
-        advice="draw with a generator that all ranks seed alike",
+        effect=f"the ranks shard different permutations of the data: {_SHARES_OVERLAP}",
+        advice="use a generator with the same seed on all ranks",
     )

@@ -62,6 +62,7 @@ class SeedIgnored(Rule):
     References:
         - torch/utils/data/distributed.py, `DistributedSampler.__iter__`
         - https://github.com/open-mmlab/mmpose/pull/493
+        - met in https://github.com/hustvl/Vim (vim/samplers.py)
     """
 
     code = "SMP203"

@@ -1,4 +1,4 @@
-"""SMP301: a batch sampler lacks the attributes that a framework of the tree reads."""
+"""SMP301: a batch sampler lacks the attributes that a framework or the tree reads."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from sampler_lint.domain.concepts import BATCH_SIZE, DEVICES, PROCESSES, WORKERS
 from sampler_lint.domain.injection import Injection
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
 from sampler_lint.edits.editor import Editor
-from sampler_lint.edits.names import name_of
+from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules._foreign_reads import reads_of_batch_samplers
 from sampler_lint.syntax.navigation import nodes_in, self_class, statements
 from sampler_lint.syntax.nodes import SUMS, Assign, Attr, Bin, Class, Expr, Function, Name
 from sampler_lint.workspace.project import Module
@@ -27,9 +28,11 @@ class BatchSamplerWithoutBatchSize(Rule):
         torch `Sampler` that yields lists, where nothing in its hierarchy defines `batch_size` and
         the program trains with a framework that reads it (Lightning, which needs `drop_last` too,
         since 1.5; catalyst; mmengine's FlexibleRunner; Ignite's batch-size scheduler; Accelerate
-        before 1.14 when both are missing). Not reported where Lightning's Trainer gets
-        `use_distributed_sampler=False` (`replace_sampler_ddp` before 2.0), and where the
-        repository's requirements allow no version that reads it (docs/frameworks.md).
+        before 1.14 when both are missing). Also where the repository's own code reads
+        `batch_size`, `drop_last` or `sampler` of a batch sampler that has none. Not reported where
+        Lightning's Trainer gets `use_distributed_sampler=False` (`replace_sampler_ddp` before 2.0),
+        and where the repository's requirements allow no version that reads it
+        (docs/frameworks.md).
 
         Likely, with the word "would", where no loader in the repository takes the batch sampler
         and its program uses none of these frameworks: in libraries, whose users may use one.
@@ -52,6 +55,7 @@ class BatchSamplerWithoutBatchSize(Rule):
         - https://github.com/Lightning-AI/pytorch-lightning/issues/19371
         - lightning/pytorch/utilities/data.py, `_dataloader_init_kwargs_resolve_sampler`
         - lightning/pytorch/strategies/deepspeed.py, `_auto_select_batch_size`
+        - not met in public code yet
     """
 
     code = "SMP301"
@@ -65,6 +69,17 @@ class BatchSamplerWithoutBatchSize(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Compare what each batch sampler defines with what the tree's frameworks read."""
         injection = Injection(model)
+        told = set()
+        for suspect, cls in self._of_frameworks(model, injection):
+            told.add(cls)
+            yield suspect
+        for module, read, owner in reads_of_batch_samplers(model):
+            kind = owner.cls
+            if isinstance(kind, Class) and kind not in told and is_batch_sampler(model, kind):
+                told.add(kind)
+                yield _read_here(model, module, read, kind)
+
+    def _of_frameworks(self, model: Model, injection: Injection) -> Iterator[tuple[Suspect, Class]]:
         for module, cls in model.classes():
             if not is_batch_sampler(model, cls) or is_abstract(cls):
                 continue
@@ -88,9 +103,9 @@ class BatchSamplerWithoutBatchSize(Rule):
                 None,
             )
             if failure is not None:
-                yield self._suspect(model, module, cls, missing, failure)
+                yield self._suspect(model, module, cls, missing, failure), cls
             elif assumes and model.is_a(cls, SAMPLER) is True and _would_miss(trainers, missing):
-                yield self._suspect(model, module, cls, missing, None)
+                yield self._suspect(model, module, cls, missing, None), cls
 
     def _suspect(
         self, model: Model, module: Module, cls: Class, missing: list[str], failure: str | None
@@ -119,6 +134,23 @@ class BatchSamplerWithoutBatchSize(Rule):
             "it or fail with AttributeError",
             advice=f"set `self.batch_size = {size[0]}`" if size is not None and sets else "",
         )
+
+
+def _read_here(model: Model, module: Module, read: Attr, cls: Class) -> Suspect:
+    where = model.module_of(cls)
+    missing = [read.name]
+    size = _batch_size(cls) if read.name == "batch_size" else ("", Applicability.SAFE)
+    can_set = size is not None and read.name != "sampler"
+    fix = partial(_set_missing, cls, missing, *size) if size and can_set else None
+    return Suspect(
+        where,
+        name_of(where, cls),
+        f"batch sampler `{cls.name}` has no `{read.name}`, which this repository reads",
+        why=(Related(module.place(read), "read here"),),
+        fix=fix,
+        effect=f"`{text_of(module.source, read)}` raises AttributeError when the line runs",
+        advice=f"set `self.{read.name}` in `__init__`",
+    )
 
 
 def _is_for_others(model: Model, cls: Class) -> bool:

@@ -48,6 +48,8 @@ class BatchSamplerNotRebuildable(Rule):
         - lightning/fabric/utilities/data.py, `_dataloader_init_kwargs_resolve_sampler`
         - https://github.com/Lightning-AI/pytorch-lightning/issues/19048
         - mmengine/runner/runner.py, `Runner.build_dataloader`
+        - met in https://github.com/sktime/pytorch-forecasting
+          (pytorch_forecasting/data/samplers.py)
     """
 
     code = "SMP302"
@@ -67,7 +69,7 @@ class BatchSamplerNotRebuildable(Rule):
             if not is_batch_sampler(model, cls) or is_abstract(cls):
                 continue
             signature = of_class(model, cls)
-            if signature is None or isinstance(signature.owner, str):
+            if signature is None or not isinstance(signature.owner, Class):
                 continue
             trouble = None
             if _is_registered(cls):
@@ -145,7 +147,7 @@ def _lightning_trouble(
         what = f"cannot be rebuilt by Lightning: its constructor also requires {named}"
         return _Trouble(what, f"{call}: TypeError", advice)
     if first is not None and "sampler" not in first and first not in rebuild.names:
-        what = f"cannot be rebuilt by Lightning: its first parameter is `{first}`, no sampler"
+        what = f"cannot be rebuilt by Lightning: its first parameter is `{first}`, not a sampler"
         return _Trouble(what, f"{call}: `{first}` gets a sampler", advice)
     return None
 
@@ -190,7 +192,7 @@ def _wrong_dataset(model: Model, cls: Class, read: Attr) -> Suspect:
         f"does not have",
         effect="on several devices Lightning gives it a DistributedSampler, which has `.dataset`: "
         "AttributeError",
-        advice="take the dataset as an argument of its own",
+        advice="take the dataset as a separate argument",
     )
 
 

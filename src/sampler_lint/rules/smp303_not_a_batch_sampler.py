@@ -57,6 +57,7 @@ class NotABatchSampler(Rule):
         - torch/utils/data/dataloader.py, `DataLoader.__init__`, which checks nothing
         - ignite/engine/deterministic.py, `ReproducibleBatchSampler.__init__`
         - https://github.com/Lightning-AI/pytorch-lightning/issues/19657
+        - not met in public code yet
     """
 
     code = "SMP303"
@@ -86,7 +87,7 @@ class NotABatchSampler(Rule):
                 why.append(
                     Related(model.place(demand.scope, demand), "only a BatchSampler passes here")
                 )
-                who = f"`{model.place(demand.scope, demand)}` refuses it"
+                who = f"`{model.place(demand.scope, demand)}` rejects it"
             else:
                 refused = _refused(model, module, injection)
                 if refused is None:
@@ -150,11 +151,11 @@ def _suspect(
     return Suspect(
         module,
         name_of(module, cls),
-        f"`{cls.name}` yields batches but is no `torch.utils.data.BatchSampler`",
+        f"`{cls.name}` yields batches but is not a `torch.utils.data.BatchSampler`",
         why=why,
         fix=partial(_derive, model, cls),
         effect=who,
-        advice="derive it from `BatchSampler`",
+        advice="subclass `BatchSampler`",
     )
 
 

@@ -27,7 +27,7 @@ from sampler_lint.syntax.nodes import Attr, Class, Function, Name, With, last_na
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
-    from sampler_lint.execution.trials import Trial, Trials
+    from sampler_lint.execution.outcomes import Trial, Trials
 
 
 class UnevenRanks(Rule):
@@ -63,6 +63,7 @@ class UnevenRanks(Rule):
         - torch/utils/data/distributed.py, `DistributedSampler.__init__`: `total_size`
         - accelerate/data_loader.py, `BatchSamplerShard._iter_with_no_split`
         - https://github.com/axolotl-ai-cloud/axolotl/pull/461
+        - met in https://github.com/labomics/midas (src/scmidas/data.py)
     """
 
     code = "SMP306"
@@ -119,11 +120,11 @@ def _not_cut(model: Model, cls: Class) -> Suspect | None:
     return Suspect(
         model.module_of(iterate),
         where,
-        f"`{cls.name}.__iter__` yields all that its rank has, not the number that the ranks agree "
+        f"`{cls.name}.__iter__` yields all that its rank has, not the count that the ranks agreed "
         f"on",
         why=why,
         effect=_HANGS,
-        advice="stop after as many as all ranks have",
+        advice="stop after the count that all ranks have",
     )
 
 
@@ -204,11 +205,11 @@ def _uneven(
     )
 
 
-_HANGS = "a rank with more than the others waits for them at the end of the epoch: training hangs"
+_HANGS = "at the end of the epoch, a rank with more than the others waits for them: training hangs"
 _ADVICE = (
-    "pad or cut what `{0}` splits to a multiple of the number of ranks",
-    "make the batches from all indices and share those out, or cut every rank of `{0}` to the "
-    "smallest number over the ranks",
+    "pad or truncate to a multiple of the number of ranks before `{0}` splits",
+    "build the batches from all indices and shard the batches, or cut every rank of `{0}` to the "
+    "smallest count",
 )
 
 

@@ -30,7 +30,7 @@ class ShardedTwice(Rule):
         sharding is not switched off. Not reported where the sampler is built for one process,
         where the program uses the unprepared loader, and where both cannot happen in one run.
         Only `likely` for transformers' Trainer if its version is not stated: before 4.31 it did
-        not shard. Not seen in public code yet.
+        not shard.
 
     Why is this bad?
         With N ranks, an epoch reads only one N-th of the data and ends N times too early, so the
@@ -49,6 +49,7 @@ class ShardedTwice(Rule):
         - lightning/pytorch/trainer/connectors/data_connector.py, `_get_distributed_sampler`
         - https://github.com/huggingface/accelerate/issues/3520
         - https://github.com/huggingface/accelerate/issues/4199
+        - not met in public code yet
     """
 
     code = "SMP307"
@@ -81,14 +82,14 @@ class ShardedTwice(Rule):
             )
             place = again.place
             where = place.scope if isinstance(place, Call) else place
-            why.append(Related(model.place(where, place), "it is divided again here"))
+            why.append(Related(model.place(where, place), "it is sharded again here"))
             title = catalog.framework(again.framework).title
             yield Suspect(
                 model.module_of(site.scope),
                 site.func,
-                f"`{again.sampler.name}` gives each rank its part, and {again.by} divides that "
-                f"part among the ranks again",
-                effect="with N ranks an epoch reads one N-th of the samples",
+                f"`{again.sampler.name}` already shards the data over the ranks, and {again.by} "
+                "shards it again",
+                effect="with N ranks, an epoch reads only 1/N of the samples",
                 advice=f"leave sharding to {title}, and shuffle with `shuffle=True`",
                 why=tuple(why),
                 grade=grade,

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.epochs import is_named_after_training, trained_with
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.pipelines import Reader, readers, workers
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.splits import same_on_ranks, whole_pass
-from sampler_lint.domain.undivided import undivided
-from sampler_lint.findings import Grade, Related
+from sampler_lint.domain.undivided import trained_together, undivided
+from sampler_lint.edits.editor import Editor
+from sampler_lint.edits.names import imported_module
+from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.nodes import Call
+from sampler_lint.syntax.navigation import unparse
+from sampler_lint.syntax.nodes import Call, last_name
 
 
 class IterableNotSplit(Rule):
@@ -30,8 +35,12 @@ class IterableNotSplit(Rule):
         Also reports a loader over such a dataset, or over a stream of `datasets.load_dataset(…,
         streaming=True)`, in a program that wraps its model in `DistributedDataParallel` (or
         FSDP), trains it, and nowhere uses its rank or imports a framework that shards by itself.
-        Not reported where an iteration draws at random or calls something unknown. Not seen in
-        public code yet.
+        Not reported where an iteration draws at random or calls something unknown.
+
+        Also reports pipelines of webdataset that list every shard (`SimpleShardList`) and do not
+        go through `split_by_worker`, or, in such a program, through `split_by_node`; and a
+        `WebDataset` whose `nodesplitter` or `workersplitter` is None or gives back all shards. Not
+        reported where a stage is not known, and for shards that are drawn (`ResampledShards`).
 
     Why is this bad?
         Each worker has a copy of the dataset and iterates all of it: with `num_workers=4` an
@@ -40,9 +49,10 @@ class IterableNotSplit(Rule):
         samples compute the same gradients: the program learns no more than on one device.
 
     Fix safety:
-        No fix is offered: in each worker, take every `num_workers`-th sample starting at `id`,
-        both from `torch.utils.data.get_worker_info()`; do the same for ranks. For a stream use
-        `datasets.distributed.split_dataset_by_node`.
+        Unsafe: a stream of `datasets` is passed through `split_dataset_by_node`, where the file
+        imports `torch.distributed`; the processes have to be joined before. No other fix is
+        offered: in each worker, take every `num_workers`-th sample starting at `id`, both from
+        `torch.utils.data.get_worker_info()`; do the same for ranks.
 
     How it is proved:
         Invariant `runs`: the fixture counts the samples of an epoch and stops if there are more
@@ -54,6 +64,7 @@ class IterableNotSplit(Rule):
         - https://github.com/pytorch/pytorch/issues/30599
         - https://github.com/huggingface/datasets/issues/5360
         - https://github.com/Smith42/astroPT/pull/64
+        - not met in public code yet
     """
 
     code = "SMP308"
@@ -64,10 +75,11 @@ class IterableNotSplit(Rule):
         "metrics change with the number of GPUs",
     )
     invariant = "runs"
-    fixable = "never"
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at each loader over data that is iterated: at its workers, then at the ranks."""
+        for reader in readers(model):
+            yield from _of_pipeline(model, reader)
         for loader in model.loaders:
             if loader.site is None or is_test(model.module_of(loader.site.scope)):
                 continue
@@ -82,15 +94,15 @@ class IterableNotSplit(Rule):
                 yield Suspect(
                     model.module_of(loader.site.scope),
                     loader.site.func,
-                    f"each worker of this `{loader.name}` iterates all of `{dataset.name}`",
+                    f"each worker of this `{loader.name}` reads all of `{dataset.name}`",
                     why=(
                         Related(model.place(iterate, iterate), "each worker runs all of this"),
                         Related(model.place_of(dataset), "the dataset is built here"),
                     ),
                     grade=grade,
-                    effect="the dataset never asks for its worker, so `num_workers` workers give "
-                    "every sample as many times",
-                    advice="give each worker its part by `get_worker_info()`",
+                    effect="the dataset never calls `get_worker_info()`: with N workers every "
+                    "sample is read N times",
+                    advice="split it by worker in `__iter__` (`get_worker_info()`)",
                 )
                 break
 
@@ -105,22 +117,69 @@ def _by_ranks(model: Model, loader: Obj, site: Call) -> Iterator[Suspect]:
     advice = (
         "pass the stream through `datasets.distributed.split_dataset_by_node`"
         if is_stream
-        else "let `__iter__` give each rank its part"
+        else "shard it by rank in `__iter__`"
     )
     where = given.scope if isinstance(given, Call) else given
     yield Suspect(
         model.module_of(site.scope),
         site.func,
         f"this `{loader.name}` trains in several processes, and each reads all of its iterable "
-        f"data",
-        effect="every sample comes once for each rank",
+        f"dataset",
+        effect="every rank reads every sample",
         advice=advice,
         why=(
             Related(model.place(where, given), "each rank reads all of this"),
             Related(model.place(joins.scope, joins), "the program runs as several processes"),
         ),
         grade=Grade.CERTAIN if any(trained) else Grade.LIKELY,
+        fix=partial(_split, model, given) if isinstance(given, Call) else None,
     )
+
+
+def _split(model: Model, stream: Call, editor: Editor) -> Fix | None:
+    """Give each rank its part of a stream, where the file can name the functions of the ranks."""
+    module = model.module_of(stream.scope)
+    ranks = imported_module(module, "torch.distributed")
+    bound = module.facts.bindings.get(last_name(stream.func) or "") or []
+    beside = next((each.stmt for each in bound if each.how == "import"), None)
+    if ranks is None or beside is None or "split_dataset_by_node" in module.facts.bindings:
+        return None
+    part = f"rank={ranks}.get_rank(), world_size={ranks}.get_world_size()"
+    editor.at(module).wrap(stream, "split_dataset_by_node(", f", {part})")
+    editor.at(module).insert_after(beside, "from datasets.distributed import split_dataset_by_node")
+    return editor.fix("Pass it through `split_dataset_by_node`", Applicability.UNSAFE)
+
+
+def _of_pipeline(model: Model, reader: Reader) -> Iterator[Suspect]:
+    """What a pipeline of webdataset does not divide."""
+    made, pipeline = reader
+    module = model.module_of(made.scope)
+    why = Related(model.place(pipeline.made.scope, pipeline.made), "the pipeline is built here")
+    numbers = workers(model, made)
+    is_certain = numbers is not None and any(isinstance(n, int) and n > 1 for n in numbers)
+    if not pipeline.by_worker and (numbers is None or is_certain):
+        yield Suspect(
+            module,
+            made.func,
+            f"each worker of this `{unparse(made.func)}` reads all shards of its pipeline",
+            effect="`num_workers` workers give every sample as many times",
+            advice="put `wds.split_by_worker` behind the list of shards",
+            why=(why,),
+            grade=Grade.CERTAIN if is_certain else Grade.LIKELY,
+        )
+    joins = None if pipeline.by_node else trained_together(model, made)
+    if joins is not None:
+        yield Suspect(
+            module,
+            made.func,
+            f"this `{unparse(made.func)}` trains in several processes, and each reads all shards",
+            effect="every sample comes once for each rank",
+            advice="divide the shards by `wds.split_by_node`",
+            why=(
+                why,
+                Related(model.place(joins.scope, joins), "the program runs as several processes"),
+            ),
+        )
 
 
 def _grade(model: Model, loader: Obj) -> Grade | None:

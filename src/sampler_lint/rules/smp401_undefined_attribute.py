@@ -28,7 +28,7 @@ from sampler_lint.rules._meant import (
     only_tells,
     tell_both,
 )
-from sampler_lint.syntax.navigation import self_class, statements, unbound_names, walk
+from sampler_lint.syntax.navigation import self_class, statements, unbound_names, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     AugAssign,
@@ -37,6 +37,7 @@ from sampler_lint.syntax.nodes import (
     Class,
     Const,
     Declare,
+    Expr,
     For,
     Function,
     If,
@@ -62,8 +63,8 @@ class UndefinedAttribute(Rule):
         object is certainly a sampler that has no `x`. Not reported when a base class is not
         known, and when the class can get attributes by name (`setattr`, `__getattr__`,
         `__dict__`). Also reports an unguarded `loader.sampler.set_epoch(...)` where the loader is
-        built either with a `DistributedSampler` or without a sampler: torch's other samplers have
-        no such method. Also reports a bare `x` that is defined nowhere, where the sampler has
+        built either with a `DistributedSampler` or with none or another one of torch, which has no
+        such method. Also reports a bare `x` that is defined nowhere, where the sampler has
         `self.x`.
 
     Why is this bad?
@@ -88,6 +89,7 @@ class UndefinedAttribute(Rule):
 
     References:
         - https://github.com/mit-han-lab/efficientvit/issues/175
+        - met in https://github.com/FAIR-Chem/fairchem (src/fairchem/core/common/data_parallel.py)
     """
 
     code = "SMP401"
@@ -223,7 +225,7 @@ def _without_self(model: Model, module: Module, cls: Class, defined: set[str]) -
             if name.id in defined and not is_expected(model, name, NameError):
                 meant = f"{method.self_name}.{name.id}"
                 message = (
-                    f"`{cls.name}.{method.name}` reads `{name.id}`, which is bound nowhere; did "
+                    f"`{cls.name}.{method.name}` reads `{name.id}`, which is not defined; did "
                     f"you mean `{meant}`?"
                 )
                 fix = replacing(name, meant, f"Read `{meant}`", Applicability.UNSAFE)
@@ -257,7 +259,7 @@ def _no_epoch_to_set(model: Model) -> Iterator[Suspect]:
             given = model.passed_to(loader, "sampler")
             if (
                 isinstance(loader.cls, str)  # a subclass may do anything
-                and _may_be_none(model, loader)
+                and (other := _other_choice(model, loader)) is not None
                 and any(model.is_a(value, DISTRIBUTED_SAMPLER) is True for value in given)
                 and not model.passed_to(loader, "batch_sampler")
                 and not _is_checked(model, call, 3)
@@ -266,7 +268,7 @@ def _no_epoch_to_set(model: Model) -> Iterator[Suspect]:
                     f"`{text_of(model.module_of(call.scope).source, call.func)}` fails where the "
                     f"loader is built without a distributed sampler"
                 )
-                why = (Related(model.place_of(loader), "built here, with `sampler=None` too"),)
+                why = (Related(model.place_of(loader), f"built here, with `sampler={other}` too"),)
                 yield Suspect(
                     model.module_of(call.scope),
                     call.func,
@@ -279,16 +281,36 @@ def _no_epoch_to_set(model: Model) -> Iterator[Suspect]:
                 break
 
 
-def _may_be_none(model: Model, loader: Obj) -> bool:
-    """Whether the code that passes a loader its sampler chooses between one and None itself."""
+def _other_choice(model: Model, loader: Obj) -> str | None:
+    """What the code that passes a loader its sampler chooses besides, that is told no epoch.
+
+    No sampler, or another one of torch.
+    """
     through = Hop.ASSIGNED | Hop.OPERAND
 
     def stop(step: Step) -> bool:
         return not isinstance(step.expr, (Choice, Name))
 
     expr = model.flow.argument(loader, "sampler")
+    if isinstance(expr, Attr) and (cls := self_class(expr.value)) is not None:
+        # What is set in several places was set in one of them before: only a choice counts.
+        stores = model.project.own_stores(expr.name, cls)
+        expr = stores[0].value if len(stores) == 1 and not stores[0].path else None
     found = [*ends(model.flow, expr, through, stop=stop)] if expr is not None else []
-    return len(found) > 1 and any(isinstance(e, Const) and e.value is None for e in found)
+    others = (unparse(each) for each in found if _is_told_no_epoch(model, each))
+    return next(others, None) if len(found) > 1 else None
+
+
+def _is_told_no_epoch(model: Model, expr: Expr) -> bool:
+    if isinstance(expr, Const):
+        return expr.value is None
+    values = model.flow.values(expr) if isinstance(expr, Call) else ()
+    return bool(values) and all(
+        isinstance(value, Obj)
+        and isinstance(value.cls, str)
+        and not any("set_epoch" in entry.methods for entry in catalog.known_mro(value.cls))
+        for value in values
+    )
 
 
 def _is_checked(model: Model, call: Call, depth: int) -> bool:

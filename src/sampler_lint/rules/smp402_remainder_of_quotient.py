@@ -50,6 +50,8 @@ class RemainderOfQuotient(Rule):
 
     References:
         - https://github.com/mit-han-lab/efficientvit/issues/175
+        - met in https://github.com/mit-han-lab/efficientvit
+          (efficientvit/samcore/data_provider/utils.py)
     """
 
     code = "SMP402"

@@ -10,9 +10,15 @@ from sampler_lint.analysis.origins import scope_of
 from sampler_lint.analysis.values import Table
 from sampler_lint.domain.datasets import is_iterable
 from sampler_lint.domain.model import DATA_LOADER, Model
-from sampler_lint.domain.signatures import Construction, Signature, base_inits, constructions
+from sampler_lint.domain.signatures import (
+    Construction,
+    Signature,
+    base_inits,
+    constructions,
+    factory_calls,
+)
 from sampler_lint.edits.editor import Editor, Fixer, renaming
-from sampler_lint.edits.names import text_of
+from sampler_lint.edits.names import quoted
 from sampler_lint.edits.region import offsets
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.limits import SURE_SLIP
@@ -21,7 +27,18 @@ from sampler_lint.rules._alike import closest
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.rules._tables import is_changed
-from sampler_lint.syntax.nodes import Arg, Call, Const, Expr, If, Map, Name, Node, last_name
+from sampler_lint.syntax.nodes import (
+    Arg,
+    Call,
+    Const,
+    Expr,
+    Function,
+    If,
+    Map,
+    Name,
+    Node,
+    last_name,
+)
 from sampler_lint.workspace.project import Module
 
 _TYPE_ERROR = "TypeError when the line runs"
@@ -32,7 +49,8 @@ class WrongArgument(Rule):
 
     What it does:
         Compares calls that build a sampler or a loader, and calls of a base's `__init__`, with
-        the constructor's real parameters (torch's, or those of the class in this repository).
+        the constructor's real parameters (torch's, or those of the class in this repository), and
+        calls of a function of this repository that returns one with its parameters.
         Reports a keyword that it does not have, more positional arguments than it takes, an
         argument given twice, a missing one, and a positional argument that fills another
         parameter than the one it is named after (`DistributedSampler(dataset, rank, ...)`, where
@@ -55,6 +73,7 @@ class WrongArgument(Rule):
 
     References:
         - torch/utils/data/{dataloader,sampler,distributed}.py (2.0 to 2.13), the constructors
+        - met in https://github.com/open-mmlab/mmaction2 (tests/test_runtime/test_eval_hook.py)
     """
 
     code = "SMP403"
@@ -74,6 +93,7 @@ class WrongArgument(Rule):
 
     def _made(self, model: Model) -> Iterator[Construction]:
         yield from constructions(model)
+        yield from factory_calls(model)
         for _, cls in model.classes():
             if model.is_sampler_class(cls) or model.is_a(cls, DATA_LOADER) is True:
                 yield from base_inits(model, cls)
@@ -156,7 +176,10 @@ def _near(name: str, made: Construction) -> tuple[str | None, bool]:
 
 
 def _in_tables(model: Model, made: Construction) -> Iterator[Suspect]:
-    """Slips of the pen among the keys of a dict that is passed by ``**``."""
+    """What a dict that is passed by ``**`` holds by mistake.
+
+    Slips of the pen among its keys, and each keyword of the one call that fills ``**kwargs``.
+    """
     if made.signature.open_keywords:
         return
     for arg in made.args:
@@ -173,14 +196,13 @@ def _in_tables(model: Model, made: Construction) -> Iterator[Suspect]:
         module = model.module_of(scope_of(written))
         for name, node in _entries(module, table.node):
             near, sure = _near(name, made)
-            if name in made.signature.names or near is None or not sure:
+            is_sure = sure or (isinstance(table.node, Call) and not _is_conditional(made.call))
+            if name in made.signature.names or not is_sure:
                 continue
-            message = (
-                f"`{made.built}` takes no argument `{name}`, which it gets by `**`; did you mean "
-                f"`{near}`?"
-            )
+            message = f"`{made.built}` takes no argument `{name}`, which it gets by `**`"
+            message += f"; did you mean `{near}`?" if near else ""
             why = (Related(model.place(made.call.scope, made.call), "passed here"),)
-            fix = _rename(node, name, near, sure)
+            fix = _rename(node, name, near, sure) if near else None
             yield Suspect(module, node, message, why=why, fix=fix, effect=_TYPE_ERROR)
 
 
@@ -232,7 +254,7 @@ def _too_many(module: Module, made: Construction) -> Suspect:
         f"`{made.built}` takes {takes}, but {len(made.positional)} are given",
         end=made.positional[-1],
         effect=_TYPE_ERROR,
-        advice="drop what it does not take",
+        advice="remove the extra arguments",
     )
 
 
@@ -248,7 +270,8 @@ def _missing(made: Construction) -> list[str]:
 
 def _too_few(module: Module, made: Construction, missing: list[str]) -> Suspect:
     names = " and ".join(f"`{name}`" for name in missing)
-    message = f"`{made.built}` is built without {names}"
+    how = "called" if isinstance(made.signature.owner, Function) else "built"
+    message = f"`{made.built}` is {how} without {names}"
     return Suspect(module, made.call, message, effect=_TYPE_ERROR, advice=f"pass {names}")
 
 
@@ -297,11 +320,11 @@ def _kind_clash(place: str, value: Const) -> str | None:
 
 def _misplaced(module: Module, made: Construction, index: int, value: Expr, meant: str) -> Suspect:
     place = made.signature.positional[index]
-    shown = text_of(module.source, value)
+    shown = quoted(module.source, value)
     known = meant in made.signature.names
     message = (
-        f"positional argument {index + 1} of `{made.built}` is `{place}`, which gets `{shown}`"
-        + (f", meant for `{meant}`" if known else f", {meant}")
+        f"positional argument {index + 1} of `{made.built}` is `{place}`, but gets `{shown}`"
+        + ("" if known else f", {meant}")
     )
 
     fix = partial(_by_keyword, made, index) if known else None

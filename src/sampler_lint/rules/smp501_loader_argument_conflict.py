@@ -14,9 +14,8 @@ from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.paths import Sym, Way, literal, ways, ways_by_caller
 from sampler_lint.domain.ranks import built_classes
 from sampler_lint.edits.editor import Editor
-from sampler_lint.edits.names import text_of
+from sampler_lint.edits.names import quoted, text_of
 from sampler_lint.findings import Applicability, Fix, Related
-from sampler_lint.limits import LONGEST_QUOTED
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.rules._tables import is_changed
@@ -70,6 +69,7 @@ class LoaderArgumentConflict(Rule):
           auto-batching and is mutually exclusive with drop_last". `shuffle=False` and `None`,
           `batch_size=1` and `drop_last=False` pass silently
         - https://github.com/ultralytics/yolov3/issues/231
+        - met in https://github.com/ultralytics/yolov3 (train.py)
     """
 
     code = "SMP501"
@@ -299,8 +299,8 @@ def _check_iterable(
             return Suspect(
                 module,
                 value,
-                f"torch refuses `{name}={_shown(module, value)}` for the iterable dataset "
-                f"`{_shown(module, dataset)}`",
+                f"torch refuses `{name}={quoted(module.source, value)}` for the iterable dataset "
+                f"`{quoted(module.source, dataset)}`",
                 effect="building the loader raises `ValueError`",
                 advice="drop it: an iterable dataset chooses the order itself",
             )
@@ -319,11 +319,11 @@ def _suspect(
     pair: _Pair,
     verdict: _Verdict,
 ) -> Suspect:
-    one = f"{pair.first}={_shown(module, first)}"
-    other = f"{pair.second}={_shown(module, second)}"
+    one = f"{pair.first}={quoted(module.source, first)}"
+    other = f"{pair.second}={quoted(module.source, second)}"
     turned = _turned(first, second)
     if verdict.kind == "pointless":
-        message = f"`{other}` can only be refused here, where `{one}` is given too"
+        message = f"with `{one}`, `{other}` can only raise an error"
         effect = (
             f"wherever it {pair.second_when}, torch raises `ValueError`; elsewhere it changes "
             f"nothing"
@@ -349,12 +349,6 @@ def _suspect(
         effect=effect,
         advice=_advice(first, second, pair, verdict, turned is not None),
     )
-
-
-def _shown(module: Module, value: Expr) -> str:
-    """The value as the file spells it, if that is short."""
-    text = text_of(module.source, value)
-    return text if len(text) <= LONGEST_QUOTED and "\n" not in text else unparse(value)
 
 
 def _when(pair: _Pair, verdict: _Verdict) -> str:

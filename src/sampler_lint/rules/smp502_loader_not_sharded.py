@@ -9,12 +9,14 @@ from sampler_lint.analysis.origins import depends_on
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import (
     DRAW,
+    FIRST_RANK,
     PROCESSES,
     RANK,
     WORLD_SIZE,
 )
 from sampler_lint.domain.datasets import MAP_STYLE
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import (
     built_classes,
     is_guarded,
@@ -22,15 +24,17 @@ from sampler_lint.domain.ranks import (
     knows_ranks,
     starts,
 )
-from sampler_lint.domain.undivided import left_whole, undivided
-from sampler_lint.findings import Related
+from sampler_lint.domain.shares import one_rank, shares_out
+from sampler_lint.domain.undivided import Left, left_whole, undivided
+from sampler_lint.findings import Grade, Related
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.navigation import unparse
+from sampler_lint.syntax.navigation import unparse, walk
 from sampler_lint.syntax.nodes import (
     Call,
     Class,
     Expr,
+    If,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -48,10 +52,11 @@ class LoaderNotSharded(Rule):
         ranks, or if ranks share batches or parts of the model on purpose (tensor or pipeline
         parallelism). Nor if the program shards anything else, or imports a package that does,
         unless a loop certainly trains with exactly the loader built here. With Lightning: a
-        loader that a Trainer with `use_distributed_sampler=False` trains with, or a Fabric whose
-        `setup_dataloaders` is never called, on several devices. Also reports a distributed
-        sampler whose `rank` is the rank within the node, or whose `num_replicas` is the number of
-        this machine's devices.
+        loader that a Trainer with `use_distributed_sampler=False` trains with (likely, where a
+        YAML file beside the code says so, for LightningCLI or `Trainer(**settings)`), or a Fabric
+        whose `setup_dataloaders` is never called, on several devices. Also reports a distributed
+        sampler whose `rank` is the rank within the node, or one literal or default in every
+        process, or whose `num_replicas` is the number of this machine's devices.
 
     Why is this bad?
         Every process reads the whole dataset: an epoch takes as many steps as on one device,
@@ -72,6 +77,7 @@ class LoaderNotSharded(Rule):
         - https://github.com/Shark-NLP/DiffuSeq/issues/37
         - https://github.com/clovaai/voxceleb_trainer/issues/98
         - https://github.com/narumiruna/pytorch-distributed-example/issues/5
+        - met in https://github.com/clovaai/voxceleb_trainer (DatasetLoader.py)
     """
 
     code = "SMP502"
@@ -89,6 +95,7 @@ class LoaderNotSharded(Rule):
         for obj in model.constructions():
             if obj.site is not None and model.is_a(obj, DISTRIBUTED_SAMPLER) is True:
                 yield from _check_numbers(model, obj)
+        yield from _with_one_rank(model)
         for loader in model.loaders:
             suspect = _check_loader(model, loader)
             if suspect is not None:
@@ -149,6 +156,44 @@ def _spawns(model: Model, module: Module) -> bool:
     return any(
         model.project.calls_in(program, name) for name in ("spawn", "start_processes", "Process")
     )
+
+
+def _is_for_one(call: Call) -> bool:
+    """Whether a call stands below a test that tells one rank from others."""
+    return call.stmt is not None and any(
+        isinstance(stmt, If)
+        and any(
+            RANK.names(node) or RANK.is_call(node) or FIRST_RANK.names(node)
+            for node in walk(stmt.test)
+        )
+        for stmt in call.stmt.ancestors()
+    )
+
+
+def _with_one_rank(model: Model) -> Iterator[Suspect]:
+    """The samplers of loaders that are told one rank in every process, and how many there are."""
+    told: set[Expr] = set()
+    for loader in model.loaders:
+        for sampler in model.samplers_of(loader):
+            site = sampler.site
+            if site is None or _is_for_one(site) or is_test(model.module_of(site.scope)):
+                continue
+            through = sampler.through or loader.through
+            numbers = one_rank(model, sampler, through)
+            if numbers is None or numbers.rank in told or not shares_out(model, sampler):
+                continue
+            told.add(numbers.rank)
+            dropped = through if model.flow.argument(sampler, numbers.name) else None
+            call = site if numbers.is_given or dropped is None else dropped
+            said = f"{numbers.name}{'=' if numbers.is_given else '` is `'}{numbers.value}"
+            yield Suspect(
+                model.module_of(call.scope),
+                numbers.rank if numbers.is_given else call.func,
+                f"`{sampler.name}` takes the share of one rank in every process: `{said}`",
+                why=(Related(model.place_of(sampler), "the sampler is built here"),),
+                effect="all ranks read the same samples, and the others are never read",
+                advice="pass the rank of the process",
+            )
 
 
 # --------------------------------------------------------------------------- no sampler
@@ -248,29 +293,48 @@ def _suspect(model: Model, loader: Obj, joins: Call) -> Suspect:
         f"this `{loader.name}` trains in several processes and nothing shards it",
         why=why,
         effect=f"{given}, so every process reads the whole dataset in each epoch",
-        advice="give it a `DistributedSampler`",
+        advice=_advice(model, sampler),
     )
 
 
-def _left_by_framework(model: Model, loader: Obj, keeps: Call) -> Suspect:
+def _advice(model: Model, sampler: Expr | None) -> str:
+    """What shards the loader and keeps what its sampler is for."""
+    classes = built_classes(model, sampler) if sampler is not None else set()
+    wanted = {role_of(name) for cls in classes or () for name in (model.flow.params(cls) or ())}
+    if Role.WEIGHTS in wanted:
+        return (
+            "keep the weights: draw `num_samples // world_size` samples on each rank, with a "
+            "`generator` seeded by the rank"
+        )
+    if any(isinstance(cls, Class) for cls in classes or ()):
+        return "let it give each rank its part of one order that is the same on all ranks"
+    return "give it a `DistributedSampler`"
+
+
+def _left_by_framework(model: Model, loader: Obj, left: Left) -> Suspect:
     """A loader that Lightning would divide, if it were let to."""
     assert loader.site is not None
+    keeps = left.call
     is_fabric = last_name(keeps.func) == "Fabric"
     told = (
         "Fabric divides only what `setup_dataloaders` returns"
         if is_fabric
-        else ("the Trainer does not replace samplers")
+        else "the Trainer does not replace samplers"
     )
     advice = (
         "pass it through `setup_dataloaders`"
         if is_fabric
-        else ("let the Trainer put in its sampler, or give the loader a `DistributedSampler`")
+        else "let the Trainer put in its sampler, or give the loader a `DistributedSampler`"
     )
+    why = [Related(model.place(keeps.scope, keeps), told)]
+    if left.settings is not None:
+        why.append(Related(left.settings, "`use_distributed_sampler` is false here"))
     return Suspect(
         model.module_of(loader.site.scope),
         loader.site.func,
         f"this `{loader.name}` trains in several processes and nothing shards it",
-        why=(Related(model.place(keeps.scope, keeps), told),),
+        why=tuple(why),
+        grade=Grade.CERTAIN if left.settings is None else Grade.LIKELY,
         effect="every process reads the whole dataset, and an epoch takes as many steps as on one "
         "device",
         advice=advice,

@@ -39,7 +39,7 @@ class SamplerNotUsed(Rule):
 
     References:
         - torch/utils/data/distributed.py, `DistributedSampler`
-        - https://github.com/FAIR-Chem/fairchem/pull/131
+        - not met in public code yet
     """
 
     code = "SMP503"

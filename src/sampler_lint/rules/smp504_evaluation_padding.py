@@ -9,10 +9,11 @@ from sampler_lint.analysis.origins import depends_on
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.concepts import EVALUATES, TRAINS, Concept
 from sampler_lint.domain.conditions import excludes
-from sampler_lint.domain.epochs import Pass, pass_trains, passes
+from sampler_lint.domain.epochs import Pass, pass_trains, passes, passes_near
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
-from sampler_lint.domain.programs import in_test_function
+from sampler_lint.domain.programs import in_test_function, is_test
 from sampler_lint.findings import Related, Severity
+from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import nodes_in, same, statements, unparse, walk
@@ -22,15 +23,20 @@ from sampler_lint.syntax.nodes import (
     AugAssign,
     Call,
     Class,
+    Compare,
+    Const,
     Expr,
     For,
     Function,
+    If,
     Index,
     Map,
     Name,
     Other,
     Scope,
+    Simple,
     Stmt,
+    Unary,
     last_name,
 )
 
@@ -41,8 +47,8 @@ class EvaluationPadding(Rule):
     What it does:
         Reports an evaluation pass (one that trains nothing and sums up metrics) over a loader
         with torch's `DistributedSampler`, and an evaluation function that expects such a loader,
-        where nothing removes the repeated samples. Off by default: many projects accept the
-        error.
+        where nothing removes the repeated samples. Also one over a loader with `drop_last=True`
+        that goes to the end. Off by default: many projects accept the error.
 
     Why is this bad?
         The sampler makes all ranks equally long: it repeats up to `num_replicas - 1` samples, or
@@ -61,6 +67,7 @@ class EvaluationPadding(Rule):
         - torch/utils/data/distributed.py, `DistributedSampler.__iter__`: "add extra samples to
           make it evenly divisible"
         - https://github.com/mosaicml/composer/pull/2218
+        - met in https://github.com/OpenGVLab/InternImage (classification/main.py)
     """
 
     code = "SMP504"
@@ -82,24 +89,24 @@ class EvaluationPadding(Rule):
                 continue  # it counts to compare with what it expects
             if not _evaluates(model, found.scope, found.stmt) or pass_trains(model, found):
                 continue
-            if _keeps_by_key(model, found):
-                continue  # what comes twice is kept once
+            if _keeps_by_key(model, found) or _is_for_training(model, sampler.site):
+                continue  # what comes twice is kept once; or nothing comes twice
             seen.add((found.scope, found.stmt))
             why = (Related(model.place_of(sampler), "sampler built here"),)
             source = unparse(found.source)
             # What a function of another file wrapped is named where it is iterated.
             is_here = getattr(found.source, "scope", found.scope) is found.scope
             place = found.source if is_here else found.iterated
-            surplus = _surplus(model, sampler)
+            told, effect, advice = _SURPLUS[_drops(model, sampler)]
             yield Suspect(
                 model.module_of(found.scope),
                 place,
-                f"this evaluation over `{source}` counts what its `{sampler.name}` {surplus}",
+                f"this evaluation over `{source}` {told.format(sampler.name)}",
                 why=why,
-                effect=f"the samples it {surplus} to make the ranks equally long change the "
-                f"metrics",
-                advice=_ADVICE,
+                effect=effect,
+                advice=advice,
             )
+        yield from _cut_off(model)
         for module in model.modules:
             for function in module.facts.functions:
                 if any(scope is function for scope, _ in seen):
@@ -109,15 +116,35 @@ class EvaluationPadding(Rule):
                     yield Suspect(
                         module,
                         test,
-                        f"`{function.name}` counts every sample that a distributed sampler gives",
-                        effect="those repeated to make the ranks equally long change the metrics",
+                        f"`{function.name}` counts every sample of a distributed sampler, with "
+                        f"its padding",
+                        effect=_TWICE,
                         advice=_ADVICE,
                     )
 
 
 _ADVICE = (
-    "take the surplus out before the metrics see it, or evaluate with a sampler that pads none"
+    "drop the duplicates before computing metrics, or evaluate with a sampler that does not pad"
 )
+_TWICE = "samples that pad the ranks to equal length are counted twice in the metrics"
+#: Message, effect and advice, by whether the sampler drops.
+_SURPLUS = {
+    False: (
+        "counts the samples that its `{}` repeats",
+        _TWICE,
+        _ADVICE,
+    ),
+    True: (
+        "misses the samples that its `{}` drops",
+        "with `drop_last=True` the ranks get equally many, and the rest is not in the metrics",
+        "evaluate with a sampler that neither pads nor drops",
+    ),
+    None: (
+        "counts samples twice or misses some: its `{}` pads or drops",
+        "the metrics do not count each sample exactly once",
+        "evaluate with a sampler that neither pads nor drops",
+    ),
+}
 _COUNTING = frozenset(
     {
         "add_batch", "all_gather", "all_gather_object", "all_reduce", "gather", "reduce", "update",
@@ -130,6 +157,78 @@ _CORRECTS = Concept(
         re.IGNORECASE,
     )
 )
+
+
+def _cut_off(model: Model) -> Iterator[Suspect]:
+    """Evaluations over a loader that leaves out the last batch, whoever divides the data."""
+    seen: set[Stmt] = set()
+    for loader in model.loaders:
+        site = loader.site
+        if site is None or is_test(model.module_of(site.scope)):
+            continue
+        given, size = (model.flow.argument(loader, name) for name in ("drop_last", "batch_size"))
+        if given is None or size is None or model.flow.constants(size, loader.through) == {1}:
+            continue  # one sample a batch: none is left over
+        if _padding_sampler(model, loader) is not None:
+            continue
+        for found in _passes_of(model, site):
+            if found.stmt in seen or _ends_early(found.stmt):
+                continue
+            if not _sums_up(found.scope, found.stmt) or pass_trains(model, found):
+                continue
+            through = found.loader.through
+            if excludes(model, through, site) or model.flow.constants(given, through) != {True}:
+                continue
+            seen.add(found.stmt)
+            yield Suspect(
+                model.module_of(site.scope),
+                given if isinstance(given, (Name, Attr, Const)) else site.func,
+                "this evaluation leaves out the last samples: its loader drops the incomplete "
+                "batch",
+                why=(Related(model.place(found.scope, found.stmt), "they are counted here"),),
+                effect="up to `batch_size - 1` samples, on each rank, are never evaluated",
+                advice="leave `drop_last` out",
+            )
+
+
+def _passes_of(model: Model, site: Call) -> list[Pass]:
+    """The passes over what a call builds."""
+    known: dict[str, dict[Call, list[Pass]]] = model.memo.setdefault(_passes_of, {})
+    program = model.project.program_of(model.module_of(site.scope))
+    if program not in known:
+        by_site = known[program] = {}
+        for found in passes_near(model, site.scope):
+            if found.loader.site is not None:
+                by_site.setdefault(found.loader.site, []).append(found)
+    return known[program].get(site, [])
+
+
+def _ends_early(loop: Stmt) -> bool:
+    """Whether a loop over the batches stops before the last one on purpose."""
+    return any(isinstance(stmt, Simple) and stmt.kind == "break" for stmt in statements([loop]))
+
+
+def _is_for_training(model: Model, call: Call | None, depth: int = 0) -> bool:
+    """Whether each way to a call lies below a test that asks for training."""
+    if call is None or call.stmt is None or depth > DEEPEST_WRAPPING:
+        return False
+    for stmt in call.stmt.ancestors():
+        asks = isinstance(stmt, If) and _asks_for_training(stmt.test)
+        if asks and isinstance(stmt, If) and any(part.encloses(call.stmt) for part in stmt.body):
+            return True
+    callers = model.flow.callers(call.scope) if isinstance(call.scope, Function) else []
+    return bool(callers) and all(_is_for_training(model, each, depth + 1) for each in callers)
+
+
+def _asks_for_training(test: Expr) -> bool:
+    if isinstance(test, Unary):
+        return False
+    named = [
+        str(node.value) if isinstance(node, Const) else last_name(node)
+        for node in walk(test)
+        if isinstance(node, (Name, Attr, Const))
+    ]
+    return any(map(TRAINS.says, named)) and not any(map(EVALUATES.says, named))
 
 
 def _padding_sampler(model: Model, loader: Obj) -> Obj | None:
@@ -155,17 +254,21 @@ def _divides_exactly(model: Model, cls: Class) -> bool:
     return bool(tried) and all(trial.divides for trial in tried)
 
 
-def _surplus(model: Model, sampler: Obj) -> str:
+def _drops(model: Model, sampler: Obj) -> bool | None:
+    """Whether the sampler drops samples instead of repeating some; None if either may be."""
     drop_last = model.flow.argument(sampler, "drop_last")
     truths = model.flow.constants(drop_last) if drop_last is not None else {False}
-    return {frozenset({False}): "repeats", frozenset({True}): "drops"}.get(
-        frozenset(truths) if truths is not None else frozenset(), "repeats or drops"
-    )
+    return next(iter(truths)) is True if truths is not None and len(truths) == 1 else None
 
 
 def _evaluates(model: Model, scope: Scope, within: Stmt | None) -> bool:
     """Whether code in the scope sums up metrics and takes no sample out again."""
-    if not isinstance(scope, Function) or _corrects(model, scope):
+    return _sums_up(scope, within) and not _corrects(model, scope)
+
+
+def _sums_up(scope: Scope, within: Stmt | None) -> bool:
+    """Whether code in the scope sums up metrics of an evaluation."""
+    if not isinstance(scope, Function):
         return False
     counts = not _COUNTING.isdisjoint(scope.called) or any(
         isinstance(stmt, AugAssign) and (within is None or within.encloses(stmt))
@@ -194,6 +297,27 @@ def _keeps_by_key(model: Model, found: Pass) -> bool:
         for stmt in statements([found.stmt])
         if isinstance(stmt, Assign)
         for target in stmt.targets
+    ) or _puts_into_dict(found)
+
+
+def _puts_into_dict(found: Pass) -> bool:
+    """Whether what the pass counts goes into a dictionary, by ``results.update(…)`` alone."""
+    kept = [
+        call
+        for call in found.scope.calls
+        if last_name(call.func) in {"update", "extend", "append"}
+        and call.stmt is not None
+        and found.stmt.encloses(call.stmt)
+        and isinstance(call.func, Attr)
+    ]
+    return bool(kept) and all(
+        isinstance(call.func, Attr)
+        and isinstance(call.func.value, Name)
+        and call.func.name == "update"
+        and any(
+            isinstance(made.value, Map) for made in found.scope.bindings.get(call.func.value.id, ())
+        )
+        for call in kept
     )
 
 
@@ -211,7 +335,10 @@ def _corrects(model: Model, scope: Scope) -> bool:
 
 
 def _cuts(node: Expr) -> bool:
-    """``out[:total]``, and anything about ``len(dataset)``."""
+    """``out[:total]``, a check of the number counted, and anything about ``len(dataset)``."""
+    if isinstance(node, Compare) and node.ops == ["Eq"]:  # an assertion that nothing comes twice
+        sides = [node.left, *node.rights]
+        return any(role_of(last_name(side) or "") is Role.SIZE for side in sides)
     if isinstance(node, Index) and isinstance(node.key, Other):
         parts = list(walk(node.key))
         called = {part.func for part in parts if isinstance(part, Call)}  # the batch's own size()

@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
+from typing import TypeAlias
 
 from sampler_lint.analysis.origins import is_one_object
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import ITERATES
 from sampler_lint.domain.datasets import orders_itself
-from sampler_lint.domain.model import Model
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.domain.samplers import order_giver
 from sampler_lint.findings import Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.navigation import same, unparse
-from sampler_lint.syntax.nodes import Attr, Call, Expr, Index, Name, last_name
+from sampler_lint.syntax.navigation import same, statements, unparse
+from sampler_lint.syntax.nodes import Assign, Attr, Call, Expr, For, Index, Name, Node, last_name
+from sampler_lint.workspace.project import Module
 
 
 class WalkedTwiceAtOnce(Rule):
     """A `zip` reads the same samples twice, from two iterations over one dataset.
 
     What it does:
-        Reports `zip(loader, loader)`, and a `zip` of two loaders that share a sampler over one
-        dataset, where both iterations certainly have the same order: because the sampler's order
-        is determined by its seed and epoch, as for `DistributedSampler`, or because nothing
-        shuffles. Not reported where an iteration draws its own order (`shuffle=True`,
-        `RandomSampler`), for datasets that order themselves or are iterable, and for persistent
-        workers.
+        Reports `zip(loader, loader)`, a `zip` of two loaders that share a sampler over one
+        dataset, or have two that are built alike and told the same epoch, and a loop that takes a
+        batch of both in each turn (`next(iterator)`), where both iterations certainly have the
+        same order: because the sampler's order is determined by its seed and epoch, as for
+        `DistributedSampler`, or because nothing shuffles. Not reported where an iteration draws
+        its own order (`shuffle=True`, `RandomSampler`), for datasets that order themselves or are
+        iterable, and for persistent workers.
 
     Why is this bad?
         Each batch is combined with itself: images are mixed with themselves, pairs consist of
@@ -49,6 +54,7 @@ class WalkedTwiceAtOnce(Rule):
           with `seed + epoch` for each iteration
         - https://github.com/charlesCXK/TorchSemiSeg/issues/78
         - https://github.com/LiheYoung/UniMatch/issues/51
+        - met in https://github.com/LiheYoung/UniMatch (unimatch.py)
     """
 
     code = "SMP505"
@@ -59,27 +65,78 @@ class WalkedTwiceAtOnce(Rule):
     fixable = "never"
 
     def check(self, model: Model) -> Iterator[Suspect]:
-        """Look at each pair of loaders that are zipped."""
+        """Look at each pair of loaders that are zipped, or taken from in turn by one loop."""
+        told: set[Node] = set()
         for module in model.modules:
-            for call in module.facts.all_calls:
-                if last_name(call.func) != "zip" or in_test_function(call.scope):
+            for one, other, where in chain(_zipped(module), _in_step(model, module)):
+                found = _walked_alike(model, one, other) if where not in told else None
+                if found is None:
                     continue
-                for one, other in itertools.combinations(map(_iterated, call.positional), 2):
-                    found = _walked_alike(model, one, other)
-                    if found is None:
-                        continue
-                    loader, giver = found
-                    what = f"`{unparse(one)}`" if same(one, other) else "one dataset"
-                    yield Suspect(
-                        module,
-                        other,
-                        f"this `zip` reads {what} twice at once, in the same order",
-                        why=(Related(model.place_of(loader), "the loader is built here"),),
-                        effect=f"{giver} gives both the same order: every batch meets itself",
-                        advice="take the second one from a sampler with another seed, or permute "
-                        "the batch",
-                    )
-                    break
+                told.add(where)
+                loader, giver = found
+                how = "`zip`" if isinstance(where, Call) else "loop"
+                what = f"`{unparse(one)}`" if same(one, other) else "one dataset"
+                yield Suspect(
+                    module,
+                    other,
+                    f"this {how} reads {what} twice at once, in the same order",
+                    why=(Related(model.place_of(loader), "the loader is built here"),),
+                    effect=f"{giver} gives both the same order: every batch is paired with itself",
+                    advice="use a sampler with another seed for the second one, or permute "
+                    "the batch",
+                )
+
+
+_Pair: TypeAlias = tuple[Expr, Expr, Node]
+
+
+def _zipped(module: Module) -> Iterator[_Pair]:
+    for call in module.facts.all_calls:
+        if last_name(call.func) != "zip" or in_test_function(call.scope):
+            continue
+        for one, other in itertools.combinations(map(_iterated, call.positional), 2):
+            yield one, other, call
+
+
+def _in_step(model: Model, module: Module) -> Iterator[_Pair]:
+    """What a loop takes one batch of in each turn: by itself, or by ``next`` of an iterator.
+
+    Each iterator is made once, in one block with the others, and nothing is taken of it before.
+    """
+    for scope in module.facts.scopes:
+        if "next" not in scope.called or in_test_function(scope):
+            continue
+        made = {
+            name.id: stmt
+            for stmt in statements(scope.body)
+            if isinstance(stmt, Assign)
+            and isinstance(stmt.value, Call)
+            and last_name(stmt.value.func) == "iter"
+            and len(stmt.value.positional) == 1
+            and isinstance(name := stmt.targets[0], Name)
+            and len(scope.bindings.get(name.id) or []) == 1
+        }
+        by_block: dict[int, list[str]] = {}
+        taken: Counter[str] = Counter()
+        for call in scope.calls:
+            given = call.positional if last_name(call.func) == "next" else []
+            for each in given[:1]:
+                if isinstance(each, Name) and each.id in made:
+                    taken[each.id] += 1
+                    if len(given) == 1 and call.stmt is not None:
+                        by_block.setdefault(id(call.stmt.parent), []).append(each.id)
+        for loop in scope.loops:
+            names = by_block.get(id(loop), [])
+            if any(taken[name] > 1 for name in names):
+                continue  # one of them is ahead
+            blocks = {id(made[name].block) for name in names}
+            sources = [_iterated(made[name].value) for name in names]
+            if isinstance(loop, For):
+                blocks.add(id(loop.block))
+                sources.insert(0, _iterated(loop.iter))
+            if len(blocks) == 1:
+                for one, other in itertools.combinations(sources, 2):
+                    yield one, other, loop
 
 
 def _iterated(expr: Expr) -> Expr:
@@ -107,10 +164,39 @@ def _walked_alike(model: Model, one: Expr, other: Expr) -> tuple[Obj, str] | Non
     is_it = partial(is_one_object, model.flow)
     is_one = here[0].site is not there[0].site and all(
         x is not None and y is not None and test(x, y)
-        for (x, y), test in ((data, is_it), (sampler, is_it), (size, same))
+        for (x, y), test in ((data, is_it), (sampler, partial(_alike, model)), (size, same))
     )
     giver = _giver(model, here[0]) if is_one else None
     return (here[0], giver) if giver is not None else None
+
+
+def _alike(model: Model, one: Expr, other: Expr) -> bool:
+    """Whether two samplers are one, or torch's own, built alike and told one epoch."""
+    if is_one_object(model.flow, one, other):
+        return True
+    pair = [
+        next((v for v in model.flow.values(each) if isinstance(v, Obj)), None)
+        for each in (one, other)
+    ]
+    sites = [each.site for each in pair if each is not None and each.cls == DISTRIBUTED_SAMPLER]
+    if len(sites) < 2 or sites[0] is None or sites[1] is None or sites[0] is sites[1]:
+        return False
+    if not same(sites[0], sites[1]) or any(each.has_double_star for each in sites if each):
+        return False
+    told = [
+        [
+            call.positional
+            for call in model.epoch_setters
+            if isinstance(call.func, Attr)
+            and any(
+                isinstance(v, Obj) and v.site is site for v in model.flow.values(call.func.value)
+            )
+        ]
+        for site in sites
+    ]
+    return len(told[0]) == len(told[1]) and all(
+        len(x) == len(y) == 1 and same(x[0], y[0]) for x, y in zip(*told, strict=True)
+    )
 
 
 def _giver(model: Model, loader: Obj) -> str | None:

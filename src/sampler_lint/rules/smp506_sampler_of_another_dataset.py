@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sampler_lint.analysis.origins import Hop, only
 from sampler_lint.analysis.reaching import definitions, surely_runs_before
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, SAMPLER_ARGUMENTS
@@ -13,7 +14,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.navigation import same, statements, unparse
+from sampler_lint.syntax.navigation import same, statements, unparse, walk
 from sampler_lint.syntax.nodes import Assign, Call, Expr, Name, Stmt, last_name
 
 
@@ -23,11 +24,12 @@ class SamplerOfAnotherDataset(Rule):
     What it does:
         Reports a loader whose sampler (or batch sampler) was built over a dataset that is
         certainly not the loader's: both are built in the repository, at different places, from
-        different sources, and neither is made from the other. Not reported for samplers over
-        indices, labels or a range, for a dataset and its subset or wrapper, and for two datasets
-        that are built alike but for how samples are transformed. Reports an evaluation loader
-        that gets the dataset or the sampler of another loader, where another one, built by the
-        same call and named for evaluation, is never used.
+        different sources, and neither is made from the other. Also one of torch over the numbers
+        up to the length of such a dataset. Not reported for samplers over other indices, labels
+        or a range, for a dataset and its subset or wrapper, and for two datasets that are built
+        alike but for how samples are transformed. Reports an evaluation loader that gets the
+        dataset or the sampler of another loader, where another one, built by the same call and
+        named for evaluation, is never used.
 
     Why is this bad?
         The sampler yields indices up to the length of the other dataset. If that is longer, the
@@ -44,6 +46,7 @@ class SamplerOfAnotherDataset(Rule):
     References:
         - torch/utils/data/sampler.py: samplers draw from `range(len(data_source))`
         - https://github.com/fastai/fastai/issues/1299
+        - not met in public code yet
     """
 
     code = "SMP506"
@@ -63,7 +66,7 @@ class SamplerOfAnotherDataset(Rule):
             data = model.flow.argument(loader, "dataset")
             if loader.site is None or data is None or in_test_function(loader.site.scope):
                 continue
-            samplers = [(each, sampled(model, each)) for each in model.samplers_of(loader)]
+            samplers = [(each, _over(model, each)) for each in model.samplers_of(loader)]
             if samplers and all(over and are_apart(model, data, over) for _, over in samplers):
                 sampler, over = samplers[0]
                 assert over is not None
@@ -71,13 +74,32 @@ class SamplerOfAnotherDataset(Rule):
                 yield Suspect(
                     model.module_of(loader.site.scope),
                     data,
-                    f"this `{loader.name}` reads `{unparse(data)}` by the indices of a "
-                    f"`{sampler.name}` over `{unparse(over)}`",
+                    f"this `{loader.name}` over `{unparse(data)}` has a `{sampler.name}` over "
+                    f"`{unparse(over)}`",
                     why=(Related(model.place_of(sampler), "the sampler is built here"),),
-                    effect="what is beyond the shorter one raises `IndexError`, or is never read",
+                    effect="where the lengths differ, it raises `IndexError` or never reads some "
+                    "samples",
                     advice="build a sampler over this dataset",
                 )
         yield from _instead(model, told)
+
+
+def _over(model: Model, sampler: Obj) -> Expr | None:
+    """The dataset that a sampler is built over, or by whose length its numbers are."""
+    over = sampled(model, sampler)
+    if over is not None or not isinstance(sampler.cls, str):
+        return over
+    for name in ("indices", "weights"):
+        given = model.flow.argument(sampler, name)
+        made = only(model.flow, given, Hop.ASSIGNED) if given is not None else None
+        measured = [
+            node.positional[0]
+            for node in (walk(made) if made is not None else ())
+            if isinstance(node, Call) and last_name(node.func) == "len" and node.positional
+        ]
+        if len(measured) == 1:
+            return measured[0]
+    return None
 
 
 def _instead(model: Model, told: set[Call]) -> Iterator[Suspect]:
@@ -101,10 +123,10 @@ def _instead(model: Model, told: set[Call]) -> Iterator[Suspect]:
                 yield Suspect(
                     model.module_of(site.scope),
                     given,
-                    f"this loader gets `{name}`, as another one does, and nothing reads "
+                    f"this loader gets `{name}`, like another loader, and no loader gets "
                     f"`{instead}`",
                     why=(Related(model.place(site.scope, meant), "nothing reads this"),),
-                    effect="it evaluates on what the other loader reads",
+                    effect="it evaluates on the other loader's samples",
                     advice=f"pass `{instead}`",
                 )
 

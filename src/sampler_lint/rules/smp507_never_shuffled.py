@@ -61,6 +61,7 @@ class NeverShuffled(Rule):
         - torch/utils/data/dataloader.py, `DataLoader.__init__`: without a sampler, `shuffle`
           decides between `RandomSampler` and `SequentialSampler`
         - https://github.com/ultralytics/yolov5/issues/5622
+        - met in https://github.com/WongKinYiu/yolov7 (utils/datasets.py)
     """
 
     code = "SMP507"

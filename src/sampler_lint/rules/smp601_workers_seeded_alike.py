@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Obj
+from sampler_lint.catalog import Span
+from sampler_lint.domain.concepts import SEEDS_ONE
 from sampler_lint.domain.epochs import feeds_training
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.stale import has_workers
-from sampler_lint.domain.workers import draw_in_workers, seedings_alike
+from sampler_lint.domain.workers import draw_in_workers, draw_of_copies, seedings_alike
 from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import unparse
@@ -26,6 +28,11 @@ class WorkersSeededAlike(Rule):
         that generator. `likely` where the loop is not known and the loader is named after
         training. Not reported where the seed comes from `torch.initial_seed()`, the worker's own
         seed or the epoch, and where it is not known what is drawn.
+
+        Without a `worker_init_fn`, reports an item's draw from a generator that the dataset makes
+        once and keeps (`self.rng = np.random.default_rng(0)`), and one from numpy where the
+        project's requirements allow no torch but one before 1.9, which does not seed numpy in
+        workers.
 
     Why is this bad?
         Workers are restarted and seeded again for each epoch, so each epoch draws the same random
@@ -45,7 +52,8 @@ class WorkersSeededAlike(Rule):
           then calls `init_fn`
         - https://pytorch.org/docs/stable/notes/randomness.html#dataloader
         - https://github.com/pytorch/pytorch/issues/5059
-        - https://github.com/HiLab-git/SSL4MIS (code/train_fully_supervised_2D.py)
+        - https://github.com/open-mmlab/OpenPCDet/issues/886
+        - met in https://github.com/HiLab-git/SSL4MIS (code/train_fully_supervised_2D.py)
     """
 
     code = "SMP601"
@@ -56,6 +64,8 @@ class WorkersSeededAlike(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at what seeds the workers of each loader that trains."""
+        yield from _left_unseeded(model)
+        yield from _copied(model)
         seen = set()
         for loader in model.loaders:
             if loader.site is None or is_test(model.module_of(loader.site.scope)):
@@ -82,6 +92,86 @@ class WorkersSeededAlike(Rule):
                     effect="each epoch repeats the augmentations of the first",
                     advice="seed with `torch.initial_seed() % 2**32`",
                 )
+
+
+def _left_unseeded(model: Model) -> Iterator[Suspect]:
+    """Draws by numpy in the workers of a torch that does not seed it there."""
+    seen = set()
+    for loader in model.loaders:
+        site = loader.site
+        if site is None or is_test(model.module_of(site.scope)) or not _has_several(model, loader):
+            continue
+        if any(
+            model.flow.argument(loader, name) is not None or model.flow.may_be_passed(loader, name)
+            for name in ("worker_init_fn", "multiprocessing_context")
+        ):
+            continue
+        versions = model.versions(model.module_of(site.scope), "torch")
+        if not versions.is_stated or versions.may_be(Span(since=_SEEDS_NUMPY)):
+            continue
+        drawn = _drawn(model, loader, "numpy.random")
+        trains = feeds_training(model, loader) if drawn is not None else False
+        if drawn is None or trains is False or drawn in seen or _is_seeded(drawn):
+            continue
+        seen.add(drawn)
+        yield Suspect(
+            model.module_of(drawn.scope),
+            drawn,
+            f"all workers draw the same numbers from numpy with torch before {_SEEDS_NUMPY}",
+            why=(
+                Related(model.place_of(loader), "loader built here"),
+                Related(versions.stated[0].place, "the version is asked for here"),
+            ),
+            grade=Grade.CERTAIN if trains else Grade.LIKELY,
+            effect="each worker starts with a copy of the main process's generator, in every epoch "
+            "the same one",
+            advice="pass a `worker_init_fn` that calls "
+            "`np.random.seed(torch.initial_seed() % 2**32)`",
+        )
+
+
+def _copied(model: Model) -> Iterator[Suspect]:
+    """Draws of items from a generator of the dataset, which each worker has a copy of."""
+    seen = set()
+    for loader in model.loaders:
+        site = loader.site
+        if site is None or is_test(model.module_of(site.scope)) or not _has_several(model, loader):
+            continue
+        if model.flow.argument(loader, "worker_init_fn") is not None or model.flow.may_be_passed(
+            loader, "worker_init_fn"
+        ):
+            continue
+        for dataset in model.passed_to(loader, "dataset"):
+            drawn = draw_of_copies(model, dataset) if isinstance(dataset, Obj) else None
+            if drawn is None or drawn in seen or feeds_training(model, loader) is not True:
+                continue
+            seen.add(drawn)
+            again = ", in every epoch again" if _starts_anew(model, loader) else ""
+            yield Suspect(
+                model.module_of(drawn.scope),
+                drawn,
+                "each worker draws from its own copy of a generator that the dataset keeps",
+                why=(Related(model.place_of(loader), "loader built here"),),
+                effect=f"all workers draw the same numbers{again}",
+                advice="draw from the process's generator, which torch seeds in each worker, or "
+                "seed with `torch.initial_seed()` in a `worker_init_fn`",
+            )
+
+
+#: The first torch that seeds numpy in workers; it has always seeded `random` and itself.
+_SEEDS_NUMPY = "1.9"
+
+
+def _has_several(model: Model, loader: Obj) -> bool:
+    """Whether a loader certainly has workers."""
+    given = model.flow.argument(loader, "num_workers")
+    constants = model.flow.constants(given) if given is not None else None
+    return constants is not None and all(isinstance(n, int) and n > 0 for n in constants)
+
+
+def _is_seeded(drawn: Call) -> bool:
+    """Whether the function that draws seeds by itself before."""
+    return any(map(SEEDS_ONE.is_call, drawn.scope.calls))
 
 
 def _starts_anew(model: Model, loader: Obj) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.domain.copies import Change, changes
+from sampler_lint.domain.copies import Change, changes, persists
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.findings import Related
@@ -18,9 +18,11 @@ class StaleWorkerCopy(Rule):
     What it does:
         Reports an attribute of a dataset that is set in an epoch loop (`dataset.epoch = epoch`,
         also by a method, as in `dataset.set_difficulty(level)`), where the code that a worker
-        runs for an item reads it, and the loader was built with `persistent_workers=True`. For
-        `set_epoch` see SMP103. Not reported where the value is in a shared object, where the
-        loader is rebuilt in each iteration, or where its iterator is deleted.
+        runs for an item reads it, and the loader was built with `persistent_workers=True`. Also
+        an attribute of a transform or another object that the dataset holds, and any of them in a
+        loop that takes all its batches from one iterator with workers. For `set_epoch` see
+        SMP103. Not reported where the value is in a shared object, where the loader is rebuilt in
+        each iteration, or where its iterator is deleted.
 
     Why is this bad?
         A worker is a process with a copy of the dataset. Persistent workers are started once, and
@@ -39,6 +41,7 @@ class StaleWorkerCopy(Rule):
         - torch/utils/data/dataloader.py, `_MultiProcessingDataLoaderIter._reset`: the workers
           keep the dataset that they were started with
         - https://github.com/pytorch/pytorch/issues/97326
+        - not met in public code yet
     """
 
     code = "SMP602"
@@ -59,14 +62,17 @@ class StaleWorkerCopy(Rule):
 
 
 def _suspect(model: Model, change: Change) -> Suspect:
+    is_kept = persists(model, change.loader)
+    whose = "persistent workers" if is_kept else "the workers of an iterator that is kept"
+    keeps = "kept by `persistent_workers=True`" if is_kept else "started by `iter()`"
     return Suspect(
         model.module_of(change.scope),
         change.node,
-        f"`{unparse(change.node)}` does not reach the copies of `{change.dataset.name}` in "
-        f"persistent workers",
-        effect=f"workers kept by `persistent_workers=True` read the old `{change.name}` in every "
-        f"epoch",
-        advice="keep it in shared memory (`multiprocessing.Value`) or drop `persistent_workers`",
+        f"`{unparse(change.node)}` does not reach the copies of `{change.dataset.name}` in {whose}",
+        effect=f"workers {keeps} read the old `{change.name}` in every epoch",
+        advice="keep it in shared memory (`multiprocessing.Value`) or drop `persistent_workers`"
+        if is_kept
+        else "keep it in shared memory (`multiprocessing.Value`), or make the iterator again",
         why=(
             Related(model.place(change.read.scope, change.read), "the workers read it here"),
             Related(model.place_of(change.loader), "the loader is built here"),

@@ -324,3 +324,23 @@ NEUTRAL_BASES = frozenset(
         "typing.Sized",
     }
 )
+
+
+def leftmost(expr: Expr) -> Expr:
+    """How a computed text begins: ``"tasks."`` of ``f"tasks.{name}"`` and ``"tasks." + name``."""
+    while parts := children(expr):
+        expr = parts[0]
+    return expr
+
+
+def imported_by_call(call: Call) -> str:
+    """What ``import_module(…)`` imports: a module, or the package that a computed name begins with.
+
+    Empty where nothing of it is written.
+    """
+    given = call.positional[0] if call.positional else None
+    begin = leftmost(given) if given is not None else None
+    written = begin.value if isinstance(begin, Const) else None
+    if not isinstance(written, str) or written.startswith("."):
+        return ""
+    return written if begin is given else written.rpartition(".")[0]

@@ -10,11 +10,13 @@ import copy
 import functools
 import os
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import TypeAlias, TypeVar
+from types import MappingProxyType
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from sampler_lint import findings
+from sampler_lint.cache import Signature, is_racy, signature
 from sampler_lint.findings import FileError
 from sampler_lint.limits import LARGE_TREE, MOST_ALIASES
 from sampler_lint.roots import leads_outside
@@ -27,7 +29,7 @@ from sampler_lint.source import (
     setting_names,
 )
 from sampler_lint.syntax.lower import extract
-from sampler_lint.syntax.navigation import self_class, walk
+from sampler_lint.syntax.navigation import imported_by_call, self_class, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -46,17 +48,29 @@ from sampler_lint.syntax.nodes import (
 from sampler_lint.syntax.parse import FactsError, check_syntax, parse
 from sampler_lint.timings import Watch, counted
 from sampler_lint.workspace.aliases import aliases_in, names_meant
-from sampler_lint.workspace.first_look import first_looks, kinds
+from sampler_lint.workspace.first_look import Look, first_looks, kinds
 from sampler_lint.workspace.import_paths import ImportPaths
 from sampler_lint.workspace.import_scan import imports_in
 from sampler_lint.workspace.partition import Partition
 from sampler_lint.workspace.places import Importer, Place
-from sampler_lint.workspace.relevance import that_matter
+from sampler_lint.workspace.relevance import Mattering, that_matter
 
 PlacedT = TypeVar("PlacedT", Call, Store)
 
 #: Files with their facts, which are never changed, by absolute path.
 Parsed: TypeAlias = "Mapping[str, tuple[SourceFile, ModuleFacts]]"
+
+
+class Before(NamedTuple):
+    """What a project found out that holds for the next one of the same tree."""
+
+    parsed: Parsed = MappingProxyType({})
+    looks: Mapping[str, tuple[Signature, Look]] = MappingProxyType({})
+    """What the bytes of files on disk tell, with the signatures that these had."""
+    imports: Mapping[str, list[Imported] | None] = MappingProxyType({})
+    """What these files import, as far as it was told from their text."""
+    mattering: Mattering | None = None
+    """Which files matter, where that was asked."""
 
 
 class Module:
@@ -141,8 +155,9 @@ class Project:
 
     ``files`` maps absolute paths to the paths shown to the user. ``overlay`` (by absolute path)
     replaces what is on disk. ``jobs`` is how many processes may read, ``watch`` is told how far
-    reading is. ``parsed`` is taken where a file still holds the same. With ``about`` (absolute
-    paths), files are left out that no import, of whatever file, connects with one of these.
+    reading is. What ``before`` tells is taken where a file still holds the same. With ``about``
+    (absolute paths), files are left out that no import, of whatever file, connects with one of
+    these.
     """
 
     def __init__(
@@ -153,14 +168,17 @@ class Project:
         digest: Callable[[bytes], str] | None = None,
         jobs: int = 1,
         watch: Watch | None = None,
-        parsed: Parsed | None = None,
+        before: Before | None = None,
         about: Collection[str] | None = None,
     ) -> None:
         self.root = root
         self._about = about
         self.is_whole = True
         """Whether no program is left out."""
-        self._parsed_before = parsed or {}
+        self._keeps = before is not None
+        self._before = before or Before()
+        self._looks: dict[str, tuple[Signature, Look]] = {}
+        self._mattering: Mattering | None = None
         self.files = dict(files)
         self.imports = ImportPaths(root, self.files)
         self.overlay = overlay or {}
@@ -237,11 +255,14 @@ class Project:
         """Read every file for the first time, and parse those that say a sampler word."""
         spoken: dict[str, bytes] = {}
         size = 0
-        looks = first_looks(sorted(self.files), self._try_to_read, digest, jobs)
+        started = time.time_ns()
+        looks = self._looks_again(digest, jobs)
         for path, look, data in counted("reading", looks, len(self.files), watch):
             size += look.size
             if look.digest is not None:
                 self.digests[path] = look.digest
+            if self._keeps and path not in self._looks and path not in self.overlay:
+                self._note_look(path, look, started)
             if look.is_candidate:
                 spoken[path] = data
             else:
@@ -253,12 +274,52 @@ class Project:
                 self._set_aside(path, *kinds(spoken.pop(path), is_candidate=True))
         self.is_narrowed = size > LARGE_TREE
         if self.is_narrowed:
-            for path in spoken.keys() - that_matter(self.imports, self.imports_told, spoken):
+            for path in spoken.keys() - self._that_matter(spoken):
                 self._set_aside(path, *kinds(spoken.pop(path), is_candidate=True))
         for path in counted("parsing", sorted(spoken), len(spoken), watch):
             module = self._load(path, spoken[path])
             if module is not None:
                 self.candidates.append(module)
+
+    def _that_matter(self, spoken: Mapping[str, bytes]) -> set[str]:
+        """Those of the candidates that have to be parsed."""
+        known = self._before.mattering
+        if (
+            known is None
+            or self.files.keys() != self._looks.keys() | self.overlay.keys() & spoken.keys()
+            or not known.still(self.files.keys(), spoken)
+        ):
+            known = that_matter(self.imports, self.imports_told, dict(spoken))
+        self._mattering = known if self._keeps else None
+        return known.found
+
+    def _looks_again(
+        self, digest: Callable[[bytes], str] | None, jobs: int
+    ) -> Iterator[tuple[str, Look, bytes]]:
+        """A first look at each file; at one that is as it was before, without reading it."""
+        unknown = []
+        for path in sorted(self.files):
+            known = self._before.looks.get(path) if path not in self.overlay else None
+            if known is None or (digest and not known[1].digest) or signature(path) != known[0]:
+                unknown.append(path)
+                continue
+            held: bytes | None = b""
+            if known[1].is_candidate:
+                parsed = self._before.parsed.get(path)
+                held = self._try_to_read(path) if parsed is None else parsed[0].data
+            if held is None:
+                continue
+            self._looks[path] = known
+            if path in self._before.imports:
+                self._told_imports[path] = self._before.imports[path]
+            yield path, known[1], held
+        yield from first_looks(unknown, self._try_to_read, digest, jobs)
+
+    def _note_look(self, path: str, look: Look, started: int) -> None:
+        """Keep a look at a file on disk for the next project, unless it may miss a change."""
+        found = signature(path)
+        if look.is_readable and found and not is_racy(found, started):
+            self._looks[path] = found, look
 
     def _try_to_read(self, path: str) -> bytes | None:
         try:
@@ -282,7 +343,7 @@ class Project:
         started = time.perf_counter()
         try:
             data = self._read(path) if data is None else data
-            source, facts = self._parsed_before.get(path, (None, None))
+            source, facts = self._before.parsed.get(path, (None, None))
             if source is None or facts is None or (source.path, source.data) != (display, data):
                 source = SourceFile(display, data)
                 facts = self._parse(source)
@@ -404,10 +465,19 @@ class Project:
         """The module a scope belongs to."""
         return self._by_facts[id(scope.module)]
 
+    def kept(self, path: str) -> ModuleFacts | None:
+        """What a file said in the project before this one, if it still says so."""
+        module = self._modules.get(path)
+        if module is not None:
+            return module.facts
+        return self._before.parsed.get(path, (None, None))[1]
+
     @property
-    def parsed(self) -> Parsed:
-        """What was parsed, for the next project of the same files."""
-        return {module.path: (module.source, module.facts) for module in self.loaded}
+    def for_the_next(self) -> Before:
+        """What the next project of the same files need not find out again."""
+        parsed = {module.path: (module.source, module.facts) for module in self.loaded}
+        imports = {path: told for path, told in self._told_imports.items() if path in self._looks}
+        return Before(parsed, self._looks, imports, self._mattering)
 
     @property
     def loaded(self) -> Iterable[Module]:
@@ -433,6 +503,29 @@ class Project:
         names = {imported.name or imported.whole, imported.whole}
         found = {self.imports.find(each, importer, imported.level) for each in names}
         return {path for path in found if path in self.files}
+
+    def modules_that_say(self, package: str, name: str, scope: Scope) -> list[str]:
+        """The files of a package, or of the program of a scope, whose bytes hold a name.
+
+        ``package`` is as the file of the scope would import it; empty for any of the program.
+        """
+        importer = self.module_of(scope)
+        if package:
+            folder = self.imports.find(package, importer)
+            if folder is None:
+                return []
+            folder = os.path.dirname(folder) if folder.endswith(".py") else folder
+            paths = [path for path in self.files if path.startswith(folder + os.sep)]
+        else:
+            paths = [module.path for module in self.modules_near(scope)]
+        return [path for path in paths if self._says(path, name.encode())]
+
+    def _says(self, path: str, word: bytes) -> bool:
+        module = self._modules.get(path)
+        try:
+            return word in (self.bytes_of(path) if module is None else module.source.data)
+        except SourceError:
+            return False
 
     def module_telling(self, path: str) -> Module | None:
         """As :meth:`module_at`, but in a very big tree None for a file that can tell little.
@@ -562,8 +655,21 @@ class Project:
         return self._stores.get(attribute, [])
 
     def own_stores(self, attribute: str, cls: Class) -> list[Store]:
-        """Those of :meth:`stores_of` to the ``self`` of the methods of ``cls``."""
-        return self._by_owner(attribute).get(cls, [])
+        """The assignments to ``self.attribute`` in the methods of ``cls``, in whichever file."""
+        if (module := self.module_of(cls)) in self._looked_at:
+            return self._by_owner(attribute).get(cls, [])
+        return [
+            store
+            for scope in module.facts.scopes
+            for store in scope.stores
+            if isinstance(store.target, Attr)
+            and store.target.name == attribute
+            and self_class(store.target.value) is cls
+        ]
+
+    @cached_property
+    def _looked_at(self) -> frozenset[Module]:
+        return frozenset(self.candidates)
 
     def _by_owner(self, attribute: str) -> dict[Class | None, list[Store]]:
         known = self._stores_by_owner.get(attribute)
@@ -588,6 +694,11 @@ class Project:
                 target = self.imports.find(name, module, level)
                 if target is not None and self.imports.is_certain(name, module, level):
                     joint.unite(self._unit(target), own)
+        for call in self.calls_named("import_module"):
+            module, name = self.module_of(call.scope), imported_by_call(call)
+            target = self.imports.find(name, module) if name else None
+            if target is not None:
+                joint.unite(self._unit(target), joint.find(self._unit(module.path)))
         return {unit: joint.find(unit) for unit in list(joint)}
 
     def _unit(self, path: str) -> str:

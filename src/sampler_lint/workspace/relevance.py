@@ -8,20 +8,54 @@ without such a word in its code matters only beside one that has some.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import NamedTuple, TypeAlias
 
 from sampler_lint.source import is_about_sampling, says_loader, seeds_or_draws
 from sampler_lint.syntax.nodes import Imported
 from sampler_lint.workspace.import_paths import ImportPaths
-from sampler_lint.workspace.import_scan import without_prose
+from sampler_lint.workspace.import_scan import imports_in, without_prose
 from sampler_lint.workspace.places import Place
 
 Told: TypeAlias = "Callable[[str, bytes | None], list[Imported] | None]"
 """Says what a file imports, by its path and its content where that was read."""
 
 
-def that_matter(paths: ImportPaths, told: Told, contents: Mapping[str, bytes]) -> set[str]:
+class Mattering(NamedTuple):
+    """Which files matter, and what that rests on."""
+
+    found: set[str]
+    files: Collection[str]
+    """The files of the tree."""
+    contents: Mapping[str, bytes]
+    names: Mapping[str, set[bytes]]
+    """By file, the names that it was asked for."""
+
+    def still(self, files: Collection[str], contents: Mapping[str, bytes]) -> bool:
+        """Whether it holds for these, if no other file of the tree has changed."""
+        return (
+            files == self.files
+            and contents.keys() == self.contents.keys()
+            and all(
+                data == self.contents[path]
+                or self._signs(path, data) == self._signs(path, self.contents[path])
+                for path, data in contents.items()
+            )
+        )
+
+    def _signs(self, path: str, data: bytes) -> object:
+        """All that is asked of a file."""
+        code = without_prose(data)
+        names = [name in data for name in sorted(self.names.get(path, ()))]
+        return _is_sure(data, lambda: code), says_loader(code), imports_in(data), names
+
+
+def _is_sure(data: bytes, code: Callable[[], bytes]) -> bool:
+    # Most of those that speak of it do so in their prose; most others do not at all.
+    return seeds_or_draws(data) or (is_about_sampling(data) and is_about_sampling(code()))
+
+
+def that_matter(paths: ImportPaths, told: Told, contents: Mapping[str, bytes]) -> Mattering:
     """Which of the files (path to content, all with a sampler word) have to be parsed.
 
     Those whose code speaks of samplers, of ``set_epoch`` or of a data loader, and those that seed
@@ -30,12 +64,7 @@ def that_matter(paths: ImportPaths, told: Told, contents: Mapping[str, bytes]) -
     What only these import from is read when somebody asks for its names.
     """
     code = functools.cache(lambda path: without_prose(contents[path]))
-    sure = {
-        path
-        for path, data in contents.items()
-        # Most of those that speak of it do so in their prose; most others do not at all.
-        if seeds_or_draws(data) or (is_about_sampling(data) and is_about_sampling(code(path)))
-    }
+    sure = {p for p, data in contents.items() if _is_sure(data, functools.partial(code, p))}
     links = _Links(paths, told, contents)
     leading_to = {path: links.of(path) for path in contents}
     beside: dict[str, set[str]] = {}
@@ -50,7 +79,7 @@ def that_matter(paths: ImportPaths, told: Told, contents: Mapping[str, bytes]) -
             if (path in sure and path in leading_to[other]) or says_loader(code(other)):
                 kept.add(other)
                 todo.append(other)
-    return kept
+    return Mattering(kept, set(paths.files), contents, links.names)
 
 
 class _Links:
@@ -61,6 +90,8 @@ class _Links:
         self._told = told
         self._contents = contents
         self._place = functools.cache(Place.of)
+        self.names: dict[str, set[bytes]] = {}
+        """By file, the names that it was asked for."""
 
     def of(self, path: str) -> set[str]:
         """The files asked about that ``path`` imports something from."""
@@ -79,7 +110,10 @@ class _Links:
         return found
 
     def _may_hold(self, path: str, name: str | None) -> bool:
-        return name is None or name.encode() in self._contents[path]
+        if name is None:
+            return True
+        self.names.setdefault(path, set()).add(name.encode())
+        return name.encode() in self._contents[path]
 
     def _given(self, package: str, name: str) -> Iterator[tuple[str, str | None]]:
         """Where a package may have a name from."""

@@ -12,16 +12,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sampler_lint.domain.model import Model
+from sampler_lint.edits.safety.bases import other_base
 from sampler_lint.edits.safety.callers import new_parameters
 from sampler_lint.edits.safety.meaning import (
-    Original,
     TooLongError,
     changed_by,
+    original,
     reads,
     rebound,
     restructured,
 )
 from sampler_lint.edits.safety.places import awaited, moved, other_object, other_readers, unreached
+from sampler_lint.edits.safety.settings import still_read
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.edits.safety.values import Values
 from sampler_lint.findings import Edit
@@ -42,13 +44,6 @@ def _module_at(model: Model, path: str) -> Module | None:
     return known.get(path)
 
 
-def _original(model: Model, module: Module) -> Original:
-    known: dict[Module, Original] = model.memo.setdefault(_original, {})
-    if module not in known:
-        known[module] = Original(module.source.text)
-    return known[module]
-
-
 def why_unsafe(model: Model, edits: Iterable[Edit]) -> str | None:
     """What speaks against making the edits without a person looking at them; None if nothing."""
     by_path: dict[str, list[Edit]] = {}
@@ -60,7 +55,7 @@ def why_unsafe(model: Model, edits: Iterable[Edit]) -> str | None:
             module = _module_at(model, path)
             if module is None:
                 return f"{path} is not part of the program"
-            changes[path] = module, changed_by(_original(model, module), listed)
+            changes[path] = module, changed_by(original(model, module), listed)
     except TooLongError:
         return "too much of the file would have to be looked at in one run"
     except (SyntaxError, ValueError, RecursionError):
@@ -70,5 +65,7 @@ def why_unsafe(model: Model, edits: Iterable[Edit]) -> str | None:
             if reason := check(changed):
                 return reason
         if reason := Values(model, module, changed).wrong():
+            return reason
+        if reason := still_read(model, module, changed) or other_base(model, module, changed):
             return reason
     return new_parameters(model, changes)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
 
+from sampler_lint.analysis.arguments import passed
+from sampler_lint.analysis.values import Ext, Unknown
 from sampler_lint.domain.concepts import LOOKS
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed, Tree
 from sampler_lint.source import SourceError, SourceFile
+from sampler_lint.syntax.nodes import Expr, Function, Param
 from sampler_lint.workspace.project import Module
 
 
@@ -85,6 +90,111 @@ def _trees(
                 yield shown, Tree(SourceFile(shown, data).text)
         except (SourceError, SyntaxError, ValueError, RecursionError):
             continue
+
+
+def unseen(model: Model, function: Function, param: Param) -> str | None:
+    """A place that may call a function, and pass something else than is known for a parameter."""
+    known: dict[tuple[Function, Param], str | None] = model.memo.setdefault(unseen, {})
+    if (function, param) not in known:
+        known[function, param] = None  # what calls itself is asked once
+        known[function, param] = next(_unseen(model, function, param), None)
+    return known[function, param]
+
+
+def _unseen(model: Model, function: Function, param: Param) -> Iterator[str]:
+    for decorator in function.decorators:
+        if any(not isinstance(value, Ext) for value in model.flow.values(decorator)):
+            yield f"`{function.name}` is decorated"
+    is_init = function.name == "__init__" and function.cls is not None
+    name = function.cls.name if is_init and function.cls is not None else function.name
+    module = model.module_of(function)
+    calls = {
+        (model.module_of(call.scope).display, call.row, call.col): call
+        for call in model.flow.callers(function)
+    }
+    if not calls:
+        return  # it is for others to call: that is known
+    file = Path(module.path)
+    told = file.parent.name if file.stem == "__init__" else file.stem
+    if function.cls is not None:
+        told = function.cls.name
+    for shown, tree, nodes in _mentions(model, name, told.encode(), module.display):
+        for node in nodes:
+            call = tree.parents.get(node)
+            if not (isinstance(call, ast.Call) and call.func is node):
+                if isinstance(node, ast.Name) and not _is_harmless(tree, node):
+                    yield f"`{name}` is not only called, but handed on in {_place(shown, node)}"
+                continue
+            seen = calls.get((shown, call.lineno, call.col_offset))
+            if seen is not None:
+                given = passed(function, param, seen)
+                if _unpacks(call) and not isinstance(given, Expr):
+                    yield f"what {_place(shown, node)} passes for `{param.name}` is not known"
+            elif _may_mean(model, function, shown, call):
+                yield f"what {_place(shown, node)} passes for `{param.name}` is not known"
+
+
+def _unpacks(call: ast.Call) -> bool:
+    return any(isinstance(arg, ast.Starred) for arg in call.args) or any(
+        keyword.arg is None for keyword in call.keywords
+    )
+
+
+def _may_mean(model: Model, function: Function, shown: str, call: ast.Call) -> bool:
+    """Whether a call that is not known to call a function may do so: its arguments would fit."""
+    for other in model.project.calls_named(function.name):
+        place = model.module_of(other.scope).display, other.row, other.col
+        if place == (shown, call.lineno, call.col_offset):
+            values = model.flow.values(other.func)
+            if model.flow.callees(other) or not any(isinstance(v, Unknown) for v in values):
+                return False
+    params = [one for one in function.params if one.name != function.self_name]
+    needed = [one for one in params if one.default is None and one.is_positional]
+    given = len(call.args) + len(call.keywords)
+    names = {keyword.arg for keyword in call.keywords} - {None}
+    fits = _unpacks(call) or len(needed) <= given <= len(params)
+    return fits and names <= {one.name for one in params}
+
+
+class _File(NamedTuple):
+    """A file as it is, and where it says which name."""
+
+    tree: Tree
+    nodes: dict[str, list[ast.AST]]
+
+
+def _mentions(
+    model: Model, name: str, told: bytes, own: str
+) -> Iterator[tuple[str, Tree, list[ast.AST]]]:
+    """Where the files say a name that also say what it belongs to."""
+    known: dict[str, _File | None] = model.memo.setdefault(_mentions, {})
+    for path, shown in model.project.files.items():
+        try:
+            data = model.project.bytes_of(path)
+            if name.encode() not in data or (shown != own and told not in data):
+                continue
+            if shown not in known:
+                known[shown] = None
+                known[shown] = _read(Tree(SourceFile(shown, data).text))
+        except (SourceError, SyntaxError, ValueError, RecursionError):
+            continue
+        file = known[shown]
+        if file is not None:
+            yield shown, file.tree, file.nodes.get(name, [])
+
+
+def _read(tree: Tree) -> _File:
+    nodes: dict[str, list[ast.AST]] = {}
+    for node in tree.nodes:
+        if isinstance(node, ast.Name):
+            name: object = node.id
+        elif isinstance(node, ast.Attribute):
+            name = node.attr
+        else:
+            name = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(name, str) and _names_it(node, name):
+            nodes.setdefault(name, []).append(node)
+    return _File(tree, nodes)
 
 
 def _names_it(node: ast.AST, name: str) -> bool:

@@ -6,7 +6,9 @@ import ast
 import functools
 from collections.abc import Iterator, Sequence
 
-from sampler_lint.edits.safety.names import Assigned, Scopes, bindings, is_builtin
+from sampler_lint.domain.concepts import NAMESPACES
+from sampler_lint.domain.model import Model
+from sampler_lint.edits.safety.names import Assigned, Scopes, bindings, is_builtin, path
 from sampler_lint.edits.safety.texts import (
     FUNCTIONS,
     LOOPS,
@@ -16,6 +18,7 @@ from sampler_lint.edits.safety.texts import (
 )
 from sampler_lint.findings import Edit
 from sampler_lint.limits import LONGEST_QUOTED, MOST_LOOKS
+from sampler_lint.workspace.project import Module
 
 
 def scopes_of(tree: Tree) -> Scopes:
@@ -64,6 +67,14 @@ class Original:
         self._left -= nodes
         if self._left < 0:
             raise TooLongError
+
+
+def original(model: Model, module: Module) -> Original:
+    """A file as the model has read it, parsed once."""
+    known: dict[Module, Original] = model.memo.setdefault(original, {})
+    if module not in known:
+        known[module] = Original(module.source.text)
+    return known[module]
 
 
 def changed_by(file: Original, edits: Sequence[Edit]) -> Changed:
@@ -149,6 +160,10 @@ def rebound(changed: Changed) -> str | None:
         if isinstance(n.ctx, ast.Store) and n in changed.new.spans and changed.is_written(n)
     ]
     lost = [n for n in old.names if not isinstance(n.ctx, ast.Load) and n not in changed.same]
+    if lost and old.variables != new.variables:
+        for node in changed.old.nodes:
+            if isinstance(node, ast.Call) and path(node.func) in NAMESPACES.called:
+                return f"line {node.lineno} may read `{lost[0].id}` without its name"
     for name in old.names:
         if not isinstance(name.ctx, ast.Load) or name not in changed.same:
             continue
@@ -336,4 +351,4 @@ def _shown(node: ast.AST) -> str:
     return text if len(text) <= LONGEST_QUOTED else text[: LONGEST_QUOTED - 3] + "..."
 
 
-__all__ = ["changed_by", "reads", "rebound", "restructured", "scopes_of"]
+__all__ = ["changed_by", "original", "reads", "rebound", "restructured", "scopes_of"]

@@ -5,22 +5,38 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Iterator
 
-from sampler_lint.domain.concepts import awaits_error
+from sampler_lint.domain.concepts import ITERATES, awaits_error
 from sampler_lint.edits.safety.meaning import assigned, scopes_of
-from sampler_lint.edits.safety.names import path
+from sampler_lint.edits.safety.names import bindings, path
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
 
 
 def unreached(changed: Changed) -> str | None:
     """A written statement that no execution comes to, or that meets what only comes after it."""
     for stmt in changed.statements:
-        if isinstance(stmt, (*FUNCTIONS, ast.ClassDef, ast.Import, ast.ImportFrom)):
+        if isinstance(stmt, (*FUNCTIONS, ast.ClassDef)):
+            if reason := _bound_again(changed, stmt):
+                return reason
+            continue
+        if isinstance(stmt, (ast.Import, ast.ImportFrom)):
             continue
         scope = scopes_of(changed.new).scope(stmt)
         if assigned(changed, scope).at.get(stmt) is None:
             return "what it inserts is never reached"
         if reason := _stale(changed, stmt):
             return reason
+    return None
+
+
+def _bound_again(
+    changed: Changed, stmt: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+) -> str | None:
+    """Something else that has the name of a written definition."""
+    scopes = scopes_of(changed.new)
+    scope = scopes.scope(stmt)
+    for node in changed.new.nodes:
+        if node is not stmt and scopes.scope(node) is scope and stmt.name in bindings(node):
+            return f"`{stmt.name}` is also bound in line {getattr(node, 'lineno', stmt.lineno)}"
     return None
 
 
@@ -48,15 +64,30 @@ def _stale(changed: Changed, stmt: ast.stmt) -> str | None:
             return None
         if not isinstance(loop, LOOPS):
             continue
+        passes = dict(_gone_through(tree, loop)) if _tells_epoch(stmt) else {}
         for node in _inside(loop.body):
-            if (
-                isinstance(node, (ast.Name, ast.Attribute))
-                and isinstance(node.ctx, ast.Store)
-                and tree.spans.get(node, (0, 0))[0] > tree.spans[stmt][1]
-                and any(_is_part(path(node), one) for one in used)
-            ):
-                return f"`{path(node)}` is replaced in line {node.lineno}, after its use"
+            if not isinstance(node, (ast.Name, ast.Attribute)):
+                continue
+            start, where = tree.spans.get(node, (0, 0))[0], path(node)
+            if not isinstance(node.ctx, ast.Store) or start <= tree.spans[stmt][1]:
+                continue
+            if any(_is_part(where, one) for one in used) or start > passes.get(where, start):
+                return f"`{where}` is replaced in line {node.lineno}, after its use"
     return None
+
+
+def _tells_epoch(stmt: ast.stmt) -> bool:
+    return any(isinstance(one, ast.Attribute) and one.attr == "set_epoch" for one in ast.walk(stmt))
+
+
+def _gone_through(
+    tree: Tree, loop: ast.For | ast.AsyncFor | ast.While
+) -> Iterator[tuple[str | None, int]]:
+    """What the loops in a loop go through, as it is or wrapped in a call, and where each ends."""
+    for node in _inside(loop.body):
+        if isinstance(node, (ast.For, ast.AsyncFor)):
+            wrapped = node.iter.args[:1] if isinstance(node.iter, ast.Call) else []
+            yield from ((path(one), tree.spans[node][1]) for one in (node.iter, *wrapped))
 
 
 def other_object(changed: Changed) -> str | None:
@@ -220,12 +251,30 @@ def _between(changed: Changed, old: ast.stmt, new: ast.stmt) -> str | None:
             where = path(node)
             if where in reads and scopes_of(tree).scope(node) is scope:
                 return f"`{where}` is assigned in line {node.lineno}, between its places"
+        if _looks_at(tree, node, new):
+            return f"line {getattr(node, 'lineno', 0)}, between its places, reads what it sets"
         if isinstance(node, ast.Call) and (name := _replaces(tree, node, reads)):
             return f"line {node.lineno}, between its places, may replace `{name}`"
         is_end = isinstance(node, (ast.Return, ast.Raise, ast.Break, ast.Continue))
         if isinstance(node, ast.stmt) and is_end and scopes_of(tree).scope(node) is scope:
             return f"line {node.lineno} may leave before it"
     return None
+
+
+def _looks_at(tree: Tree, node: ast.AST, moved_one: ast.stmt) -> bool:
+    """Whether a node reads the epoch of what a moved call sets it of, or goes through it."""
+    receivers = {
+        where
+        for one in ast.walk(moved_one)
+        if isinstance(one, ast.Attribute) and one.attr == "set_epoch"
+        if (where := path(one.value)) is not None
+    }
+    if path(node) not in receivers:
+        return False
+    parent = tree.parents[node]
+    if isinstance(parent, ast.Call) and node in parent.args:
+        return (path(parent.func) or "") in ITERATES.called
+    return isinstance(parent, ast.Attribute) and parent.attr == "epoch"
 
 
 def _counts(tree: Tree, target: ast.AST, loops: Container[ast.AST | None]) -> bool:

@@ -234,6 +234,13 @@ class Changed:
             )
         return any(start <= span[0] and span[1] <= end for start, end in self.written)
 
+    def is_altered(self, node: ast.AST) -> bool:
+        """Whether an edit writes a new node, or a part of it."""
+        span = self.new.spans.get(node)
+        return span is not None and any(
+            start < span[1] and span[0] < end for start, end in self.written
+        )
+
     def _match(self) -> None:
         there: dict[tuple[type[ast.AST], int], list[ast.AST]] = {}
         for node, span in self.new.spans.items():

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
-from sampler_lint.domain.concepts import ASKS_BY_NAME, RANGES
+from sampler_lint.analysis.arguments import MISSING, passed
+from sampler_lint.analysis.origins import parameter_of, part_of, scope_of
+from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.rank_terms import why_not_shared
-from sampler_lint.domain.seeds import is_seed_name
+from sampler_lint.domain.seeds import constructions, is_seed_name
+from sampler_lint.domain.signatures import refuser
+from sampler_lint.edits.safety.kinds import Kinds, scope_at
 from sampler_lint.edits.safety.meaning import scopes_of
 from sampler_lint.edits.safety.names import COMPREHENSIONS, Assigned, path
+from sampler_lint.edits.safety.receivers import in_model, receiver
+from sampler_lint.edits.safety.settings import set_elsewhere
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed
-from sampler_lint.limits import DEEPEST_SLICE
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.navigation import builtin_type, makes_iterator, statements
-from sampler_lint.syntax.nodes import (
-    Class,
-    Function,
-    Scope,
-    Stmt,
-    last_name,
-)
+from sampler_lint.syntax.navigation import self_class, walk
+from sampler_lint.syntax.nodes import Attr, Class, Expr, Name
 from sampler_lint.workspace.project import Module
 
 
@@ -34,6 +32,7 @@ class Values:
         self._changed = changed
         self._tree = changed.new
         self._scopes = scopes_of(changed.new)
+        self._kinds = Kinds(model, module, changed.new, changed.back)
 
     def wrong(self) -> str | None:
         """A value that is not what the fix takes it for, or may not be."""
@@ -41,8 +40,10 @@ class Values:
             reason: str | None = None
             if isinstance(node, ast.Call):
                 reason = self._call(node)
-            elif self._changed.is_written(node) and isinstance(node, ast.Attribute):
-                reason = self._attribute(node)
+            elif isinstance(node, ast.Attribute) and self._changed.is_altered(node):
+                reason = self._stored_epoch(node)
+                if reason is None and self._changed.is_written(node):
+                    reason = self._attribute(node)
             if reason:
                 return reason
         return None
@@ -51,10 +52,21 @@ class Values:
 
     def _call(self, call: ast.Call) -> str | None:
         name = path(call.func) or str(getattr(call.func, "attr", ""))
-        written = any(self._changed.is_written(arg) for arg in call.args)
-        if name.rpartition(".")[2] == "set_epoch" and written:
-            return self._not_int(call.args[0], "the epoch") or self._made_anew(call.func)
+        if name.rpartition(".")[2] == "set_epoch" and call.args:
+            if any(self._changed.is_written(arg) for arg in call.args):
+                reason = self._kinds.not_int(call.args[0], "the epoch")
+                return reason or receiver(self._model, self._module, self._changed, call)
+            if self._changed.is_altered(call.func):  # another object gets what was passed before
+                if self._kinds.kind(call.args[0]) is False:
+                    return self._kinds.not_int(call.args[0], "the epoch")
+                return receiver(self._model, self._module, self._changed, call)
         for keyword in call.keywords:
+            if keyword.arg is not None and self._changed.is_written(keyword.value):
+                where = in_model(self._module, self._changed, call)
+                func = expression(call.func, *where) if where is not None else None
+                other = func and refuser(self._model, func, keyword.arg)
+                if other and not self._changed.is_written(call):
+                    return f"`{other}` takes no `{keyword.arg}`"
             is_seed = keyword.arg is not None and is_seed_name(keyword.arg)
             reason = self._seed(keyword.value) if is_seed and self._is_new(keyword.value) else None
             if reason:
@@ -68,7 +80,7 @@ class Values:
         )
 
     def _seed(self, value: ast.expr) -> str | None:
-        where = self._in_model(value)
+        where = in_model(self._module, self._changed, value)
         if any(isinstance(one, (ast.Lambda, *COMPREHENSIONS)) for one in ast.walk(value)):
             return "where the seed comes from is not known"
         if isinstance(value, ast.Name) and self._is_new_parameter(value):
@@ -80,7 +92,30 @@ class Values:
                 else "where the seed comes from is not known"
             )
         scope, stmt = where
-        return why_not_shared(self._model, expression(value, scope, stmt), scope)
+        seed = expression(value, scope, stmt)
+        return (
+            why_not_shared(self._model, seed, scope)
+            or set_elsewhere(self._model, self._module, value)
+            or self._unpassed(value, seed)
+        )
+
+    def _unpassed(self, value: ast.expr, seed: Expr) -> str | None:
+        """A parameter that has its default in every call, and is for nothing else."""
+        for name in (one for one in walk(seed) if isinstance(one, Name)):
+            found = parameter_of(name)
+            if found is None or found[1].default is None:
+                continue
+            function, param = found
+            calls = self._model.flow.callers(function)
+            reads = sum(
+                isinstance(one, ast.Name) and one.id == name.id and isinstance(one.ctx, ast.Load)
+                for one in self._scopes.names
+                if self._scopes.binder(one.id, self._scopes.scope(one))
+                is self._scopes.binder(name.id, self._scopes.scope(value))
+            )
+            if reads == 1 and calls and all(passed(function, param, c) is MISSING for c in calls):
+                return f"nobody passes `{param.name}` to `{function.name}`"
+        return None
 
     def _is_new_parameter(self, name: ast.Name) -> bool:
         owner = self._scopes.binder(name.id, self._scopes.scope(name))
@@ -89,206 +124,73 @@ class Values:
             for arg in ast.walk(owner.args)
         )
 
-    def _in_model(self, node: ast.AST) -> tuple[Scope, Stmt | None] | None:
-        """The model's scope and statement in which a node of the new text stands."""
-        holder = self._scopes.scope(node)
-        while isinstance(holder, ast.expr):
-            holder = self._scopes.scope(holder)
-        before = self._changed.back.get(holder)
-        scope = self._scope_at(before)
-        if scope is None:
-            return None
-        stmt = self._tree.statement(node)
-        while stmt is not None and stmt not in self._changed.back:
-            block = self._tree.block(stmt)
-            later = block[block.index(stmt) + 1 :]
-            stmt = next((one for one in later if one in self._changed.back), None)
-        old = self._changed.back.get(stmt) if stmt is not None else None
-        found = None
-        if isinstance(old, ast.stmt):
-            place = old.lineno, old.col_offset
-            found = next((s for s in statements(scope.body) if (s.row, s.col) == place), None)
-        return scope, found
-
-    def _scope_at(self, node: ast.AST | None) -> Scope | None:
-        if isinstance(node, ast.Module):
-            return self._module.facts
-        if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-            for scope in self._module.facts.scopes:
-                if scope.name == node.name and (scope.row, scope.col) == (
-                    node.lineno,
-                    node.col_offset,
-                ):
-                    return scope
-        return None
-
-    # -- kinds
-
-    def _not_int(self, value: ast.expr, what: str) -> str | None:
-        kind = self._kind(value, 0)
-        if kind is True:
-            return None
-        shown = ast.unparse(value)
-        said = "is not an int" if kind is False else "is not known to be an int"
-        return f"{what} `{shown}` {said}"
-
-    def _kind(self, node: ast.AST | None, depth: int) -> bool | None:
-        """Whether a value is an int; None if that is not known."""
-        if node is None or depth > DEEPEST_SLICE:
-            return None
-        if isinstance(node, ast.Constant):
-            return type(node.value) is int
-        if isinstance(node, (ast.JoinedStr, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.Compare)):
-            return False
-        if isinstance(node, ast.BinOp):
-            sides = [self._kind(side, depth + 1) for side in (node.left, node.right)]
-            return _all([*sides, not isinstance(node.op, (ast.Div, ast.MatMult))])
-        if isinstance(node, ast.UnaryOp):
-            return self._kind(node.operand, depth + 1)
-        if isinstance(node, ast.IfExp):
-            return _all(self._kind(one, depth + 1) for one in (node.body, node.orelse))
-        if isinstance(node, ast.BoolOp):
-            return _all(self._kind(one, depth + 1) for one in node.values)
-        if isinstance(node, ast.Call):
-            name = path(node.func)
-            kind = builtin_type(name)
-            if kind is not None:
-                return issubclass(kind, int)
-            if name in {"max", "min", "abs", "sum"} and node.args:
-                return _all(self._kind(one, depth + 1) for one in node.args)
-            return True if name in {"len", "ord", "hash", "id"} else None
-        if isinstance(node, ast.Name):
-            return self._name(node, depth + 1)
-        if isinstance(node, ast.Attribute):
-            stores = [
-                self._stored(one, depth + 1)
-                for one in self._tree.nodes
-                if isinstance(one, ast.Attribute)
-                and one.attr == node.attr
-                and isinstance(one.ctx, ast.Store)
-            ]
-            # What others keep there is theirs to answer for; only what is seen can be wrong.
-            return False not in stores
-        return None
-
-    def _name(self, name: ast.Name, depth: int) -> bool | None:
-        owner = self._scopes.binder(name.id, self._scopes.scope(name))
-        if owner is None:
-            return None
-        kinds: list[bool | None] = []
-        if isinstance(owner, (*FUNCTIONS, ast.Lambda)):
-            kinds += [
-                self._parameter(owner, arg, depth)
-                for arg in ast.walk(owner.args)
-                if isinstance(arg, ast.arg) and arg.arg == name.id
-            ]
-        for node in self._scopes.names:
-            if node.id != name.id or not isinstance(node.ctx, ast.Store):
-                continue
-            if self._scopes.binder(node.id, self._scopes.scope(node)) is owner:
-                kinds.append(self._stored(node, depth))
-        if any(kind is None for kind in kinds) and self._is_counted(name.id, owner):
-            kinds = [kind for kind in kinds if kind is not None]
-        return _all(kinds) if kinds else None
-
-    def _is_counted(self, name: str, owner: ast.AST) -> bool:
-        """Whether an int is added to the variable, so that it is a number from the start."""
-        return any(
-            isinstance(node, ast.AugAssign)
-            and isinstance(node.target, ast.Name)
-            and node.target.id == name
-            and self._scopes.binder(name, self._scopes.scope(node)) is owner
-            for node in self._tree.nodes
-        )
-
-    def _parameter(self, function: ast.AST, arg: ast.arg, depth: int) -> bool | None:
-        if arg.annotation is not None:
-            return True if ast.unparse(arg.annotation).strip("'\"") == "int" else None
-        scope = self._scope_at(self._changed.back.get(function))
-        param = scope.param(arg.arg) if isinstance(scope, Function) else None
-        if param is None or not isinstance(scope, Function):
-            return True  # new, or nobody's that is known
-        from sampler_lint.analysis.arguments import passed
-
-        for call in self._model.flow.callers(scope):
-            given = passed(scope, param, call)
-            if self._model.module_of(call.scope) is not self._module or not hasattr(given, "row"):
-                continue
-            for node in self._tree.spans:
-                old = self._changed.back.get(node)
-                if isinstance(node, ast.expr) and old is not None:
-                    place = (old.lineno, old.col_offset, old.end_lineno, old.end_col_offset)  # type: ignore[attr-defined]
-                    if place == (given.row, given.col, given.end_row, given.end_col):
-                        if self._kind(node, depth + 1) is False:
-                            return False
-                        break
-        return True
-
-    def _stored(self, target: ast.AST, depth: int) -> bool | None:
-        """Whether what a target is given is an int."""
-        parent = self._tree.parents[target]
-        if isinstance(parent, ast.Assign):
-            return self._kind(parent.value, depth)
-        if isinstance(parent, (ast.AnnAssign, ast.NamedExpr)):
-            return self._kind(parent.value, depth)
-        if isinstance(parent, ast.AugAssign):
-            return _all([self._kind(parent.value, depth), not isinstance(parent.op, ast.Div)])
-        if isinstance(parent, (ast.For, ast.AsyncFor, ast.comprehension)):
-            return self._element(parent.iter, (), depth)
-        if isinstance(parent, (ast.Tuple, ast.List)):
-            outer = self._tree.parents[parent]
-            index = next(i for i, one in enumerate(parent.elts) if one is target)
-            if isinstance(outer, (ast.For, ast.AsyncFor, ast.comprehension)):
-                return self._element(outer.iter, (index,), depth)
-            value = outer.value if isinstance(outer, ast.Assign) else None
-            if isinstance(value, (ast.Tuple, ast.List)) and index < len(value.elts):
-                return self._kind(value.elts[index], depth)
-        return None
-
-    def _element(self, items: ast.expr, part: tuple[int, ...], depth: int) -> bool | None:
-        """Whether each item of ``items``, or that part of it, is an int."""
-        if depth > DEEPEST_SLICE:
-            return None
-        if isinstance(items, (ast.List, ast.Tuple)) and not part:
-            return _all(self._kind(one, depth + 1) for one in items.elts)
-        if not isinstance(items, ast.Call):
-            return None
-        name = (path(items.func) or "").rpartition(".")[2]
-        if name in RANGES.called:
-            return not part
-        if name == "count":
-            return not part and _all(self._kind(one, depth + 1) for one in items.args) is not False
-        if name == "enumerate":
-            start = [k.value for k in items.keywords if k.arg == "start"] + items.args[1:2]
-            return _all(self._kind(one, depth + 1) for one in start) if part == (0,) else None
-        if makes_iterator(name):
-            return False if name == "zip" and not part else None
-        if items.args:  # `tqdm(range(3))`, `list(range(3))`
-            return self._element(items.args[0], part, depth + 1)
-        return None
-
-    # -- objects
-
-    def _made_anew(self, func: ast.expr) -> str | None:
-        """What makes another object each time it is read: a call, or a property that calls."""
-        for node in ast.walk(func):
-            if isinstance(node, ast.Call):
-                called = path(node.func)
-                if called != "super" and called not in ASKS_BY_NAME.called:
-                    return f"`{ast.unparse(node)}` may be another object at each call"
-            if isinstance(node, ast.Attribute) and node is not func:
-                for prop in self._properties(node.attr):
-                    if _makes(prop):
-                        return f"the property `{node.attr}` may make another object at each access"
-        return None
-
-    def _properties(self, name: str) -> Iterator[Function]:
-        for _, cls in self._model.classes():
-            method = cls.method(name)
-            if method is not None and method.is_property:
-                yield method
-
     # -- attributes of the object itself
+
+    def _stored_epoch(self, node: ast.Attribute) -> str | None:
+        """An attribute for the epoch that is given something else."""
+        parent = self._tree.parents[node]
+        if not isinstance(node.ctx, ast.Store) or not isinstance(parent, ast.Assign):
+            return None
+        if EPOCH.says(node.attr) and self._kinds.kind(parent.value) is False:
+            return self._kinds.not_int(parent.value, "the epoch")
+        return None
+
+    def _gone(self, name: str) -> str | None:
+        for one in self._tree.nodes:
+            if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Del) and one.attr == name:
+                return f"line {one.lineno} deletes `{name}`"
+        return None
+
+    def _own_seed(self, cls: Class, name: str) -> str | None:
+        """A seed that the object keeps, and that is none or another one on each process."""
+        if not is_seed_name(name):
+            return None
+        for owner in (*self._model.flow.mro(cls), *self._model.flow.subclasses(cls)):
+            stores = self._model.project.own_stores(name, owner) if isinstance(owner, Class) else ()
+            for store in stores:
+                value = part_of(store.value, store.path)
+                if value is None:
+                    return f"what `{name}` is changed to is not known"
+                if reason := why_not_shared(self._model, value, store.scope):
+                    return reason
+        for sampler in constructions(self._model):
+            given = self._model.flow.argument(sampler, "seed")
+            is_one = isinstance(sampler.cls, Class) and cls in self._model.flow.mro(sampler.cls)
+            if not is_one or given is None:
+                continue
+            if reason := why_not_shared(self._model, given, scope_of(given)):
+                return reason
+        return None
+
+    def _called_early(self, cls: Class, assigned: Assigned, method: str, where: str) -> str | None:
+        """A call of the method in the constructor, before it stores what the method reads."""
+        me = where.partition(".")[0]
+        for stmt, state in assigned.at.items():
+            if state is None or where in state:
+                continue
+            for one in ast.walk(stmt):
+                called = one.func if isinstance(one, ast.Call) else None
+                if not isinstance(called, ast.Attribute):
+                    continue
+                is_own = isinstance(called.value, ast.Name) and called.value.id == me
+                if (is_own or called.attr == "__init__") and self._runs(cls, called.attr, method):
+                    return f"line {called.lineno} calls `{method}` before `{where}` is there"
+        return None
+
+    def _runs(self, cls: Class, name: str, method: str) -> bool:
+        """Whether a method of the class, or the constructor of a base, comes to call another."""
+        bases = [one for one in self._model.flow.mro(cls) if isinstance(one, Class)]
+        owners = bases[1:] if name == "__init__" else bases
+        todo = [found for one in owners if (found := one.method(name)) is not None]
+        seen = {name}
+        while todo and method not in seen:
+            for call in todo.pop().calls:
+                if not isinstance(call.func, Attr) or self_class(call.func.value) is None:
+                    continue
+                if call.func.name not in seen:
+                    seen.add(call.func.name)
+                    todo += [m for one in bases if (m := one.method(call.func.name)) is not None]
+        return method in seen
 
     def _attribute(self, node: ast.Attribute) -> str | None:
         """An attribute that the object may not have (yet) where a method reads it."""
@@ -303,11 +205,17 @@ class Values:
         if not isinstance(cls, ast.ClassDef) or method.args.args[0].arg != node.value.id:
             return None
         old = self._changed.back.get(cls)
-        scope = self._scope_at(old)
+        scope = scope_at(self._module, old)
         if not isinstance(scope, Class):
             return None
         where = f"{node.value.id}.{node.attr}"
+        if reason := self._gone(node.attr):
+            return reason
         stmt = self._tree.statement(node)
+        before = self._changed.back.get(stmt) if stmt is not None else None
+        was_read = before is not None and any(path(one) == where for one in ast.walk(before))
+        if not was_read and (reason := self._own_seed(scope, node.attr)):
+            return reason
         here = Assigned(method).at.get(stmt) if stmt is not None else None
         if here is not None and where in here:
             return None
@@ -322,9 +230,10 @@ class Values:
         )
         if init is not None:
             me = init.args.args[0].arg if init.args.args else "self"
-            end = Assigned(init).end
-            if end is not None and f"{me}.{node.attr}" in end:
-                return self._skipped(scope, node.attr)
+            assigned = Assigned(init)
+            if assigned.end is not None and f"{me}.{node.attr}" in assigned.end:
+                early = self._called_early(scope, assigned, method.name, f"{me}.{node.attr}")
+                return early or self._skipped(scope, node.attr)
         attributes = self._model.attributes(scope)
         if self._from_known_base(scope, node.attr):
             return self._skipped(scope, node.attr)
@@ -365,14 +274,3 @@ class Values:
             if not stores and not self._model.flow.base_init_calls(derived):
                 return f"`{derived.name}` does not run the `__init__` that stores `{name}`"
         return None
-
-
-def _makes(function: Function) -> bool:
-    """Whether a property calls something for what it returns, and keeps nothing."""
-    cached = any("cache" in (last_name(one) or "") for one in function.decorators)
-    return not cached and bool(function.calls) and not function.stores
-
-
-def _all(kinds: object) -> bool | None:
-    listed = list(kinds)  # type: ignore[call-overload]
-    return False if False in listed else None if None in listed else True

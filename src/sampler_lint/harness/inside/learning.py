@@ -7,6 +7,8 @@ which wrappers (``DistributedDataParallel``, FSDP) say, and what the optimizers 
 from __future__ import annotations
 
 import functools
+import os
+import signal
 import sys
 import weakref
 import zlib
@@ -14,6 +16,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .content import ELEMENTS, FEW
+from .log import STOP_AT
+
+#: Steps that a process may go on for after it was told to stop, once.
+PATIENCE = 20
 
 
 class Learning:
@@ -24,6 +30,15 @@ class Learning:
         self._told: set[tuple[str, tuple[int, ...]]] = set()
         self._optimizers: Any = weakref.WeakKeyDictionary()
         self._steps: list[int] = []
+        #: How often gradients had been computed at the last step.
+        self.used = 0
+        stop = os.environ.get(STOP_AT, "")
+        self._stop = int(stop) if stop.isdecimal() else None
+
+    @property
+    def taken(self) -> int:
+        """Steps of all optimizers."""
+        return sum(self._steps)
 
     def tell(self, kind: str, ranks: Any) -> None:
         """Note a group of ranks, once."""
@@ -32,8 +47,12 @@ class Learning:
             self._told.add((kind, members))
             self._note(kind, ranks=members)
 
-    def stepped(self, optimizer: Any) -> None:
-        """Note what the optimizer was given, at steps 1, 2, 4, 8 …"""
+    def stepped(self, optimizer: Any, backwards: int) -> None:
+        """Note what the optimizer was given, at steps 1, 2, 4, 8 …
+
+        ``backwards`` is how often gradients have been computed.
+        """
+        self.used = backwards
         number = self._optimizers.setdefault(optimizer, len(self._steps))
         if number == len(self._steps):
             self._steps.append(0)
@@ -41,6 +60,12 @@ class Learning:
         self._steps[number] = step = self._steps[number] + 1
         if not step & (step - 1):
             self._note("step", optimizer=number, step=step, gradients=_digest(optimizer))
+        if self._stop is not None:
+            gone_on = self.taken - self._stop
+            if gone_on == 0:  # it may save now, as who is preempted does
+                os.kill(os.getpid(), signal.SIGTERM)
+            elif gone_on >= PATIENCE:
+                os.kill(os.getpid(), signal.SIGKILL)
 
     def resumed(self, optimizer: Any) -> None:
         """Note how many steps an optimizer had taken whose state was loaded."""
@@ -93,7 +118,7 @@ def patch_optimizers(recorder: Any, module: Any) -> None:
     """Note what optimizers are given, and that a state is loaded."""
 
     def stepped(optimizer: Any, *_: Any) -> None:
-        recorder.guarded(lambda: recorder.learning.stepped(optimizer))
+        recorder.guarded(lambda: recorder.learning.stepped(optimizer, recorder.backwards))
 
     module.register_optimizer_step_post_hook(stepped)
     _after(
@@ -101,6 +126,12 @@ def patch_optimizers(recorder: Any, module: Any) -> None:
         "load_state_dict",
         lambda one: recorder.guarded(lambda: recorder.learning.resumed(one)),
     )
+    _after(
+        module.Optimizer,
+        "state_dict",
+        lambda one: recorder.guarded(recorder.note_saved),
+    )
+    _after(module.Optimizer, "zero_grad", lambda one: recorder.note_zeroed())
 
 
 def averaged_by(*names: str) -> Callable[[Any, Any, Any], None]:
@@ -136,3 +167,21 @@ def averaged_on_mesh(recorder: Any, module: Any, wrapper: Any) -> None:
     for dimension in range(mesh.ndim):
         group = mesh.get_group(dimension)
         recorder.learning.tell("averages", dist.get_process_group_ranks(group))
+
+
+def patch_reductions(recorder: Any, module: Any) -> None:
+    """Note where the program adds up over ranks what it has not learned from: metrics."""
+    for name in ("all_reduce", "reduce"):
+        original = getattr(module, name, None)
+        if original is not None:
+            setattr(module, name, _summing(recorder, original))
+
+
+def _summing(recorder: Any, original: Any) -> Any:
+    @functools.wraps(original)
+    def reduce(*args: Any, **kwargs: Any) -> Any:
+        if recorder.counting:
+            recorder.guarded(recorder.note_reduced, *args, **kwargs)
+        return original(*args, **kwargs)
+
+    return reduce

@@ -20,6 +20,9 @@ DIRECTORY = "SAMPLER_LINT_RECORD"
 #: Set to 1, every index is kept.
 KEEP_ALL = "SAMPLER_LINT_KEEP_ALL"
 
+#: The optimizer step after which a recorded process is to end, as if it were preempted.
+STOP_AT = "SAMPLER_LINT_STOP_AT"
+
 #: Real-time, so that no program has it for something else.
 DUMP_SIGNAL = getattr(signal, "SIGRTMIN", 0) and signal.SIGRTMIN + 7
 

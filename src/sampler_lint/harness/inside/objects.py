@@ -20,6 +20,9 @@ _LIBRARY = re.compile(r"[/\\]((site|dist)-packages|lib[/\\]python3\.\d+)[/\\]")
 #: How code asks for its rank and the number of ranks.
 _RANK_AND_SIZE = (("get_rank", "get_world_size"), ("RANK", "WORLD_SIZE"))
 
+#: What Python, NumPy and torch call the functions that put samples in a random order.
+_SHUFFLES = {"shuffle", "permutation", "permuted", "randperm", "randrange"}
+
 
 class Numbers:
     """A number for every object, in the order of first sight; keeps nothing alive."""
@@ -153,21 +156,44 @@ def self_of(frame: FrameType) -> Any:
 
 def asks_for_rank(cls: type) -> bool:
     """Whether a method of the class asks which rank it is on, and of how many."""
+    return any(names.issuperset(pair) for names in _names_in(cls) for pair in _RANK_AND_SIZE)
+
+
+def shuffles_itself(thing: Any) -> bool:
+    """Whether the user's code of the object, or of a dataset in it, draws an order."""
+    base = sys.modules["torch.utils.data"].Dataset
+    todo, seen = [thing], list[Any]()
+    while todo:
+        one = todo.pop()
+        if any(one is other for other in seen):
+            continue
+        seen.append(one)
+        held = getattr(one, "__dict__", {})
+        if any(value is False and "shuffle" in name for name, value in held.items()):
+            continue  # it has been told not to
+        if any(names & _SHUFFLES for names in _names_in(type(one), users=True)):
+            return True
+        todo += [value for value in held.values() if isinstance(value, base)]
+    return False
+
+
+def _names_in(cls: type, *, users: bool = False) -> Iterator[set[str]]:
+    """What the methods of the class, and of each of its bases that is not torch's, mention.
+
+    ``users``: only those that no library has.
+    """
     for base in cls.__mro__:
         if base.__module__.startswith("torch.") or base is object:
             continue
         names: set[str] = set()
-        for function in vars(base).values():
-            code = getattr(function, "__code__", None)
-            if code is not None:
-                names.update(code.co_names, filter(_is_text, code.co_consts))
-        if any(names.issuperset(pair) for pair in _RANK_AND_SIZE):
-            return True
-    return False
-
-
-def _is_text(value: Any) -> bool:
-    return type(value) is str
+        codes = [getattr(function, "__code__", None) for function in vars(base).values()]
+        while codes:
+            code = codes.pop()
+            if code is not None and not (users and not is_users(code.co_filename)):
+                names.update(code.co_names)
+                names.update(one for one in code.co_consts if type(one) is str)
+                codes += [one for one in code.co_consts if type(one) is type(code)]
+        yield names
 
 
 def length_of(ask: Callable[[], int]) -> tuple[int | None, str | None]:

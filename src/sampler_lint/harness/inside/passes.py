@@ -51,6 +51,8 @@ class Pass:
         counted_only: bool,
         looked_at: int = 0,
     ) -> None:
+        import inspect  # not before torch does, in a process that may never read a loader
+
         assert log.tape is not None
         self.number = number
         self._log = log
@@ -62,6 +64,8 @@ class Pass:
         self._stride = stride
         #: A batch that is drawn is yielded, unless fetching it fails.
         self._at_once = at_once
+        #: The order is made when the first batch is drawn, not when the pass begins.
+        self._lazy = inspect.isgeneratorfunction(type(loader._index_sampler).__iter__)
         #: The record where indices are kept, its bytes, its length, and how much is written.
         self._chunk: Any = ()
         self._bytes: Any = b""
@@ -194,6 +198,16 @@ class Pass:
                 self._state[BACKWARDS] = self._log.backwards
                 if self._log.backwards != self._backwards:
                     self._learned(0)
+
+    @property
+    def waits(self) -> bool:
+        """Whether its order is still to be made."""
+        return self._lazy and not self._state[BATCHES]
+
+    @property
+    def ended_at(self) -> int | None:
+        """How often gradients had been computed when the loader ended, if it did."""
+        return self._state[BACKWARDS] if self._state[ENDS] & LOADER_ENDED else None
 
     def stopped(self, error: BaseException) -> None:
         """Note that there is no batch, where each that is drawn is yielded at once."""

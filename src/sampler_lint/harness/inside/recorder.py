@@ -36,6 +36,7 @@ from .learning import (
     averaged_by,
     averaged_on_mesh,
     patch_optimizers,
+    patch_reductions,
     patch_wrapper,
 )
 from .log import KEEP_ALL, Log
@@ -52,9 +53,13 @@ from .objects import (
     mark,
     plain,
     self_of,
+    shuffles_itself,
 )
 from .passes import KEPT_PER_PASS, Pass
 from .tape import LOADER_ENDED, SAMPLER_ENDED
+
+#: Sums over ranks that are looked at after a loader, and numbers in one of them.
+SUMS = 8
 
 #: The folder of the modules that this one is made of, whose frames are not the user's.
 _HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "")
@@ -89,11 +94,17 @@ class Recorder(Log):
         self.learning = Learning(self.note)
         self._numbers = Numbers()
         self._rank: tuple[int, int] | None = None
-        self._groups: list[int] = []
-        self._loaders: set[int] = set()
+        self._groups: list[tuple[int, ...]] = []
+        #: Of each loader that was noted, what its indices come from.
+        self._loaders: dict[int, list[int]] = {}
         self._passes = 0
         self._looked_into: Counter[int] = Counter()
         self._in_set_epoch: set[int] = set()
+        #: How many more sums to look at: some after each loader, until gradients are computed.
+        self.counting = 0
+        #: The pass that began last, and the last whose gradients were noted as thrown away.
+        self._last: Pass | None = None
+        self._dropped: Pass | None = None
         #: The loader and the pass that began last, for the workers that are forked then.
         self.current: tuple[int, int] | None = None
         self._fetchers = 0
@@ -108,7 +119,7 @@ class Recorder(Log):
     # -- the process
 
     def note_rank(self) -> None:
-        """Note rank and world size, and the sizes of process groups, when they are news."""
+        """Note rank and world size, and this rank's process groups, when they are news."""
         dist: Any = sys.modules.get("torch.distributed")
         if dist is not None and dist.is_available() and dist.is_initialized():
             rank = (int(dist.get_rank()), int(dist.get_world_size()))
@@ -122,21 +133,23 @@ class Recorder(Log):
             self.note("rank", rank=rank[0], world_size=rank[1])
 
     def _note_groups(self, world_size: int) -> None:
-        """Note the sizes of process groups smaller than the world (tensor parallelism …)."""
+        """Note the process groups smaller than the world (tensor parallelism …)."""
         c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
         groups = getattr(getattr(c10d, "_world", None), "pg_group_ranks", {})
-        sizes = sorted({len(ranks) for ranks in groups.values()} - {world_size})
-        if sizes != self._groups:
-            self._groups = sizes
-            self.note("groups", sizes=sizes)
+        ranks = sorted({tuple(sorted(one)) for one in groups.values() if len(one) < world_size})
+        if ranks != self._groups:
+            self._groups = ranks
+            self.note("groups", ranks=ranks)
 
     def note_exit(self) -> None:
         """Note that the program has come to its end, and what ended it."""
         if self.file is None:
             return
         error = getattr(sys, "last_value", None)
+        self.note_zeroed()
+        done = {"backwards": self.backwards, "steps": self.learning.taken}
         if error is None:
-            self.note("exit", error=None, path=None, line=None, backwards=self.backwards)
+            self.note("exit", error=None, path=None, line=None, **done)
             return
         place: tuple[str | None, int] = (None, 0)
         for frame, line in traceback.walk_tb(error.__traceback__):
@@ -147,7 +160,7 @@ class Recorder(Log):
         text = " ".join(str(error).split())[:300]
         name = type(error).__name__
         message = f"{name}: {text}" if text else name
-        self.note("exit", error=message, path=place[0], line=place[1], backwards=self.backwards)
+        self.note("exit", error=message, path=place[0], line=place[1], **done)
 
     # -- loaders
 
@@ -179,16 +192,29 @@ class Recorder(Log):
             drop_last=self._drops(loader),
             own_iterator=type(loader).__iter__ is not self.data.DataLoader.__iter__,
             users_dataset=self._is_users(_file_of(type(loader.dataset))),
+            shuffles=shuffles_itself(loader.dataset),
             workers=loader.num_workers,
             lasting=loader.num_workers > 0 and loader.persistent_workers,
             own_batch_sampler=loader.batch_size is None and loader.batch_sampler is not None,
-            samplers=[] if iterable else self._samplers(index_sampler),
-            shuffling=None if iterable else self._shuffling(index_sampler),
+            **self._indices(number, index_sampler),
         )
-        self._loaders.add(number)
-        for thing in (*chain(index_sampler), loader, loader.dataset, *makers):
+        for thing in (loader, loader.dataset, *makers):
             self.watch(type(thing))
         return number
+
+    def _indices(self, number: int, sampler: Any) -> dict[str, Any]:
+        """What a loader's indices come from."""
+        self._loaders[number] = [self._numbers.of(one) for one in chain(sampler)]
+        for one in chain(sampler):
+            self.watch(type(one))
+        return {"samplers": self._samplers(sampler), "shuffling": self._shuffling(sampler)}
+
+    def _note_changed(self, loader: Any, number: int) -> None:
+        """Note it when a loader has got other samplers since it was built."""
+        if not isinstance(loader.dataset, self.data.IterableDataset):
+            sampler = loader._index_sampler
+            if self._loaders[number] != [self._numbers.of(one) for one in chain(sampler)]:
+                self.note("samplers", loader=number, **self._indices(number, sampler))
 
     def _makers(self, loader: Any) -> list[Any]:
         """The libraries' objects that build the loader and take ``set_epoch`` for it."""
@@ -218,6 +244,7 @@ class Recorder(Log):
                 "module": type(one).__module__,
                 "set_epoch": callable(getattr(type(one), "set_epoch", None)),
                 "asks": asks_for_rank(type(one)),
+                "shuffles": shuffles_itself(one),
                 "values": {
                     name: value
                     for name, value in getattr(one, "__dict__", {}).items()
@@ -273,6 +300,7 @@ class Recorder(Log):
     def begin(self, loader: Any, iterator: Any) -> Pass:
         """Note that ``loader`` starts to yield its data."""
         number = self.built(loader)
+        self._note_changed(loader, number)
         self.note_rank()
         length, error = self._claimed(loader)
         sampler_length = None
@@ -289,8 +317,10 @@ class Recorder(Log):
         self._looked_into[number] += 1
         started = Pass(self, self._passes, loader, stride, at_once, counted_only, looks)
         self.current = number, self._passes
+        self._last = started
         self._passes += 1
         self.totals[0] += 1
+        self.counting = SUMS
         self.note(
             "pass",
             number=started.number,
@@ -302,6 +332,7 @@ class Recorder(Log):
             stride=stride,
             dataset_values=_numbers_of(loader.dataset),
             random=next(draws.held(loader.dataset), None) is not None,
+            steps=self.learning.taken,
             path=path,
             line=line,
         )
@@ -383,20 +414,50 @@ class Recorder(Log):
     def _note_epoch(self, sampler: Any, *args: Any, **kwargs: Any) -> None:
         value = next(iter((*args, *kwargs.values())), None)
         path, line = self._place()
-        caller: FrameType | None = sys._getframe(1)
-        while caller is not None and caller.f_code.co_filename.startswith(_HERE):
-            caller = caller.f_back
+        caller = _caller()
         self.note(
             "set_epoch",
             direct=caller is not None and self._is_users(caller.f_code.co_filename),
             object=self._numbers.of(sampler),
             cls=class_name(sampler),
             value=plain(value),
-            passes=self._passes,
+            passes=self._passes - (self._last is not None and self._last.waits),
             time=time.time(),
             path=path,
             line=line,
         )
+
+    # -- what becomes of gradients, and of metrics
+
+    def note_zeroed(self) -> None:
+        """Note gradients that are thrown away, or left, although no step has used them.
+
+        Only those that were the last when a loader ended: within its loop it may be meant.
+        """
+        unused, last = self.backwards - self.learning.used, self._last
+        if not unused or last is None or last is self._dropped or not self.learning.used:
+            return
+        if last.ended_at == self.backwards:
+            self._dropped = last
+            steps = self.learning.taken
+            self.guarded(self.note, "dropped", number=last.number, backwards=unused, steps=steps)
+
+    def note_saved(self) -> None:
+        """Note that an optimizer's state was asked for, as one who saves it does."""
+        self.note("optimizer_saved", steps=self.learning.taken)
+
+    def note_reduced(self, tensor: Any, *args: Any, **kwargs: Any) -> None:
+        """Note a few numbers that the program itself adds up over the ranks after a loader."""
+        caller = _caller()
+        if caller is None or not self._is_users(caller.f_code.co_filename):
+            return
+        asked = [str(one) for one in (*args, *kwargs.values()) if "RedOp" in class_name(one)]
+        if any(not one.endswith("SUM") for one in asked) or tensor.numel() > SUMS:
+            return
+        self.counting -= 1
+        path, line = os.path.abspath(caller.f_code.co_filename), caller.f_lineno
+        values = [float(one) for one in tensor.detach().reshape(-1).tolist()]
+        self.note("reduced", number=self._passes - 1, path=path, line=line, values=values)
 
     # -- safety
 
@@ -526,6 +587,7 @@ class Recorder(Log):
         @functools.wraps(original)
         def backward(*args: Any, **kwargs: Any) -> Any:
             self.backwards += 1
+            self.counting = 0
             return original(*args, **kwargs)
 
         autograd.backward = backward
@@ -539,6 +601,14 @@ class Recorder(Log):
             original(self, *args, **kwargs)
 
         recorder = self
+
+
+def _caller() -> FrameType | None:
+    """The innermost frame that is not the recorder's."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    return frame
 
 
 def _file_of(cls: type) -> str:
@@ -592,6 +662,7 @@ _LATER: dict[str, Callable[[Recorder, Any], None]] = {
     "torch.autograd": Recorder.patch_autograd,
     "torch.distributed.algorithms.join": Recorder.patch_join,
     "torch.optim.optimizer": patch_optimizers,
+    "torch.distributed": patch_reductions,
     "torch.nn.parallel.distributed": patch_wrapper(
         "DistributedDataParallel", averaged_by("process_group")
     ),

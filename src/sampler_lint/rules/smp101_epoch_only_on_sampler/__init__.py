@@ -73,6 +73,7 @@ class EpochOnlyOnSampler(Rule):
         - https://github.com/mosaicml/composer/issues/3123
         - https://github.com/Lightning-AI/pytorch-lightning/issues/13316
         - https://github.com/huggingface/transformers/issues/8952
+        - met in https://github.com/mosaicml/composer (composer/trainer/trainer.py)
     """
 
     code = "SMP101"
@@ -203,9 +204,11 @@ class EpochOnlyOnSampler(Rule):
             )
             effect = f"{_NOT_READ}, this guard is false, and every epoch repeats one order"
         else:
-            effect = "a batch sampler with an epoch of its own repeats one order in every epoch"
+            effect = (
+                "a batch sampler that shuffles by its own epoch repeats one order in every epoch"
+            )
             message = (
-                f"`set_epoch` does not reach a batch sampler that has one of its own: "
+                f"`set_epoch` does not reach a batch sampler with its own `set_epoch`: "
                 f"`{spelled}.batch_sampler` is not checked"
             )
         return Suspect(

@@ -22,6 +22,7 @@ from sampler_lint.domain.epochs import (
     trains,
 )
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.pipelines import unmoved_streams
 from sampler_lint.domain.samplers import (
     is_distributed_sampler,
     sharding_programs,
@@ -57,8 +58,9 @@ class EpochNeverSet(Rule):
         that builds a loader in each epoch over the same sampler, or over a new one with the same
         data and seed. Not reported with `shuffle=False`, where the sampler is otherwise rebuilt
         for each epoch, where a wrapper or framework sets the epoch, and where a `set_epoch` call
-        might reach the sampler. Likely where it is only unknown whether the sampler shuffles; a
-        warning where a setting decides that.
+        might reach the sampler. Also a stream of `datasets` that is shuffled and read in each turn
+        of a loop, in a program without a framework that never calls `set_epoch`. Likely where it
+        is only unknown whether the sampler shuffles; a warning where a setting decides that.
 
     Why is this bad?
         `DistributedSampler` seeds its shuffle with `seed + epoch`, and `epoch` stays 0: every
@@ -84,6 +86,7 @@ class EpochNeverSet(Rule):
         - https://github.com/kan-bayashi/ParallelWaveGAN/issues/177
         - https://github.com/kekmodel/FixMatch-pytorch/issues/34
         - https://github.com/lucidrains/DALLE-pytorch/pull/230
+        - met in https://github.com/NVIDIA/DeepLearningExamples (PyTorch/Forecasting/TFT/train.py)
     """
 
     code = "SMP102"
@@ -92,7 +95,8 @@ class EpochNeverSet(Rule):
     invariant = "reshuffles"
 
     def check(self, model: Model) -> Iterator[Suspect]:
-        """Look at each epoch loop once for every sampler that it iterates."""
+        """Look at each epoch loop once for every sampler that it iterates, and at streams."""
+        yield from _streams(model)
         seen = set()
         for found, reached in _read_by_epoch(model):
             key = (found.loop, reached.sampler.site)
@@ -106,6 +110,19 @@ class EpochNeverSet(Rule):
             if veto is None:
                 seen.add(key)
             yield _suspect(model, found, reached, veto)
+
+
+def _streams(model: Model) -> Iterator[Suspect]:
+    """Shuffled streams of `datasets` that loops go over again, in the order of epoch 0."""
+    for shuffle, loop in unmoved_streams(model):
+        yield Suspect(
+            model.module_of(loop.scope),
+            loop.iter,
+            "nothing calls `set_epoch` on the stream that this loop reads",
+            effect="every epoch has the order of epoch 0: a stream shuffles by its seed and epoch",
+            advice="call `set_epoch(epoch)` of the stream at the start of each epoch",
+            why=(Related(model.place(shuffle.scope, shuffle), "the stream is shuffled here"),),
+        )
 
 
 def _read_by_epoch(model: Model) -> Iterator[tuple[EpochLoop, Carrier]]:

@@ -18,6 +18,7 @@ from sampler_lint.domain.epoch_calls import (
     sets_epoch_itself,
     unknown_hook,
 )
+from sampler_lint.domain.epoch_state import wraps
 from sampler_lint.domain.epochs import EpochLoop, sampler_around
 from sampler_lint.domain.model import Model
 from sampler_lint.syntax.navigation import self_class, unparse
@@ -38,6 +39,12 @@ class _Setter(NamedTuple):
     """Whether it certainly does not, though it is meant to: another rule tells of it."""
 
 
+def _may_be_iterated(model: Model, cls: Class) -> bool:
+    """Whether it may be a loader, sampler or dataset: a registry gives classes of all kinds."""
+    is_known = all(isinstance(base, Class) for base in model.flow.mro(cls))
+    return not is_known or wraps(model, cls)
+
+
 def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | None:
     """What may set the epoch of the sampler."""
     ours = {
@@ -52,7 +59,9 @@ def may_be_set(model: Model, found: EpochLoop, reached: Carrier) -> _Setter | No
         if isinstance(obj, Obj)
     }
     for cls in {obj.cls for obj in ours}:
-        if isinstance(cls, Class) and sets_epoch_itself(model, found, cls):
+        if not isinstance(cls, Class) or not _may_be_iterated(model, cls):
+            continue
+        if sets_epoch_itself(model, found, cls):
             return _Setter(f"{cls.name} itself")
     near = {scope.module for scope in found.scopes}
     near.update(obj.site.scope.module for obj in ours if obj.site is not None)

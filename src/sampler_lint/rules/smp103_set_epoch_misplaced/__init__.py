@@ -57,6 +57,8 @@ class SetEpochMisplaced(Rule):
         - torch/utils/data/distributed.py, `DistributedSampler.__iter__` and `set_epoch`
         - torch/utils/data/dataloader.py, `_MultiProcessingDataLoaderIter._reset` (prefetches)
         - accelerate/data_loader.py, `BatchSamplerShard` (has no `set_epoch`)
+        - https://github.com/pytorch-ignite/code-generator/pull/130
+        - met in https://github.com/SWivid/F5-TTS (src/f5_tts/model/trainer.py)
     """
 
     code = "SMP103"

@@ -43,7 +43,7 @@ def late_in_turn(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
     if _only_makes_iterator(anchor):
         if not has_workers(model, found.inner.loader):
             return None
-        when = "after the iterator was made, when its workers already fetch"
+        when = "after the iterator was created, when its workers already fetch"
     elif anchor.encloses(stmt):
         when = "inside the loop over the batches, when the order is already drawn"
     else:

@@ -67,7 +67,8 @@ def constant(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
             call,
             message,
             fix=to_top,
-            effect="every epoch ends with the same number, so the next one repeats the order",
+            effect="the last call of each epoch passes the same number, so every epoch repeats "
+            "one order",
             advice="call it with the epoch's number before the loop over the batches",
         )
     if not _same_in_every_turn(model, loop, argument):

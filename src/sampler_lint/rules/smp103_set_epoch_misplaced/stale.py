@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint import catalog
+from sampler_lint.analysis.origins import part_of
 from sampler_lint.analysis.values import Lit, Obj, Unknown
 from sampler_lint.domain.concepts import GIVES_STATE, RESTORES, SAMPLER_ARGUMENTS
 from sampler_lint.domain.copies import persists
@@ -62,12 +63,12 @@ def _kept_iterators(model: Model) -> Iterator[Suspect]:
                 continue
             if next(carriers(model, loader), None) is None:
                 continue
-            why = (Related(model.place(store.scope, store.stmt), "the iterator is made here"),)
+            why = (Related(model.place(store.scope, store.stmt), "the iterator is created here"),)
             yield Suspect(
                 model.module_of(call.scope),
                 call,
-                f"`{unparse(call.func)}` acts one epoch late: `{loader.name}` keeps one iterator, "
-                f"whose workers fetch ahead",
+                f"`{unparse(call.func)}` takes effect one epoch late: `{loader.name}` keeps one "
+                f"iterator, whose workers fetch ahead",
                 why=why,
                 effect="the first two epochs share one order, and later ones lag behind",
                 advice="create the iterator again after the call, or advance the epoch in the "
@@ -130,7 +131,8 @@ def _too_late(
     return Suspect(
         model.module_of(scope),
         node,
-        f"`{code}` acts one epoch late: `{cls.name}` draws its order at the end of the pass before",
+        f"`{code}` takes effect one epoch late: `{cls.name}` draws its order at the end of the "
+        f"previous pass",
         why=why,
         effect="the first two epochs share one order, and later ones lag behind",
         advice="draw the order in `__iter__`",
@@ -222,7 +224,7 @@ def _read_by_workers(model: Model, cls: Class) -> bool:
         return False
     # A value in shared memory is filled in place, never replaced.
     return all(
-        isinstance(store.value, Const)
+        isinstance(part_of(store.value, store.path), Const)
         for store in (s for name in state.stored for s in model.project.stores_near(name, cls))
         if isinstance(store.target, Attr)
         and self_class(store.target.value) in model.flow.mro(cls)
@@ -245,9 +247,9 @@ def _after_iterator(model: Model) -> Iterator[Suspect]:
         if made is None:
             continue
         loader, place = made
-        message = f"`{unparse(call)}` comes after `{unparse(place.value)}` made the iterator"
+        message = f"`{unparse(call)}` is called after `{unparse(place.value)}` created the iterator"
         why = (
-            Related(model.place(place.scope, place), "the iterator is made here"),
+            Related(model.place(place.scope, place), "the iterator is created here"),
             Related(model.place_of(loader), "loader built here"),
         )
         yield Suspect(
@@ -316,7 +318,7 @@ def _never_called(model: Model) -> Iterator[Suspect]:
                     yield Suspect(
                         module,
                         read,
-                        f"`{unparse(read)}` is named here, and not called",
+                        f"`{unparse(read)}` is not called here: the parentheses are missing",
                         effect=_NEVER_SET,
                         advice="call it with the epoch's number",
                     )

@@ -9,10 +9,11 @@ from sampler_lint.domain.epoch_state import (
     epoch_state,
     is_closed,
     iterates,
+    lookup,
     own_classes,
     wraps,
 )
-from sampler_lint.domain.model import Model, scopes_inside
+from sampler_lint.domain.model import Model
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Applicability, Fix, Related
@@ -22,7 +23,7 @@ from sampler_lint.rules.smp104_epoch_not_forwarded.forwarding import asked, not_
 from sampler_lint.rules.smp104_epoch_not_forwarded.not_read import other_attribute, unread
 from sampler_lint.rules.smp104_epoch_not_forwarded.setter import add_method
 from sampler_lint.syntax.nodes import (
-    last_name,
+    Class,
 )
 from sampler_lint.workspace.project import Module
 
@@ -67,6 +68,7 @@ class EpochNotForwarded(Rule):
         - https://github.com/Lightning-AI/pytorch-lightning/issues/21454
         - lightning/fabric/utilities/data.py, `_set_sampler_epoch`
         - https://github.com/huggingface/accelerate/pull/3556
+        - met in https://github.com/open-mmlab/mmfewshot (mmfewshot/utils/infinite_sampler.py)
     """
 
     code = "SMP104"
@@ -83,7 +85,8 @@ class EpochNotForwarded(Rule):
         told = set()
         for module, cls in model.classes():
             ordered = iterates(model, cls)
-            if not (ordered or wraps(model, cls)) or not is_closed(model, cls):
+            tells = ordered or (wraps(model, cls) and _is_told(model, cls))
+            if not tells or not is_closed(model, cls):
                 continue
             state = epoch_state(model, cls)
             if state.iteration.opaque or not state.iteration.functions | state.iteration.outside:
@@ -100,18 +103,16 @@ class EpochNotForwarded(Rule):
                     yield suspect
 
 
+def _is_told(model: Model, cls: Class) -> bool:
+    """Whether an instance has a ``set_epoch``, or is asked for one."""
+    return lookup(model, cls, "set_epoch", None) is not None or asked(model, cls) is not None
+
+
 def _missing(model: Model, module: Module, state: EpochState) -> Suspect | None:
     if any("set_epoch" in cls.bindings for cls in own_classes(model, state.cls)):
         return None  # something else of that name
     read = other_attribute(model, state)
     if read is None:
-        return None
-    if any(
-        last_name(call.func) == "setattr"
-        for cls in own_classes(model, state.cls)
-        for scope in scopes_inside(cls)
-        for call in scope.calls
-    ):
         return None
     if any(derived.method("set_epoch") for derived in model.flow.subclasses(state.cls)):
         return None

@@ -55,7 +55,7 @@ def not_forwarded(model: Model, state: EpochState) -> Iterator[Suspect]:
         owner = inner.owner
         module = model.module_of(owner)
         carriers = list(_carriers(model, inner, state.cls))
-        carriers = [c for c in carriers if not _set_directly(model, state, c)]
+        carriers = [c for c in carriers if not _set_directly(model, state, inner, c)]
         passed_on = inner.path[0] in mentioned
         if passed_on:
             carriers = [c for c in carriers if _stays_as_it_was(model, state, inner, c)]
@@ -244,8 +244,11 @@ def _replaced_in_pass(state: EpochState, inner: Inner) -> bool:
     )
 
 
-def _set_directly(model: Model, state: EpochState, carrier: Carrier) -> bool:
-    """Whether code outside calls ``set_epoch`` on the wrapped object itself."""
+def _set_directly(model: Model, state: EpochState, inner: Inner, carrier: Carrier) -> bool:
+    """Whether ``set_epoch`` is called on what carries the epoch, past the wrapper's way to it.
+
+    Outside, or by the wrapper itself, which may keep the sampler beside the loader that has it.
+    """
     targets = {(carrier.obj.cls, carrier.obj.site)}
     if carrier.path:
         targets = {
@@ -256,9 +259,12 @@ def _set_directly(model: Model, state: EpochState, carrier: Carrier) -> bool:
     own = set(own_classes(model, state.cls))
     for call in model.epoch_setters:
         assert isinstance(call.func, Attr)
-        if not own.isdisjoint(call.scope.outward()):
+        receiver = call.func.value
+        if not own.isdisjoint(call.scope.outward()) and any(
+            isinstance(node, Attr) and node.name == inner.path[0] for node in walk(receiver)
+        ):
             continue
-        for value in model.flow.values(call.func.value):
+        for value in model.flow.values(receiver):
             if isinstance(value, Obj) and (value.cls, value.site) in targets:
                 return True
     return False
@@ -321,11 +327,11 @@ def unforwarded(
         who = f"{parts} `{held}` ({what})" if inner.many else f"`{held}` ({what})"
         effect = "its epoch never changes, so every epoch repeats one order"
         if any(isinstance(c.obj.cls, Class) and is_map_dataset(model, c.obj.cls) for c in carriers):
-            effect = "its epoch stays as it was, so every epoch draws the same"
+            effect = "its epoch never changes, so every epoch draws the same random numbers"
     else:
         assert inner.param is not None
         who = f"the `{inner.param.name}` it wraps"
-        effect = "what shuffles by an epoch of its own repeats one order in every epoch"
+        effect = "a wrapped sampler that shuffles by its epoch repeats one order in every epoch"
     if setter is None:
         message = f"`{owner.name}` has no `set_epoch` that passes the epoch on to {who}"
     elif own is not None:

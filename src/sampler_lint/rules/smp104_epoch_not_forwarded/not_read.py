@@ -19,7 +19,7 @@ from sampler_lint.domain.epoch_state import (
     seed_parts,
     seedings_of,
 )
-from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.findings import Applicability, Fix, Related
@@ -72,8 +72,8 @@ def _changes_nothing(
         advice = "draw it again in `set_epoch`"
     else:
         message = (
-            f"`{state.cls.name}.set_epoch` does not change the order: each epoch seeds its random "
-            f"numbers alike"
+            f"`{state.cls.name}.set_epoch` does not change the order: each epoch uses the "
+            f"same random seed"
         )
         advice = "seed them with the epoch"
     fix = None if frozen else partial(_seed_with_epoch, model, state, found)
@@ -84,9 +84,11 @@ def _changes_nothing(
 def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
     """An epoch that nothing reads, by the code."""
     setter = state.setter
-    if setter is None or not setter.inert or state.reads(state.iteration):
+    if setter is None:
         return None
     own = own_setter(state.cls, setter.functions)
+    if not setter.inert or state.reads(state.iteration):
+        return None if own is None else _sets_others(model, module, state, own)
     if own is None and setter.functions and state.cls.method("__iter__") is None:
         return None  # what its base does is told there
     found = seedings_of(state.iteration)
@@ -139,7 +141,7 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
                 module,
                 start,
                 f"{stores}, which nothing reads: the order follows a generator made in `__init__`",
-                effect="resuming at a later epoch replays the first epoch's order",
+                effect="a run resumed at a later epoch repeats the first epoch's order",
                 advice="seed the generator with the epoch in `__iter__`",
             )
         return None
@@ -158,6 +160,30 @@ def _unread(model: Model, module: Module, state: EpochState) -> Suspect | None:
             advice="draw it in `__iter__`, or again in `set_epoch`",
         )
     return None
+
+
+def _sets_others(model: Model, module: Module, state: EpochState, own: Function) -> Suspect | None:
+    """A ``set_epoch`` that sets whatever else, and not the epoch that the pass seeds with.
+
+    Not one that hands out the object itself, or reaches attributes without naming them.
+    """
+    functions = state.setter.functions if state.setter is not None else ()
+    if any(
+        any(self_class(arg.value) is not None for call in function.calls for arg in call.args)
+        or any(read.name == "__dict__" for read in function.reads)
+        for function in functions
+    ):
+        return None
+    other = other_attribute(model, state)
+    seeds = filter(None, map(seed_argument, seedings_of(state.iteration)))
+    parts = [part for seed in seeds for part in seed_parts(model, seed)]
+    if other is None or any(isinstance(part, Attr) and part.name in state.stored for part in parts):
+        return None
+    message = f"`{own.qualname}` does not set `self.{other.name}`, which seeds the order"
+    why = (Related(model.place(other.scope, other), "seeded here"),)
+    advice = f"store `self.{other.name}`"
+    start = name_of(module, own)
+    return Suspect(module, start, message, why=why, effect=_ONE_ORDER, advice=advice)
 
 
 def _draws_from_kept(base: str, seeded: list[Call]) -> bool:
@@ -223,6 +249,9 @@ def _draws_own(call: Call) -> bool:
 
 def other_attribute(model: Model, state: EpochState) -> Attr | None:
     """An epoch that the pass seeds with and that stays what ``__init__`` made it."""
+    scopes = (scope for cls in own_classes(model, state.cls) for scope in scopes_inside(cls))
+    if any("setattr" in scope.called for scope in scopes):
+        return None
     for call in seedings_of(state.iteration):
         argument = seed_argument(call)
         if argument is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint.analysis.origins import Hop, ends, only
 from sampler_lint.domain.concepts import RANGES
@@ -13,9 +14,12 @@ from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.resuming import led_by, reads_epoch, restored_before
 from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
+from sampler_lint.rules.smp105_epoch_lost_on_resuming.counters import left_out, never_saved
+from sampler_lint.rules.smp105_epoch_lost_on_resuming.overwritten import overwritten
+from sampler_lint.rules.smp105_epoch_lost_on_resuming.skipped import skipped
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.used_up import used_up
 from sampler_lint.syntax.navigation import leaves, same, statements, unparse, walk
-from sampler_lint.syntax.nodes import Call, Const, Expr, For, If, Name
+from sampler_lint.syntax.nodes import Call, Const, Expr, For, If, Loop, Name
 
 
 class EpochLostOnResuming(Rule):
@@ -34,6 +38,13 @@ class EpochLostOnResuming(Rule):
         `__iter__` resets it before anything is read (`start, self.start = self.start, 0`, and
         then `return`): a loader with workers calls `iter()` twice and uses the second iterator.
 
+        Also reports a sampler or dataset whose `state_dict` leaves out a number that each pass
+        adds to and seeds its order with, or (likely) is never restored where the optimizer is; a
+        call of Accelerate's `skip_first_batches` that gets a number of samples, or that skips the
+        same in every epoch of a loop; and, in a loop that goes on at another epoch than 0, a
+        `set_epoch` of a sampler whose loader Accelerate has wrapped, which sets it by its own
+        count.
+
     Why is this bad?
         The order of an epoch follows from its number. A run that is resumed after epoch 20
         repeats the orders of the first 20 epochs, in the same batches, and trains for 20 epochs
@@ -51,10 +62,12 @@ class EpochLostOnResuming(Rule):
         - torch/utils/data/distributed.py, `DistributedSampler.__iter__`: the generator is seeded
           with `seed + epoch`
         - https://github.com/modelscope/ms-swift/issues/10050
+        - https://github.com/allenai/open-instruct/pull/681
+        - https://github.com/huggingface/accelerate/issues/1451
         - torch/utils/data/dataloader.py, `_BaseDataLoaderIter.__init__` and `_reset`: both ask
         - https://github.com/nvidia-cosmos/cosmos-rl/pull/621
-        - met in PKU-YuanGroup/Open-Sora-Plan, opensora/train/train_causalvae.py
-        - met in intelligent-machine-learning/dlrover, examples/unified/elastic/nanogpt/train.py
+        - met in https://github.com/PKU-YuanGroup/Open-Sora-Plan
+          (opensora/train/train_causalvae.py)
     """
 
     code = "SMP105"
@@ -69,9 +82,13 @@ class EpochLostOnResuming(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at each epoch loop that begins at 0, and at what forgets where it begins."""
         yield from used_up(model)
+        yield from left_out(model)
+        yield from never_saved(model)
+        yield from skipped(model)
+        yield from overwritten(model, partial(_begins_elsewhere, model))
         told: set[Call] = set()
         loops = epoch_loops(model) if model.epoch_setters else []
-        going_on = {found.loop.scope for found in loops if _begins_elsewhere(model, found)}
+        going_on = {found.loop.scope for found in loops if _begins_elsewhere(model, found.loop)}
         for found in loops:
             epoch = _counter_from_zero(model, found)
             if epoch is None or is_test(model.module_of(found.loop.scope)):
@@ -94,8 +111,8 @@ class EpochLostOnResuming(Rule):
                     model.module_of(call.scope),
                     call,
                     f"`{unparse(call)}` counts from 0 again after a checkpoint was loaded",
-                    effect="a resumed run reads the orders of the first epochs once more",
-                    advice="begin the loop at the checkpoint's epoch",
+                    effect="a resumed run repeats the orders of the first epochs",
+                    advice="start the loop at the checkpoint's epoch",
                     why=why,
                     grade=Grade.CERTAIN if reads_epoch(restored.scope) else Grade.LIKELY,
                 )
@@ -141,11 +158,11 @@ def _begins_with(model: Model, found: EpochLoop, restored: Call) -> bool:
     )
 
 
-def _begins_elsewhere(model: Model, found: EpochLoop) -> bool:
+def _begins_elsewhere(model: Model, loop: Loop) -> bool:
     """Whether an epoch loop may begin at another number than 0."""
-    return isinstance(found.loop, For) and any(
+    return isinstance(loop, For) and any(
         not _is_zero(model, node.positional)
-        for node in walk(found.loop.iter)
+        for node in walk(loop.iter)
         if isinstance(node, Call) and RANGES.is_call(node)
     )
 

@@ -38,10 +38,12 @@ def used_up(model: Model) -> Iterator[Suspect]:
             yield Suspect(
                 module,
                 reset.stmt,
-                f"`{cls.name}.__iter__` resets `{read.name}` before anything is read",
+                f"`{cls.name}.__iter__` resets `{read.name}` when the iterator is created, "
+                "before it is read",
                 effect="a loader with workers calls `iter()` twice and reads the second: what was "
                 "to be skipped is read again",
-                advice="make `__iter__` a generator (`yield from`), which does so when it is read",
+                advice="make `__iter__` a generator (`yield from`), so that it does so at the "
+                "first `next()`",
                 why=(Related(model.place(iterate, read), "where the pass begins is read here"),),
                 grade=Grade.LIKELY if loader is None else Grade.CERTAIN,
             )

@@ -7,6 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from sampler_lint.analysis.arguments import MISSING, passed
+from sampler_lint.analysis.origins import given_by, parameter_of
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import SAMPLER, SEED
 from sampler_lint.domain.escape import is_for_nothing
@@ -22,12 +23,14 @@ from sampler_lint.domain.seeds import (
     setting_of,
     takes_seed,
 )
+from sampler_lint.domain.signatures import refuser
 from sampler_lint.edits.editor import Fixer
 from sampler_lint.edits.seed_fixes import (
     called,
     can_take_seed,
 )
 from sampler_lint.findings import Related, Severity
+from sampler_lint.limits import DEEPEST_CHAIN
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp201_seed_not_passed.evaluation import data, evaluates
 from sampler_lint.rules.smp201_seed_not_passed.fixed import Fixed, fixed_seed
@@ -86,6 +89,7 @@ class SeedNotPassed(Rule):
         - torch/utils/data/distributed.py, `DistributedSampler.__iter__`
         - https://github.com/mosaicml/composer/pull/3724
         - https://github.com/Lightning-AI/pytorch-lightning/pull/7024
+        - met in https://github.com/HRNet/HRNet-Semantic-Segmentation (tools/train.py)
     """
 
     code = "SMP201"
@@ -228,7 +232,24 @@ def _unheard(model: Model, sampler: Obj) -> Suspect | None:
 def _reads_seeded_order(model: Model, sampler: Obj) -> bool:
     """Whether the data was made with the program's seed, so that its own order changes with it."""
     assert sampler.site is not None
-    return any(setting_of(model, expr) is not None for expr in data(sampler.site))
+    return any(_is_seeded(model, expr, ()) for expr in data(sampler.site))
+
+
+def _is_seeded(model: Model, expr: Expr, calls: tuple[Call, ...]) -> bool:
+    """Whether all who hand in the data, if it is handed in, have made it with a seed."""
+    if setting_of(model, expr) is None:
+        return False
+    function, _ = parameter_of(expr) or (None, None)
+    if function is None:
+        return True
+    handed = [
+        (call, given)
+        for call in model.flow.callers(function)
+        if call not in calls and (given := given_by(model.flow, call, expr)) is not None
+    ]
+    return len(calls) == DEEPEST_CHAIN or all(
+        _is_seeded(model, given, (*calls, call)) for call, given in handed
+    )
 
 
 def _seeded_later(model: Model, module: Module, sampler: Obj) -> bool:
@@ -276,7 +297,11 @@ def _suspect(
         fix = partial(pass_where_missing, model, fixed.unpassed)
     elif seed is not None:
         advice = f"pass `{keyword}={seed.code}`"
-        fix = partial(pass_to_sampler, site, fixed, seed)
+        other = refuser(model, site.func, keyword)
+        if other is None:
+            fix = partial(pass_to_sampler, site, fixed, seed)
+        else:
+            advice += f", but not to `{other}`, which takes none"
     else:
         function = site.scope if isinstance(site.scope, Function) else None
         kept = seed_to_keep(model, module, function) if function is not None else None

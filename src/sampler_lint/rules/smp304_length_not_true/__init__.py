@@ -14,7 +14,12 @@ from sampler_lint.rules.smp304_length_not_true.returned import (
     returns_a_fraction,
     returns_nothing,
 )
-from sampler_lint.rules.smp304_length_not_true.tried import runs_dry, untrue_length
+from sampler_lint.rules.smp304_length_not_true.tried import (
+    always_off,
+    one_too_many,
+    runs_dry,
+    untrue_length,
+)
 
 
 class LengthNotTrue(Rule):
@@ -28,8 +33,11 @@ class LengthNotTrue(Rule):
         that returns nothing or a float; a `__len__` inherited from torch under an `__iter__` that
         skips samples; and a generator whose `next()` finds nothing left, also around other
         samplers in this repository. Arguments whose type is not known get a value that the class
-        can use; then only a length that is wrong in every case counts. Not reported for a class
-        that the interpreter cannot follow, and for a `__len__` that says it is an estimate.
+        can use; then only a length that is wrong in every case counts. Where a constructor cannot
+        be followed, a length is wrong that always differs by the same number from what is yielded
+        of the same attribute; of a sampler that never ends, one that is always one more than an
+        epoch has. Not reported for a class that the interpreter cannot follow otherwise, and for a
+        `__len__` that says it is an estimate.
 
     Why is this bad?
         `len(loader)` comes from `len(sampler)`. Trainers take the steps of an epoch and the
@@ -54,6 +62,7 @@ class LengthNotTrue(Rule):
         - torch/utils/data/dataloader.py, `DataLoader.__len__`
         - https://github.com/huggingface/sentence-transformers/issues/3348
         - https://github.com/lhotse-speech/lhotse/issues/212
+        - met in https://github.com/labomics/midas (src/scmidas/data.py)
     """
 
     code = "SMP304"
@@ -75,6 +84,8 @@ class LengthNotTrue(Rule):
                 or at_most_one(model, cls)
                 or set_too_late(model, cls)
                 or untrue_length(model, module, cls)
+                or one_too_many(model, cls)
+                or always_off(model, cls)
                 or runs_dry(model, cls)
                 or skips_under_inherited(model, module, cls)
             )

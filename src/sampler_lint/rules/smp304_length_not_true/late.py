@@ -60,8 +60,8 @@ def set_too_late(model: Model, cls: Class) -> Suspect | None:
         f"`len()` of `{cls.name}` reads `self.{node.attr}`, which only `__iter__` sets",
         why=why,
         effect="before the first epoch `len()` of the sampler and of its loader raises "
-        "AttributeError; later it is the length of the epoch before",
-        advice="work it out in `__init__`",
+        "AttributeError; later it is the length of the previous epoch",
+        advice="compute it in `__init__`",
     )
 
 
@@ -83,7 +83,7 @@ def skips_under_inherited(model: Model, module: Module, cls: Class) -> Suspect |
         name_of(module, cls),
         f"`{cls.name}.__iter__` skips samples that its `__len__`, inherited from {base}, counts",
         why=why,
-        effect="`len()` is too large, and so are the steps of an epoch and the learning-rate "
+        effect="`len()` is too large, and with it the steps per epoch and the learning-rate "
         "schedule",
         advice="define `__len__` for what is yielded",
     )

@@ -32,7 +32,7 @@ from sampler_lint.syntax.nodes import (
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
-    from sampler_lint.execution.trials import Trial
+    from sampler_lint.execution.outcomes import Trial
 
 
 def place(
@@ -48,7 +48,7 @@ def place(
     if length is None:
         size = defined_by(model, cls, "num_samples")
         if size is not None and model.flow.method(cls, "__len__") == _DISTRIBUTED:
-            return model.module_of(size), _first_return(size) or name_of(module, size)
+            return model.module_of(size), first_return(size) or name_of(module, size)
         return module, name_of(module, cls)
     usual = trial.world.counts(sharded=differ(trial))
     if turn.length in usual and turn.count not in usual and not trial.from_data:
@@ -56,13 +56,14 @@ def place(
         if loop is not None:
             return model.module_of(iterate), loop.test
     where = model.module_of(length)
-    return where, _first_return(length) or name_of(where, length)
+    return where, first_return(length) or name_of(where, length)
 
 
 _DISTRIBUTED = "torch.utils.data.DistributedSampler"
 
 
-def _first_return(function: Function) -> Node | None:
+def first_return(function: Function) -> Node | None:
+    """What a method returns."""
     return next((stmt.value for stmt in function.returns if stmt.value is not None), None)
 
 

@@ -106,8 +106,9 @@ def at_most_one(model: Model, cls: Class) -> Suspect | None:
                     value,
                     f"`min(1, …)` makes `len()` of `{cls.name}` at most 1",
                     fix=replacing(value.func, "max", "Make 1 the lower bound"),
-                    effect="so are the steps of an epoch and the learning-rate schedule",
-                    advice="for a lower bound use `max(1, …)`",
+                    effect="trainers take the steps per epoch and the learning-rate schedule "
+                    "from `len(loader)`",
+                    advice="use `max(1, …)` for a lower bound",
                 )
     return None
 

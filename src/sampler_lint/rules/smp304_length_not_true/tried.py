@@ -10,19 +10,25 @@ from typing import TYPE_CHECKING
 from sampler_lint.domain.epoch_state import epoch_state
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.wrapping import inners
+from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Grade, Related
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.properties import miscounts
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._quotient import quotients, remainders
 from sampler_lint.rules._trials import defined_by, node_of
-from sampler_lint.rules.smp304_length_not_true.places import differ, place, return_count
+from sampler_lint.rules.smp304_length_not_true.places import (
+    differ,
+    first_return,
+    place,
+    return_count,
+)
 from sampler_lint.syntax.navigation import same, statements
 from sampler_lint.syntax.nodes import Call, Class, Const, Function, last_name
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
-    from sampler_lint.execution.trials import Trial
+    from sampler_lint.execution.outcomes import Trial
 
 
 _NO_PROMISE = re.compile(
@@ -32,7 +38,7 @@ _NO_PROMISE = re.compile(
 )
 
 
-_STEPS = "trainers take the steps of an epoch and the learning-rate schedule from `len(loader)`"
+_STEPS = "trainers take the steps per epoch and the learning-rate schedule from `len(loader)`"
 
 
 def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
@@ -76,6 +82,59 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     )
 
 
+def one_too_many(model: Model, cls: Class) -> Suspect | None:
+    """A length of what never ends that is one more than any number of what there is."""
+    length = defined_by(model, cls, "__len__")
+    trials = model.trials(cls).endless
+    # Elsewhere it may be rounded.
+    even = [t for t in trials if t.world.samples % (t.world.ranks * t.world.batch_size) == 0]
+    if length is None or len(even) < FEWEST_GUESSED or _promises_nothing(model, length):
+        return None
+    if not all(map(_is_one_more, even)):
+        return None
+    first = even[0]
+    where = model.module_of(length)
+    return Suspect(
+        where,
+        first_return(length) or name_of(where, length),
+        f"`len()` of `{cls.name}` says {first.turns[0].length}, one more than an epoch has",
+        effect=f"with {first.story}; {_STEPS}",
+        advice="make `__len__` count what goes through the data once",
+    )
+
+
+def _is_one_more(trial: Trial) -> bool:
+    """Whether a length is no number of what there is, and the one before it is."""
+    said = trial.turns[0].length if trial.turns else None
+    counts = trial.world.counts(sharded=True) | trial.world.counts(sharded=False)
+    return said is not None and said not in counts and said - 1 in counts
+
+
+def always_off(model: Model, cls: Class) -> Suspect | None:
+    """A length that differs from what it measures by a number, whatever the constructor does."""
+    length = defined_by(model, cls, "__len__")
+    iterate = defined_by(model, cls, "__iter__")
+    if length is None or iterate is None or _promises_nothing(model, length):
+        return None
+    trials = model.trials(cls)
+    if trials.usual or trials.endless or any(map(_fits, trials.guessed)):
+        return None
+    found = model.measured(cls)
+    if found is None:
+        return None
+    where = model.module_of(length)
+    of_what = f"`{found.attribute}`" if found.attribute else "the data"
+    compared = f"{abs(found.more)} {'more' if found.more > 0 else 'less'}"
+    return Suspect(
+        where,
+        first_return(length) or name_of(where, length),
+        f"`len()` of `{cls.name}` says {compared} than it yields",
+        why=(Related(model.place(iterate, iterate), "yielded here"),),
+        effect=f"however many {of_what} holds; {_STEPS}",
+        advice="make `__len__` count what `__iter__` yields",
+    )
+
+
 def runs_dry(model: Model, cls: Class) -> Suspect | None:
     """``next()`` in a generator that finds nothing left: RuntimeError since Python 3.7."""
     trials = model.trials(cls)
@@ -108,7 +167,7 @@ def runs_dry(model: Model, cls: Class) -> Suspect | None:
         return Suspect(
             error.names.module,
             node_of(error.node),
-            f"`{cls.name}` stops with RuntimeError in mid-epoch: `next()` finds nothing left",
+            f"`{cls.name}` raises RuntimeError in mid-epoch: `next()` on an exhausted iterator",
             effect=f"with {_alone(trial)}{some}; StopIteration in a generator becomes "
             f"RuntimeError{cause}",
             advice="catch StopIteration, or stop before",
@@ -141,6 +200,8 @@ def _takes_wrong_remainder(model: Model, cls: Class) -> bool:
 def _is_wrong(trial: Trial) -> bool:
     if trial.raised is not None or (trial.from_data and trial.world.drop_last):
         return False
+    if any(turn.from_apart for turn in trial.turns):
+        return False
     counts = {turn.count for turn in trial.turns}
     if counts == {0} or (len(counts) > 1 and counts & {turn.length for turn in trial.turns}):
         # Nothing to count; or a true length once the ranks are even, which is another rule's.
@@ -155,6 +216,11 @@ def _is_wrong(trial: Trial) -> bool:
 
 def _is_true(trial: Trial) -> bool:
     return all(turn.length == turn.count for turn in trial.turns)
+
+
+def _fits(trial: Trial) -> bool:
+    """Whether a guess shows that the length is true in some world."""
+    return trial.raised is None and _is_true(trial) and not _is_idle(trial)
 
 
 def _says_the_size(trial: Trial) -> bool:

@@ -42,13 +42,13 @@ class BrokenSamplerInit(Rule):
         when the loader is iterated or `len(loader)` is called, or ValueError.
 
     Fix safety:
-        Safe for the argument, which is dropped: torch never stored it, and `super().__init__()`
-        works from torch 2.1 on. Where the repository's requirements also allow torch 2.0 or
-        older, the fix is unsafe, because those versions require the argument. It is also unsafe
-        if the argument is itself a call, which may have an effect. Safe for `self.epoch = 0`,
-        torch's own first value. Unsafe for the missing call, which gets the arguments of the same
-        names, and for a `__len__` that raises TypeError, which is defined where
-        `BatchSampler.__len__` would miscount the batches of the class.
+        Safe for the argument, which is dropped, where the repository's requirements say that
+        torch is 2.1 or newer: torch never stored it, and 2.0 or older requires it. Otherwise
+        unsafe, and also if the argument is itself a call, which may have an effect, and if a
+        derived class lets `super()` reach another `__init__`. Safe for `self.epoch = 0`, torch's
+        own first value. Unsafe for the missing call, which gets the arguments of the same names,
+        and for a `__len__` that raises TypeError, which is defined where `BatchSampler.__len__`
+        would miscount the batches of the class.
 
     How it is proved:
         Invariant `runs`: before the fix the script fails with the error on every rank, after it
@@ -59,6 +59,7 @@ class BrokenSamplerInit(Rule):
         - https://github.com/pytorch/pytorch/pull/97338
         - https://github.com/pytorch/pytorch/pull/163134
         - https://github.com/facebookresearch/detectron2/issues/186
+        - met in https://github.com/lhotse-speech/lhotse (lhotse/dataset/sampling/stateless.py)
     """
 
     code = "SMP305"
@@ -88,7 +89,7 @@ def _findings(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
         if extra and reaches_sampler(model, cls, call):
             versions = model.versions(module, "torch")
             if versions.may_be(WITHOUT_INIT):
-                yield not_taken(module, cls, call, extra, versions)
+                yield not_taken(model, module, cls, call, extra, versions)
     yield from not_called(model, module, cls)
     yield from set_by_set_epoch_only(model, module, cls)
     yield from no_batch_size(model, module, cls)

@@ -47,19 +47,34 @@ def reaches_sampler(model: Model, cls: Class, call: Call) -> bool:
         if not isinstance(value, ClassRef):
             return False
         above = model.flow.mro(value.cls)
+    reached = False
     for base in above:
         if isinstance(base, Class):
             if "__init__" in base.bindings:
-                return False
+                return False  # torch's Sampler has none of its own: the next one is called
         elif isinstance(base, str):
             entry = catalog.known(base)
-            return entry is not None and entry.name == SAMPLER
+            if not reached and (entry is None or entry.name != SAMPLER):
+                return False
+            reached = True
         else:
             return False
+    return reached
+
+
+def goes_on(model: Model, cls: Class) -> bool:
+    """Whether ``super()`` in the class may mean the ``__init__`` of another base of a subclass."""
+    for derived in model.flow.subclasses(cls):
+        order = model.flow.mro(derived)
+        after = order[order.index(cls) + 1 :] if cls in order else order
+        if any(not isinstance(one, str) for one in after if one not in model.flow.mro(cls)):
+            return True
     return False
 
 
-def not_taken(module: Module, cls: Class, call: Call, extra: list[Arg], versions: Range) -> Suspect:
+def not_taken(
+    model: Model, module: Module, cls: Class, call: Call, extra: list[Arg], versions: Range
+) -> Suspect:
     """The report of arguments that ``Sampler.__init__`` does not take."""
     given = ", ".join(
         ("*" * arg.stars) + (f"{arg.keyword}=" if arg.keyword else "") + unparse(arg.value)
@@ -69,18 +84,18 @@ def not_taken(module: Module, cls: Class, call: Call, extra: list[Arg], versions
         module,
         call,
         f"`{cls.name}` passes `{given}` to `Sampler.__init__`, which torch 2.10 refuses",
-        fix=partial(_drop, call, extra, versions),
+        fix=partial(_drop, call, extra, versions, goes_on(model, cls)),
         effect="building the sampler raises `TypeError: object.__init__() takes exactly one "
         "argument`",
         advice="call it without arguments",
     )
 
 
-def _drop(call: Call, extra: list[Arg], versions: Range, editor: Editor) -> Fix:
+def _drop(call: Call, extra: list[Arg], versions: Range, is_needed: bool, editor: Editor) -> Fix:
     """Drop the arguments, keeping ``self`` of an unbound call."""
     effect = any(isinstance(arg.value, Call) for arg in extra)
     # torch 2.0 demands the argument that torch 2.10 refuses.
-    demanded = versions.is_stated and versions.may_be(DEMANDS_DATA_SOURCE)
-    applicability = Applicability.UNSAFE if effect or demanded else Applicability.SAFE
+    demanded = versions.may_be(DEMANDS_DATA_SOURCE)
+    applicability = Applicability.UNSAFE if effect or demanded or is_needed else Applicability.SAFE
     editor.drop_arguments(call, len(call.args) - len(extra))
     return editor.fix("Drop the argument", applicability)

@@ -12,6 +12,7 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Suspect
+from sampler_lint.rules._expected import is_expected
 from sampler_lint.rules.smp305_broken_sampler_init.missing_call import is_given_away, stored_in
 from sampler_lint.syntax.navigation import nodes_in, self_class, statements
 from sampler_lint.syntax.nodes import (
@@ -24,6 +25,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Raise,
     Return,
+    last_name,
 )
 from sampler_lint.workspace.project import Module
 
@@ -36,8 +38,14 @@ def set_by_set_epoch_only(model: Model, module: Module, cls: Class) -> Iterator[
     if model.attributes(cls).open is not None or is_given_away(model, init):
         return
     params = {param.name for param in setter.params[1:]}
-    read = {r.name: r for r in reversed(iterate.reads) if self_class(r.value) is cls}
-    before = _set_before(model, cls, setter) | _asked(cls)
+    read = {
+        r.name: r
+        for r in reversed(iterate.reads)
+        if self_class(r.value) is cls and not is_expected(model, r, AttributeError)
+    }
+    if _runs_itself(model, cls, setter):
+        return
+    before = _set_before(model, cls, setter) | _asked(model, cls)
     for store in setter.stores:
         target = store.target
         if (
@@ -68,12 +76,24 @@ def _set_before(model: Model, cls: Class, setter: Function) -> set[str]:
     return names
 
 
-def _asked(cls: Class) -> set[str]:
+def _runs_itself(model: Model, cls: Class, setter: Function) -> bool:
+    """Whether a method of the class calls its ``set_epoch``: it may be set from the start."""
+    return any(
+        isinstance(call.func, Attr) and self_class(call.func.value) is related
+        for related in [*model.flow.mro(cls), *model.flow.subclasses(cls)]
+        if isinstance(related, Class)
+        for scope in scopes_inside(related)
+        for call in scope.calls
+        if last_name(call.func) == setter.name
+    )
+
+
+def _asked(model: Model, cls: Class) -> set[str]:
+    """The attributes that the program asks for by name, and does without."""
     return {
         str(arg.value)
-        for scope in scopes_inside(cls)
-        for call in scope.calls
-        if ASKS_BY_NAME.is_call(call)
+        for name in ASKS_BY_NAME.called
+        for call in model.project.calls_near(name, cls)
         for arg in call.positional[1:2]
         if isinstance(arg, Const)
     }
@@ -123,7 +143,7 @@ def no_batch_size(model: Model, module: Module, cls: Class) -> Iterator[Suspect]
             f"`{param.name}` of `{cls.name}` is None unless given, which `BatchSampler.__init__` "
             f"refuses",
             effect="building the sampler without it raises ValueError",
-            advice="work the size out before the call",
+            advice="compute the size before the call",
         )
 
 

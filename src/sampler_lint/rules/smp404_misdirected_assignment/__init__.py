@@ -62,6 +62,8 @@ class MisdirectedAssignment(Rule):
         - https://docs.python.org/3/howto/mro.html
         - https://github.com/NVIDIA/DeepLearningExamples (MaskRCNN's sampler stores
           `shuffle` as True)
+        - met in https://github.com/NVIDIA/DeepLearningExamples
+          (PyTorch/Segmentation/MaskRCNN, `distributed.py`)
     """
 
     code = "SMP404"

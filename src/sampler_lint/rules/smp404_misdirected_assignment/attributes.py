@@ -144,7 +144,7 @@ def _unread(module: Module, target: Attr, near: str, owner: str) -> Suspect:
     sure = likeness(target.name, near) >= SURE_SLIP
     applicability = Applicability.SAFE if sure else Applicability.UNSAFE
     fix = renaming(target, target.name, near, f"Set `{near}`", applicability)
-    effect = f"`{near}` stays as it was"
+    effect = f"`{near}` keeps its old value"
     return Suspect(module, target, message, fix=fix, effect=effect, advice=f"set `{near}`")
 
 

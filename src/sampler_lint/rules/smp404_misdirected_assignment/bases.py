@@ -87,8 +87,8 @@ def _shadow(
     source = module.source
     hiding, hidden = text_of(source, cls.bases[first]), text_of(source, cls.bases[real])
     message = (
-        f"`{cls.name}` takes the abstract `{method}` of `{hiding}`, which comes before `{hidden}` "
-        f"in its bases"
+        f"`{cls.name}` inherits the abstract `{method}` of `{hiding}`, which comes before "
+        f"`{hidden}` in its bases"
     )
 
     def fix(editor: Editor) -> Fix:

@@ -10,7 +10,7 @@ from sampler_lint import catalog
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.signatures import Construction, base_inits
 from sampler_lint.edits.editor import replacing
-from sampler_lint.edits.names import text_of
+from sampler_lint.edits.names import quoted, text_of
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp404_misdirected_assignment.attributes import read_by
@@ -31,7 +31,7 @@ from sampler_lint.syntax.nodes import (
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
-    from sampler_lint.execution.trials import Trial, Trials
+    from sampler_lint.execution.outcomes import Trial, Trials
     from sampler_lint.execution.values import Lost
 
 #: What `DistributedSampler.__init__` stores when the argument is left out.
@@ -97,7 +97,7 @@ def _taken_over(
         made.call,
         f"`{made.built}.__init__` overwrites `{shown}`, which was set before",
         why=why,
-        effect=f"with {story}, {lost.value} becomes {lost.other}",
+        effect=f"with {story}, {lost.value} is replaced by {lost.other}",
         advice="set it after this call",
     )
 
@@ -189,9 +189,9 @@ def _overwrite(
     base = made.built
     advice = f"pass `{target.name}={shown}`"
     if given is not None:
-        what = f"sets it to `{text_of(module.source, given)}`"
+        what = f"sets it to `{quoted(module.source, given)}`"
     elif target.name not in _DEFAULTS:
-        what, advice = "works out its own", "set it after that call"
+        what, advice = "computes its own", "set it after that call"
     else:
         what = f"sets it to its default, {_DEFAULTS[target.name]}"
     why = (Related(module.place(store.stmt), f"`{shown}` set here"),)
@@ -199,9 +199,9 @@ def _overwrite(
     return Suspect(
         module,
         made.call,
-        f"`{base}.__init__` overwrites `{shown} = {text_of(module.source, stored)}`",
+        f"`{base}.__init__` overwrites `{shown} = {quoted(module.source, stored)}`",
         why=why,
         fix=fix,
-        effect=f"called after it, it {what}",
+        effect=f"called afterwards, it {what}",
         advice=advice,
     )

@@ -126,6 +126,6 @@ def _hidden(
         target,
         f"`{shown}` hides the method `{target.name}` of `{cls.name}`",
         why=why,
-        effect=f"`{shown}(…)` raises TypeError: what is kept there cannot be called",
+        effect=f"`{shown}(…)` raises TypeError: the stored value is not callable",
         advice="keep it under another name",
     )

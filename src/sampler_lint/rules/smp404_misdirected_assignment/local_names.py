@@ -83,5 +83,5 @@ def _local(module: Module, cls: Class, function: Function, stmt: Assign, target:
     applicability = Applicability.SAFE if is_setter else Applicability.UNSAFE
     meant = f"{receiver}.{target.id}"
     fix = replacing(target, meant, f"Assign `{meant}`", applicability)
-    effect = f"`{meant}`, which the sampler reads, stays as it was"
+    effect = f"`{meant}`, which the sampler reads, keeps its old value"
     return Suspect(module, target, message, fix=fix, effect=effect, advice=f"assign `{meant}`")

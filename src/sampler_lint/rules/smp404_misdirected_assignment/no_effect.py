@@ -75,6 +75,6 @@ def _suspect(
         stmt,
         f"this line of `{cls.name}.{method.name}` assigns nothing",
         fix=replacing(stmt, meant, f"Write `{meant}`"),
-        effect=f"`{shown}` stays as it was",
+        effect=f"`{shown}` keeps its old value",
         advice=f"write `{meant}`",
     )

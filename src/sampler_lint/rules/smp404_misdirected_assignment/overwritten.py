@@ -84,7 +84,7 @@ def _suspect(module: Module, cls: Class, before: Store, store: Store, param: str
     return Suspect(
         module,
         store.target,
-        f"`{shown}` is overwritten before anything reads the `{param}` that was kept there",
+        f"`{shown}` is overwritten before the `{param}` stored there is read",
         why=why,
         effect=f"the argument `{param}` of `{cls.name}` changes nothing",
         advice="drop one of the two",

@@ -77,6 +77,6 @@ def _moving_getter(
         target,
         f"`{cls.name}.{method.name}` changes `{shown}`, which `__iter__` or `__len__` reads",
         fix=fix,
-        effect="asking for the state moves the sampler, on those ranks only that save",
+        effect="saving a checkpoint changes what the sampler yields next, on the saving ranks only",
         advice="use a local variable",
     )

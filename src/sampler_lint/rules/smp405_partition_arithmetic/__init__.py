@@ -66,6 +66,7 @@ class PartitionArithmetic(Rule):
     References:
         - torch/utils/data/distributed.py, `DistributedSampler.__iter__`: padding since torch 1.7
         - https://github.com/pytorch/pytorch/pull/45651
+        - met in https://github.com/NVIDIA/NeMo (nemo/collections/tts/data/dataset.py)
     """
 
     code = "SMP405"

@@ -58,9 +58,9 @@ def stuck_counters(module: Module, function: Function) -> Iterator[Suspect]:
             yield Suspect(
                 module,
                 stmt.test,
-                f"`{counter.id}` advances only for the items that this process takes",
-                effect="it stops at the first item of another process, and the rest is never read",
-                advice="advance it for every item",
+                f"`{counter.id}` is only advanced for the items this process takes",
+                effect="it never gets past the first item of another process: the rest is not read",
+                advice="increment it for every item",
             )
 
 

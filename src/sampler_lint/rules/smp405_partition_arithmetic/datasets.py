@@ -46,20 +46,23 @@ def _divides(model: Model, cls: Class) -> bool:
 def _suspect(model: Model, module: Module, cls: Class, tear: Tear) -> Suspect:
     who = "worker" if tear.workers else "rank"
     if tear.alike:
-        wrong = f"each {who} yields the same; {tear.missing} of {tear.whole} samples are never read"
+        wrong = (
+            f"every {who} yields the same; {tear.missing} of {tear.whole} samples are never read"
+        )
     else:
-        found = ((tear.missing, "never"), (tear.repeated, "more than once"))
+        found = ((tear.missing, "never read"), (tear.repeated, "read more than once"))
         wrong = " and ".join(
-            f"{count} of {tear.whole} samples {'comes' if count == 1 else 'come'} {when}"
+            f"{count} of {tear.whole} samples {'is' if count == 1 else 'are'} {when}"
             for count, when in found
             if count
         )
     if tear.is_rest:
-        advice = "no worker needs as many as another: give the first `n % workers` one more"
+        advice = "give the first `n % workers` workers one extra sample instead"
     else:
-        wrong += ", although they come out even"
-        advice = "let each share begin where another ends, or take every n-th sample from its own "
-        advice += "number on"
+        wrong += ", although the data divides evenly"
+        advice = (
+            f"give each {who} the next contiguous part, or every n-th sample from its number on"
+        )
     where, node = (
         splitting_place(model, cls)
         or _dividing(model, cls)
@@ -71,7 +74,7 @@ def _suspect(model: Model, module: Module, cls: Class, tear: Tear) -> Suspect:
     return Suspect(
         where,
         node,
-        f"the shares that `{cls.name}` gives its {who}s overlap or leave samples out",
+        f"the parts of the {who}s in `{cls.name}` overlap or leave samples out",
         grade=Grade.LIKELY if tear.is_rest else Grade.CERTAIN,
         effect=f"with {tear.story}, {wrong}",
         advice=advice,

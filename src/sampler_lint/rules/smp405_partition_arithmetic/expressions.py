@@ -68,9 +68,9 @@ def _first_never_removed(model: Model, module: Module, loop: For) -> Iterator[Su
         yield Suspect(
             module,
             call,
-            f"this loop stops before index 0, so the first of `{text}` is never taken out",
+            f"this loop stops before index 0, so the first item of `{text}` is never removed",
             fix=_write(stop, "-1"),
-            effect="what follows divides by its length or reads nothing",
+            effect="an empty first item stays: later code divides by its length, or reads nothing",
             advice=f"use `range(len({text}) - 1, -1, -1)`",
         )
 
@@ -122,7 +122,7 @@ def _minus_zero_suspect(module: Module, node: Index, count: str) -> Suspect:
         node,
         f"`{count}` is a remainder and may be 0, and `[:-0]` is empty",
         fix=fix,
-        effect="whenever it divides evenly, nothing at all is yielded",
+        effect="whenever it divides evenly, nothing is yielded",
         advice=f"slice up to `len(…) - {count}`",
     )
 

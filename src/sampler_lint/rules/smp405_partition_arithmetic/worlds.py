@@ -29,7 +29,7 @@ from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
     from sampler_lint.execution.errors import RaisedError
-    from sampler_lint.execution.trials import Trial
+    from sampler_lint.execution.outcomes import Trial
 
 
 def tried(model: Model, module: Module, cls: Class) -> Iterator[Suspect]:
@@ -135,17 +135,17 @@ def _failing_check(model: Model, cls: Class, trial: Trial, error: RaisedError) -
         return Suspect(
             where,
             loaded,
-            f"`{loaded.name}` of `{cls.name}` is not the number of indices that it comes to",
+            f"`{loaded.name}` of `{cls.name}` is not the number of indices it yields",
             why=why,
             effect=f"with {trial.story}, the {what} in `__iter__` fails ({error.kind})",
-            advice="work it out from what `__iter__` will yield",
+            advice="compute it from what `__iter__` will yield",
         )
     return Suspect(
         names.module,
         node_of(error.node),
-        f"this {what} fails: the indices of `{cls.name}` do not come to the length it works with",
+        f"this {what} fails: `{cls.name}` does not have as many indices as it expects",
         effect=f"with {trial.story}, {error.kind}",
-        advice="pad by repeating as often as needed, and cut to exactly that length",
+        advice="repeat the indices as often as needed, then truncate to exactly that length",
     )
 
 
@@ -174,8 +174,8 @@ def _endless(trial: Trial) -> Suspect | None:
         module,
         node_of(test),
         f"this loop never ends: `{ast.unparse(test)}` stays true",
-        effect=f"with {trial.story}, an iteration changes nothing, and the process hangs",
-        advice="leave the loop when there is nothing left that it can do",
+        effect=f"with {trial.story}, an iteration changes nothing: the process hangs",
+        advice="break out of the loop when nothing is left to do",
     )
 
 
@@ -194,8 +194,8 @@ def _starved(model: Model, module: Module, cls: Class, trial: Trial) -> Suspect:
         where,
         node,
         f"`{cls.name}` rounds every shard up: the ranks get {listed(sizes)} samples",
-        effect=f"with {trial.story}, the last ranks go short or get none",
-        advice="give the first `n % ranks` ranks one sample more instead",
+        effect=f"with {trial.story}, the last ranks get fewer samples, or none",
+        advice="give the first `n % ranks` ranks one extra sample instead",
     )
 
 
@@ -208,12 +208,15 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
     if iterate is not None:
         node = _strided(where, iterate) or name_of(where, iterate)
     rest = " at the same time" if is_all else ", and the others are never read"
+    count = f"{turn.count} sample{'s' * (turn.count != 1)}"
+    if turn.goes_on:
+        count, rest = "samples", " at the same time"
     return Suspect(
         where,
         node,
-        f"every rank of `{cls.name}` takes the same {turn.count} sample{'s' * (turn.count != 1)}",
+        f"every rank of `{cls.name}` reads the same {count}",
         effect=f"with {trial.story}, the ranks read the same samples{rest}",
-        advice="let the share begin at the rank",
+        advice="start the slice at the rank",
     )
 
 
@@ -222,9 +225,9 @@ def _torn(model: Model, module: Module, cls: Class, trial: Trial, violation: Vio
     return Suspect(
         where,
         node,
-        f"the shares that `{cls.name}` gives its ranks overlap or leave samples out",
-        effect=f"with {trial.story}, {violation.text}, although they come out even",
-        advice="let each begin where another ends, or take every n-th sample from the rank on",
+        f"the shards of `{cls.name}` overlap or leave samples out",
+        effect=f"with {trial.story}, {violation.text}, although the data divides evenly",
+        advice="give each rank the next contiguous part, or `indices[rank::num_replicas]`",
     )
 
 

@@ -1,0 +1,180 @@
+"""What orders, or divides, the data that a distributed sampler then divides among the ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sampler_lint.analysis.origins import EVERYWHERE, LOCAL, Hop, Step, origins
+from sampler_lint.analysis.values import Ext, Obj
+from sampler_lint.domain.concepts import GENERATORS, ORDERS, SEEDS_ONE
+from sampler_lint.domain.datasets import sampled
+from sampler_lint.domain.draws import is_module, seeded
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import is_test, program_files
+from sampler_lint.domain.rank_terms import RankTerm, agrees, differs, drawn_apart
+from sampler_lint.domain.ranks import is_guarded
+from sampler_lint.domain.samplers import is_distributed_sampler
+from sampler_lint.domain.shards import SPLITS, GlobalDraw, library_drawn_from
+from sampler_lint.syntax.navigation import unparse
+from sampler_lint.syntax.nodes import Assign, Attr, Call, Const, Expr, Name, Scope, last_name
+
+
+def dividing_samplers(model: Model, program: str) -> list[Obj]:
+    """The distributed samplers that a program constructs."""
+    known: dict[str, list[Obj]] | None = model.memo.get(dividing_samplers)
+    if known is None:
+        known = model.memo[dividing_samplers] = {}
+        for obj in model.constructions():
+            if obj.site is not None and is_distributed_sampler(model, obj):
+                of = model.project.program_of(model.module_of(obj.site.scope))
+                known.setdefault(of, []).append(obj)
+    return known.get(program, [])
+
+
+def is_drawn_once(model: Model, program: str) -> bool:
+    """Whether a process that starts the others may draw for all of them."""
+    return any(
+        model.project.calls_in(program, name) for name in ("spawn", "start_processes", "Process")
+    )
+
+
+# --------------------------------------------------------------------------- the process's own
+
+
+def ordered_before(model: Model, program: str) -> list[GlobalDraw]:
+    """What orders the samples of a dataset by a global generator before a sampler divides it."""
+    known: dict[str, list[GlobalDraw]] = model.memo.setdefault(ordered_before, {})
+    if program not in known:
+        known[program] = [*_ordered_before(model, dividing_samplers(model, program))]
+    return known[program]
+
+
+def _ordered_before(model: Model, dividing: list[Obj]) -> Iterator[GlobalDraw]:
+    shuffled = _Shuffled()
+    for sampler in dividing:
+        data = sampled(model, sampler)
+        for step in origins(model.flow, data, EVERYWHERE) if data is not None else ():
+            for call in _ordering(step, shuffled):
+                what, library = f"`{last_name(call.func)}`", library_drawn_from(model, call)
+                if library is not None:
+                    yield GlobalDraw(model.module_of(call.scope), call, library, what)
+
+
+class _Shuffled(dict[Scope, dict[str, list[Call]]]):
+    """The calls of each scope that shuffle a variable in its place, by its name."""
+
+    def __missing__(self, scope: Scope) -> dict[str, list[Call]]:
+        found = self[scope] = {}
+        for call in ORDERS.calls_in(scope.calls):
+            given = call.positional[0] if call.positional else None
+            if isinstance(given, Name) and last_name(call.func) == "shuffle":
+                found.setdefault(given.id, []).append(call)
+        return found
+
+
+def _ordering(step: Step, shuffled: _Shuffled) -> Iterator[Call]:
+    """The call that orders what the step is, or that shuffled it in its place before."""
+    if isinstance(step.expr, Call) and ORDERS.is_call(step.expr):
+        yield step.expr
+    elif isinstance(step.expr, Name):
+        until = (step.expr.row, step.expr.col)
+        for call in shuffled[step.scope].get(step.expr.id, ()):
+            if (call.row, call.col) < until:
+                yield call
+
+
+# --------------------------------------------------------------------------- own generators
+
+
+class OwnDraw(NamedTuple):
+    """A draw that divides or orders the data of all ranks, by a generator with its own seed."""
+
+    call: Call
+    seed: Expr
+    """What the generator is seeded with, or the call that makes it without a seed."""
+    term: RankTerm | None
+    """Where the rank enters the seed."""
+    source: str
+    """What makes it another on each rank, as it is spelled."""
+
+
+_SEEDED = LOCAL | Hop.CALLER | Hop.RETURN | Hop.ATTRIBUTE
+
+
+def own_draws(model: Model) -> Iterator[OwnDraw]:
+    """The draws before the data is divided whose own generator certainly differs by rank."""
+    seen: set[Call] = set()
+    for program in program_files(model).programs:
+        for sampler in dividing_samplers(model, program):
+            data = sampled(model, sampler)
+            for step in origins(model.flow, data, EVERYWHERE) if data is not None else ():
+                call = step.expr
+                if not isinstance(call, Call) or call in seen:
+                    continue
+                seen.add(call)
+                if is_test(model.module_of(call.scope)) or is_guarded(call) or agrees(call.scope):
+                    continue
+                found = next(_apart(model, call, program), None)
+                if found is not None:
+                    yield found
+
+
+def _apart(model: Model, call: Call, program: str) -> Iterator[OwnDraw]:
+    given = _generator(model, call)
+    for seed in _seeds(model, given) if given is not None else ():
+        if isinstance(seed, Call) and GENERATORS.is_made(seed, model.flow.values):
+            if not is_drawn_once(model, program):
+                yield OwnDraw(call, seed, None, f"{unparse(seed.func)}()")
+            continue
+        term = differs(model, seed, call.scope)
+        if term is not None:
+            yield OwnDraw(call, seed, term, unparse(term.term))
+            continue
+        apart = drawn_apart(model, seed)
+        if apart is not None and not is_drawn_once(model, program):
+            yield OwnDraw(call, seed, None, apart[1])
+
+
+def _generator(model: Model, call: Call) -> Expr | None:
+    """What a call that orders or divides draws from, where that is said: a generator, or a seed."""
+    for value in model.flow.values(call.func):
+        if isinstance(value, Ext) and value.dotted in SPLITS:
+            _, keyword, position = SPLITS[value.dotted]
+            given = call.keyword(keyword)
+            if given is None and len(call.positional) > position:
+                given = call.positional[position]
+            return given
+    if not ORDERS.is_call(call):
+        return None
+    given = call.keyword("generator")
+    if given is None and isinstance(call.func, Attr) and not is_module(model, call.func.value):
+        given = call.func.value
+    return given
+
+
+def _seeds(model: Model, generator: Expr) -> Iterator[Expr]:
+    """What a generator is seeded with, or the call that makes it if that is nothing.
+
+    The number itself where one stands for the generator.
+    """
+    found = [*_seeds_made(model, generator)]
+    yield from found or [generator]
+
+
+def _seeds_made(model: Model, generator: Expr) -> Iterator[Expr]:
+    for step in origins(model.flow, generator, _SEEDED):
+        expr = step.expr
+        if not isinstance(expr, Call):
+            continue
+        given = expr.positional[0] if expr.positional else expr.keyword("seed")
+        if GENERATORS.is_made(expr, model.flow.values):
+            is_none = isinstance(given, Const) and given.value is None
+            yield given if given is not None and not is_none else expr
+        elif SEEDS_ONE.is_call(expr) and given is not None:
+            yield given
+        elif last_name(expr.func) == "Generator" and isinstance(expr.stmt, Assign):
+            name = last_name(expr.stmt.targets[0])
+            for made in seeded(model, step.scope):
+                if made.generator == name and made.call is not expr:
+                    yield made.seed

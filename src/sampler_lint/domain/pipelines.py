@@ -1,0 +1,243 @@
+"""How the pipelines of webdataset, and streams of `datasets`, divide and order what they read.
+
+Source: webdataset 0.2 and 1.0 (``pipeline.py``, ``shardlists.py``, ``compat.py``, ``filters.py``),
+datasets 2.8 to 4.4 (``iterable_dataset.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sampler_lint.analysis.origins import EVERYWHERE, Hop, depends_on, only
+from sampler_lint.analysis.values import Ext, FuncRef
+from sampler_lint.domain.concepts import (
+    PROCESSES,
+    RANGES,
+    RANK,
+    SETS_EPOCH,
+    WORKERS,
+    WORLD_SIZE,
+)
+from sampler_lint.domain.epochs import repeats
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import is_test
+from sampler_lint.domain.ranks import text_of_scope
+from sampler_lint.domain.splits import opens_stream
+from sampler_lint.syntax.navigation import statements
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Const,
+    Expr,
+    For,
+    Function,
+    Name,
+    Return,
+    While,
+    last_name,
+)
+
+_PACKAGE = "webdataset"
+#: What lists every shard once; other sources draw them at random, for ever.
+_LISTS = frozenset({"SimpleShardList", "PytorchShardList"})
+_LOADERS = frozenset({"WebLoader", "DataLoader"})
+
+
+#: What goes over and over what it keeps, so that no pass is begun again.
+_REPEAT = frozenset({"cycle", "repeat"})
+
+
+class Pipeline(NamedTuple):
+    """A pipeline of webdataset that reads each shard once, and who divides its shards."""
+
+    made: Call
+    by_node: bool
+    by_worker: bool
+    counts: Call | None
+    """The shuffle that counts its passes in the process that it runs in, if there is one."""
+
+
+class Reader(NamedTuple):
+    """A loader of a pipeline."""
+
+    made: Call
+    pipeline: Pipeline
+
+
+def readers(model: Model) -> list[Reader]:
+    """The loaders of pipelines that are known from end to end."""
+    known: list[Reader] | None = model.memo.get(readers)
+    if known is None:
+        known = model.memo[readers] = [*_readers(model)]
+    return known
+
+
+def _readers(model: Model) -> Iterator[Reader]:
+    for module in model.modules:
+        if is_test(module) or _PACKAGE not in model.project.imports_of(module):
+            continue
+        for made in module.facts.all_calls:
+            if last_name(made.func) not in _LOADERS or made.has_double_star:
+                continue
+            data = made.positional[0] if made.positional else made.keyword("dataset")
+            step = (
+                depends_on(model.flow, data, lambda expr: _pipeline(model, expr) is not None)
+                if data is not None
+                else None
+            )
+            pipeline = _pipeline(model, step.expr) if step is not None else None
+            if data is None or pipeline is None or _is_shared_out(model, data):
+                continue
+            yield Reader(made, pipeline)
+
+
+def _is_shared_out(model: Model, data: Expr) -> bool:
+    """Whether anything on the way to a loader's data may be another on each rank."""
+    return depends_on(model.flow, data, _tells_ranks_apart, EVERYWHERE) is not None
+
+
+def _tells_ranks_apart(expr: Expr) -> bool:
+    return RANK.is_mentioned(expr) or WORLD_SIZE.is_mentioned(expr) or RANK.is_call(expr)
+
+
+def _pipeline(model: Model, expr: Expr) -> Pipeline | None:
+    known: dict[Expr, Pipeline | None] = model.memo.setdefault(_pipeline, {})
+    if isinstance(expr, Call) and expr not in known:
+        known[expr] = _read(model, expr)
+    return known.get(expr)
+
+
+def _read(model: Model, call: Call) -> Pipeline | None:
+    if _part(model, call.func) == "DataPipeline":
+        return _of_stages(model, call)
+    return _of_dataset(model, call) if _part(model, call.func) == "WebDataset" else None
+
+
+def _part(model: Model, expr: Expr) -> str | None:
+    """The name of a part of webdataset that an expression is, or calls."""
+    func = expr.func if isinstance(expr, Call) else expr
+    for value in model.flow.values(func):
+        if isinstance(value, Ext) and value.dotted.partition(".")[0] == _PACKAGE:
+            return value.dotted.rpartition(".")[2]
+    return None
+
+
+def _of_stages(model: Model, call: Call) -> Pipeline | None:
+    if any(arg.stars or arg.keyword for arg in call.args):
+        return None
+    stages = [only(model.flow, arg.value, Hop.ASSIGNED) for arg in call.args]
+    names = [_part(model, stage) for stage in stages]
+    if not names or names[0] not in _LISTS:
+        return None
+    if any(
+        name is None and not _is_blind(model, stage)
+        for name, stage in zip(names, stages, strict=True)
+    ):
+        return None
+    counting = [
+        stage
+        for name, stage in zip(names, stages, strict=True)
+        if name == "detshuffle" and isinstance(stage, Call)
+    ]
+    counts = counting[0] if counting else None
+    return Pipeline(call, "split_by_node" in names, "split_by_worker" in names, counts)
+
+
+def _is_blind(model: Model, stage: Expr) -> bool:
+    """Whether a stage of the tree's own certainly asks for no rank and no worker."""
+    values = model.flow.values(stage.func if isinstance(stage, Call) else stage)
+    texts = [text_of_scope(model, v.function) for v in values if isinstance(v, FuncRef)]
+    return len(texts) == len(values) > 0 and not any(
+        PROCESSES.says(text) or WORKERS.says(text) for text in texts
+    )
+
+
+def _of_dataset(model: Model, call: Call) -> Pipeline | None:
+    """``WebDataset(urls, …)``: it divides among workers by default, and refuses several nodes."""
+    if call.has_star or call.has_double_star or call.keyword("resampled") is not None:
+        return None
+    given = [call.keyword(name) for name in ("nodesplitter", "workersplitter")]
+    by_node, by_worker = (each is None or not _keeps_all(model, each) for each in given)
+    ordered = call.keyword("detshuffle")
+    counts = call if ordered is not None and model.flow.constants(ordered) == {True} else None
+    return Pipeline(call, by_node, by_worker, counts)
+
+
+def _keeps_all(model: Model, splitter: Expr) -> bool:
+    """Whether a splitter is None, or a function of the tree that gives back what it is given."""
+    if isinstance(splitter, Const):
+        return splitter.value is None
+    values = model.flow.values(splitter)
+    functions = [value.function for value in values if isinstance(value, FuncRef)]
+    return len(functions) == len(values) > 0 and all(map(_gives_back, functions))
+
+
+def _gives_back(function: Function) -> bool:
+    body = [*statements(function.body)]
+    first = function.params[0].name if function.params else None
+    value = body[0].value if len(body) == 1 and isinstance(body[0], Return) else None
+    return isinstance(value, Name) and value.id == first
+
+
+def workers(model: Model, made: Call) -> set[object] | None:
+    """The numbers of workers that a loader may have; None if they are not known."""
+    given = made.keyword("num_workers")
+    return {0} if given is None else model.flow.constants(given)
+
+
+def is_begun_again(model: Model, made: Call) -> bool:
+    """Whether a loop makes a pass in each turn over what a call made before."""
+    return next(_repeated(model, made), None) is not None
+
+
+def _repeated(model: Model, made: Call) -> Iterator[For]:
+    """The passes over what a call made that a loop makes in each of its turns."""
+    for inner in _passes(model, made):
+        if any(
+            isinstance(loop, (For, While))
+            and repeats(loop)
+            and not (made.stmt and loop.encloses(made.stmt))
+            for loop in inner.ancestors()
+        ):
+            yield inner
+
+
+def _passes(model: Model, made: Call) -> Iterator[For]:
+    for scope in made.scope.module.scopes:
+        for loop in scope.loops:
+            if isinstance(loop, For) and not RANGES.is_call(loop.iter):
+                step = depends_on(model.flow, loop.iter, lambda e: e is made)
+                if step is not None:
+                    yield loop
+
+
+def unmoved_streams(model: Model) -> Iterator[tuple[Call, For]]:
+    """The shuffles of streams whose epoch nobody sets, with the loop that is repeated over each."""
+    for module in model.modules:
+        if "datasets" not in model.project.imports_of(module) or is_test(module):
+            continue
+        shuffles = [
+            call
+            for call in module.facts.all_calls
+            if isinstance(call.func, Attr) and call.func.name == "shuffle"
+        ]
+        if not shuffles:
+            continue
+        program = model.project.modules_in(model.project.program_of(module))
+        if any(model.frameworks(each) for each in program) or any(
+            SETS_EPOCH.says(name) or name in _REPEAT
+            for each in program
+            for scope in each.facts.scopes
+            for name in scope.called
+            if name
+        ):
+            continue
+        for call in shuffles:
+            assert isinstance(call.func, Attr)
+            owner = call.func.value
+            if depends_on(model.flow, owner, lambda e: opens_stream(model, e)) is None:
+                continue
+            loop = next(_repeated(model, call), None)
+            if loop is not None:
+                yield call, loop

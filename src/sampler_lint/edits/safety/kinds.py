@@ -1,0 +1,279 @@
+"""Which values are ints: what a fix hands on as an epoch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+
+from sampler_lint.analysis.arguments import passed
+from sampler_lint.domain.concepts import RANGES
+from sampler_lint.domain.model import Model
+from sampler_lint.edits.safety.meaning import original, scopes_of
+from sampler_lint.edits.safety.names import bindings, path
+from sampler_lint.edits.safety.texts import FUNCTIONS, Tree
+from sampler_lint.limits import DEEPEST_SLICE
+from sampler_lint.syntax.navigation import builtin_type, makes_iterator
+from sampler_lint.syntax.nodes import Expr, Function, Imported, Scope
+from sampler_lint.workspace.project import Module
+
+_INTS = frozenset({"len", "ord", "hash", "id"})
+_CHOOSES = frozenset({"max", "min", "abs", "sum"})
+
+
+class Kinds:
+    """The kinds of the values in one file, before or after a fix."""
+
+    def __init__(
+        self,
+        model: Model,
+        module: Module,
+        tree: Tree,
+        back: Mapping[ast.AST, ast.AST] | None = None,
+    ) -> None:
+        """``back`` tells what each node was in the file as the model has read it, if it is new."""
+        self._model = model
+        self._module = module
+        self._tree = tree
+        self._scopes = scopes_of(tree)
+        self._back = back
+        self._places: dict[tuple[int, int, int | None, int | None], ast.expr] | None = None
+        self._kinds: dict[str, list[bool | None]] = {}
+
+    def not_int(self, value: ast.expr, what: str) -> str | None:
+        """Why a value may be no int."""
+        kind = self.kind(value)
+        if kind is True:
+            return None
+        said = "is not an int" if kind is False else "is not known to be an int"
+        return f"{what} `{ast.unparse(value)}` {said}"
+
+    def kind(self, node: ast.AST | None, depth: int = 0) -> bool | None:
+        """Whether a value is an int; None if that is not known."""
+        if node is None or depth > DEEPEST_SLICE:
+            return None
+        if isinstance(node, ast.Constant):
+            return type(node.value) is int
+        if isinstance(node, (ast.JoinedStr, ast.List, ast.Tuple, ast.Dict, ast.Set, ast.Compare)):
+            return False
+        if isinstance(node, ast.BinOp):
+            sides = [self.kind(side, depth + 1) for side in (node.left, node.right)]
+            return _all([*sides, not isinstance(node.op, (ast.Div, ast.MatMult))])
+        if isinstance(node, ast.UnaryOp):
+            return self.kind(node.operand, depth + 1)
+        if isinstance(node, ast.IfExp):
+            return _all(self.kind(one, depth + 1) for one in (node.body, node.orelse))
+        if isinstance(node, ast.BoolOp):
+            return _all(self.kind(one, depth + 1) for one in node.values)
+        if isinstance(node, ast.Call):
+            name = self._python(node.func)
+            kind = builtin_type(name)
+            if kind is not None:
+                return issubclass(kind, int)
+            if name in _CHOOSES and node.args:
+                return _all(self.kind(one, depth + 1) for one in node.args)
+            return True if name in _INTS else None
+        if isinstance(node, ast.Name):
+            return self._name(node, depth + 1)
+        if isinstance(node, ast.Attribute):
+            stores = [
+                self._stored(one, depth + 1)
+                for one in self._tree.nodes
+                if isinstance(one, ast.Attribute)
+                and one.attr == node.attr
+                and isinstance(one.ctx, ast.Store)
+            ]
+            # What others keep there is theirs to answer for; only what is seen can be wrong.
+            return False not in stores
+        return None
+
+    def at(self, expr: Expr) -> ast.expr | None:
+        """The node of an expression that the model has read in this file."""
+        if self._places is None:
+            self._places = {
+                (one.lineno, one.col_offset, one.end_lineno, one.end_col_offset): one
+                for one in self._tree.spans
+                if isinstance(one, ast.expr)
+            }
+        return self._places.get((expr.row, expr.col, expr.end_row, expr.end_col))
+
+    def _python(self, func: ast.expr) -> str | None:
+        """The name of a function of Python's own, where nothing else in the file has it."""
+        if isinstance(func, ast.Name) and self._is_bound(func):
+            return None
+        return path(func)
+
+    def _is_bound(self, name: ast.Name) -> bool:
+        return self._scopes.binder(name.id, self._scopes.scope(name)) is not None
+
+    def _is_of_program(self, func: ast.expr) -> bool:
+        """Whether the program itself may define what is called."""
+        while isinstance(func, ast.Attribute):
+            func = func.value
+        if not isinstance(func, ast.Name):
+            return True
+        owner = self._scopes.binder(func.id, self._scopes.scope(func))
+        if owner is None:
+            return False
+        imported = [
+            one.payload if isinstance(one.payload, Imported) else None
+            for one in self._module.facts.bindings.get(func.id, ())
+        ]
+        if owner is not self._tree.root:
+            imported = [
+                found
+                for node in self._tree.nodes
+                if func.id in bindings(node) and self._scopes.scope(node) is owner
+                for found in _imports(node, func.id)
+            ]
+        find = self._model.project.imports.find
+        return not imported or any(
+            one is None or find(one.name, self._module, one.level) is not None for one in imported
+        )
+
+    def _name(self, name: ast.Name, depth: int) -> bool | None:
+        owner = self._scopes.binder(name.id, self._scopes.scope(name))
+        if owner is None:
+            return None
+        kinds: list[bool | None] = []
+        if isinstance(owner, (*FUNCTIONS, ast.Lambda)):
+            kinds += [
+                self._parameter(owner, arg, depth)
+                for arg in ast.walk(owner.args)
+                if isinstance(arg, ast.arg) and arg.arg == name.id
+            ]
+        for node in self._scopes.names:
+            if node.id != name.id or not isinstance(node.ctx, ast.Store):
+                continue
+            if self._scopes.binder(node.id, self._scopes.scope(node)) is owner:
+                kinds.append(self._stored(node, depth))
+        if owner is self._tree.root and self._tree.part is not None:
+            whole = kinds_of(self._model, self._module)
+            kinds += whole._kept(name.id, depth) if whole is not None else ()
+        if any(kind is None for kind in kinds) and self._is_counted(name.id, owner):
+            kinds = [kind for kind in kinds if kind is not None]
+        return _all(kinds) if kinds else None
+
+    def _kept(self, name: str, depth: int) -> list[bool | None]:
+        """The kinds of what a variable of the module is given."""
+        if name in self._kinds:
+            return self._kinds[name]
+        self._kinds[name] = [None]  # of what is made of itself
+        self._kinds[name] = [
+            self._stored(node, depth)
+            for node in self._scopes.names
+            if node.id == name
+            and isinstance(node.ctx, ast.Store)
+            and self._scopes.binder(name, self._scopes.scope(node)) is self._tree.root
+        ]
+        return self._kinds[name]
+
+    def _is_counted(self, name: str, owner: ast.AST) -> bool:
+        """Whether an int is added to the variable, so that it is a number from the start."""
+        return any(
+            isinstance(node, ast.AugAssign)
+            and isinstance(node.target, ast.Name)
+            and node.target.id == name
+            and self._scopes.binder(name, self._scopes.scope(node)) is owner
+            for node in self._tree.nodes
+        )
+
+    def _parameter(self, function: ast.AST, arg: ast.arg, depth: int) -> bool | None:
+        if arg.annotation is not None and ast.unparse(arg.annotation).strip("'\"") != "int":
+            return None
+        before = function if self._back is None else self._back.get(function)
+        scope = scope_at(self._module, before)
+        param = scope.param(arg.arg) if isinstance(scope, Function) else None
+        if param is None or not isinstance(scope, Function):
+            return True  # new, or nobody's that is known
+        for call in self._model.flow.callers(scope):
+            given = passed(scope, param, call)
+            if not isinstance(given, Expr):
+                continue
+            there = kinds_of(self._model, self._model.module_of(call.scope))
+            node = there.at(given) if there is not None else None
+            if there is not None and node is not None and there.kind(node, depth + 1) is False:
+                return False
+        return True
+
+    def _stored(self, target: ast.AST, depth: int) -> bool | None:
+        """Whether what a target is given is an int."""
+        parent = self._tree.parents[target]
+        if isinstance(parent, ast.Assign):
+            return self.kind(parent.value, depth)
+        if isinstance(parent, (ast.AnnAssign, ast.NamedExpr)):
+            return self.kind(parent.value, depth)
+        if isinstance(parent, ast.AugAssign):
+            return _all([self.kind(parent.value, depth), not isinstance(parent.op, ast.Div)])
+        if isinstance(parent, (ast.For, ast.AsyncFor, ast.comprehension)):
+            return self._element(parent.iter, (), depth)
+        if isinstance(parent, (ast.Tuple, ast.List)):
+            outer = self._tree.parents[parent]
+            index = next(i for i, one in enumerate(parent.elts) if one is target)
+            if isinstance(outer, (ast.For, ast.AsyncFor, ast.comprehension)):
+                return self._element(outer.iter, (index,), depth)
+            value = outer.value if isinstance(outer, ast.Assign) else None
+            if isinstance(value, (ast.Tuple, ast.List)) and index < len(value.elts):
+                return self.kind(value.elts[index], depth)
+        return None
+
+    def _element(self, items: ast.expr, part: tuple[int, ...], depth: int) -> bool | None:
+        """Whether each item of ``items``, or that part of it, is an int."""
+        if depth > DEEPEST_SLICE:
+            return None
+        if isinstance(items, ast.Constant):
+            return False
+        if isinstance(items, (ast.List, ast.Tuple)) and not part:
+            return _all(self.kind(one, depth + 1) for one in items.elts)
+        if not isinstance(items, ast.Call) or self._is_of_program(items.func):
+            return None
+        name = (path(items.func) or "").rpartition(".")[2]
+        if name in RANGES.called:
+            return not part
+        if name == "count":
+            return not part and _all(self.kind(one, depth + 1) for one in items.args) is not False
+        if name == "enumerate":
+            start = [k.value for k in items.keywords if k.arg == "start"] + items.args[1:2]
+            return _all(self.kind(one, depth + 1) for one in start) if part == (0,) else None
+        if makes_iterator(name):
+            return False if name == "zip" and not part else None
+        if items.args:  # `tqdm(range(3))`, `list(range(3))`
+            return self._element(items.args[0], part, depth + 1)
+        return None
+
+
+def _imports(node: ast.AST, name: str) -> Iterator[Imported | None]:
+    """What an import binds a name to; None for what is no import."""
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            if name in {alias.asname, alias.name.partition(".")[0]}:
+                yield Imported(alias.name, None, 0)
+    elif isinstance(node, ast.ImportFrom):
+        yield Imported(node.module or "", None, node.level)
+    else:
+        yield None
+
+
+def kinds_of(model: Model, module: Module) -> Kinds | None:
+    """The kinds in a file as it is; None where Python does not read it."""
+    known: dict[Module, Kinds | None] = model.memo.setdefault(kinds_of, {})
+    if module not in known:
+        try:
+            known[module] = Kinds(model, module, original(model, module).tree)
+        except (SyntaxError, ValueError, RecursionError):
+            known[module] = None
+    return known[module]
+
+
+def scope_at(module: Module, node: ast.AST | None) -> Scope | None:
+    """The model's scope for a module, function or class of the file as it is."""
+    if isinstance(node, ast.Module):
+        return module.facts
+    if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
+        place = node.name, node.lineno, node.col_offset
+        return next((s for s in module.facts.scopes if (s.name, s.row, s.col) == place), None)
+    return None
+
+
+def _all(kinds: Iterable[bool | None]) -> bool | None:
+    listed = list(kinds)
+    return False if False in listed else None if None in listed else True

@@ -1,0 +1,294 @@
+"""The objects whose epoch a fix sets: whether they are known, last, and can be told it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from sampler_lint.analysis.origins import LOCAL, Hop, origins, parameter_of
+from sampler_lint.analysis.values import (
+    ClassRef,
+    FuncRef,
+    Gen,
+    Lit,
+    Obj,
+    Pack,
+    Partial,
+    Table,
+    Value,
+    View,
+)
+from sampler_lint.domain.concepts import ASKS_BY_NAME
+from sampler_lint.domain.model import Model
+from sampler_lint.edits.safety.callers import unseen
+from sampler_lint.edits.safety.kinds import scope_at
+from sampler_lint.edits.safety.meaning import original, scopes_of
+from sampler_lint.edits.safety.names import path
+from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed
+from sampler_lint.syntax.lower import expression
+from sampler_lint.syntax.navigation import statements, unparse
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Expr,
+    Function,
+    If,
+    Scope,
+    Stmt,
+    Try,
+    last_name,
+)
+from sampler_lint.workspace.project import Module
+
+#: What has no attribute that leads to a sampler.
+_OTHERS = (ClassRef, FuncRef, Gen, Lit, Partial, View)
+#: What makes a list or the like of what it is given.
+_COLLECTS = frozenset({"list", "tuple", "set", "sorted", "reversed", "iter", "dict", "defaultdict"})
+#: Where a receiver may come from.
+_FROM = LOCAL | Hop.CALLER | Hop.ATTRIBUTE | Hop.RETURN
+
+
+def in_model(module: Module, changed: Changed, node: ast.AST) -> tuple[Scope, Stmt | None] | None:
+    """The model's scope and statement in which a node of the new text stands."""
+    scopes, tree = scopes_of(changed.new), changed.new
+    holder = scopes.scope(node)
+    while isinstance(holder, ast.expr):
+        holder = scopes.scope(holder)
+    scope = scope_at(module, changed.back.get(holder))
+    if scope is None:
+        cls = scope_at(module, changed.back.get(scopes.scope(holder)))
+        # A method that is new reads the object as the others do.
+        return (cls.methods[0], None) if isinstance(cls, Class) and cls.methods else None
+    stmt = tree.statement(node)
+    while stmt is not None and stmt not in changed.back:
+        block = tree.block(stmt)
+        later = block[block.index(stmt) + 1 :]
+        following = next((one for one in later if one in changed.back), None)
+        outer = tree.parents[stmt]
+        if following is None and isinstance(outer, ast.If) and outer not in changed.back:
+            following = outer  # a guard that is written, too
+        stmt = following
+    old = changed.back.get(stmt) if stmt is not None else None
+    found = None
+    if isinstance(old, ast.stmt):
+        place = old.lineno, old.col_offset
+        found = next((s for s in statements(scope.body) if (s.row, s.col) == place), None)
+    return scope, found
+
+
+def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> str | None:
+    """What speaks against telling the epoch to what a call of ``set_epoch`` names."""
+    reason = _made_anew(model, call.func) or _starts_again(changed, call)
+    row = _replaced_setter(model, module)
+    if reason is None and row is not None:
+        return f"line {row} puts something else in the place of `set_epoch`"
+    base = call.func.value if isinstance(call.func, ast.Attribute) else None
+    while reason is None and isinstance(base, (ast.Attribute, ast.Name)):
+        reason = _other(model, module, changed, call, base)
+        base = base.value if isinstance(base, ast.Attribute) else None
+    return reason
+
+
+def _replaced_setter(model: Model, module: Module) -> int | None:
+    """The line in which the file assigns to a ``set_epoch``."""
+    known: dict[Module, int | None] = model.memo.setdefault(_replaced_setter, {})
+    if module not in known:
+        known[module] = next(
+            (
+                one.lineno
+                for one in original(model, module).tree.nodes
+                if isinstance(one, ast.Attribute) and one.attr == "set_epoch"
+                if isinstance(one.ctx, ast.Store)
+            ),
+            None,
+        )
+    return known[module]
+
+
+def _other(
+    model: Model, module: Module, changed: Changed, call: ast.Call, base: ast.expr
+) -> str | None:
+    """What else than a sampler, or than what holds one, an expression may be."""
+    where = in_model(module, changed, base)
+    if where is None:
+        return None
+    scope, stmt = where
+    asked, not_none = _guards(changed, call, base)
+    expr = expression(base, scope, stmt)
+    if asked:
+        return None
+    loop = _loop_of(changed, call, base)
+    if loop is not None:
+        items = _Items(model, module, is_told=getattr(call.func, "value", None) is base)
+        return items.other(expression(loop.iter, scope, stmt), loop.iter)
+    for value in model.flow.values(expr):
+        is_none = isinstance(value, Lit) and value.value is None
+        if _has_no_sampler(value) and not (is_none and not_none):
+            return f"`{ast.unparse(base)}` may also be {_shown(value)}"
+    for step in origins(model.flow, expr, _FROM, scope=scope):
+        if isinstance(step.expr, Call) and last_name(step.expr.func) in _COLLECTS:
+            return f"`{ast.unparse(base)}` may also be `{unparse(step.expr)}`"
+        found = parameter_of(step.expr)
+        if found is None or found[1].name == found[0].self_name:
+            continue
+        if reason := unseen(model, *found):
+            return reason
+    return None
+
+
+def _loop_of(changed: Changed, call: ast.Call, base: ast.expr) -> ast.For | None:
+    """The loop that a fix writes around the call, to go through several samplers."""
+    for one in changed.new.around(call):
+        if not isinstance(one, ast.For) or not changed.is_written(one):
+            continue
+        if ast.unparse(one.target) == ast.unparse(base):
+            return one
+    return None
+
+
+class _Items(NamedTuple):
+    """What a loop goes through to set the epoch of each."""
+
+    model: Model
+    module: Module
+    is_told: bool
+    """Whether each is a sampler, and not what holds one."""
+
+    def other(self, items: Expr, written: ast.expr) -> str | None:
+        """What else the items may be."""
+        for value in self.model.flow.values(items):
+            if not isinstance(value, Pack):
+                return f"`{ast.unparse(written)}` may not be a list of samplers"
+            for item in value.items:
+                if self._has_other(item):
+                    return f"`{unparse(item)}` in `{ast.unparse(written)}` may be no sampler"
+        return self._added((path(written) or "").rpartition(".")[2])
+
+    def _added(self, name: str) -> str | None:
+        for added in ("append", "extend", "insert", "add"):
+            for call in self.model.project.calls_named(added):
+                owner = call.func.value if isinstance(call.func, Attr) else None
+                if owner is None or last_name(owner) != name:
+                    continue
+                given = call.positional[-1:]
+                is_one = bool(given) and added in {"append", "add"}
+                is_ours = self.model.module_of(call.scope) is self.module
+                if is_ours and not (is_one and not self._has_other(given[0])):
+                    return f"`{unparse(call)}` may add what is no sampler"
+        return None
+
+    def _has_other(self, item: Expr) -> bool:
+        values = self.model.flow.values(item)
+        if not self.is_told:
+            return any(map(_has_no_sampler, values))
+        return not values or any(not _takes_epoch(self.model, one) for one in values)
+
+
+def _takes_epoch(model: Model, value: Value) -> bool:
+    return isinstance(value, Obj) and model.flow.method(value.cls, "set_epoch") is not None
+
+
+def _has_no_sampler(value: Value) -> bool:
+    if isinstance(value, Table):  # a namespace has its entries as attributes
+        return not isinstance(value.node, Call) or last_name(value.node.func) in _COLLECTS
+    return isinstance(value, _OTHERS) or (isinstance(value, Pack) and not value.names)
+
+
+def _shown(value: Value) -> str:
+    if isinstance(value, Lit):
+        return f"`{value.value!r}`"
+    kinds = {Pack: "a list", Table: "a dict", Gen: "a generator", ClassRef: "a class"}
+    return kinds.get(type(value), "a function")
+
+
+def _guards(changed: Changed, call: ast.Call, base: ast.expr) -> tuple[bool, bool]:
+    """Whether the call is made only after asking what the object can do, and whether it is None."""
+    wanted = ast.dump(base)
+    asked = not_none = False
+    for one in changed.new.around(call):
+        tests = []
+        if isinstance(one, (ast.If, ast.IfExp)):
+            tests.append(one.test)
+        elif isinstance(one, ast.BoolOp):
+            tests += one.values[:-1]
+        for node in (part for test in tests for part in ast.walk(test)):
+            if isinstance(node, ast.Call) and node.args and ast.dump(node.args[0]) == wanted:
+                asked = asked or path(node.func) in {"hasattr", "isinstance"}
+            if isinstance(node, ast.Compare) and ast.dump(node.left) == wanted:
+                not_none = True
+            not_none = not_none or ast.dump(node) == wanted
+    return asked, not_none
+
+
+def _made_anew(model: Model, func: ast.expr) -> str | None:
+    """What makes another object each time it is read: a call, or a property that calls."""
+    for node in ast.walk(func):
+        if isinstance(node, ast.Call):
+            called = path(node.func)
+            if called != "super" and called not in ASKS_BY_NAME.called:
+                return f"`{ast.unparse(node)}` may be another object at each call"
+        if isinstance(node, ast.Attribute) and node is not func:
+            for prop in _properties(model, node.attr):
+                if _makes(prop):
+                    return f"the property `{node.attr}` may make another object at each access"
+    return None
+
+
+def _properties(model: Model, name: str) -> Iterator[Function]:
+    for _, cls in model.classes():
+        method = cls.method(name)
+        if method is not None and method.is_property:
+            yield method
+
+
+def _makes(function: Function) -> bool:
+    """Whether a property calls something at each access: it keeps what it makes under a test."""
+    if any("cache" in (last_name(one) or "") for one in function.decorators):
+        return False
+    return any(
+        call.stmt is None or not any(isinstance(one, (If, Try)) for one in call.stmt.ancestors())
+        for call in function.calls
+        if last_name(call.func) not in ASKS_BY_NAME.called
+    )
+
+
+def _starts_again(changed: Changed, call: ast.Call) -> str | None:
+    """A loop around that of the epochs, in which the same sampler is told the same ones again."""
+    tree, scopes = changed.new, scopes_of(changed.new)
+    root = call.func
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    counter = call.args[0]
+    if not isinstance(counter, ast.Name):
+        return None
+    counted: ast.AST | None = None
+    for loop in tree.around(call):
+        if isinstance(loop, (*FUNCTIONS, ast.ClassDef, ast.Lambda)):
+            return None
+        if not isinstance(loop, LOOPS):
+            continue
+        if counted is None:
+            bound = loop.target if isinstance(loop, (ast.For, ast.AsyncFor)) else None
+            is_counted = bound is not None and any(
+                isinstance(one, ast.Name) and one.id == counter.id for one in ast.walk(bound)
+            )
+            counted = loop if is_counted or isinstance(loop, ast.While) else None
+            continue
+        inside = [
+            one.id
+            for one in scopes.names
+            if isinstance(one.ctx, ast.Store) and loop in tree.around(one)
+        ]
+        is_new = isinstance(root, ast.Name) and root.id in inside
+        starts = isinstance(counted, (ast.For, ast.AsyncFor)) or counter.id in [
+            one.id
+            for one in scopes.names
+            if isinstance(one.ctx, ast.Store)
+            and loop in tree.around(one)
+            and counted not in tree.around(one)
+        ]
+        if starts and not is_new and isinstance(root, ast.Name):
+            return f"the epochs start again in each turn of line {loop.lineno}"
+    return None

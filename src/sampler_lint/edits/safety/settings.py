@@ -1,0 +1,163 @@
+"""Attributes that other places may set or read: by another name, or in files not looked at."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from sampler_lint.domain.concepts import CONFIG
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.seeds import is_seed_name
+from sampler_lint.edits.safety.texts import Changed
+from sampler_lint.source import SourceError, SourceFile
+from sampler_lint.workspace.project import Module
+
+#: What may set an attribute without a plain assignment to it.
+_INDIRECT = re.compile(rb"attr\(|set_defaults|update\(|__dict__|vars\(|\bdel\b")
+
+
+def set_elsewhere(model: Model, module: Module, value: ast.expr) -> str | None:
+    """A place in the program that may set a seed, read by ``value``, to what is not shared."""
+    for node in ast.walk(value):
+        if isinstance(node, ast.Attribute) and is_seed_name(node.attr):
+            for shown, row, given in _stores(model, module, node.attr):
+                if not _is_shared(given):
+                    return f"{shown}:{row}: `{node.attr}` may be another, or gone"
+    return None
+
+
+def _stores(model: Model, module: Module, name: str) -> list[tuple[str, int, ast.expr | None]]:
+    """What sets an attribute of that name: indirectly, or in a file that is not looked at."""
+    program = model.project.program_of(module)
+    known: dict[tuple[str, str], list[tuple[str, int, ast.expr | None]]] = model.memo.setdefault(
+        _stores, {}
+    )
+    if (program, name) not in known:
+        found: list[tuple[str, int, ast.expr | None]] = []
+        known[program, name] = found
+        for shown, root, is_read in _saying(model, program, name):
+            for node in ast.walk(root):
+                found += ((shown, node.lineno, one) for one in _sets(node, name, is_read))  # type: ignore[attr-defined]
+    return known[program, name]
+
+
+def _saying(model: Model, program: str, name: str) -> Iterator[tuple[str, ast.Module, bool]]:
+    """The files that say the name, and may use it where the model does not see that.
+
+    With each, as it is shown, whether the model looks at it.
+    """
+    for path in _files(model, program):
+        shown = model.project.files[path]
+        try:
+            data = model.project.bytes_of(path)
+            is_read = model.project.is_parsed(path)
+            if name.encode() not in data or (is_read and _INDIRECT.search(data) is None):
+                continue
+            root = ast.parse(SourceFile(shown, data).text)
+        except (SourceError, SyntaxError, ValueError, RecursionError):
+            continue
+        yield shown, root, is_read
+
+
+def still_read(model: Model, module: Module, changed: Changed) -> str | None:
+    """A place that may read an attribute which the fix gives another name."""
+    stored = [
+        node.attr
+        for node in changed.new.nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    ]
+    for node in changed.old.spans:
+        if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Store):
+            continue
+        if node in changed.same and changed.same[node].attr == node.attr:  # type: ignore[attr-defined]
+            continue
+        if node.attr not in stored and (reason := _reader(model, module, node.attr)):
+            return reason
+    return None
+
+
+def _reader(model: Model, module: Module, name: str) -> str | None:
+    for shown, root, is_read in _saying(model, model.project.program_of(module), name):
+        for node in ast.walk(root):
+            if isinstance(node, ast.Attribute):
+                is_option = CONFIG.says(ast.unparse(node.value).rpartition(".")[2])
+                may_read = node.attr == name and not is_read and not is_option
+                may_read = may_read or (shown == module.display and _is_namespace(node))
+            elif isinstance(node, ast.Subscript):
+                may_read = _is_key(node.slice, name) and _is_namespace(node.value)
+            else:
+                continue
+            if may_read:
+                return f"{shown}:{node.lineno} may read `{name}`"
+    return None
+
+
+def _is_namespace(node: ast.expr) -> bool:
+    """Whether an expression is all that an object keeps: ``vars(x)``, ``x.__dict__``."""
+    text = ast.unparse(node)
+    return text.endswith(".__dict__") or text.startswith("vars(")
+
+
+def _files(model: Model, program: str) -> list[str]:
+    """The files of a program: those that are looked at, and what they import."""
+    todo = [module.path for module in model.project.modules_in(program)]
+    seen = dict.fromkeys(todo)
+    while todo:
+        for path in sorted(model.project.imported_by(todo.pop())):
+            if path not in seen and path in model.project.files:
+                seen[path] = None
+                todo.append(path)
+    return list(seen)
+
+
+def _sets(node: ast.AST, name: str, is_read: bool) -> Iterator[ast.expr | None]:
+    """What a statement or a call puts into an attribute of that name; None if it takes it away."""
+    if isinstance(node, ast.Delete):
+        for target in node.targets:
+            if isinstance(target, ast.Attribute) and target.attr == name:
+                yield None
+    if isinstance(node, (ast.Assign, ast.AugAssign)):
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            if isinstance(target, ast.Attribute) and target.attr == name and not is_read:
+                yield node.value
+            is_key = isinstance(target, ast.Subscript) and _is_key(target.slice, name)
+            if is_key and _is_namespace(target.value):  # type: ignore[attr-defined]
+                yield node.value
+    if isinstance(node, ast.Call):
+        called = ast.unparse(node.func).rpartition(".")[2]
+        args = node.args
+        if called == "setattr" and len(args) == 3:
+            is_any = not isinstance(args[1], ast.Constant) and isinstance(args[2], ast.Call)
+            if is_any or _is_key(args[1], name):
+                yield args[2]
+        owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+        is_popped = called == "pop" and owner is not None and _is_namespace(owner)
+        if (is_popped and args and _is_key(args[0], name)) or (
+            called == "delattr" and len(args) == 2 and _is_key(args[1], name)
+        ):
+            yield None
+        if called in {"set_defaults", "update"}:
+            yield from (keyword.value for keyword in node.keywords if keyword.arg == name)
+            for table in (one for one in args if isinstance(one, ast.Dict)):
+                for key, value in zip(table.keys, table.values, strict=True):
+                    if key is not None and _is_key(key, name):
+                        yield value
+
+
+def _is_key(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Constant) and node.value == name
+
+
+def _is_shared(given: ast.expr | None) -> bool:
+    """Whether a value is an int, or the seed by another name."""
+    if given is None:
+        return False
+    if isinstance(given, ast.Constant):
+        return type(given.value) is int
+    if isinstance(given, ast.Attribute):
+        return is_seed_name(given.attr)
+    if isinstance(given, ast.Subscript):
+        key = given.slice
+        return isinstance(key, ast.Constant) and is_seed_name(str(key.value))
+    return isinstance(given, ast.Name) and is_seed_name(given.id)

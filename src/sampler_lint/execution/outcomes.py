@@ -1,0 +1,174 @@
+"""What a sampler class did in the small worlds that it was tried in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sampler_lint.execution.errors import RaisedError
+from sampler_lint.execution.set_up import World
+from sampler_lint.execution.values import Array, Lost
+from sampler_lint.properties import Observation, Rank, Reading, Violation, partitions
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one rank does in a world."""
+
+    rank: int
+    yielded: tuple[Any, ...] | None
+    """What it yields; None when ``__iter__`` raises."""
+    length: int | None
+    """What ``len()`` says before the first iteration; None without ``__len__``."""
+    later: int | None
+    """What ``len()`` says after it."""
+    raised: RaisedError | None = None
+    """What ``__iter__`` raises."""
+    from_data: bool = False
+    """Whether anything hung on what the data holds."""
+    from_apart: bool = False
+    """Whether it hung on single samples and on all of them: made up apart, these may not agree."""
+    seeds: tuple[Any, ...] | None = ()
+    """What its random numbers were seeded with; None when some were not, or with who knows what."""
+    goes_on: bool = False
+    """Whether it would have yielded more, for ever perhaps."""
+
+    @property
+    def count(self) -> int:
+        """How many it yields."""
+        return len(self.yielded or ())
+
+    @property
+    def in_batches(self) -> bool:
+        """Whether it yields lists of samples."""
+        return any(isinstance(item, (list, tuple, Array)) for item in self.yielded or ())
+
+    @property
+    def indices(self) -> tuple[int, ...] | None:
+        """The sample numbers, batches taken apart; None where they are not known."""
+        out: list[int] = []
+        for item in self.yielded or ():
+            parts = item.items if isinstance(item, Array) else item
+            parts = parts if isinstance(parts, (list, tuple)) else [parts]
+            if not all(type(part) is int for part in parts):
+                return None
+            out += parts
+        return tuple(out)
+
+    @property
+    def reading(self) -> Reading:
+        """What it read, as the properties judge it."""
+        items = [self._plain(item) for item in self.yielded or ()]
+        error = None if self.raised is None else f"raises {self.raised.kind}"
+        return Reading(items, claimed=self.length, later=self.later, error=error)
+
+    @staticmethod
+    def _plain(item: Any) -> Any:
+        parts = item.items if isinstance(item, Array) else item
+        return list(parts) if isinstance(parts, (list, tuple)) else parts
+
+
+class Trial(NamedTuple):
+    """A world and what each of its ranks does."""
+
+    world: World
+    turns: tuple[Turn, ...]
+    takes_batch_size: bool
+    takes_drop_last: bool
+    refused: RaisedError | None = None
+    """What building the sampler raises; the turns then end with the rank before."""
+    also: str = ""
+    """What else is special about it, in words."""
+    lost: tuple[Lost, ...] = ()
+    """What the class's own constructor stored, and that of a base overwrote with something else."""
+    parts_guessed: bool = False
+    """Whether something stands for a part of an argument, such as an attribute of the data."""
+    is_flagged: bool = False
+    """Whether the one optional argument that is given is a flag, not a limit."""
+
+    @property
+    def raised(self) -> RaisedError | None:
+        """What the sampler raises first, when built or when iterated."""
+        return next((turn.raised for turn in self.turns if turn.raised), self.refused)
+
+    @property
+    def observed(self) -> Observation:
+        """The world, as the properties judge it."""
+        ranks = [Rank(turn.rank, passes=[turn.reading]) for turn in self.turns]
+        return Observation(ranks, expected=range(self.world.samples))
+
+    @property
+    def from_data(self) -> bool:
+        """Whether the outcome hangs on what the data holds."""
+        return any(turn.from_data for turn in self.turns)
+
+    @property
+    def differs(self) -> bool:
+        """Whether ranks differ in what they yield."""
+        return any(
+            turn.yielded is not None and turn.indices != self.turns[0].indices
+            for turn in self.turns
+        )
+
+    @property
+    def divides(self) -> bool:
+        """Whether the ranks share out all samples, so that each has its own part."""
+        return self.differs and partitions(self.observed) is None
+
+    @property
+    def story(self) -> str:
+        """The world in words."""
+        world = self.world
+        parts = [f"{world.samples} sample{'s' * (world.samples != 1)}"]
+        if world.ranks > 1:
+            parts.append(f"{world.ranks} ranks")
+        if self.takes_batch_size:
+            parts.append(f"batch_size={world.batch_size}")
+        if self.takes_drop_last:
+            parts.append(f"drop_last={world.drop_last}")
+        if self.also:
+            parts.append(self.also)
+        return ", ".join(parts)
+
+
+class Trials(NamedTuple):
+    """Every world that a class could be tried in."""
+
+    usual: tuple[Trial, ...] = ()
+    """Empty when the class is not understood."""
+    tiny: tuple[Trial, ...] = ()
+    """Worlds with hardly more samples than ranks, as far as the class could be tried there."""
+    varied: tuple[Trial, ...] = ()
+    """Some of the usual worlds, each with one optional argument given."""
+    resumed: tuple[Trial, ...] = ()
+    """What comes after ``load_state_dict()`` of what ``state_dict()`` said in mid-epoch."""
+    resized: tuple[Trial, ...] = ()
+    """The same, with another number of ranks than the state was saved by."""
+    overrun: tuple[Trial, ...] = ()
+    """What comes after loading with more steps behind than an epoch has, where a class wraps."""
+    stuck: tuple[Trial, ...] = ()
+    """Worlds in which a loop of the class never ends, with one flag given or none."""
+    guessed: tuple[Trial, ...] = ()
+    """Where there are no usual ones: worlds with arguments of which only their
+    use is known. What is wrong in one of them may be the arguments' fault, in all the class's."""
+    dropping: tuple[Trial, ...] = ()
+    """The guesses again, with ``drop_last``."""
+    endless: tuple[Trial, ...] = ()
+    """The first that is handed out in worlds where that goes on for ever, of which
+    nothing else is known."""
+    repeated: Trial | None = None
+    """A world in which every rank yields the same part of the data, if that is so in all."""
+    failing: Trial | None = None
+    """The first world, where iterating the class raises in all of them."""
+    torn: tuple[Trial, Violation] | None = None
+    """A world that divides evenly, and in which the ranks lose and repeat samples all the same, if
+    that is so in all of them."""
+    length_raised: RaisedError | None = None
+    """What ``len()`` of a new object raises, whatever else is understood."""
+    unknown: str = ""
+    """Why there are no usual ones."""
+
+    @property
+    def sharded(self) -> bool:
+        """Whether ranks differ in what they yield."""
+        return any(trial.differs for trial in (*self.usual, *self.guessed))

@@ -1,0 +1,133 @@
+"""Samples that a run loses, counts twice or learns from in vain, though the ranks share well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sampler_lint.harness.invariants import observed
+from sampler_lint.harness.runs import Run, Stream, relative
+from sampler_lint.harness.told import Diagnosis, Evidence, percent, places, spot
+from sampler_lint.properties import ENOUGH, numbers, shares
+
+#: A part of the samples as large as this is more than a tail that nobody misses.
+_MUCH = 5
+
+
+def lost(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    """Much of the samples that training leaves out, for want of a full batch."""
+    loader = job[0].loader
+    seen = observed(job)
+    every = [found for _, _, found in shares(seen)]
+    if loader.chooses or not every or every[0].expected < ENOUGH:
+        return
+    least = min(len(found.missing) for found in every)
+    where, read = spot(loader, job[0].passes), tuple(places(run, job))
+    # What is left after the last full batches of all ranks is less than one of them.
+    rest = all(len(found.missing) < found.round + len(job) for found in every)
+    if loader.drop_last and rest and least * _MUCH >= every[0].expected:
+        yield Diagnosis(
+            "SMP405",
+            f"`drop_last` leaves out {percent(least, every[0].expected)} of the samples in every "
+            f"epoch: a rank's share is no multiple of the batch size; make the batches smaller, "
+            f"or keep the last one",
+            *where,
+            read,
+        )
+
+
+def dropped(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    """Gradients of the last batches that are accumulated, and used by no step."""
+    for one in job[0].passes:
+        unused, steps = one.dropped or (0, 0)
+        used, steps = one.learned - unused, steps - one.steps
+        each = used // steps if steps > 0 else 0
+        if one.learned == one.yielded and 0 < unused < each and used == each * steps:
+            yield Diagnosis(
+                "SMP405",
+                f"each step takes the gradients of {each} batches, and those of the last {unused} "
+                f"of {one.yielded} are computed for nothing: no step follows; step after the last "
+                f"batch, too",
+                *spot(job[0].loader, [one]),
+                tuple(places(run, job)),
+            )
+            return
+
+
+def miscounted(run: Run) -> Iterator[Diagnosis]:
+    """Evaluation over the ranks together that counts padding, or leaves out other samples each
+    time."""
+    for job in run.streams():
+        loader = job[0].loader
+        passes = [one for stream in job for one in stream.passes]
+        if loader.iterable or loader.chooses or any(one.learned for one in passes):
+            continue
+        where, read = spot(loader, job[0].passes), tuple(places(run, job))
+        every = [found for _, _, found in shares(observed(job))]
+        added = _counted(job)
+        shuffled = loader.shuffling and len({one.checksum for one in job[0].passes}) > 1
+        if added and len(job) > 1 and every and every[0].repeats and not every[0].missing:
+            if every[0].repeats < min(len(job), every[0].expected):
+                path, line = added
+                yield Diagnosis(
+                    "SMP504",
+                    f"{every[0].repeats} of {every[0].expected} samples are evaluated twice, to "
+                    f"make the ranks equally long, and count twice in what is added up; leave the "
+                    f"padding out",
+                    *where,
+                    (*read, Evidence("added up here", relative(path, run.root), line)),
+                )
+        elif (
+            shuffled
+            and loader.drop_last
+            and every
+            and all(one.missing for one in every)
+            and not any(one.grad for one in job[0].passes)
+        ):
+            yield Diagnosis(
+                "SMP504",
+                f"evaluation leaves out {len(every[0].missing)} of {every[0].expected} samples, "
+                f"others each time: it is shuffled, and its last batch is dropped; evaluate all "
+                f"of them in one order",
+                *where,
+                read,
+            )
+
+
+def _counted(job: Sequence[Stream]) -> tuple[str, int] | None:
+    """Where the ranks add up how many samples they have read, each all of its own."""
+    for passes in zip(*(stream.passes for stream in job), strict=False):
+        sums = [
+            {(path, line) for path, line, values in one.reduced if one.count in values}
+            for one in passes
+        ]
+        if together := set.intersection(*sums):
+            return min(together)
+    return None
+
+
+def overlapping(run: Run, jobs: Sequence[Sequence[Stream]]) -> Iterator[Diagnosis]:
+    """Parts of one dataset to learn from and to evaluate, which share samples."""
+    learned = [stream for job in jobs for stream in job]
+    for job in run.streams():
+        loader = job[0].loader
+        if loader.subset is None or any(one.learned or one.grad for one in job[0].passes):
+            continue
+        held = set(loader.subset)
+        for other in learned:
+            part = set(other.loader.subset or ())
+            shared = held & part
+            if (
+                other.loader.mark == loader.mark
+                and other.loader.dataset_length == loader.dataset_length
+                and shared
+                and held - part
+                and part - held
+            ):
+                yield Diagnosis(
+                    "SMP506",
+                    f"{len(shared)} of the {len(held)} samples that evaluate are also trained on: "
+                    f"the two parts of the dataset overlap ({numbers(sorted(shared))})",
+                    *spot(loader, job[0].passes),
+                    tuple(places(run, job)),
+                )
+                break

@@ -1,0 +1,211 @@
+"""Whether a run that is stopped and started again reads what it would have read at one go.
+
+The command runs three times: to its end; again, until each rank has taken some steps; and once
+more, as a user would go on. The first runs in one folder, the others in another, both of which
+stand in for the current one, so that no run finds the checkpoints of the first.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from sampler_lint.harness import HarnessError
+from sampler_lint.harness.command import copy_tree
+from sampler_lint.harness.inside.log import STOP_AT
+from sampler_lint.harness.runs import Log, Pass, Run
+from sampler_lint.harness.told import Diagnosis, spot
+from sampler_lint.harness.trace import Trace, trace
+from sampler_lint.properties import ENOUGH
+
+#: Steps between the checkpoint and the stop, of which the resumed run has to know nothing.
+_BEYOND = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """The three runs, and what the last one read wrongly."""
+
+    whole: Trace
+    resumed: Trace
+    found: tuple[Diagnosis, ...]
+    told: str
+    """What was done and seen, as a sentence."""
+
+
+def resume_check(
+    argv: Sequence[str],
+    directory: str | os.PathLike[str],
+    *,
+    going_on: Sequence[str] = (),
+    stop_at: int | None = None,
+    stdout: int | None = None,
+    timeout: float | None = None,
+) -> Resumed:
+    """Run ``argv`` three times and compare; the records are left below ``directory``.
+
+    ``going_on`` is added to the command where it goes on. Each rank is stopped (SIGTERM) at its
+    optimizer step ``stop_at``; by default two steps after the checkpoint in the middle of the run.
+
+    Raises:
+        HarnessError: the command does not run, does not train, or saves nothing to go on from.
+    """
+    here = os.getcwd()
+    with tempfile.TemporaryDirectory(prefix="sampler-lint-") as scratch:
+        folders = [Path(scratch, name) for name in ("whole", "parts")]
+        for folder in folders:
+            copy_tree(here, folder)
+
+        def run(name: str, folder: Path, more: Sequence[str] = (), stop: int = 0) -> Trace:
+            records = Path(directory, name)
+            records.mkdir(parents=True, exist_ok=True)
+            return trace(
+                [*argv, *more],
+                records,
+                cwd=folder,
+                env={STOP_AT: str(stop)} if stop else {STOP_AT: ""},
+                stdout=stdout,
+                timeout=timeout,
+                keep_all=True,
+            )
+
+        whole = run("whole", folders[0])
+        if whole.status != 0 or not whole.run.ranks or not whole.run.ranks[0].log.ended_steps:
+            raise HarnessError("the command did not train to its end: there is nothing to compare")
+        steps = whole.run.ranks[0].log.ended_steps
+        stop = stop_at or _in_the_middle(whole.run.ranks[0].log, steps)
+        if not 0 < stop < steps:
+            raise HarnessError(f"the run takes {steps} steps: it cannot be stopped at step {stop}")
+        stopped = run("stopped", folders[1], stop=stop)
+        resumed = run("resumed", folders[1], going_on)
+        found, told = _compared(whole.run, stopped.run, resumed.run, stop)
+        local = [
+            replace(one, path=os.path.join(here, os.path.relpath(one.path, folders[1])))
+            if one.path.startswith(str(folders[1]))
+            else one
+            for one in found
+        ]
+        return Resumed(whole, resumed, tuple(local), told)
+
+
+def _in_the_middle(log: Log, steps: int) -> int:
+    saved = sorted({taken for _, taken in log.saved if 0 < taken < steps - _BEYOND})
+    if not saved:
+        return steps // 2
+    return min(saved, key=lambda one: abs(one - steps // 2)) + _BEYOND
+
+
+# -- what was learned from, batch by batch
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    holds: object
+    """Its indices; of iterable data, the digests of its samples."""
+    owner: Pass
+
+
+def _learned(log: Log) -> list[_Batch]:
+    """The batches that a rank learned from, in their order.
+
+    Of a pass that begins with batches that are only read past, those after them.
+    """
+    passes = sorted(
+        (one for loader in log.loaders for one in loader.passes if one.learned),
+        key=lambda one: one.number,
+    )
+    ends = [*(one.steps for one in passes[1:]), log.ended_steps]
+    each = _batches_a_step(log)
+    found: list[_Batch] = []
+    for one, end in zip(passes, ends, strict=True):
+        count = max(one.learned, round((end - one.steps) * each) if end is not None else 0)
+        held: list[object] = [tuple(batch) for batch in one.batches]
+        if not held:
+            held = [tuple(samples) for _, samples in one.contents]
+        held = held[: one.yielded]
+        skipped = max(0, one.yielded - count) if one.exhausted else 0
+        found += [_Batch(batch, one) for batch in held[skipped:]]
+    return found
+
+
+def _batches_a_step(log: Log) -> float:
+    learned = sum(one.learned for loader in log.loaders for one in loader.passes)
+    return max(1.0, learned / log.ended_steps) if log.ended_steps else 1.0
+
+
+def _compared(whole: Run, stopped: Run, resumed: Run, stop: int) -> tuple[list[Diagnosis], str]:
+    for name, run in (("stopped", stopped), ("resumed", resumed)):
+        missing = {rank.rank for rank in whole.ranks} ^ {rank.rank for rank in run.ranks}
+        if missing:
+            raise HarnessError(
+                f"rank {', '.join(map(str, sorted(missing)))} left a record in only one of the "
+                f"whole and the {name} run: they cannot be compared"
+            )
+    for first, part, rest in zip(whole.ranks, stopped.ranks, resumed.ranks, strict=True):
+        every, begun, gone_on = map(_learned, (first.log, part.log, rest.log))
+        each = round(_batches_a_step(first.log))
+        held = [one.holds for one in every]
+        known = [one.holds for one in begun]
+        if known[: ENOUGH * 10] != held[: len(known)][: ENOUGH * 10]:
+            raise HarnessError(
+                f"rank {first.rank} reads other data when it is run once more: the order is not "
+                "seeded, or the run has found what another has left (it has to be below the "
+                "current folder)"
+            )
+        if not gone_on:
+            raise HarnessError("the run that was to go on learned from nothing")
+        loader = next(one for one in rest.log.loaders if gone_on[0].owner in one.passes)
+        place = spot(loader, [gone_on[0].owner])
+        saved = [taken * each for _, taken in part.log.saved if 0 < taken <= stop]
+        told = _fault(held, [one.holds for one in gone_on], saved, stop * each)
+        if told:
+            message = (
+                f"stopped after {stop * each} batches and started again, rank {first.rank} {told}"
+            )
+            return [Diagnosis("SMP105", message, *place, ())], "The resumed run reads other data."
+    return [], (
+        f"Stopped at step {stop} and started again, every rank went on where it was saved, and "
+        "read what the run at one go reads."
+    )
+
+
+def _fault(
+    whole: Sequence[object], rest: Sequence[object], saved: Sequence[int], stop: int
+) -> str | None:
+    """What is wrong with the batches of a resumed run, if something is."""
+    begins = list(_places_of(whole, rest[:3]))
+    if not begins:
+        return (
+            "reads batches that the run at one go never reads: the order does not go on from "
+            "where it was; restore the epoch, the sampler's state or the generators' states"
+        )
+    right = saved[-1] if saved else None
+    at = right if right in begins else begins[0]
+    if right is None:
+        if at == 0 and rest[: len(whole)] == whole:
+            return "begins with the first batch: nothing was saved, or nothing is loaded"
+        right = min(at, stop)
+    if at < right:
+        return f"learns from {right - at} batches again, which came before the saved state"
+    if at > right:
+        return f"skips {at - right} batches, which come after the saved state"
+    for place, (one, other) in enumerate(zip(whole[at:], rest, strict=False)):
+        if one != other:
+            return (
+                f"goes on as it should for {place} batches, and then reads others: the next epoch "
+                f"is not the one of the run at one go"
+            )
+    if at + len(rest) < len(whole):
+        return f"ends {len(whole) - at - len(rest)} batches earlier than the run at one go"
+    if at + len(rest) > len(whole):
+        return f"reads {at + len(rest) - len(whole)} batches more than the run at one go"
+    return None
+
+
+def _places_of(whole: Sequence[object], some: Sequence[object]) -> Iterator[int]:
+    for at in range(len(whole)):
+        if list(whole[at : at + len(some)]) == list(some):
+            yield at

@@ -23,6 +23,8 @@ from sampler_lint.harness.diagnosis import diagnose
 from sampler_lint.harness.world import World
 
 FOLDER = Path(__file__).parent / "runs"
+PLAIN = ("programs.txt", "second.txt")
+FRAMEWORKS = ("frameworks.txt", "second_frameworks.txt")
 
 
 class Program(NamedTuple):
@@ -48,7 +50,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="parts of the names of programs; all by default")
     parser.add_argument("--frameworks", action="store_true", help="those that need a framework")
     arguments = parser.parse_args()
-    files = ["programs.txt", *(["frameworks.txt"] if arguments.frameworks else [])]
+    files = [*PLAIN, *(FRAMEWORKS if arguments.frameworks else [])]
     chosen = [
         one
         for file in files

@@ -7,9 +7,17 @@ and so on; :func:`programs` gives them all with what must hold of them once they
 from __future__ import annotations
 
 import itertools
+import re
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
+
+PROGRAMS = Path(__file__).parent / "awkward_programs"
+OPTIONS = (
+    "p = argparse.ArgumentParser(); p.add_argument('--seed', type=int, default=3)\n"
+    "args = p.parse_args([])"
+)
 
 HEADER = """\
 import argparse, contextlib, datetime, functools, itertools, os, random, secrets, sys, time, uuid
@@ -885,9 +893,25 @@ def _single() -> Iterator[Program]:
         yield Program(f"seedless {parts}", {"main.py": HEADER + code})
 
 
+def _written() -> Iterator[Program]:
+    """Those written down one by one: `==== title`, the program, `#### file` and other files.
+
+    A title's end says `(epochs repeat)` where passes may have the same epoch, and `(as the first)`
+    where every rank must get the seed that the first one had.
+    """
+    for path in sorted(PROGRAMS.glob("*.txt")):
+        for part in re.split(r"^==== ", path.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+            title, _, body = part.partition("\n")
+            main, *others = re.split(r"^#### (?=.)", body, flags=re.MULTILINE)
+            files = {"main.py": HEADER + re.sub(r"^OPTIONS$", OPTIONS, main, flags=re.MULTILINE)}
+            files.update((name, text) for name, _, text in (one.partition("\n") for one in others))
+            repeats, first = title.endswith("(epochs repeat)"), title.endswith("(as the first)")
+            yield Program(f"{path.stem}: {title}", files, not repeats, first)
+
+
 def programs() -> list[Program]:
     """All of them."""
-    made = (_never_set(), _misplaced(), _seeds(), _factories(), _classes(), _single())
+    made = (_never_set(), _misplaced(), _seeds(), _factories(), _classes(), _single(), _written())
     return [program for group in made for program in group if _compiles(program)]
 
 

@@ -72,36 +72,6 @@ def bad(case: Case, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def unmeasured(children_unmeasured: None) -> Iterator[None]:
-    """Coverage is measured neither in this process nor in those that the test starts.
-
-    For tests that lead other data through code that is measured elsewhere: before Python 3.14
-    measuring makes it take three times as long. And for those in which processes are killed.
-    """
-    coverage = sys.modules.get("coverage")
-    measurement = coverage.Coverage.current() if coverage is not None else None
-    if measurement is None:
-        yield
-        return
-    measurement.stop()
-    try:
-        yield
-    finally:
-        measurement.start()
-
-
-@pytest.fixture
-def children_unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Coverage is measured in this process, and not in those that the test starts.
-
-    For tests that start launchers and ranks, each of which imports torch: measured, that takes
-    several times as long.
-    """
-    for name in ("COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
 def shared_torch(gloo_session: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Proofs fork their ranks from the process that those of all tests are forked from."""
     monkeypatch.setattr(verify, "World", lambda: contextlib.nullcontext(gloo_session))

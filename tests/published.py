@@ -8,7 +8,6 @@ import sys
 import tarfile
 import zipfile
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
 
 from sampler_lint.catalog import Contract, Framework, KnownClass, release
@@ -81,18 +80,20 @@ class Package:
                     return self._parse(path)
         return None
 
-    @cached_property
-    def _functions(self) -> dict[str, list[ast.AST]]:
-        found: dict[str, list[ast.AST]] = {}
+    def _functions(self, name: str) -> Iterator[ast.AST]:
+        """The functions of a name, anywhere in the package; what does not say it is not parsed."""
         for path in sorted(self.folder.rglob("*.py")):
+            if f"def {name}".encode() not in path.read_bytes():
+                continue
             try:
                 tree = self._parse(path)
             except SyntaxError:  # a template
                 continue
-            for node in ast.walk(tree):
-                if isinstance(node, ast.FunctionDef):
-                    found.setdefault(node.name, []).append(node)
-        return found
+            yield from (
+                node
+                for node in ast.walk(tree)
+                if isinstance(node, ast.FunctionDef) and node.name == name
+            )
 
     def function(self, source: str) -> list[ast.AST]:
         """``module:Class.method``; by its last name, where this version has it elsewhere."""
@@ -103,8 +104,8 @@ class Package:
         if node is not None:
             return [node]
         last = qualified.rpartition(".")[2]
-        found = self._searched and last != "__init__"
-        return self._functions.get(last, []) if found else []
+        searched = self._searched and last != "__init__"
+        return [*self._functions(last)] if searched else []
 
 
 def _member(node: ast.AST, name: str) -> ast.AST | None:

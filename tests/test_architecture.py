@@ -37,7 +37,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "catalog": set(),
     "syntax": {"limits"},
     "workspace": {
-        *("syntax", "catalog", "limits", "parallel", "timings", "roots", "source", "findings"),
+        *("syntax", "catalog", "limits", "parallel", "timings", "cache", "roots", "source"),
+        "findings",
     },
     "analysis": {"workspace", "syntax", "catalog", "limits"},
     "execution": {"properties", "parameters", "workspace", "syntax", "catalog", "limits"},
@@ -83,8 +84,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         *("roots", "options", "source", "findings"),
     },
     "language_server": {
-        *("explain", "engine", "config", "options", "rules", "reporters", "suppressions", "fixing"),
-        *("source", "findings"),
+        *("explain", "engine", "trees", "config", "options", "rules", "reporters", "suppressions"),
+        *("fixing", "source", "findings"),
     },
     # The proof knows invariants, not rules; verify.py looks up which rule names which.
     "harness": {"properties", "parameters"},

@@ -298,7 +298,6 @@ def test_a_change_where_nothing_is_said_costs_no_model(
     assert check(cache)[2] == []
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_a_part_is_told_from_the_whole(
     project: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -311,7 +310,6 @@ def test_a_part_is_told_from_the_whole(
     assert [check(cache, *part) for part in parts] == expected
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_what_is_known_depends_on_the_options(project: Path, cache: Cache) -> None:
     for options in (
         engine.Options(),
@@ -329,7 +327,6 @@ def test_what_is_known_depends_on_the_options(project: Path, cache: Cache) -> No
             assert told(engine.check(["."], options, cache=cache)) == plain
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_a_tree_with_a_file_that_cannot_be_read_is_not_kept(project: Path, cache: Cache) -> None:
     (project / "folder.py").symlink_to(project / "nowhere")
     os.mkfifo(project / "pipe.py")
@@ -425,7 +422,6 @@ def edit(project: Path, dice: random.Random) -> str:
     return f"{kind} {path.relative_to(project)}"
 
 
-@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize("seed", range(4))
 def test_random_edits_leave_nothing_stale(project: Path, cache: Cache, seed: int) -> None:
     dice = random.Random(seed)
@@ -473,7 +469,6 @@ def test_a_process_that_dies_is_made_up_for(project: Path, monkeypatch: pytest.M
     assert [error.path for error in engine.check(["."], jobs=2).errors] == ["package/broken.py"]
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_in_a_big_tree_files_that_nothing_leads_to_are_not_parsed(
     project: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:

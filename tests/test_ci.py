@@ -24,7 +24,7 @@ _PROGRAM = f"""\
 case $0 in *.venv/bin/*) me=.venv/bin/${{0##*/}} ;; *) me=${{0##*/}} ;; esac
 if [ "$1 $2" = "-m venv" ]; then
   mkdir -p "$3/bin"
-  for name in python python3 pip ruff mypy coverage; do cp "$0" "$3/bin/$name"; done
+  for name in python python3 pip ruff mypy; do cp "$0" "$3/bin/$name"; done
 fi
 case :$PATH in *venv*|*beside*) on='{_ON_PATH}' ;; esac
 echo "$me $*$on" | tee -a "$CALLS"
@@ -85,7 +85,7 @@ def test_the_commands_of_the_readme_are_run_as_they_stand(ci, command):
         "-m network",
         "-m slow",
         "-m frameworks",
-        "coverage report",
+        "measured.py report",
     ],
 )
 def test_what_fails_is_shown_and_fails_ci(ci, failing):

@@ -198,7 +198,7 @@ def drawn(terminal: Terminal) -> list[str]:
         ([], "Found 2 findings (2 fixable with --fix) in 3 files.\n"),
         (["--fix"], "Fixed 2 findings in 2 files; none left.\n"),
         (["--write-baseline", "known.json"], "Wrote 2 findings to known.json.\n"),
-        (["--add-noqa"], "Silenced 2 of 2 findings in 2 files.\n"),
+        (["--add-noqa"], "Suppressed 2 of 2 findings in 2 files.\n"),
     ],
 )
 def test_how_far_a_check_is(repositories, tmp_path, monkeypatch, capsys, arguments, last):

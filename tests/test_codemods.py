@@ -254,7 +254,6 @@ def _pairs() -> Iterator[tuple[Case, Case]]:
             yield one, other
 
 
-@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize("pair", list(_pairs()), ids=lambda pair: f"{pair[0].code}-{pair[1].code}")
 def test_two_rules_in_one_file_are_fixed_as_each_alone(pair, tmp_path):
     one, other = pair

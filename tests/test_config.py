@@ -196,9 +196,9 @@ def test_patterns_of_a_file_that_stands_aside_are_about_the_files_of_each(projec
         ("baseline = '/proc/self/environ'", "1: baseline leads out of the repository"),
         (
             "required-version = '>=99'",
-            "1: required-version: '>=99' is asked for, and this",
+            "1: required-version: '>=99' is required, but this",
         ),
-        ("required-version = '99'", "'99' is asked for"),
+        ("required-version = '99'", "'99' is required"),
         ("required-version = 2", "1: required-version must be a version like"),
         ("required-version = 'x'", "1: required-version must be a version like"),
     ],
@@ -260,7 +260,7 @@ def test_a_version_that_is_asked_for(project: Path) -> None:
         ("[tool.SamplerLint]", "1: [tool.SamplerLint] is written"),
         ("a = 1\n[sampler-lint]\nselect = []", "2: [sampler-lint] is written [tool.sampler-lint]"),
         ("[tool.sampler-lint]\npreview = true", "2: has no key 'preview' (here: new rules are off"),
-        ("[tool.sampler-lint.lint]\nselect = []", "1: has no key 'lint' (here: its keys stand dir"),
+        ("[tool.sampler-lint.lint]\nselect = []", "1: has no key 'lint' (here: its keys belong "),
         ("[tool.sampler-lint]\nforce-exclude = true", "(here: an option of the command"),
         ("[tool.sampler-lint]\nselect = ['seed-not-pased']", "(did you mean 'seed-not-passed'?)"),
     ],
@@ -278,7 +278,10 @@ def test_what_is_wrong_is_said_with_its_row(
 def test_its_own_file_has_no_table(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plant(project / "sampler-lint.toml", "\n[tool.sampler-lint]\nselect = []\n")
     said = complaint(capsys)
-    assert said == "sampler-lint.toml:2: the keys stand here without [tool.sampler-lint]"
+    assert (
+        said
+        == "sampler-lint.toml:2: here the keys belong at the top level, without [tool.sampler-lint]"
+    )
 
 
 def test_a_file_by_a_name_that_is_not_read_is_an_error(

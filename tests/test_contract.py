@@ -304,7 +304,6 @@ def test_a_seed_broadcast_by_rank_0_reaches_all() -> None:
     assert broken(report) == set(), report.render()
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_thousands_of_ranks() -> None:
     report = check_sampler(Sharded, sizes=[7], world_sizes=[4096], promises=["coverage"])
     assert report.judgements["coverage"].verdict == "kept"
@@ -453,7 +452,7 @@ class OneShot(Endless):
     ("factory", "promise", "reason"),
     [
         (LoadFails, "resumes", "resuming from state_dict() raises KeyError: 'rng'"),
-        (OnceForAll, "deterministic", "built twice alike, rank 0 reads "),
+        (OnceForAll, "deterministic", "built twice with the same arguments, rank 0 reads "),
         (OneRankFails, "equal-steps", "rank 1 alone raises OSError: no shard"),
         (EpochFails, "coverage", "the sampler of rank 0 raises RuntimeError: not prepared"),
         (LengthFails, "length-is-true", "len() raises ValueError: not begun"),
@@ -508,7 +507,7 @@ def test_the_epoch_after_a_resumed_one_is_compared() -> None:
     assert examine(Resumable, **options).judgements["resumes"].verdict == "kept"
     found = examine(BeginsLate, **options).judgements["resumes"]
     assert (found.verdict, found.epochs) == ("broken", 3)
-    assert "after the epoch in which it was resumed from state_dict(), it goes on" in found.reason
+    assert "after the epoch in which it was resumed from state_dict(), it continues" in found.reason
 
 
 class Lengthless(Sharded):

@@ -17,7 +17,7 @@ import pytest
 
 from cases import FIXTURES, read_tree, working_in, write_tree
 from sampler_lint.cli import COMMANDS, main
-from sampler_lint.dev import docs, pictures, reference
+from sampler_lint.dev import docs, messages, pictures, reference
 from sampler_lint.domain import concepts
 from sampler_lint.findings import Applicability
 from sampler_lint.pytest_plugin import GlooWorld
@@ -212,6 +212,15 @@ def _is_there(dotted: str) -> bool:
     with contextlib.suppress(ImportError, AttributeError):
         return pkgutil.resolve_name(dotted) is not None
     return False
+
+
+def test_messages_are_short_and_in_plain_words() -> None:
+    page = (REPOSITORY / messages.PATH).read_text(encoding="utf-8")
+    median, longest = map(int, re.findall(r"at most (\d+) characters.* has (\d+)\.", page)[0])
+    assert median <= 110
+    assert longest <= 160
+    stiff = r"\b(mend|told|hands? out|stands? still|falls? silent|turns?|come out even|alike)\b"
+    assert re.findall(stiff, re.sub(r"`[^`]*`", "", page)) == []
 
 
 def test_every_rule_has_symptoms() -> None:

@@ -471,7 +471,7 @@ from sampler_lint.engine import Report
 from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
 from sampler_lint.discovery import find_files
 
-def check(paths, options, *, overlay, watch, parsed, related):
+def check(paths, options, *, overlay, watch, kept, related):
     report = Report(files=find_files(paths).files)
     for path in report.files:
         data = overlay.get(path) or open(path, "rb").read()
@@ -489,7 +489,6 @@ print(len(result.fixed), len(result.errors))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs SIGKILL and file locks")
-@pytest.mark.usefixtures("unmeasured")
 def test_a_killed_fix_of_200_files_leaves_whole_files_and_the_next_run_tidies(
     tmp_path: Path,
 ) -> None:

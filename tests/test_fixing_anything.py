@@ -17,8 +17,6 @@ from sampler_lint.engine import FixReport
 
 hypothesmith = pytest.importorskip("hypothesmith")
 
-pytestmark = pytest.mark.usefixtures("unmeasured")
-
 #: Installed files that are looked at by default, each as a project of its own.
 SAMPLE = 40
 NAME = "program.py"

@@ -135,7 +135,6 @@ def test_a_project_inside_the_folder_is_part_of_it(tmp_path):
     ],
     ids=["crlf", "bom", "tabs", "latin-1", "column after non-ascii"],
 )
-@pytest.mark.usefixtures("unmeasured")
 def test_same_place_whatever_the_bytes(project, change):
     (project / "train.py").write_bytes(change(BAD))
     found = flake8(".", cwd=project)
@@ -154,7 +153,6 @@ def test_same_place_whatever_the_bytes(project, change):
         b"# sampler-lint: ignore[SMP2]",
     ],
 )
-@pytest.mark.usefixtures("unmeasured")
 def test_the_same_is_suppressed(project, comment):
     (project / "train.py").write_bytes(marked(comment))
     found = flake8(".", cwd=project)
@@ -193,7 +191,6 @@ def test_options_of_ours(project):
         ["--select", "F,SMP504"],
     ],
 )
-@pytest.mark.usefixtures("unmeasured")
 def test_a_rule_that_is_off_by_default_runs_when_flake8_is_told_to(project, asked):
     case = REPOSITORY / "fixtures/SMP504"
     (script,) = sorted(case.glob("*/bad/*.py"))[:1]
@@ -214,7 +211,6 @@ def test_a_wrong_option_of_ours(project):
 
 
 @pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
-@pytest.mark.usefixtures("unmeasured")
 def test_stdin(project, newline):
     (project / "train.py").write_bytes(b"x = 1\n")
     data = BAD.replace(b"\n", newline)

@@ -33,7 +33,6 @@ def fuzz() -> Iterator[ModuleType]:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-@pytest.mark.usefixtures("unmeasured")
 def test_a_mutant_is_well_at_each_stage(fuzz: ModuleType, stage: str) -> None:
     trees = fuzz.own()
     for seed in range(3):
@@ -59,7 +58,7 @@ def test_the_fuzzer_sees_what_goes_wrong(fuzz: ModuleType, monkeypatch: pytest.M
     ("stage", "broken", "said"),
     [
         ("remember", "memory.Memory._changed", "the cache tells otherwise"),
-        ("run-as-python", "execution.interpreter.Interpreter._augment", "computes otherwise"),
+        ("run-as-python", "execution.interpreter.Interpreter.binary", "computes otherwise"),
         ("silence", "suppressions.silence", "findings are left"),
         ("flake8", "flake8_plugin.Plugin._told", "flake8 says"),
     ],

@@ -182,8 +182,8 @@ def test_a_comment_that_silences_a_likely_finding_is_in_use(
 def test_comments_are_added_for_what_is_told(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert told(capsys, "--add-noqa") == "Silenced 0 of 0 findings in 0 files.\n"
-    assert told(capsys, "--add-noqa", "--likely") == "Silenced 1 of 1 findings in 1 file.\n"
+    assert told(capsys, "--add-noqa") == "Suppressed 0 of 0 findings in 0 files.\n"
+    assert told(capsys, "--add-noqa", "--likely") == "Suppressed 1 of 1 findings in 1 file.\n"
     assert codes(capsys, "--likely") == []
 
 

@@ -15,8 +15,6 @@ from sampler_lint.reporters import FORMATS, Outcome, reporter, shows_edits
 from sampler_lint.source import SourceFile
 from sampler_lint.suppressions import silence
 
-pytestmark = pytest.mark.usefixtures("unmeasured")
-
 SMALL = 40
 HALF = 20
 FEW = 10

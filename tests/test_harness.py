@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import stat
 import subprocess
 import sys
@@ -12,11 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from torch.utils.data import Dataset
 
 from programs import HEADER
 from sampler_lint.harness import HarnessError, TorchMissingError, invariants
 from sampler_lint.harness.command import recorded_environment, run_command
-from sampler_lint.harness.inside import log, passes
+from sampler_lint.harness.inside import log, objects, passes
 from sampler_lint.harness.runs import Run, waiting_place
 from sampler_lint.harness.world import World
 
@@ -577,6 +579,23 @@ def test_set_epoch_of_any_sampler_is_recorded_once(program):
     assert calls == [("Duck", 0, 0), ("Inner", 0, 0), ("Duck", 1, 1), ("Inner", 1, 1)]
 
 
+def test_datasets_that_refer_to_each_other_are_looked_at_once() -> None:
+    class Part(Dataset):
+        def reorder(self) -> None:
+            random.shuffle(self.indices)
+
+    class Plain(Dataset):
+        pass
+
+    one, other, last = Plain(), Plain(), Part()
+    one.other, other.other = other, one
+    assert not objects.shuffles_itself(one)
+    other.last = last
+    assert objects.shuffles_itself(one)
+    last.shuffle = False
+    assert not objects.shuffles_itself(one)
+
+
 def test_recording_changes_nothing(tmp_path, gloo_session):
     script = tmp_path / "train.py"
     script.write_text(
@@ -828,7 +847,6 @@ def test_waiting_place_is_the_users_innermost_frame_of_the_main_thread():
 # -- any command
 
 
-@pytest.mark.usefixtures("children_unmeasured")
 @pytest.mark.parametrize("name", ["SMP101/torch-batch-sampler", "SMP402/even-batches-tabs"])
 def test_torchrun_gives_the_same_record(gloo_session, name):
     folder = FIXTURES / name / "bad"

@@ -128,6 +128,42 @@ Mine(model=Model(), args=arguments, train_dataset=Data(), callbacks=callbacks).t
 print("came to its end")
 """
 
+COMPOSER = """
+import sys
+
+import torch
+from composer import Trainer
+from composer.models import ComposerModel
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
+
+from sampler_lint.integrations import ComposerCallback
+
+
+class Model(ComposerModel):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(1, 1)
+
+    def forward(self, batch):
+        return self.layer(batch[0])
+
+    def loss(self, outputs, batch):
+        return outputs.square().mean()
+
+
+data = TensorDataset(torch.arange(40.0).reshape(-1, 1))
+torch.distributed.init_process_group("gloo")
+sampler = DistributedSampler(data) if sys.argv[1] == "good" else None
+loader = DataLoader(data, batch_size=5, sampler=sampler, shuffle=sampler is None)
+model = Model()
+Trainer(
+    model=model, train_dataloader=loader, max_duration="3ep", device="cpu", progress_bar=False,
+    optimizers=torch.optim.SGD(model.parameters(), lr=1e-4),
+    callbacks=[ComposerCallback(fail_on="any")],
+).fit()
+print("came to its end")
+"""
+
 
 def run(folder: Path, program: str, *arguments: str, ranks: int) -> tuple[int, str]:
     """Run a program, on several ranks if it does not start them itself."""
@@ -174,9 +210,17 @@ def test_importing_it_imports_no_framework() -> None:
 
 @pytest.mark.frameworks
 @pytest.mark.parametrize(
-    ("program", "ranks", "code"), [(LIGHTNING, 1, "SMP502"), (TRANSFORMERS, 2, "SMP502")]
+    ("program", "ranks", "code"),
+    [
+        (LIGHTNING, 1, "SMP502"),
+        (TRANSFORMERS, 2, "SMP502"),
+        (COMPOSER, 2, "SMP502"),
+    ],
+    ids=["lightning", "transformers", "composer"],
 )
 def test_frameworks(program: str, ranks: int, code: str, tmp_path: Path) -> None:
+    if program is COMPOSER:
+        pytest.importorskip("composer", reason="needs an older torch than our tests have")
     status, said = run(tmp_path, program, "good", ranks=ranks)
     assert status == 0, said
     assert "Nothing wrong was seen. Recorded: 2 ranks, 1 loader, 3 epochs" in said

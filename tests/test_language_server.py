@@ -20,7 +20,7 @@ from pygls.lsp.client import LanguageClient
 from pygls.workspace import Workspace
 
 from cases import FIXTURES
-from sampler_lint import engine
+from sampler_lint import engine, trees
 from sampler_lint.findings import (
     Applicability,
     Edit,
@@ -624,6 +624,31 @@ def test_only_python_files_are_checked(desk, project):
     desk.open(project / "notes.txt", "import torch")
     desk.open(project / "train.py")
     assert desk.check() == {"train.py": ["SMP101"]}
+
+
+def test_an_open_file_that_is_excluded_has_no_findings(desk, project):
+    desk.open(project / "train.py")
+    (project / "sampler-lint.toml").write_text('extend-exclude = ["train.py"]\n')
+    assert desk.check() == {"train.py": []}
+
+
+def test_a_keystroke_does_not_ask_again_what_is_excluded(desk, project, monkeypatch):
+    asked, really = [], trees.not_excluded
+    monkeypatch.setattr(trees, "not_excluded", lambda *told: asked.append(told[0]) or really(*told))
+    path = project / "train.py"
+    desk.open(path)
+    assert desk.check() == {"train.py": ["SMP101"]}
+    desk.open(path, f"# typed\n{path.read_text()}", version=2)
+    assert desk.check() == {"train.py": ["SMP101"]}
+    assert asked == [[str(path)]]
+    ignored = project / ".gitignore"
+    ignored.write_text("train.py\n")
+    assert desk.check(on_disk(ignored, types.FileChangeType.Created)) == {"train.py": []}
+    ignored.unlink()
+    assert desk.check(on_disk(ignored, types.FileChangeType.Deleted)) == {"train.py": ["SMP101"]}
+    # What a configuration says is asked at each check, told of a change or not.
+    (project / "sampler-lint.toml").write_text('extend-exclude = ["train.py"]\n')
+    assert desk.check() == {"train.py": []}
 
 
 def test_what_is_typed_meanwhile_waits_for_its_own_check(desk, project, monkeypatch):

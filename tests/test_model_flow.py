@@ -1382,7 +1382,7 @@ def test_callers_and_callees(tmp_path: Path) -> None:
                 "x": ["RandomSampler(d)", "SequentialSampler(d)"],
                 "y": ["RandomSampler(e)", "SequentialSampler(d)"],
                 "z": ["RandomSampler(f)"],
-                "w": ["self: Handing"],
+                "w": ["Handing()"],
             },
             id="a-choice-that-is-handed-back",
         ),

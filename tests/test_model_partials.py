@@ -273,7 +273,6 @@ class Partially(ast.NodeTransformer):
 AS_WRITTEN = {"SMP501", "SMP503"}
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_a_class_through_partial_is_judged_alike(case: Case, tmp_path: Path) -> None:
     """Each fixture in one of three ways, with the same codes in the same files, and fixed."""
     held = ("all", "keywords", "positions")[sum(case.name.encode()) % 3]

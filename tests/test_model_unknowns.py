@@ -64,7 +64,7 @@ def asked(tree: Tree, label: str = "x") -> list[str]:
             "a named tuple",
         ),
         # parameters
-        ("def f(*x):\n global y\n y = x\nf()\nx = y", "`x` collects any arguments"),
+        ("def f(*x):\n global y\n y = x\nf(*b())\nx = y", "passed by *"),
         ("class C:\n def f(self, a): self.a = a\nx = C().a", "nothing in this tree calls `C.f`"),
         ("def f(a):\n global y\n y = a\nf()\nx = y", "a decorator of `f` passes `a`"),
         ("def f(a):\n global y\n y = a\nf(**b())\nx = y", "passed by **"),

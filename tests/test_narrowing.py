@@ -277,7 +277,7 @@ def test_a_part_of_a_tree_has_the_findings_of_the_whole(programs: Path) -> None:
     assert {each.path for each in whole} >= {"scripts/train.py", "left/train.py"}
     folders = [path for path in programs.rglob("*") if any(path.glob("*.py"))]
     for folder in folders:
-        files = {path.relative_to(programs).as_posix() for path in folder.glob("*.py")}
+        files = {path.relative_to(programs).as_posix() for path in folder.rglob("*.py")}
         assert check([os.path.relpath(folder)], EVERY_RULE).findings == of_files(whole, files)
 
 

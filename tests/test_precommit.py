@@ -18,9 +18,16 @@ BAD = (FIXTURE / "bad" / "train.py").read_bytes()
 FIXED = (FIXTURE / "fixed" / "train.py").read_bytes()
 
 
+IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
+
+
 def git(*arguments, cwd):
-    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
-    subprocess.run(["git", *identity, *arguments], cwd=cwd, check=True, capture_output=True)
+    subprocess.run(["git", *IDENTITY, *arguments], cwd=cwd, check=True, capture_output=True)
+
+
+def head(repository):
+    command = ["git", "rev-parse", "HEAD"]
+    return subprocess.check_output(command, cwd=repository, text=True).strip()
 
 
 @pytest.fixture(scope="module")
@@ -97,14 +104,32 @@ def test_fix(hooks, project):
 
 @pytest.mark.parametrize("hook", ["sampler-lint", "sampler-lint-fix"])
 def test_a_commit_that_breaks_another_file_fails(hooks, tmp_path, hook):
-    """The loop is committed; the sampler that it does not fit is in the file that is staged."""
+    """A user's repository with the hook installed: files are staged and committed one by one."""
+    source, home = hooks
     program = REPOSITORY / "fixtures/SMP102/factory-tuple/bad"
     git("init", "-q", cwd=tmp_path)
-    shutil.copy(program / "train.py", tmp_path)
-    git("add", ".", cwd=tmp_path)
-    git("commit", "-qm", "the loop", cwd=tmp_path)
-    shutil.copy(program / "data.py", tmp_path)
-    git("add", ".", cwd=tmp_path)
-    code, out = try_repo(hooks, hook, "data.py", cwd=tmp_path)
-    assert code == 1, out
-    assert "train.py:32:5: SMP102" in out
+    revision = head(source)
+    (tmp_path / ".pre-commit-config.yaml").write_text(
+        f"repos:\n- repo: {source}\n  rev: {revision}\n  hooks:\n  - id: {hook}\n"
+    )
+    environment = {**os.environ, "PRE_COMMIT_HOME": str(home)}
+    install = [sys.executable, "-m", "pre_commit", "install"]
+    subprocess.run(install, cwd=tmp_path, env=environment, check=True, capture_output=True)
+
+    def commit(name):
+        if (program / name).exists():
+            shutil.copy(program / name, tmp_path)
+        git("add", name, cwd=tmp_path)
+        command = ["git", *IDENTITY, "commit", "-m", name]
+        return subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+
+    assert commit(".pre-commit-config.yaml").returncode == 0
+    loop = commit("train.py")
+    assert loop.returncode == 0, loop.stdout + loop.stderr
+    before = head(tmp_path)
+    loader = commit("data.py")
+    assert loader.returncode == 1, loader.stdout + loader.stderr
+    assert "train.py:32:5: SMP102" in loader.stdout + loader.stderr
+    assert head(tmp_path) == before

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 import socket
 import sys
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import pytest
 from cases import FIXTURES, read_tree, write_tree
 from sampler_lint.cli import main
 from sampler_lint.findings import Applicability, Edit, Finding, Fix, Position
-from sampler_lint.harness import prove
+from sampler_lint.harness import command
 from sampler_lint.harness.invariants import Verdict
 from sampler_lint.harness.prove import OPEN, PROVED, REFUTED, Prover
 
@@ -87,7 +87,7 @@ def test_what_is_not_proved_is_left_and_said(tmp_path: Path, run: Run) -> None:
     assert {path: (tmp_path / path).read_bytes() for path in files} == files
     (proof,) = [one["proof"] for one in json.loads(out) if "proof" in one]
     assert proof["verdict"] == "not provable here"
-    assert proof["evidence"] == "the fix is not in a class; --verify-command can tell"
+    assert proof["evidence"] == "the fix is not in a class; --verify-command may prove it"
 
 
 def test_a_parameter_that_cannot_be_guessed_is_asked_for_and_can_be_given(run: Run) -> None:
@@ -253,7 +253,7 @@ def test_what_is_in_no_class_needs_a_command(
     finding = Finding("SMP102", "", str(path), Position(5, 1), Position(5, 2))
     number, told = Prover(tmp_path)(finding, {}, [{str(path): b""}])
     assert number is None
-    assert told == f"{OPEN}: the fix is not in a class; --verify-command can tell"
+    assert told == f"{OPEN}: the fix is not in a class; --verify-command may prove it"
 
 
 HELD = Verdict(True, "kept")
@@ -305,18 +305,36 @@ def test_what_a_command_shows_before_and_after(
     assert "one run of the command cannot show what SMP201 is about" in prover(wide, {}, [{}])[1]
 
 
-def test_a_copy_links_what_is_large_and_leaves_out_what_is_no_file(
+def test_a_copy_links_what_is_large_and_read_only_and_leaves_out_what_is_no_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prove, "LINKED_ABOVE", 10)
+    monkeypatch.setattr(command, "LINKED_ABOVE", 10)
+    read_only = {"data", "small"}  # root may write to everything
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name not in read_only)
     source = tmp_path / "source"
     source.mkdir()
     (source / "small").write_bytes(b"x" * 10)
-    (source / "large").write_bytes(b"x" * 11)
+    (source / "data").write_bytes(b"x" * 11)
+    (source / "last.pt").write_bytes(b"x" * 11)
     os.mkfifo(source / "pipe")
-    shutil.copytree(source, tmp_path / "target", copy_function=prove._copied)
+    command.copy_tree(source, tmp_path / "target")
     copied = {path.name: path.is_symlink() for path in (tmp_path / "target").iterdir()}
-    assert copied == {"small": False, "large": True}
+    assert copied == {"small": False, "data": True, "last.pt": False}
+    (tmp_path / "target" / "last.pt").write_bytes(b"y")
+    assert (source / "last.pt").read_bytes() == b"x" * 11
+
+
+def test_a_copy_does_not_hold_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder for temporary files lies below the one that is copied."""
+    project, inside = tmp_path / "project", tmp_path / "project" / "tmp"
+    (project / "sampler-lint-examples").mkdir(parents=True)
+    inside.mkdir()
+    (inside / "kept").touch()
+    monkeypatch.setattr(tempfile, "tempdir", str(inside))
+    with tempfile.TemporaryDirectory(prefix="sampler-lint-") as scratch:
+        command.copy_tree(project, Path(scratch, "copy"))
+        copied = {path.relative_to(scratch).as_posix() for path in Path(scratch).rglob("*")}
+    assert copied == {"copy", "copy/tmp", "copy/tmp/kept", "copy/sampler-lint-examples"}
 
 
 @quickly

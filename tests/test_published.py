@@ -214,7 +214,6 @@ def run(folder: Path, program: str) -> object:
     return json.loads(done.stdout)
 
 
-@pytest.mark.usefixtures("children_unmeasured")  # they run torch's code and the project's
 def test_two_streams_get_the_sum_of_their_sizes(two_streams):
     folder, size = two_streams
     codes = [(finding.code, finding.path) for finding in check(folder).findings]
@@ -305,7 +304,6 @@ print(json.dumps([len(set(given)), told]))
 """
 
 
-@pytest.mark.usefixtures("children_unmeasured")
 @pytest.mark.parametrize("parts", ["self.sub_epochs", "k"])
 @pytest.mark.parametrize(
     ("operand", "code"), [("self.subnum_samples", "SMP401"), ("self.sub_num_samples", "SMP402")]

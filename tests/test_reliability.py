@@ -128,7 +128,6 @@ def test_syntax_of_a_newer_python_is_said_to_be_one(
         assert err.startswith("error: a.py:")
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_a_deep_hierarchy(tree: Path) -> None:
     rest = b"".join(b"class C%d(C%d):\n  x = 1\n" % (i, i - 1) for i in range(1, 10_000))
     (tree / "a.py").write_bytes(HEAD + b"class C0(Sampler):\n  pass\n" + rest)
@@ -137,7 +136,6 @@ def test_a_deep_hierarchy(tree: Path) -> None:
     assert not report.errors
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_a_wide_hierarchy(tree: Path) -> None:
     def calls(count: int) -> int:
         derived = (b"class C%d(C0):\n  def m(self): return self.x\n" % i for i in range(count))
@@ -153,7 +151,6 @@ def test_a_wide_hierarchy(tree: Path) -> None:
     assert calls(1000) <= MOST * calls(250)
 
 
-@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize(
     "form",
     [
@@ -181,7 +178,6 @@ def test_work_grows_with_the_number_of_constructions(
     assert calls(160) <= MOST * calls(40)
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_work_grows_with_the_number_of_programs(tree: Path) -> None:
     """Programs that share nothing but names: what one asks for is not looked for in all."""
     program = FIXTURES / "SMP102/factory-tuple/bad"
@@ -189,19 +185,10 @@ def test_work_grows_with_the_number_of_programs(tree: Path) -> None:
     def calls(count: int) -> int:
         for number in range(len(list(tree.glob("program*"))), count):
             shutil.copytree(program, tree / f"program{number}")
-        total = 0
-
-        def note(*_: object) -> None:
-            nonlocal total
-            total += 1
-
-        sys.setprofile(note)
-        try:
-            found = engine.check(["."], ALL).findings
-        finally:
-            sys.setprofile(None)
-        assert sum(finding.code == "SMP102" for finding in found) == count
-        return total
+        reports: list[engine.Report] = []
+        counted = calls_of(lambda: reports.append(engine.check(["."], ALL)))
+        assert sum(finding.code == "SMP102" for finding in reports[0].findings) == count
+        return counted
 
     calls(1)  # what is made once
     few, many = calls(15), calls(60)
@@ -359,7 +346,6 @@ def test_hostile_names(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="needs another user")
-@pytest.mark.usefixtures("unmeasured")
 def test_as_a_user_who_may_not_read_or_write() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
@@ -422,7 +408,6 @@ def limited(size: int) -> str:
 
 
 @unix
-@pytest.mark.usefixtures("unmeasured")
 def test_a_full_disk_leaves_the_file_whole(tree: Path) -> None:
     data = BUG + b"# " + b"x" * 20_000
     (tree / "b.py").write_bytes(data)
@@ -438,7 +423,6 @@ def test_a_full_disk_leaves_the_file_whole(tree: Path) -> None:
 
 @unix
 @pytest.mark.parametrize("size", [0, 100, 400])
-@pytest.mark.usefixtures("unmeasured")
 def test_a_full_disk_costs_the_cache_alone(tree: Path, size: int) -> None:
     command = ["--cache-dir", "kept", "--output-format", "json"]
     done = subprocess.run(
@@ -508,7 +492,6 @@ sys.exit(run())
 """
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_nothing_of_unix_is_needed_to_check_and_fix(tree: Path) -> None:
     run = [sys.executable, "-c", _WITHOUT_UNIX]
     done = subprocess.run([*run, "--jobs", "2"], capture_output=True, text=True, check=False)
@@ -580,7 +563,6 @@ def test_each_fault_of_the_page_has_its_test() -> None:
         assert re.fullmatch(r"`\w+\.py::\w+`(?:, `\w+\.py::\w+`)*", row), row
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_nothing_depends_on_the_order_of_sets(tmp_path: Path) -> None:
     for case in all_cases():
         write_tree(tmp_path / case.name.replace("-", "_"), case.files("bad"))

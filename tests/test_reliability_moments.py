@@ -21,8 +21,8 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals and pro
 BUG = b"from torch.utils.data import DataLoader\nx = DataLoader(d, sampler=s, shuffle=True)\n"
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 
-#: A second; more where the machine does other things besides, or every line is counted.
-QUIET = os.getloadavg()[0] < (os.cpu_count() or 1) and "COVERAGE_PROCESS_START" not in os.environ
+#: A second; more where the machine does other things besides, or the processes are measured.
+QUIET = os.getloadavg()[0] < (os.cpu_count() or 1) and "MEASURED" not in os.environ
 SOON = 1.0 if QUIET else 5.0
 
 SIGNALS = pytest.mark.parametrize(
@@ -114,7 +114,6 @@ def test_a_check_or_a_fix(many: Path, arguments: list[str], number: int, status:
 
 
 @SIGNALS
-@pytest.mark.usefixtures("unmeasured")
 def test_where_python_drops_exceptions(tmp_path: Path, number: int, status: int) -> None:
     """What is raised in a finalizer goes no further, and still the run ends."""
     (tmp_path / "tmp").mkdir()

@@ -254,7 +254,6 @@ def is_slow(used: Used, text: str) -> bool:
 # -- that none is slow
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_no_pattern_takes_longer_than_its_text_is_long() -> None:
     slow = [
         (key, text[:40])

@@ -100,7 +100,6 @@ def trusted() -> list[str]:
 
 
 @pytest.mark.parametrize("arguments", [[], ["--fix", "--unsafe-fixes"], ["--diff"]], ids=str)
-@pytest.mark.usefixtures("unmeasured")
 def test_a_hostile_tree_runs_nothing_and_leads_nowhere(
     hostile: Path, tmp_path: Path, arguments: list[str]
 ) -> None:

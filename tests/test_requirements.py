@@ -227,8 +227,8 @@ class Ordered(Sampler):
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        (b"", "safe"),
-        (b"torch\n", "safe"),
+        (b"", "unsafe"),
+        (b"torch\n", "unsafe"),
         (b"torch>=2.1\n", "safe"),
         (b"torch>=1.13\n", "unsafe"),
         (b"torch>=2.1,<2.10\n", None),

@@ -65,7 +65,7 @@ class Bench:
         *,
         overlay: Mapping[str, bytes] | None = None,
         watch: object = None,
-        parsed: object = None,
+        kept: object = None,
         related: bool = False,
     ) -> Report:
         self.checks += 1
@@ -235,7 +235,7 @@ def test_a_fix_of_two_files_is_made_in_both_or_none(bench: Bench) -> None:
 def test_only_files_that_were_asked_for_are_edited(bench: Bench) -> None:
     bench.rules = [two_files]
     bench.put(a="old\n", b="x = old\n")
-    assert reasons(bench.fix("a.py")) == ["its fix edits b.py, which was not asked for"]
+    assert reasons(bench.fix("a.py")) == ["its fix edits b.py, which was not among the paths"]
     assert (bench.get("a"), bench.get("b")) == ("old\n", "x = old\n")
 
 
@@ -349,7 +349,7 @@ def test_a_fix_that_brings_up_what_stays_is_taken_back(bench: Bench) -> None:
     bench.put(a="eggs\nfoo\n", b="eggs\n", c="bar\n")
     report = bench.fix()
     assert (bench.get("a"), bench.get("b"), bench.get("c")) == ("ham\nfoo\n", "ham\n", "bar\n")
-    assert reasons(report) == ["reverted: the fix would bring up SMP102", "no fix"]
+    assert reasons(report) == ["reverted: the fix would cause SMP102", "no fix"]
     assert [f.code for f in report.fixed] == ["SMP103", "SMP104"] * 2
     assert bench.quiet()
 
@@ -362,7 +362,7 @@ def test_fixes_that_only_together_bring_something_up_are_taken_back(bench: Bench
     ]
     bench.put(a="foo\neggs\n", b="eggs\n")
     report = bench.fix()
-    assert reasons(report) == ["reverted: the fix would bring up SMP102"] * 2
+    assert reasons(report) == ["reverted: the fix would cause SMP102"] * 2
     assert bench.get("b") == "spam\n"
     assert bench.quiet()
 
@@ -389,7 +389,7 @@ def test_every_fix_that_alone_brings_something_up_is_taken_back(bench: Bench) ->
         replacing("eggs", "spam", code="SMP103"),
     ]
     bench.put(a="foo\nfoo\neggs\n")
-    assert reasons(bench.fix()) == ["reverted: the fix would bring up SMP102"] * 2
+    assert reasons(bench.fix()) == ["reverted: the fix would cause SMP102"] * 2
     assert bench.get() == "foo\nfoo\nspam\n"
     assert bench.quiet()
 
@@ -397,7 +397,7 @@ def test_every_fix_that_alone_brings_something_up_is_taken_back(bench: Bench) ->
 def test_one_more_finding_of_a_rule_is_brought_up_too(bench: Bench) -> None:
     bench.rules = [replacing("foo", "baz"), unfixable("ba.", "SMP102")]
     bench.put(a="bar\nx\nfoo\n")
-    assert reasons(bench.fix()) == ["no fix", "reverted: the fix would bring up SMP102"]
+    assert reasons(bench.fix()) == ["no fix", "reverted: the fix would cause SMP102"]
     assert bench.get() == "bar\nx\nfoo\n"
 
 
@@ -432,7 +432,7 @@ def test_a_fix_that_brings_up_something_in_another_file_is_taken_back(bench: Ben
     bench.rules = [watching, rule]
     bench.put(a="foo\n", b="x\n", c="foo\n")
     report = bench.fix("a.py", "b.py")
-    assert reasons(report) == ["reverted: the fix would bring up SMP102"]
+    assert reasons(report) == ["reverted: the fix would cause SMP102"]
     assert (bench.get("a"), report.changed) == ("foo\n", {})
     assert bench.checks == 2
 

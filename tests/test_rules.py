@@ -84,7 +84,6 @@ def test_findings_are_the_expected_ones(case: Case, bad: Path, request) -> None:
     assert report.suppressed == []
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_what_is_announced_can_be_done(bad: Path) -> None:
     with working_in(bad):
         quick = engine.check(["."], EVERY_RULE, edits=False)
@@ -123,7 +122,6 @@ def test_messages_are_one_plain_sentence(bad: Path) -> None:
             assert text.count("`") % 2 == 0
 
 
-@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize("part", ["good", "fixed"])
 def test_right_programs_are_left_alone(case: Case, part: str, tmp_path: Path) -> None:
     files = case.files(part)
@@ -158,7 +156,6 @@ def test_fix_gives_the_fixed_program(case: Case, bad: Path, request) -> None:
     assert_fixed(bad, result)
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_safe_run_applies_the_safe_fixes_only(bad: Path) -> None:
     before = read_tree(bad)
     found = check(bad).findings
@@ -209,7 +206,6 @@ def test_rule_is_as_fixable_as_it_says(case: Case, bad: Path) -> None:
 # the same program, written differently
 
 
-@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize("variant", [with_other_newlines, with_bom])
 def test_bytes_that_mean_nothing_change_nothing(
     case: Case, variant: Callable[[bytes], bytes], tmp_path: Path
@@ -221,7 +217,6 @@ def test_bytes_that_mean_nothing_change_nothing(
     assert read_tree(tree) == each(variant, wanted)
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_tabs_for_indentation(case: Case, tmp_path: Path) -> None:
     files = case.files("bad")
     if each(with_tabs, files) == files:
@@ -240,7 +235,6 @@ def test_tabs_for_indentation(case: Case, tmp_path: Path) -> None:
         }
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_aliased_imports(case: Case, tmp_path: Path) -> None:
     files = case.files("bad")
     plain = check(write_tree(tmp_path / "plain", files)).findings
@@ -272,7 +266,6 @@ def _commented(case: Case, comment: str, tmp_path: Path) -> tuple[Path, Report]:
     return write_tree(tmp_path / "commented", files), report
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_noqa_silences_and_keeps_from_fixing(case: Case, tmp_path: Path) -> None:
     tree, plain = _commented(case, "# noqa: {code}", tmp_path)
     before = read_tree(tree)
@@ -283,7 +276,6 @@ def test_noqa_silences_and_keeps_from_fixing(case: Case, tmp_path: Path) -> None
     assert read_tree(tree) == before
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_noqa_of_another_code_silences_nothing(case: Case, tmp_path: Path) -> None:
     tree, plain = _commented(case, "# noqa: SMP999", tmp_path)
     report = check(tree)
@@ -376,7 +368,6 @@ def every_bad(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]
     return base, folders
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_library_and_command_line_agree(every_bad: tuple[Path, list[str]]) -> None:
     base, folders = every_bad
     with working_in(base):
@@ -387,7 +378,6 @@ def test_library_and_command_line_agree(every_bad: tuple[Path, list[str]]) -> No
     assert {Path(found["path"]).parts[0] for found in theirs} == set(RULES)
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_library_and_flake8_agree(every_bad: tuple[Path, list[str]]) -> None:
     base, folders = every_bad
     with working_in(base):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,11 +24,9 @@ _SECONDS = 600
 def _outcomes(mode: str, folder: Path) -> dict[str, list]:
     """What each attack came to; the last is missing when the child died of it."""
     command = [sys.executable, running_attacks.__file__, mode, str(folder)]
-    # Like the fixture `unmeasured`, which a module's fixture cannot use.
-    env = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE_")}
     try:
         said = subprocess.run(
-            command, capture_output=True, text=True, timeout=_SECONDS, check=False, env=env
+            command, capture_output=True, text=True, timeout=_SECONDS, check=False
         ).stdout
     except subprocess.TimeoutExpired as late:
         said = (late.stdout or b"").decode()

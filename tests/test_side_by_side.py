@@ -12,8 +12,6 @@ from cases import read_tree, working_in, write_tree
 from sampler_lint.engine import check
 from test_snippets import ALL
 
-pytestmark = pytest.mark.usefixtures("unmeasured")
-
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 CODES = sorted({path.parent.name for path in FIXTURES.glob("SMP*/*")})
 

@@ -104,14 +104,63 @@ def test_a_browser_shows_every_page_and_nothing_is_missing(site, address, browse
     assert [url for _, url in asked if not url.startswith(address)] == []
 
 
+#: Elements that end outside the window, or whose text does, unless they can be scrolled.
+CUT_OFF = """width => [...document.querySelectorAll("article *")].filter(each => {
+    if (each.tagName !== "IMG" && !(each.innerText || "").trim()) return false;
+    const scrolls = node => ["auto", "scroll"].includes(getComputedStyle(node).overflowX);
+    for (let node = each; node.tagName !== "ARTICLE"; node = node.parentElement)
+        if (scrolls(node) && node.tagName !== "CODE") return false;
+    const hides = getComputedStyle(each).overflowX !== "visible" && each.clientWidth > 0;
+    return each.getBoundingClientRect().right > width + 1
+        || hides && each.scrollWidth > each.clientWidth + 1;
+}).map(each => `${each.tagName}: ${(each.innerText || "").slice(0, 60)}`)"""
+
+
 @pytest.mark.parametrize("width", [1280, 390])
-def test_no_line_of_code_is_cut_off(site, address, browser, width):
+def test_nothing_is_cut_off(site, address, browser, width):
+    """On any page; CI keeps pictures of some, in the folder that ``SCREENSHOTS`` names."""
     page = browser.new_page(viewport={"width": width, "height": 900})
-    for path in ("", "rules/smp101/", "configuration/", "trace/"):
-        page.goto(f"{address}/{path}")
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
-        beyond = "all => all.filter(each => each.scrollWidth > each.clientWidth + 1).length"
-        assert page.eval_on_selector_all("article pre > code", beyond) == 0, path
+    pictures = Path(os.environ["SCREENSHOTS"]) if "SCREENSHOTS" in os.environ else None
+    shown = {"", "rules", "rules/smp101", "cli", "messages", "comparison"}
+    names = {
+        path.parent.relative_to(site).as_posix().removeprefix(".")
+        for path in site.rglob("index.html")
+    }
+    assert names > shown
+    for name in sorted(names):
+        page.goto(f"{address}/{name}/" if name else f"{address}/")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+        assert page.evaluate(CUT_OFF, width) == [], name
+        if pictures is not None and name in shown:
+            file = f"{width}-{name.replace('/', '-') or 'home'}.png"
+            page.screenshot(path=pictures / file, full_page=True)
+
+
+@pytest.mark.parametrize(
+    ("seen", "rules"),
+    [
+        ("every epoch the same order", {"SMP101", "SMP102"}),
+        ("job hangs at the end of the epoch", {"SMP306"}),
+    ],
+)
+def test_a_rule_is_found_by_its_symptom(address, browser, seen, rules):
+    page = browser.new_page()
+    page.goto(f"{address}/rules/")
+    page.get_by_role("searchbox", name="Search the rules by symptom").fill(seen)
+    links = page.locator("article tbody tr:not([hidden]) a").evaluate_all(
+        "all => all.map(each => each.href)"
+    )
+    found = {link.rstrip("/").rpartition("/")[2].upper() for link in links}
+    assert rules <= found
+    assert len(found) < 12
+
+
+@pytest.mark.parametrize("path", sorted((REPOSITORY / "docs/rules").glob("smp[1-9]*.md")))
+def test_a_rules_page_shows_code_run_and_who_was_hit(path):
+    text = path.read_text(encoding="utf-8")
+    for part in ("Wrong code", "Right code", "At run time", "Fix safety", "Who was hit"):
+        assert f"\n## {part}\n" in text, part
+    assert f"]({path.stem}.svg)" in text
 
 
 def test_the_first_screen_is_no_blank_page(address, browser):

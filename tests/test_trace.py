@@ -219,7 +219,7 @@ BUGS = {
         read(DataLoader(data, sampler=Mine(), batch_size=9))
         """,
         "SMP202",
-        "each rank shuffles in its own way",
+        "each rank shuffles differently",
     ),
     "nothing shards": (
         "torch.manual_seed(rank); read(DataLoader(data, shuffle=True, batch_size=9))",
@@ -254,7 +254,7 @@ BUGS = {
     "too many replicas": (
         "s = shard(num_replicas=4); read(DataLoader(data, sampler=s, batch_size=9), 3, s)",
         "SMP502",
-        "the sampler shares out among 4, but there are 2 ranks",
+        "the sampler shards over 4, but there are 2 ranks",
     ),
     "the ranks leave samples out, perhaps on purpose": (
         """
@@ -404,7 +404,7 @@ BUGS = {
     "a sampler that shares out among too many": (
         "s = shard(num_replicas=4); read(DataLoader(data, sampler=s, batch_size=9), 3, s)",
         "SMP502",
-        "50 % of the samples are read by no rank: the sampler shares out among 4, but there are 2",
+        "50 % of the samples are read by no rank: the sampler shards over 4, but there are 2",
     ),
     "a sampler of its own that shares out among too many": (
         """
@@ -419,7 +419,7 @@ BUGS = {
         read(DataLoader(data, sampler=s, batch_size=9), 3, s)
         """,
         "SMP502",
-        "ranks 0 and 1 share 100 % of the indices: the sampler shares out among 3, but there are",
+        "ranks 0 and 1 share 100 % of the indices: the sampler shards over 3, but there are",
     ),
     "a sampler that shares out by itself, below a wrapper that shares out": (
         SHARED_TWICE,
@@ -454,7 +454,7 @@ BUGS = {
             read(l, 1)
         """,
         "SMP102",
-        "RandomSampler takes no epoch, and its generator is seeded alike before each",
+        "RandomSampler takes no epoch, and its generator gets the same seed before each",
     ),
     "too few samples to tell": (
         "read(DataLoader(TensorDataset(torch.arange(5)), sampler=SequentialSampler(range(5))))",
@@ -596,8 +596,8 @@ def test_a_program_given_a_path_of_its_own_is_recorded(tmp_path, how):
 @pytest.mark.parametrize(
     ("start", "why"),
     [
-        ("PYTHONPATH=mine exec {}", "PYTHONPATH was set anew, to mine; put that before"),
-        ("unset PYTHONPATH; exec {}", "its environment was emptied of PYTHONPATH"),
+        ("PYTHONPATH=mine exec {}", "PYTHONPATH was replaced by mine; append"),
+        ("unset PYTHONPATH; exec {}", "PYTHONPATH was removed from its environment"),
         ("exec {} -I", "Python is run with -I"),
     ],
 )
@@ -630,7 +630,6 @@ def test_a_program_beside_the_interpreter_is_found(tmp_path, monkeypatch):
     assert startable(["launcher"], {}) == [str(ours / "launcher")]
 
 
-@pytest.mark.usefixtures("children_unmeasured")
 def test_guide_shows_what_torchrun_gives(tmp_path):
     """The script and the transcript of the guide, which is an unmodified training script."""
     guide = (DOCS / "trace.md").read_text("utf-8")
@@ -717,7 +716,6 @@ def test_missing_pillow_is_said_before_the_run(monkeypatch):
     plot.check("order.html")
 
 
-@pytest.mark.usefixtures("children_unmeasured")
 def test_json_stands_alone_and_says_all(project):
     folder = project(
         """
@@ -938,6 +936,13 @@ def test_wrong_calls(tmp_path):
         (("--timeout", "0", "--", "true"), "not a positive number of seconds"),
         (("--", "true"), "nothing was recorded"),
         (("--", "false"), "failed (exit status 1) before any loader was read"),
+        (("--resume-check", "--report", tmp_path), "--report cannot be combined with --resume"),
+        (("--resume-check", "--stall", "9", "--", "true"), "--stall cannot be combined with"),
+        (("--resume-check", "--all-indices", "--", "true"), "--all-indices cannot be combined"),
+        (("--resume-check", "--plot", "a.html", "--", "true"), "--plot cannot be combined with"),
+        (("--resume-check", "--resume-with", "'a", "--", "true"), "is no list of words: No clos"),
+        (("--resume-check", "--stop-at", "0", "--", "true"), "'0' is not a positive number"),
+        (("--stop-at", "3", "--", "true"), "--stop-at needs --resume-check"),
     ]
     for arguments, words in cases:
         told = trace(*arguments, cwd=tmp_path, status=2)
@@ -945,7 +950,18 @@ def test_wrong_calls(tmp_path):
         assert "Nothing wrong was seen" not in told
 
 
-@pytest.mark.usefixtures("children_unmeasured")
+@pytest.mark.parametrize("line", ["{}", "[]", '{"event": "pass", "loader": 7}', "nonsense"])
+def test_a_record_that_cannot_be_read_is_said(tmp_path, capsys, line):
+    (tmp_path / "here.rank0.7.jsonl").write_text(f"{line}\n")
+    for argv in (["trace", "--report"], ["report", "SMP102", "--before"], ["trace", "diff", "."]):
+        if argv[1:] == ["diff", "."]:
+            argv[-1] = str(tmp_path)
+        assert main([*argv, str(tmp_path)]) == 2
+        told = capsys.readouterr().err
+        assert "a record cannot be read; it is damaged, or of another version" in told
+        assert len(told.splitlines()) == 1
+
+
 def test_two_runs_are_compared(project, tmp_path, capsys):
     """From the command on: alike, then with another seed, then with one epoch more."""
     folder = project("""

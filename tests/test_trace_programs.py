@@ -14,7 +14,7 @@ from sampler_lint.harness import invariants
 from sampler_lint.harness.diagnosis import diagnose
 
 sys.path.append(str(Path(__file__).parent.parent / "benchmarks"))
-from runs import Program, programs
+from runs import FRAMEWORKS, PLAIN, Program, programs
 
 # ruff: noqa: SIM905
 CHOSEN = """
@@ -30,9 +30,22 @@ workers/right_seeded_but_no_draws workers/epoch_dataset_persistent more/pipeline
 resume/right_epoch resume/epoch_counter_zero resume/right_sampler_start_index
 more/adam_resume_epoch_zero more/right_adam_resume more/right_repeated_augmentation
 more/right_batch_sampler_stateful_mid_epoch more/right_random_crops more/simclr_unsharded
+ddp2/eval_padded_counts_twice ddp2/right_eval_padded_cut ddp2/right_eval_even_reduced
+ddp2/much_lost_batch_too_big ddp2/right_small_tail_dropped ddp/val_shuffled
+ddp2/accumulation_remainder_zeroed ddp2/right_accumulation_last_step ddp2/right_gan_alternating
+ddp2/right_accumulation_carried_over ddp2/never_shuffled_sorted_by_class ddp2/weights_alike_numpy
+ddp2/right_weights_sharded_draw stream2/buffer_shuffle_one_seed
+stream2/right_buffer_shuffle_keeps_rng stream2/right_file_order_no_shuffle
+resume2/mid_epoch_restarts_the_epoch resume2/right_mid_epoch_skips resume2/skips_an_epoch
+resume2/right_epoch_passed_on mesh2/pipeline_dp_unsharded mesh2/right_pipeline_dp
+one2/order_drawn_in_init several/train_val_overlap
 """.split()
 
-KNOWN = {one.name: one for one in programs("programs.txt")}
+KNOWN = {one.name: one for file in PLAIN for one in programs(file)}
+
+
+#: Half of a stream whose length nobody knows is read by no rank.
+UNSEEN = {"stream3/hf_split_twice"}
 
 
 def check(program: Program, folder: Path, gloo_session) -> None:
@@ -51,7 +64,20 @@ def test_programs(name, tmp_path, gloo_session):
 
 
 @pytest.mark.frameworks
-@pytest.mark.parametrize("program", [*programs("frameworks.txt")], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(
+            one,
+            id=one.name,
+            marks=[pytest.mark.xfail(strict=True, reason="no record shows it")]
+            if one.name in UNSEEN
+            else [],
+        )
+        for file in FRAMEWORKS
+        for one in programs(file)
+    ],
+)
 def test_frameworks(program, tmp_path, gloo_session):
     check(program, tmp_path, gloo_session)
 

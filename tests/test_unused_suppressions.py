@@ -80,7 +80,7 @@ def test_a_comment_that_is_not_understood_is_told(project: Path, comment: str) -
 
 def test_a_name_that_no_rule_has_is_told(project: Path) -> None:
     (finding,) = unused(project, with_comment("# sampler-lint: disable=SMP101,epoch-only"))
-    assert finding.message.startswith("Unused suppression: epoch-only is not a rule of sampler-l")
+    assert finding.message.startswith("unused suppression: epoch-only is not a rule of sampler-l")
     assert main(["--fix"]) == 0
     fixed = with_comment("# sampler-lint: disable=SMP101")
     assert (project / "train.py").read_text() == fixed
@@ -88,7 +88,7 @@ def test_a_name_that_no_rule_has_is_told(project: Path) -> None:
 
 def test_a_comment_above_a_statement_says_where_it_belongs(project: Path) -> None:
     (finding,) = unused(project, f"# sampler-lint: ignore[SMP101]\n{BAD}")
-    assert finding.effect.startswith("a comment on a line of its own is about no statement")
+    assert finding.effect.startswith("a comment on a separate line applies to no statement")
     (finding,) = unused(project, with_comment("# sampler-lint: ignore[SMP102]"))
     assert finding.effect == ""
 
@@ -280,7 +280,6 @@ def test_no_comment_goes_where_there_are_no_tokens(broken: str) -> None:
     assert [(edit.start, edit.content) for edit in edits] == [(1, "  # noqa: SMP101")]
 
 
-@pytest.mark.usefixtures("unmeasured")
 def test_add_noqa_silences_every_fixture(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -296,7 +295,7 @@ def test_add_noqa_silences_every_fixture(
         break_even = main(["--add-noqa", "--select", "ALL", str(project)])
         assert break_even == 0, project.name
         said = capsys.readouterr().out
-        assert said.startswith("Silenced ")
+        assert said.startswith("Suppressed ")
         assert main(["--select", "ALL", str(project)]) == 0, project.name
         capsys.readouterr()
 
@@ -308,7 +307,7 @@ def test_add_noqa_to_a_file_that_cannot_be_written(
     (project / "train.py").chmod(0o444)
     assert main(["--add-noqa"]) == 2
     out, err = capsys.readouterr()
-    assert out == "Silenced 0 of 1 findings in 0 files.\n"
+    assert out == "Suppressed 0 of 1 findings in 0 files.\n"
     assert err.startswith("error: train.py: cannot be written")
 
 

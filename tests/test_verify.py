@@ -26,7 +26,6 @@ PICTURED = docs.pictured(REPOSITORY)
 CASE = FIXTURES / "SMP102" / "plain-script"
 
 
-@pytest.mark.usefixtures("unmeasured")  # what runs them is, in test_harness.py
 @pytest.mark.parametrize("fixture", ALL, ids=lambda fixture: fixture.name)
 def test_fixture_is_proved_and_its_picture_is_current(fixture, gloo_session):
     programs = verify.run_fixture(fixture, gloo_session)

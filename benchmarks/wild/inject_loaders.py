@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from sampler_lint.options import DEFAULTS
 from sampler_lint.rules import all_rules
-from sampler_lint.trees import Tree
+from sampler_lint.trees import Kept, Tree
 
 CODES = {
     "shuffle-dropped": {"SMP507"},
@@ -268,8 +268,9 @@ def main(
         before = {bug.kind: said(base, codes[bug.kind]) for bug in todo if base}
         for bug in todo:
             changed = {str(bug.path): bug.text.encode()}
-            parsed = base.project.parsed if base else None
-            tree = Tree(str(folder), DEFAULTS, files, changed, edits=False, parsed=parsed)
+            kept = Kept()
+            kept.before = base.project.for_the_next if base else None
+            tree = Tree(str(folder), DEFAULTS, files, changed, edits=False, kept=kept)
             seen = bool(said(tree, codes[bug.kind]) - before[bug.kind])
             path = bug.path.relative_to(folder).as_posix()
             rows.append((bug.kind, seen, folder.name, f"{path}:{bug.line}", bug.new))

@@ -1,0 +1,178 @@
+"""What is kept from one check of a tree to the next says what a check from scratch says."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cases import write_tree
+from sampler_lint import engine
+from sampler_lint.execution import trials
+from sampler_lint.findings import Finding
+
+FILES = {
+    "data.py": """\
+import torch
+
+from counts import count
+
+
+class Shares(torch.utils.data.Sampler):
+    def __init__(self, data, rank, world_size):
+        self.data = data
+        self.rank = rank
+        self.world_size = world_size
+
+    def __iter__(self):
+        return iter(range(self.rank, len(self.data), self.world_size))
+
+    def __len__(self):
+        return count(self.data, self.world_size)
+""",
+    "counts.py": """\
+def count(data, world_size):
+    return len(data) // world_size
+""",
+    "train.py": """\
+import os
+
+from torch.utils.data import DataLoader, DistributedSampler
+
+from data import Shares
+
+
+def main(args, data):
+    rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+    shares = DataLoader(data, sampler=Shares(data, rank, world_size))
+    sampler = DistributedSampler(data)
+    loader = DataLoader(data, batch_size=8, sampler=sampler)
+    for epoch in range(args.epochs):
+        for batch in loader:
+            print(batch)
+        for batch in shares:
+            print(batch)
+""",
+}
+
+#: What somebody may type, at the beginning of any line: most of it comes and goes.
+LINES = [
+    "# a word",
+    "",
+    "    loader.sampler.set_epoch(epoch)",
+    "        sampler.set_epoch(epoch)",
+    "    world_size = 2",
+    "import torch",
+    "    return -(-len(data) // world_size)",
+    "    sampler = None",
+    "from train import main",
+    "loader = main",
+]
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    write_tree(tmp_path, {name: text.encode() for name, text in FILES.items()})
+    return tmp_path
+
+
+def edits(files: dict[str, str], seed: int, count: int) -> Iterator[tuple[str, str]]:
+    """Each time the name of a file and its new text."""
+    chance = random.Random(seed)
+    texts = dict(files)
+    for _ in range(count):
+        name = chance.choice(sorted(texts))
+        lines = texts[name].splitlines()
+        place = chance.randrange(len(lines))
+        match chance.randrange(4):
+            case 0:
+                lines = files[name].splitlines()
+            case 1:
+                del lines[place]
+            case _:
+                lines.insert(place, chance.choice(LINES))
+        texts[name] = "\n".join(lines) + "\n"
+        yield name, texts[name]
+
+
+def told(found: list[Finding]) -> list[str]:
+    return [repr(finding) for finding in found]
+
+
+@pytest.mark.parametrize("large", [1 << 24, 1])
+def test_a_session_finds_what_a_check_from_scratch_finds(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, large: int
+) -> None:
+    monkeypatch.setattr("sampler_lint.workspace.project.LARGE_TREE", large)
+    session = engine.Session()
+    overlay = {str(tree / name): text.encode() for name, text in FILES.items()}
+    said = set()
+    for name, text in itertools.chain(*(edits(FILES, seed, 10) for seed in range(4))):
+        overlay = {**overlay, str(tree / name): text.encode()}
+        kept = engine.check([str(tree)], overlay=overlay, session=session)
+        anew = engine.check([str(tree)], overlay=overlay, session=engine.Session())
+        assert told(kept.findings) == told(anew.findings)
+        assert kept.errors == anew.errors
+        said.add(len(kept.findings))
+    assert len(said) > 1, "the edits are to make findings come and go"
+
+
+def test_files_on_disk_that_changed_are_read_again(tree: Path) -> None:
+    kept: dict[str, engine.Kept] = {}
+    for name, text in edits(FILES, 7, 6):
+        (tree / name).write_text(text)
+        found = engine.check([str(tree)], kept=kept)
+        assert told(found.findings) == told(engine.check([str(tree)]).findings)
+
+
+class Tries:
+    """Counts the classes that are tried."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.names: list[str] = []
+        before = trials.try_out
+
+        def counted(interpreter: object, cls: object, **options: object) -> object:
+            self.names.append(getattr(cls, "name", ""))
+            return before(interpreter, cls, **options)  # type: ignore[arg-type]
+
+        patch.setattr(trials, "try_out", counted)
+
+
+@pytest.mark.parametrize(
+    ("name", "added", "is_tried"),
+    [
+        ("train.py", "\n\ndef more():\n    return 1\n", False),
+        ("data.py", "\n# more\n", True),
+        ("counts.py", "\n\ndef more():\n    return 1\n", True),
+        ("train.py", "\n\nshares = Shares([1, 2], rank=3, world_size=4)\n", True),
+    ],
+)
+def test_a_class_is_tried_again_when_what_its_trial_read_has_changed(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, name: str, added: str, is_tried: bool
+) -> None:
+    tries = Tries(monkeypatch)
+    session = engine.Session()
+    overlay = {str(tree / name): FILES[name].encode()}
+    engine.check([str(tree)], overlay=overlay, session=session)
+    assert "Shares" in tries.names
+    tries.names.clear()
+    overlay = {str(tree / name): (FILES[name] + added).encode()}
+    engine.check([str(tree)], overlay=overlay, session=session)
+    assert ("Shares" in tries.names) == is_tried
+
+
+def test_a_session_keeps_no_model_of_an_earlier_text(tree: Path) -> None:
+    from sampler_lint.workspace.project import Project
+
+    session = engine.Session()
+    for number in range(8):
+        overlay = {str(tree / "data.py"): (FILES["data.py"] + f"\nX = {number}\n").encode()}
+        engine.check([str(tree)], overlay=overlay, session=session)
+    gc.collect()
+    projects = [each for each in gc.get_objects() if type(each) is Project]
+    assert 1 <= sum(each.root == str(tree) for each in projects) <= 2

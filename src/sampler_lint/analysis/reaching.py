@@ -132,18 +132,11 @@ def _ordered(scope: Scope, name: str) -> tuple[list[Binding], list[int], list[in
 def _dominates(bound: Stmt, stmt: Stmt) -> bool:
     """Whether every way to ``stmt`` leads through ``bound`` (an earlier one)."""
     if isinstance(bound, For):
-        return bound.encloses(stmt) and any(s is bound for s in stmt.ancestors())
-    parent = bound.parent
-    if parent is None:
-        return True
-    if not any(ancestor is parent for ancestor in stmt.ancestors()):
-        return False
-    inner: Stmt = stmt
-    for ancestor in stmt.ancestors():
-        if ancestor is parent:
-            break
-        inner = ancestor
-    return inner.block is bound.block
+        return bound is not stmt and bound.encloses(stmt)
+    block = bound.block
+    return bound.parent is None or (
+        bound.scope is stmt.scope and block[0].order <= stmt.order <= block[-1].last_order
+    )
 
 
 def _beside(bound: Stmt, stmt: Stmt) -> Stmt | None:

@@ -29,12 +29,13 @@ from sampler_lint.domain.undivided import Left, left_whole, undivided
 from sampler_lint.findings import Grade, Related
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.navigation import unparse, walk
+from sampler_lint.syntax.navigation import inherited, unparse, walk
 from sampler_lint.syntax.nodes import (
     Call,
     Class,
     Expr,
     If,
+    Stmt,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -160,13 +161,17 @@ def _spawns(model: Model, module: Module) -> bool:
 
 def _is_for_one(call: Call) -> bool:
     """Whether a call stands below a test that tells one rank from others."""
-    return call.stmt is not None and any(
-        isinstance(stmt, If)
+    return call.stmt is not None and inherited(call.stmt, _is_below_rank_test, False)
+
+
+def _is_below_rank_test(found: bool, stmt: Stmt) -> bool:
+    around = stmt.parent
+    return found or (
+        isinstance(around, If)
         and any(
             RANK.names(node) or RANK.is_call(node) or FIRST_RANK.names(node)
-            for node in walk(stmt.test)
+            for node in walk(around.test)
         )
-        for stmt in call.stmt.ancestors()
     )
 
 

@@ -721,7 +721,6 @@ def test_rules_are_listed(capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == len(every_rule())
     assert "SMP101  epoch-only-on-sampler" in lines
-    assert "SMP504  evaluation-padding  (off by default)" in lines
 
 
 @pytest.mark.parametrize(

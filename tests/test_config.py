@@ -514,7 +514,6 @@ def test_show_settings(project: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert states["SMP202"].startswith("off by ignore SMP2 ")
     assert states["SMP301"].startswith("on  by default ")
     assert states["SMP405"].startswith("on  by extend-select SMP405 ")
-    assert states["SMP504"].startswith("off by default ")
     # What is shown can be pasted as a configuration that says the same.
     plant(project / "sampler-lint.toml", "\n".join(lines))
     assert main(["--show-settings", "a.py"]) == 0

@@ -271,6 +271,47 @@ def test_flake8_reports_it(installed):
         assert done.stdout.count("OUR101") == count, (more, done)
 
 
+OFF = RULES.replace('    code = "OUR101"\n', '    code = "OUR101"\n    default = False\n')
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_on"),
+    [
+        ([], False),
+        (["--select", "OUR"], False),  # the bare prefix: the rules that are on by default
+        (["--select", "OUR101"], True),
+        (["--select", "OUR1"], True),
+        (["--extend-select", "OUR101"], True),
+        (["--select", "F,OUR101"], True),
+        (["--sampler-lint-extend-select", "OUR101"], True),
+    ],
+)
+def test_flake8_turns_on_a_rule_that_is_off_by_default(installed, asked, is_on):
+    install(installed, "ourlib-lint", OFF)
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    done = subprocess.run(
+        [sys.executable, "-m", "flake8", "--isolated", "-j1", *asked, "train.py"],
+        capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+    assert ("OUR101" in done.stdout) == is_on, done
+
+
+def test_a_rule_that_is_off_by_default_runs_when_it_is_named(installed, capsys):
+    install(installed, "ourlib-lint", OFF)
+    assert codes(capsys) == []
+    assert codes(capsys, "--extend-select", "OUR101") == ["OUR101"]
+    assert codes(capsys, "--select", "ALL") == ["OUR101"]
+    assert "OUR101  tail-not-said  (off by default)" in printed(capsys, "rule")[1]
+    settings = printed(capsys, "--show-settings", "train.py")[1]
+    assert re.search("^# OUR101 off by default ", settings, re.MULTILINE)
+    # Nobody knows whether it would have been found.
+    Path("train.py").write_text(
+        TRAIN.replace("data, sh", "data, drop_last=True, sh") + "#noqa: OUR101"
+    )
+    assert codes(capsys, "--extend-select", "SMP001") == []
+    assert codes(capsys, "--extend-select", "SMP001,OUR101") == ["SMP001"]
+
+
 def test_the_editor_is_shown_it(installed, monkeypatch):
     pytest.importorskip("pygls")
     from lsprotocol import types

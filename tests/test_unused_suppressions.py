@@ -130,7 +130,6 @@ def test_a_comment_that_silences_nothing_goes(project: Path, comment: str, fixed
         "# noqa",
         "# noqa: E501",
         "# noqa: because",
-        "# noqa: SMP504",  # that rule is off: nobody knows
         "# noqa: SMP000",
         "# noqa: SMP001",
         "# noqa: SMP001, SMP101",
@@ -192,7 +191,6 @@ def test_file_comments_in_use(project: Path) -> None:
         (Options(select=("SMP1",)), "# noqa: SMP101", False),
         (Options(ignore=("SMP0",)), "# noqa: SMP101", False),
         (Options(per_file_ignores=(("train.py", ("SMP101",)),)), "# noqa: SMP101", False),
-        (EVERY, "# noqa: SMP504", True),
         (Options(respect_noqa=False), "# noqa: SMP101", False),
     ],
 )

@@ -236,7 +236,7 @@ KEYS = (
         "rules to report, by code prefix or name; `ALL` is every rule",
     ),
     Key("ignore", _codes, 'ignore = ["SMP504"]', "rules to skip"),
-    Key("extend-select", _codes, 'extend-select = ["SMP504"]', "more rules to report"),
+    Key("extend-select", _codes, 'extend-select = ["SMP405"]', "more rules to report"),
     Key("extend-ignore", _codes, 'extend-ignore = ["SMP201"]', "more rules to skip"),
     Key(
         "per-file-ignores",

@@ -48,7 +48,7 @@ class EvaluationPadding(Rule):
         Reports an evaluation pass (one that trains nothing and sums up metrics) over a loader
         with torch's `DistributedSampler`, and an evaluation function that expects such a loader,
         where nothing removes the repeated samples. Also one over a loader with `drop_last=True`
-        that goes to the end. Off by default: many projects accept the error.
+        that goes to the end.
 
     Why is this bad?
         The sampler makes all ranks equally long: it repeats up to `num_replicas - 1` samples, or
@@ -75,7 +75,6 @@ class EvaluationPadding(Rule):
     symptoms = ("metrics change with the number of GPUs",)
     severity = Severity.WARNING
     invariant = "runs"
-    default = False
     fixable = "never"
 
     def check(self, model: Model) -> Iterator[Suspect]:

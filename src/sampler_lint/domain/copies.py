@@ -7,15 +7,14 @@ from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from sampler_lint.analysis.origins import Hop, only
-from sampler_lint.analysis.values import ExtObj, Obj, Pack, Value
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import SETS_EPOCH
 from sampler_lint.domain.epoch_calls import runs_in
 from sampler_lint.domain.epoch_state import lookup, reach
 from sampler_lint.domain.epochs import EpochLoop, loops_over
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.stale import has_workers
-from sampler_lint.domain.workers import held
-from sampler_lint.limits import DEEPEST_WRAPPING
+from sampler_lint.domain.workers import WORKED, parts
 from sampler_lint.syntax.navigation import same, self_class
 from sampler_lint.syntax.nodes import (
     Assign,
@@ -59,8 +58,9 @@ def changes(model: Model) -> Iterator[Change]:
     for loader in model.loaders:
         for acts in (*_epochs_of(model, loader), *_steps_of(model, loader)):
             for dataset in model.passed_to(loader, "dataset"):
-                for obj, cls in _held_by(model, dataset, 0):
-                    yield from _changes(model, loader, obj, cls, acts)
+                for part in parts(model, dataset):
+                    if isinstance(part, Obj) and isinstance(part.cls, Class):
+                        yield from _changes(model, loader, part, part.cls, acts)
 
 
 def _epochs_of(model: Model, loader: Obj) -> Iterator[_Acts]:
@@ -113,29 +113,6 @@ def _is_within(loop: Loop, scope: Scope, stmt: Stmt | None) -> bool:
     return scope is loop.scope and stmt is not None and loop.encloses(stmt)
 
 
-def _held_by(model: Model, value: Value, depth: int) -> Iterator[tuple[Obj, Class]]:
-    """The objects of the tree that a worker's copy of a dataset consists of: transforms, too."""
-    if depth > DEEPEST_WRAPPING:
-        return
-    parts: list[Value] = []
-    if isinstance(value, Pack):
-        parts = [each for item in value.items for each in model.flow.values(item)]
-    elif isinstance(value, Obj) and isinstance(value.cls, Class) and value.site is not None:
-        yield value, value.cls
-        found = reach(model, value.cls, *_WORKED)
-        names = sorted({read.name for read in found.self_reads()})
-        parts = [each for name in names for each in held(model, value, value.cls, name)]
-    elif isinstance(value, (ExtObj, Obj)) and value.site is not None:
-        parts = [each for arg in value.site.args for each in model.flow.values(arg.value)]
-    for part in parts:
-        if part != value:
-            yield from _held_by(model, part, depth + 1)
-
-
-#: What a worker runs for an item.
-_WORKED = ("__iter__", "__getitem__", "__getitems__", "__call__", "forward")
-
-
 def persists(model: Model, loader: Obj) -> bool:
     """Whether a loader keeps its workers, if it has any."""
     given = model.flow.argument(loader, "persistent_workers")
@@ -149,7 +126,7 @@ def persists(model: Model, loader: Obj) -> bool:
 
 
 def _changes(model: Model, loader: Obj, dataset: Obj, cls: Class, acts: _Acts) -> Iterator[Change]:
-    found = reach(model, cls, *_WORKED)
+    found = reach(model, cls, *WORKED)
     reads: dict[str, Attr] = {}
     for read in sorted(found.self_reads(), key=lambda each: (each.row, each.col)):
         reads.setdefault(read.name, read)

@@ -135,7 +135,7 @@ def _is_told(model: Model, end: Step, within: set[Scope]) -> bool:
 
 def draw_in_workers(model: Model, dataset: Obj, library: str) -> Call | None:
     """A call that draws an item's numbers from a module's own generator."""
-    todo = _of_object(model, dataset, 0)
+    todo = [f for part in parts(model, dataset) for f in _functions_of(model, part)]
     seen: set[Function] = set()
     while todo and len(seen) < MOST_SEARCHED_FOR_STEP:
         function = todo.pop(0)
@@ -145,7 +145,7 @@ def draw_in_workers(model: Model, dataset: Obj, library: str) -> Call | None:
         for call in function.calls:
             if _library(model, call) == library and _draws(call, library):
                 return call
-            # An object that is called is one that this dataset holds: see `_of_object`.
+            # An object that is called is one that this dataset holds: see `parts`.
             todo += [each for each in model.flow.callees(call) if each.name != "__call__"]
     return None
 
@@ -208,27 +208,37 @@ def _draws(call: Call, library: str) -> bool:
     return name not in _NO_DRAWS and not (GIVES_STATE.says(name) or RESTORES.says(name))
 
 
-def _of_object(model: Model, value: Value, depth: int) -> list[Function]:
-    """The functions of the tree that run where an item is asked for: of transforms, too."""
-    if isinstance(value, FuncRef):
-        return [value.function]
+def parts(model: Model, value: Value, depth: int = 0) -> Iterator[Obj | FuncRef]:
+    """What a worker's copy of a dataset consists of: objects and functions, transforms too."""
+    if isinstance(value, FuncRef) or (isinstance(value, Obj) and isinstance(value.cls, Class)):
+        yield value
     if depth > DEEPEST_WRAPPING:
-        return []
+        return
+    inside: list[Value] = []
     if isinstance(value, Pack):
-        parts = [each for item in value.items for each in model.flow.values(item)]
-    elif isinstance(value, ExtObj):
-        parts = [each for arg in value.site.args for each in model.flow.values(arg.value)]
+        inside = [each for item in value.items for each in model.flow.values(item)]
     elif isinstance(value, Obj) and isinstance(value.cls, Class):
-        found = reach(model, value.cls, "__getitem__", "__iter__", "__call__", "forward")
-        names = sorted({read.name for read in found.self_reads()})
-        parts = [each for name in names for each in held(model, value, value.cls, name)]
-        own = sorted(found.functions, key=lambda each: (each.row, each.col))
-        return own + [
-            f for part in parts if part != value for f in _of_object(model, part, depth + 1)
+        names = {read.name for read in reach(model, value.cls, *WORKED).self_reads()}
+        inside = [
+            each for name in sorted(names) for each in held(model, value, value.cls, name)
         ]
-    else:
-        return []
-    return [function for part in parts for function in _of_object(model, part, depth + 1)]
+    elif isinstance(value, (ExtObj, Obj)) and value.site is not None:
+        inside = [each for arg in value.site.args for each in model.flow.values(arg.value)]
+    for part in inside:
+        if part != value:
+            yield from parts(model, part, depth + 1)
+
+
+#: What a worker runs for an item.
+WORKED = ("__iter__", "__getitem__", "__getitems__", "__call__", "forward")
+
+
+def _functions_of(model: Model, part: Obj | FuncRef) -> list[Function]:
+    if isinstance(part, FuncRef):
+        return [part.function]
+    assert isinstance(part.cls, Class)
+    found = reach(model, part.cls, *WORKED)
+    return sorted(found.functions, key=lambda each: (each.row, each.col))
 
 
 def held(model: Model, obj: Obj, cls: Class, name: str) -> frozenset[Value]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from sampler_lint.analysis.values import TOO_MANY, TOO_MUCH, Lit, Obj, Unknown, Value
+from sampler_lint.analysis.values import TOO_MANY, TOO_MUCH, ExtObj, Lit, Obj, Unknown, Value
 from sampler_lint.domain.concepts import SAMPLER
 from sampler_lint.domain.epoch_calls import EpochSet, epoch_calls
 from sampler_lint.domain.model import Model
@@ -13,6 +13,7 @@ from sampler_lint.domain.programs import in_test_function, is_test
 from sampler_lint.domain.samplers import epoch_path
 from sampler_lint.edits.editor import Editor
 from sampler_lint.findings import Fix, Grade, Related
+from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp101_epoch_only_on_sampler.parts import (
     Origin,
@@ -32,6 +33,7 @@ from sampler_lint.syntax.nodes import (
     Call,
     Expr,
     Scope,
+    last_name,
 )
 from sampler_lint.workspace.import_scan import without_prose
 from sampler_lint.workspace.project import Module
@@ -253,7 +255,7 @@ def _is_closed(
         awaited = (v.awaits for v in values if isinstance(v, Unknown) and v.awaits is not None)
         if not any(model.module_of(function).is_library(function) for function in awaited):
             return "no loader that reaches it has a batch sampler that carries an epoch"
-    builds_its_own = any(
+    builds_its_own = any(map(_is_built_of_data, values)) or any(
         obj.site is not None
         and model.project.same_program(obj.site.scope, call.scope)
         and not in_tests(model, obj)
@@ -262,6 +264,14 @@ def _is_closed(
     if builds_its_own and not _knows_batch_samplers(model, call.scope):
         return "the program builds its loaders itself, and none with a batch sampler"
     return None
+
+
+def _is_built_of_data(value: Value) -> bool:
+    """Whether another library builds the loader, of a dataset that the program gives it."""
+    return isinstance(value, ExtObj) and any(
+        role_of(arg.keyword or last_name(arg.value) or "") is Role.DATASET
+        for arg in value.site.args
+    )
 
 
 def _knows_batch_samplers(model: Model, near: Scope) -> bool:

@@ -657,7 +657,7 @@ def _evidence(model: Model, found: EpochLoop) -> bool | None:
 def _new_evidence(model: Model, found: EpochLoop) -> bool | None:
     places = [(found.inner.scope, found.inner.stmt)]
     places += [(call.scope, call.stmt) for call in reversed(found.calls) if call.stmt is not None]
-    if any(is_without_gradients(stmt) for _, stmt in places):
+    if any(is_without_gradients(scope, stmt) for scope, stmt in places):
         return False
     for scope, stmt in places:
         around = [stmt, *stmt.ancestors()]
@@ -705,6 +705,8 @@ def starts_for_ever(loop: Loop) -> bool:
 def pass_trains(model: Model, inner: Pass) -> bool:
     """Whether a pass, in whatever loop, steps an optimizer in its body or what that calls."""
     body: Stmt = inner.stmt
+    if is_without_gradients(inner.scope, body):
+        return False
     if not isinstance(body, (For, While)):
         enclosing = [s for s in body.ancestors() if isinstance(s, (For, While))]
         body = enclosing[0] if enclosing else body

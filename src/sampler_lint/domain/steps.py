@@ -24,18 +24,20 @@ from sampler_lint.syntax.nodes import (
 _OPTIMIZERS = "torch.optim."
 
 
-def is_without_gradients(stmt: Stmt) -> bool:
-    """Whether a statement stands in a block without gradients."""
-    return any(
-        isinstance(mark, Call) and last_name(mark.func) in WITHOUT_GRADIENTS
-        for around in stmt.ancestors()
-        if isinstance(around, With)
-        for mark in expressions(around)
-    )
+def is_without_gradients(scope: Scope, stmt: Stmt) -> bool:
+    """Whether a statement stands in a block, or a function, without gradients."""
+    return not _marks(scope, stmt).isdisjoint(WITHOUT_GRADIENTS)
 
 
 def evaluates(scope: Scope, stmt: Stmt, region: Stmt | None) -> bool:
     """Whether the code around a pass is marked as one that computes no gradients."""
+    names = _marks(scope, stmt)
+    names.update(last_name(call.func) for call in scope.calls if _is_within(call, region))
+    return not names.isdisjoint(EVALUATES.called)
+
+
+def _marks(scope: Scope, stmt: Stmt) -> set[str | None]:
+    """The names of the decorators and context managers around a statement."""
     marks = list(scope.decorators) if isinstance(scope, Function) else []
     marks += [
         expr
@@ -43,13 +45,11 @@ def evaluates(scope: Scope, stmt: Stmt, region: Stmt | None) -> bool:
         if isinstance(around, With)
         for expr in expressions(around)
     ]
-    names = {
+    return {
         last_name(node.func if isinstance(node, Call) else node)
         for mark in marks
         for node in walk(mark)
     }
-    names.update(last_name(call.func) for call in scope.calls if _is_within(call, region))
-    return not names.isdisjoint(EVALUATES.called)
 
 
 def _is_within(call: Call, region: Stmt | None) -> bool:

@@ -10,6 +10,7 @@ from sampler_lint.domain.batches import is_abstract, is_batch_sampler
 from sampler_lint.domain.concepts import BATCH_SIZE, DEVICES, PROCESSES, WORKERS
 from sampler_lint.domain.injection import Injection
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
+from sampler_lint.domain.programs import in_test_function, is_test
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of, text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
@@ -84,7 +85,7 @@ class BatchSamplerWithoutBatchSize(Rule):
             if not is_batch_sampler(model, cls) or is_abstract(cls):
                 continue
             trainers = injection.trainers(module)
-            assumes = _is_for_others(model, cls) and injection.may_rebuild(module, cls)
+            assumes = _is_for_others(model, module, cls) and injection.may_rebuild(module, cls)
             if not (assumes or trainers):
                 continue
             attributes = model.attributes(cls)
@@ -153,9 +154,10 @@ def _read_here(model: Model, module: Module, read: Attr, cls: Class) -> Suspect:
     )
 
 
-def _is_for_others(model: Model, cls: Class) -> bool:
-    """Whether the tree itself, and a registry in it, makes no use of the class."""
-    return cls not in model.used_as_batch_sampler and not cls.decorators
+def _is_for_others(model: Model, module: Module, cls: Class) -> bool:
+    """Whether the tree itself, a test or registry in it too, makes no use of the class."""
+    is_tried = is_test(module) or in_test_function(cls)
+    return cls not in model.used_as_batch_sampler and not cls.decorators and not is_tried
 
 
 def _would_miss(trainers: frozenset[str], missing: list[str]) -> bool:

@@ -810,3 +810,16 @@ def test_a_share_is_not_reported_twice(tmp_path: Path) -> None:
     """
     assert check(tmp_path, source, "SMP405")[0] == set()
     assert check(tmp_path, source, "SMP306")[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "speaks"),
+    [("Whole", True), ("Unpadded", False), ("NoPadding", False), ("Sampler_wo_padding", False)],
+)
+def test_a_name_says_that_ranks_may_differ(tmp_path: Path, name: str, speaks: bool) -> None:
+    source = f"""
+    class {name}(DistributedSampler):
+        def __iter__(self):
+            return iter(range(self.rank, len(self.dataset), self.num_replicas))
+    """
+    assert bool(check(tmp_path, source, "SMP306")[0]) == speaks

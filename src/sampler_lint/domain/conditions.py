@@ -30,16 +30,31 @@ def contradict(model: Model, one: Iterable[Stmt | Call], other: Iterable[Stmt | 
 
 def excludes(model: Model, through: Call | None, place: Call | None) -> bool:
     """Whether what a call of a factory passes excludes the branch in which a place of it stands."""
-    if through is None or place is None or place.stmt is None:
+    if through is None or place is None:
         return False
-    for stmt in place.stmt.ancestors():
-        if isinstance(stmt, If):
-            answers = model.flow.constants(stmt.test, through)
-            if answers is not None and len(answers) == 1:
-                taken = stmt.body if next(iter(answers)) else stmt.orelse
-                if not any(part.encloses(place.stmt) for part in taken):
-                    return True
+    for test, answer in tests_around(model, place):
+        answers = model.flow.constants(test, through)
+        if answers is not None and len(answers) == 1 and bool(next(iter(answers))) != answer:
+            return True
     return False
+
+
+def tests_around(model: Model, place: Call) -> Iterator[tuple[Expr, bool]]:
+    """The tests of the branches that a place stands in, and the answer that leads there."""
+    yield from _chosen(model, place)
+    inner = place.stmt
+    while inner is not None and (around := inner.parent) is not None:
+        if isinstance(around, If):
+            yield around.test, inner.block is around.body
+        inner = around
+
+
+def _chosen(model: Model, place: Call) -> Iterator[tuple[Expr, bool]]:
+    """The same of the conditional expressions of a place's own statement."""
+    for choice in _choices(model, place.stmt) if place.stmt is not None else ():
+        for answer, option in zip((True, False), choice.options, strict=True):
+            if choice.test is not None and any(node is place for node in walk(option)):
+                yield choice.test, answer
 
 
 def conditions(model: Model, place: Stmt | Call) -> frozenset[Condition]:
@@ -48,15 +63,8 @@ def conditions(model: Model, place: Stmt | Call) -> frozenset[Condition]:
         return _around(model, place)
     if place.stmt is None:
         return frozenset()
-    around = _around(model, place.stmt)
-    choices = _choices(model, place.stmt)
-    return around.union(
-        *(
-            _asked(model, choice.test, truth)
-            for choice in choices
-            for truth, option in zip((True, False), choice.options, strict=True)
-            if choice.test is not None and any(node is place for node in walk(option))
-        )
+    return _around(model, place.stmt).union(
+        *(_asked(model, test, answer) for test, answer in _chosen(model, place))
     )
 
 

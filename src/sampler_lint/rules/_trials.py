@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from sampler_lint.execution.outcomes import Trial
 
 
-_UNEVEN = re.compile(r"(?:un|non?|wo|without)_?(?:even|repeat|pad|extend|dup)|ordereddist", re.IGNORECASE)
+_UNEVEN = re.compile(
+    r"(?:un|non?|wo|without)_?(?:even|repeat|pad|extend|dup)|ordereddist", re.IGNORECASE
+)
 
 
 def may_be_uneven(cls: Class) -> bool:

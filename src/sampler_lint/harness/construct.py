@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from sampler_lint.harness.ranks import Case
@@ -32,6 +33,12 @@ _REQUIRED: dict[Role, Callable[[Case], Any]] = {
     Role.START: lambda _: 0,
     Role.DROP_LAST: lambda _: False,
 }
+
+
+#: How Python says that a parameter is already filled, or is not there.
+_REFUSED = re.compile(
+    r"(multiple values for (keyword )?|unexpected keyword )argument '(?P<name>\w+)'"
+)
 
 
 class CannotGuessError(ValueError):
@@ -86,10 +93,18 @@ def builder(
     for name, value in given.items():
         plan[name] = value if _makes(value) else functools.partial(_same, value)
     first = [name for name, one in named.items() if one.kind is one.POSITIONAL_ONLY]
+    own = set(_signature(factory)) | given.keys()
 
     def build(case: Case) -> Any:
-        values = {name: value(case) for name, value in plan.items()}
-        return factory(*(values.pop(name) for name in first if name in values), **values)
+        while True:
+            values = {name: value(case) for name, value in plan.items()}
+            try:
+                return factory(*(values.pop(name) for name in first if name in values), **values)
+            except TypeError as error:
+                refused = _REFUSED.search(str(error))
+                # What a base class takes, the class may pass on by itself, or not pass on.
+                if refused is None or refused["name"] in own or not plan.pop(refused["name"], None):
+                    raise
 
     return build
 
@@ -109,6 +124,11 @@ def _makes(value: Any) -> bool:
         return callable(value) and list(inspect.signature(value).parameters) == ["case"]
     except (TypeError, ValueError):
         return False
+
+
+def _signature(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """The parameters that the factory itself names."""
+    return inspect.signature(factory).parameters
 
 
 def _parameters(factory: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -170,14 +190,43 @@ def _generator(annotation: str, case: Case) -> Any:
 
 
 def _sampler(knows_rank: bool, case: Case) -> Any:
-    """A sampler to wrap: torch's own, which follows seed and epoch.
+    """A sampler to wrap, which follows seed and epoch.
 
-    What shards by itself wraps one that does not shard; anything else wraps one that does.
+    What shards by itself wraps one that does not shard, and may refuse one that could; anything
+    else wraps torch's own, which does.
     """
     from torch.utils.data.distributed import DistributedSampler
 
-    replicas, rank = (1, 0) if knows_rank else (case.world_size, case.rank)
-    return DistributedSampler(case.dataset, num_replicas=replicas, rank=rank, seed=case.seed)
+    if knows_rank:
+        return _shuffled_class()(case.dataset, case.seed)
+    return DistributedSampler(case.dataset, case.world_size, case.rank, seed=case.seed)
+
+
+class _Shuffled:
+    """All samples in an order of seed and epoch."""
+
+    def __init__(self, dataset: Any, seed: int) -> None:
+        self.size, self.seed, self.epoch = len(dataset), seed, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Shuffle anew."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[int]:
+        torch: Any = sys.modules["torch"]
+        generator = torch.Generator().manual_seed(self.seed + self.epoch)
+        return iter(torch.randperm(self.size, generator=generator).tolist())
+
+
+@functools.cache
+def _shuffled_class() -> type:
+    """:class:`_Shuffled` as a ``torch.utils.data.Sampler``, which some insist on."""
+    from torch.utils.data import Sampler
+
+    return type("ShuffledSampler", (_Shuffled, Sampler), {})
 
 
 def _batch_sampler(knows_rank: bool, case: Case) -> Any:

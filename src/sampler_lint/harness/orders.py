@@ -41,6 +41,26 @@ def orders(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         )
 
 
+def rewound(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    """Epochs of one order in a pass that never ends, as of a loader that keeps its workers."""
+    stream, log = job[0], run.ranks[0].log
+    one, loader = stream.passes[0], stream.loader
+    length = one.length or 0
+    if not (loader.own_iterator and loader.shuffling and one.learned and one.complete and length):
+        return
+    every = [one.batches[at : at + length] for at in range(0, one.drawn - length + 1, length)]
+    alike = len(every) > 1 and all(each == every[0] for each in every)
+    if alike and len(one.indices) >= ENOUGH * len(every) and not _calls_of(log, stream):
+        cause = _cause(log, stream, [one])
+        yield Diagnosis(
+            cause.code,
+            f"each {length} batches of a pass that never ends have one order: {cause.reason}",
+            *spot(loader, [one]),
+            tuple(places(run, job)),
+            cause.also,
+        )
+
+
 def _meant_random(loader: Loader, epochs: Sequence[Pass]) -> bool:
     """Whether equal orders are certainly neither meant nor chance."""
     first = epochs[0]
@@ -371,6 +391,13 @@ def _misplaced(left: Pass, after: Pass, done: int, length: int, values: list[Any
             return (
                 f"after {done} of {length} batches of epoch {values[0]}, but the first pass after "
                 f"it was loaded learns from that epoch from its beginning"
+            )
+        skipped = after.yielded - after.learned
+        every = left.learned >= left.yielded - 1  # it learns from each batch that it does not skip
+        if again and every and after.yielded == length and skipped and abs(skipped - done) > 1:
+            return (
+                f"after {done} of {length} batches of epoch {values[0]}, but the first pass after "
+                f"it was loaded skips {skipped} of them"
             )
         if values[1] == _next(values[0]):
             return (

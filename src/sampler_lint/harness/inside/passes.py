@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from .content import digests
+from .content import digests, largest
 from .log import Log
 from .objects import plain
 from .tape import (
@@ -77,6 +77,8 @@ class Pass:
         #: How many batches are still to be looked into, and the indices of those drawn.
         self.looks = looked_at
         self._awaited: list[list[Any] | None] = []
+        #: The batch that the program has now was looked into.
+        self.looked = False
         state = [0] * STATE
         if at_once:
             state[YIELDED] = -1
@@ -173,12 +175,15 @@ class Pass:
     def look(self, batch: Any) -> None:
         """Note by digests which samples a batch holds."""
         self.looks -= 1
+        self.looked = False
         with contextlib.suppress(Exception):  # it may be anything
             index = self._awaited.pop(0) if self._awaited else None
             if self._log.tape is self._tape and (index is not None or self._counted_only):
                 told = digests(batch, None if index is None else len(index))
                 keys = None if index is None else [plain(one) for one in index[: len(told)]]
-                self._log.note("content", number=self.number, indices=keys, samples=told)
+                size = largest(batch)
+                self._log.note("content", number=self.number, indices=keys, samples=told, size=size)
+                self.looked = True
 
     def _learned(self, batches: int) -> None:
         """Note that gradients were computed since the last batch, which is training.

@@ -24,7 +24,7 @@ from sampler_lint.harness.world import World
 
 FOLDER = Path(__file__).parent / "runs"
 PLAIN = ("programs.txt", "second.txt", "third.txt")
-FRAMEWORKS = ("frameworks.txt", "second_frameworks.txt")
+FRAMEWORKS = ("frameworks.txt", "second_frameworks.txt", "third_frameworks.txt")
 
 
 class Program(NamedTuple):

@@ -24,8 +24,16 @@ from sampler_lint.harness.invariants import (
     wrong_length,
 )
 from sampler_lint.harness.losses import dropped, lost, miscounted, overlapping
-from sampler_lint.harness.orders import began_again, orders, replayed, rewound, unshuffled, went_on
-from sampler_lint.harness.runs import Loader, Run, Stream
+from sampler_lint.harness.orders import (
+    began_again,
+    orders,
+    replayed,
+    rewound,
+    unshuffled,
+    values_told,
+    went_on,
+)
+from sampler_lint.harness.runs import Loader, Pass, Run, Stream
 from sampler_lint.harness.samples import (
     alike_draws,
     divide_batches,
@@ -158,7 +166,10 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
         return  # in smaller groups of ranks, some may share a shard on purpose
     if hold_the_same(job) is False:
         return  # what a rank calls sample 7 is another one's sample 57
+    every = side_by_side(job)
     for place, (number, readings) in enumerate(seen.epochs()):
+        if not _of_one_epoch(run, [[epochs[0][1], epochs[place][1]] for epochs in every]):
+            return  # a rank has left one early, and is ahead of the others
         if min(one.count for one in readings) < ENOUGH:
             continue
         if len({one.stride for one in readings}) > 1:
@@ -169,7 +180,7 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
         violation = _unshared(loaders, readings, share(seen, readings), who)
         if violation and (learns(run) or _sharded(loaders)):
             code, text = violation
-            passes = [epochs[place][1] for epochs in side_by_side(job)]
+            passes = [epochs[place][1] for epochs in every]
             path, line = spot(loaders[0], passes)
             evidence = [
                 Evidence(f"rank {rank} begins with {some(one.begins)}")
@@ -179,6 +190,13 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
                 code, f"epoch {number}: {text}", path, line, (*places(run, job), *evidence)
             )
             return
+
+
+def _of_one_epoch(run: Run, pairs: Sequence[Sequence[Pass]]) -> bool:
+    """Whether the ranks set one epoch for their later passes, as they did for the first."""
+    told = [values_told(rank.log, two) for rank, two in zip(run.ranks, pairs, strict=True)]
+    first, now = ({str(values[at]) for values in told} for at in (0, 1))
+    return len(now) == 1 or len(first) > 1
 
 
 def _one_of_each(run: Run, job: Sequence[Stream]) -> tuple[Run, Sequence[Stream]]:

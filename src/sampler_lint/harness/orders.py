@@ -368,7 +368,7 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
             continue
         (left,), length = before, before[0].length or 0
         done = saved[0][1] - left.steps
-        told = _misplaced(left, after, done, length, _values_told(log, (left, after)))
+        told = _misplaced(left, after, done, length, values_told(log, (left, after)))
         if told:
             yield Diagnosis(
                 "SMP105",
@@ -379,7 +379,7 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
             return
 
 
-def _values_told(log: Log, passes: Sequence[Pass]) -> list[Any]:
+def values_told(log: Log, passes: Sequence[Pass]) -> list[Any]:
     """The epochs that the samplers of these passes had been told."""
     values = []
     for one in passes:

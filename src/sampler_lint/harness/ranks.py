@@ -470,7 +470,8 @@ class Simulator:
             current.length_error = _one_line(error)
         limit = ENDLESS + ENDLESS_FACTOR * setting.size
         if self.endless:
-            limit = min(limit, max(current.claimed or 0, epochs * _share(setting)) + 1)
+            claimed = current.claimed or 0  # what it will not reach cannot be judged
+            limit = min(limit, max(claimed if claimed < limit else 0, epochs * _share(setting)) + 1)
         try:
             with _limited():
                 for item in itertools.islice(iter(sampler), limit):

@@ -1016,6 +1016,30 @@ def test_what_a_base_class_takes_may_be_refused() -> None:
     assert broken(examine(Filled, sizes=(7, 8), world_sizes=(1, 2))) == set()
 
 
+def test_one_of_several_is_given() -> None:
+    class Chained(Batches):
+        def __init__(self, *samplers: Any) -> None:
+            super().__init__(BatchSampler(samplers[0], 4, False), 4)
+
+    assert examine(Chained, sizes=(8,), world_sizes=(1, 2)).judgements["coverage"].verdict == "kept"
+
+    class Cuts(Sharded):
+        def __init__(self, *cuts: list[int], num_replicas: int, rank: int) -> None:
+            super().__init__(cuts[0], num_replicas, rank)
+
+    with pytest.raises(CannotGuessError, match=r"cannot guess what Cuts takes as `\*cuts`"):
+        examine(Cuts)
+
+
+def test_an_abstract_class_breaks_no_promise() -> None:
+    class Abstract(Sharded):
+        def __iter__(self) -> Iterator[int]:
+            raise NotImplementedError("a subclass says")
+
+    with pytest.raises(CannotBuildError, match=r"it is abstract .*a subclass says"):
+        examine(Abstract, **QUICK)
+
+
 def test_what_shards_by_itself_wraps_a_sampler_that_does_not() -> None:
     def build(sampler: Any, num_replicas: int, rank: int) -> Any:
         assert not isinstance(sampler, DistributedSampler)

@@ -93,13 +93,15 @@ def builder(
     for name, value in given.items():
         plan[name] = value if _makes(value) else functools.partial(_same, value)
     first = [name for name, one in named.items() if one.kind is one.POSITIONAL_ONLY]
+    several = _several(factory, parameters, knows_rank=knows_rank)
     own = set(_signature(factory)) | given.keys()
 
     def build(case: Case) -> Any:
         while True:
             values = {name: value(case) for name, value in plan.items()}
             try:
-                return factory(*(values.pop(name) for name in first if name in values), **values)
+                given_first = [values.pop(name) for name in first if name in values]
+                return factory(*given_first, *(value(case) for value in several), **values)
             except TypeError as error:
                 refused = _REFUSED.search(str(error))
                 # What a base class takes, the class may pass on by itself, or not pass on.
@@ -107,6 +109,26 @@ def builder(
                     raise
 
     return build
+
+
+def _several(
+    factory: Callable[..., Any], parameters: Mapping[str, inspect.Parameter], *, knows_rank: bool
+) -> list[Callable[[Case], Any]]:
+    """What to give to ``*parameters``: one of what they are; nothing where they are only passed on.
+
+    Raises:
+        CannotGuessError: they are said to be something that is not known.
+    """
+    for name, one in parameters.items():
+        annotation = _annotation(one)
+        if one.kind is one.VAR_POSITIONAL:
+            single = one.replace(kind=one.POSITIONAL_ONLY)
+            value = _wanted(single, role_of(name, annotation), knows_rank=knows_rank)
+            if value is not None:
+                return [value]
+            if annotation and not annotation.endswith(("Any", "object", ".args")):
+                raise CannotGuessError(name_of(factory), f"*{name}")
+    return []
 
 
 def takes(factory: Callable[..., Any], name: str) -> bool:

@@ -711,7 +711,9 @@ def _quiet(sampler: Any, name: str) -> Any:
 
 
 def _unanswered(error: Exception) -> str | None:
-    """What an error says that the synthetic dataset lacks; None when it is not about that."""
+    """What an error says that the class, or the synthetic dataset, lacks; None if it says other."""
+    if isinstance(error, NotImplementedError):
+        return f"it is abstract ({_one_line(error)})"
     made_up = (SyntheticDataset, MadeUpSample)
     text = str(error)
     lacks = isinstance(error, AttributeError) and isinstance(error.obj, made_up)

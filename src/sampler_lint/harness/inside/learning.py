@@ -164,11 +164,11 @@ def patch_wrapper(name: str, tell: Callable[[Any, Any, Any], None]) -> Callable[
 
 def _feeding(recorder: Any, original: Any) -> Any:
     """Note how much of a batch that was looked into a wrapped model is given."""
-    compiling: Any = sys.modules["torch"].compiler.is_compiling
+    torch: Any = sys.modules["torch"]  # which may still be half imported
 
     @functools.wraps(original)
     def forward(*args: Any, **kwargs: Any) -> Any:
-        if not compiling() and recorder.looked:
+        if not torch.compiler.is_compiling() and recorder.looked:
             recorder.guarded(recorder.note_fed, (*args[1:], *kwargs.values()))
         return original(*args, **kwargs)
 

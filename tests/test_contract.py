@@ -1031,6 +1031,19 @@ def test_one_of_several_is_given() -> None:
         examine(Cuts)
 
 
+def test_what_a_sampler_that_was_made_up_lacks_is_no_broken_promise() -> None:
+    class Asks(Batches):
+        def __init__(self, sampler: Any, batch_size: int) -> None:
+            super().__init__(sampler, batch_size)
+
+        def __iter__(self) -> Iterator[list[int]]:
+            self.sampler.diagnostics.reset()  # type: ignore[attr-defined]
+            return super().__iter__()
+
+    with pytest.raises(CannotBuildError, match="no attribute 'diagnostics'"):
+        examine(Asks, **QUICK)
+
+
 def test_an_abstract_class_breaks_no_promise() -> None:
     class Abstract(Sharded):
         def __iter__(self) -> Iterator[int]:

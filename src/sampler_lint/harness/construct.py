@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sampler_lint.harness.ranks import Case
+from sampler_lint.harness.ranks import Case, made_up
 from sampler_lint.parameters import Role, role_of, several
 
 _MADE: dict[Role, Callable[[Case], Any]] = {
@@ -46,10 +46,10 @@ class CannotGuessError(ValueError):
 
     def __init__(self, factory: str, parameter: str) -> None:
         self.parameter = parameter
-        super().__init__(
-            f"cannot guess what {factory} takes as `{parameter}`: "
-            f"give it, with kw={{{parameter!r}: …}} or --kw {parameter}=…"
-        )
+        how = f"give it, with kw={{{parameter!r}: …}} or --kw {parameter}=…"
+        if parameter.startswith("*"):
+            how = "write a function that builds it"
+        super().__init__(f"cannot guess what {factory} takes as `{parameter}`: {how}")
 
 
 def name_of(factory: Callable[..., Any]) -> str:
@@ -220,8 +220,8 @@ def _sampler(knows_rank: bool, case: Case) -> Any:
     from torch.utils.data.distributed import DistributedSampler
 
     if knows_rank:
-        return _shuffled_class()(case.dataset, case.seed)
-    return DistributedSampler(case.dataset, case.world_size, case.rank, seed=case.seed)
+        return made_up(_shuffled_class()(case.dataset, case.seed))
+    return made_up(DistributedSampler(case.dataset, case.world_size, case.rank, seed=case.seed))
 
 
 class _Shuffled:
@@ -254,4 +254,4 @@ def _shuffled_class() -> type:
 def _batch_sampler(knows_rank: bool, case: Case) -> Any:
     from torch.utils.data import BatchSampler
 
-    return BatchSampler(_sampler(knows_rank, case), case.batch_size, False)
+    return made_up(BatchSampler(_sampler(knows_rank, case), case.batch_size, False))

@@ -22,6 +22,7 @@ import signal
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
@@ -710,17 +711,30 @@ def _quiet(sampler: Any, name: str) -> Any:
     return None
 
 
+_SYNTHETIC = (SyntheticDataset, MadeUpSample)
+#: Samplers that were made up to be wrapped.
+_MADE_UP: Any = weakref.WeakSet()
+
+
+def made_up(sampler: Any) -> Any:
+    """A sampler that nobody gave: what it lacks is not the fault of what wraps it."""
+    _MADE_UP.add(sampler)
+    return sampler
+
+
 def _unanswered(error: Exception) -> str | None:
     """What an error says that the class, or the synthetic dataset, lacks; None if it says other."""
     if isinstance(error, NotImplementedError):
         return f"it is abstract ({_one_line(error)})"
-    made_up = (SyntheticDataset, MadeUpSample)
     text = str(error)
-    lacks = isinstance(error, AttributeError) and isinstance(error.obj, made_up)
-    if lacks or (isinstance(error, TypeError) and any(one.__name__ in text for one in made_up)):
+    if isinstance(error, AttributeError):
+        lacks = isinstance(error.obj, _SYNTHETIC) or any(error.obj is one for one in _MADE_UP)
+    else:
+        lacks = isinstance(error, TypeError) and any(one.__name__ in text for one in _SYNTHETIC)
+    if lacks:
         return (
-            f"the synthetic dataset is not enough for it ({text}); "
-            "write a function that builds it over a dataset of yours"
+            f"what it is tried with is not enough for it ({text}); "
+            "write a function that builds it of data of yours"
         )
     return None
 

@@ -361,6 +361,22 @@ def test_what_is_always_stuck_is_soon_left(monkeypatch: pytest.MonkeyPatch) -> N
     ]
 
 
+def test_an_endless_stream_is_followed_far_only_once() -> None:
+    read = 0
+
+    class Counting(Endless):
+        def __iter__(self) -> Iterator[int]:
+            nonlocal read
+            for index in super().__iter__():
+                read += 1
+                yield index
+
+    examine(Counting, sizes=(7,), world_sizes=(1, 2), epochs=2)
+    every, read = read, 0
+    Simulator(lambda case: Counting(range(7), 1, 0)).world(Setting(7, 1), 1)
+    assert every < 3 * read
+
+
 def test_a_length_that_is_never_reached_is_not_judged() -> None:
     class Long(Endless):
         def __len__(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import os
 import random
@@ -319,6 +320,11 @@ class Endless(Sharded):
             yield from super().__iter__()
 
 
+class EndlessDeaf(Sharded):
+    def __iter__(self) -> Iterator[int]:
+        return itertools.cycle([*super().__iter__()])
+
+
 class Stuck(Sharded):
     def __iter__(self) -> Iterator[int]:
         while len(self.dataset) == 1:  # type: ignore[arg-type]
@@ -329,8 +335,9 @@ class Stuck(Sharded):
 def test_what_never_ends_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sampler_lint.harness.ranks.STUCK", 0.3)
     report = examine(Endless, **QUICK)
-    assert broken(report) == {"length-is-true", "reshuffles"}
+    assert broken(report) == {"length-is-true"}  # each round has the epoch that was set before it
     assert report.judgements["coverage"].reason == "never ends"
+    assert broken(examine(EndlessDeaf, **QUICK)) == {"length-is-true", "reshuffles"}
     report = examine(Stuck, **QUICK)
     assert "does not end" in report.judgements["coverage"].reason
     assert report.judgements["coverage"].setting == Setting(1, 1)
@@ -352,6 +359,31 @@ def test_what_is_always_stuck_is_soon_left(monkeypatch: pytest.MonkeyPatch) -> N
         "it was stuck on 2 sizes and on the largest: 73 inputs were not tried "
         "(sizes 2, 3, 7, 8, 13, 65, 100, 101, 4097)"
     ]
+
+
+def test_an_endless_stream_is_followed_far_only_once() -> None:
+    read = 0
+
+    class Counting(Endless):
+        def __iter__(self) -> Iterator[int]:
+            nonlocal read
+            for index in super().__iter__():
+                read += 1
+                yield index
+
+    examine(Counting, sizes=(7,), world_sizes=(1, 2), epochs=2)
+    every, read = read, 0
+    Simulator(lambda case: Counting(range(7), 1, 0)).world(Setting(7, 1), 1)
+    assert every < 3 * read
+
+
+def test_a_length_that_is_never_reached_is_not_judged() -> None:
+    class Long(Endless):
+        def __len__(self) -> int:
+            return 100_000
+
+    report = examine(Long, sizes=(7,), world_sizes=(1, 2))
+    assert report.judgements["length-is-true"].verdict == "kept"
 
 
 def test_thousands_of_ranks_are_not_asked_when_a_few_never_end() -> None:
@@ -958,6 +990,91 @@ def test_values_follow_names_and_annotations() -> None:
     assert made["noise"].initial_seed() == 3
     assert made["generator"].integers(99) == np.random.default_rng(3).integers(99)
     assert made["rng"].random() == random.Random(3).random()
+
+
+def test_what_the_synthetic_dataset_lacks_is_no_broken_promise() -> None:
+    class Columns(Sharded):
+        def __iter__(self) -> Iterator[int]:
+            return iter(sorted(super().__iter__(), key=lambda i: self.dataset[i]["length"]))  # type: ignore[index]
+
+    class Info(Sharded):
+        def __init__(self, dataset: Any, num_replicas: int, rank: int) -> None:
+            super().__init__(dataset, num_replicas, rank)
+            self.lengths = dataset.get_lengths()
+
+    class Named(Sharded):
+        def __init__(self, dataset: Any, num_replicas: int, rank: int) -> None:
+            super().__init__(dataset, num_replicas, rank)
+            self.lengths = dataset["length"]
+
+    for cls, lacks in (
+        (Columns, "'MadeUpSample' object is not subscriptable"),
+        (Info, "'SyntheticDataset' object has no attribute 'get_lengths'"),
+        (Named, "'SyntheticDataset' object has no 'length'"),
+    ):
+        with pytest.raises(CannotBuildError, match=f"is not enough for it .{lacks}"):
+            examine(cls, **QUICK)
+
+
+def test_what_a_base_class_takes_may_be_refused() -> None:
+    class Filled(DistributedSampler[int]):
+        def __init__(self, sampler: Any, **kwargs: Any) -> None:
+            super().__init__(sampler, shuffle=False, **kwargs)
+            self.sampler = sampler
+
+        def __iter__(self) -> Iterator[int]:
+            order = list(self.sampler)
+            return iter([order[i] for i in super().__iter__()])
+
+        def set_epoch(self, epoch: int) -> None:
+            self.sampler.set_epoch(epoch)
+
+    assert broken(examine(Filled, sizes=(7, 8), world_sizes=(1, 2))) == set()
+
+
+def test_one_of_several_is_given() -> None:
+    class Chained(Batches):
+        def __init__(self, *samplers: Any) -> None:
+            super().__init__(BatchSampler(samplers[0], 4, False), 4)
+
+    assert examine(Chained, sizes=(8,), world_sizes=(1, 2)).judgements["coverage"].verdict == "kept"
+
+    class Cuts(Sharded):
+        def __init__(self, *cuts: list[int], num_replicas: int, rank: int) -> None:
+            super().__init__(cuts[0], num_replicas, rank)
+
+    with pytest.raises(CannotGuessError, match=r"cannot guess what Cuts takes as `\*cuts`"):
+        examine(Cuts)
+
+
+def test_what_a_sampler_that_was_made_up_lacks_is_no_broken_promise() -> None:
+    class Asks(Batches):
+        def __init__(self, sampler: Any, batch_size: int) -> None:
+            super().__init__(sampler, batch_size)
+
+        def __iter__(self) -> Iterator[list[int]]:
+            self.sampler.diagnostics.reset()  # type: ignore[attr-defined]
+            return super().__iter__()
+
+    with pytest.raises(CannotBuildError, match="no attribute 'diagnostics'"):
+        examine(Asks, **QUICK)
+
+
+def test_an_abstract_class_breaks_no_promise() -> None:
+    class Abstract(Sharded):
+        def __iter__(self) -> Iterator[int]:
+            raise NotImplementedError("a subclass says")
+
+    with pytest.raises(CannotBuildError, match=r"it is abstract .*a subclass says"):
+        examine(Abstract, **QUICK)
+
+
+def test_what_shards_by_itself_wraps_a_sampler_that_does_not() -> None:
+    def build(sampler: Any, num_replicas: int, rank: int) -> Any:
+        assert not isinstance(sampler, DistributedSampler)
+        return [*sampler][rank::num_replicas]
+
+    examine(build, sizes=(8,), world_sizes=(1, 2))
 
 
 def test_a_sampler_that_cannot_be_built_at_all() -> None:

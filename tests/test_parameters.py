@@ -48,7 +48,10 @@ def test_a_name_tells_the_role(role: Role) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["frank", "secondary_batch_size", "pad_samples_to_batch_size_of"])
+@pytest.mark.parametrize(
+    "name",
+    ["frank", "num_samples_per_rank", "secondary_batch_size", "pad_samples_to_batch_size_of"],
+)
 def test_a_name_that_only_holds_another_tells_nothing_of_it(name: str) -> None:
     assert role_of(name) not in {Role.RANK, Role.BATCH_SIZE}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -114,6 +115,11 @@ def test_merge_reports_on_records_of_several_nodes(
     capfd.readouterr()
     main(["trace", "merge", "node-a", "node-b"])
     assert "Recorded: 2 ranks, 4 loaders" in capfd.readouterr().out
+    shutil.copytree("node-a", "node-c")
+    main(["trace", "merge", "node-a", "node-b", "node-c", "./node-b"])
+    told = capfd.readouterr().out
+    assert "rank 0 is recorded in node-a and node-c: the one that read most is judged." in told
+    assert "rank 1 is recorded" not in told
     assert main(["trace", "merge", "node-a", "nowhere"]) == 2
     assert "nowhere: no records here" in capfd.readouterr().err
 

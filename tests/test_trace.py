@@ -747,6 +747,27 @@ UNEVEN = """
 """
 
 
+CUT_BY_HAND = """
+    dist.init_process_group("gloo")
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(1, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    whole = TensorDataset(torch.arange(96.0).reshape(-1, 1))
+    for (x,) in DataLoader(whole, batch_size=8):
+        optimizer.zero_grad()
+        model(PART).sum().backward()
+        optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(("part", "codes"), [("x.chunk(2)[rank]", set()), ("x", {"SMP502"})])
+def test_what_a_model_is_given_is_recorded_as_torch_is_imported(project, tmp_path, part, codes):
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    folder = project(CUT_BY_HAND.replace("PART", part))
+    done = run_trace([sys.executable, "launch.py"], kept, cwd=folder, timeout=60)
+    assert {one.code for one in diagnose(done.run)} == codes
+
+
 def test_rank_that_waits_for_ever_is_named(project):
     folder = project(UNEVEN)
     out = trace("--stall", "2", "--", sys.executable, "launch.py", cwd=folder, status=1)

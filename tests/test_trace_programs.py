@@ -39,6 +39,12 @@ stream2/right_buffer_shuffle_keeps_rng stream2/right_file_order_no_shuffle
 resume2/mid_epoch_restarts_the_epoch resume2/right_mid_epoch_skips resume2/skips_an_epoch
 resume2/right_epoch_passed_on mesh2/pipeline_dp_unsharded mesh2/right_pipeline_dp
 one2/order_drawn_in_init several/train_val_overlap
+contrastive/balanced_batches_alike_on_ranks contrastive/right_balanced_batches_by_rank
+own/stream_stride_of_rank_and_worker_wrong own/right_workers_draw_for_themselves
+own/right_batch_cut_by_hand own/unsharded_micro_batches rl/right_replay_buffer
+phases/right_active_learning folds/two_permutations_split
+resume/skips_samples_instead_of_batches resume/right_skips_batches
+repeat/endless_workers_without_epoch repeat/right_endless_workers_with_epoch
 """.split()
 
 KNOWN = {one.name: one for file in PLAIN for one in programs(file)}
@@ -102,3 +108,25 @@ for epoch in range(3):
     run = gloo_session.run(script, world_size=2, timeout=25.0)
     for one in invariants.INVARIANTS.values():
         one.judge([run] * len(one.runs))
+
+
+@pytest.mark.parametrize("left", [0, 3])
+def test_epochs_that_a_rank_left_early_are_not_compared(left, tmp_path, gloo_session):
+    """Its next epoch is another one than the next that the others have read to the end."""
+    body = """
+model, opt = make()
+sampler = DistributedSampler(data)
+loader = DataLoader(data, batch_size=5, sampler=sampler)
+for epoch in range(3):
+    sampler.set_epoch(epoch)
+    for number, (x, y) in enumerate(loader):
+        step(model, opt, x, y)
+        if rank == 1 and epoch == 1 and number == LEFT:
+            break
+"""
+    script = tmp_path / "train.py"
+    script.write_text(
+        next(iter(KNOWN.values())).text.partition("sampler =")[0] + body.replace("LEFT", str(left))
+    )
+    run = gloo_session.run(script, world_size=2, timeout=25.0)
+    assert {one.code for one in diagnose(run)} == {"SMP306"}

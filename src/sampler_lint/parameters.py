@@ -70,7 +70,7 @@ _SPELLED = {
     Role.WORLD_SIZE: "((num|n|total|local|dp|data parallel) )?(replicas?|world( size| sz)?|ranks"
     "|shards|gpus|processes|procs|nodes)|(num|n) devices|(dp|data parallel|local) size|shard count"
     "|size of world",
-    Role.RANK: "(.*_|global|local|world|dp|dataparallel|shard|replica)?rank( id)?"
+    Role.RANK: "(.*_(?<!per_)|global|local|world|dp|dataparallel|shard|replica)?rank( id)?"
     "|(process|shard|replica|device) (id|idx|index)",
     Role.TOTAL_BATCH: "(total|global|effective|all) batch size",
     Role.MAX_BATCH: "max batch size",
@@ -104,7 +104,7 @@ _SPELLED = {
 }
 _NAMES = re.compile(
     "|".join(
-        f"(?P<{role.name}>{spelled.replace('(', '(?:').replace(' ', '_?')})"
+        f"(?P<{role.name}>{re.sub(r'[(](?![?])', '(?:', spelled).replace(' ', '_?')})"
         for role, spelled in _SPELLED.items()
     ),
     re.IGNORECASE,

@@ -405,7 +405,7 @@ def miscounts(one: Reading) -> bool:
     claims = [claim for claim in (one.claimed, one.later) if claim is not None]
     if one.claimed is None or one.error:
         return False
-    over = one.ended or one.endless
+    over = one.ended and not one.endless
     return all(one.steps > claim for claim in claims) or (
         over and not any(claim - one.hidden <= one.steps <= claim for claim in claims)
     )
@@ -419,7 +419,7 @@ def length_true(seen: Observation) -> Violation | None:
                 return Violation(f"len() raises {one.length_error}", epoch)
             if one.error:
                 break
-            if one.claimed is not None and one.endless:
+            if one.claimed is not None and one.endless and one.steps > one.claimed:
                 return Violation(f"len() is {one.claimed}, but iterating never ends", epoch)
             if miscounts(one):
                 return Violation(

@@ -99,6 +99,7 @@ def summary(traced: Trace, found: int) -> Iterator[str]:
         yield f"{_count(traced.left_behind, 'process')} left behind by it had to be killed."
     yield from (f"Recording failed: {one}." for one in traced.failures)
     yield from (f"Not recorded: {one}." for one in traced.unrecorded)
+    yield from (f"{one}: the one that read most is judged." for one in traced.repeated)
     if run.ranks and not learns(run):
         yield (
             "No gradients were computed, so what only training needs (a loader that someone "

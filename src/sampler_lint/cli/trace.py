@@ -295,6 +295,7 @@ def _json(traced: Trace, outcome: Outcome) -> str:
         "missing_ranks": traced.missing,
         "recorder_failures": traced.failures,
         "unrecorded": traced.unrecorded,
+        "repeated": traced.repeated,
         "findings": json.loads(reporter("json")(outcome)),
         "ranks": [
             {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from sampler_lint.harness.ranks import Case
+from sampler_lint.harness.ranks import Case, made_up
 from sampler_lint.parameters import Role, role_of, several
 
 _MADE: dict[Role, Callable[[Case], Any]] = {
@@ -34,15 +35,21 @@ _REQUIRED: dict[Role, Callable[[Case], Any]] = {
 }
 
 
+#: How Python says that a parameter is already filled, or is not there.
+_REFUSED = re.compile(
+    r"(multiple values for (keyword )?|unexpected keyword )argument '(?P<name>\w+)'"
+)
+
+
 class CannotGuessError(ValueError):
     """A parameter without default whose meaning neither name nor annotation tells."""
 
     def __init__(self, factory: str, parameter: str) -> None:
         self.parameter = parameter
-        super().__init__(
-            f"cannot guess what {factory} takes as `{parameter}`: "
-            f"give it, with kw={{{parameter!r}: …}} or --kw {parameter}=…"
-        )
+        how = f"give it, with kw={{{parameter!r}: …}} or --kw {parameter}=…"
+        if parameter.startswith("*"):
+            how = "write a function that builds it"
+        super().__init__(f"cannot guess what {factory} takes as `{parameter}`: {how}")
 
 
 def name_of(factory: Callable[..., Any]) -> str:
@@ -86,12 +93,42 @@ def builder(
     for name, value in given.items():
         plan[name] = value if _makes(value) else functools.partial(_same, value)
     first = [name for name, one in named.items() if one.kind is one.POSITIONAL_ONLY]
+    several = _several(factory, parameters, knows_rank=knows_rank)
+    own = set(_signature(factory)) | given.keys()
 
     def build(case: Case) -> Any:
-        values = {name: value(case) for name, value in plan.items()}
-        return factory(*(values.pop(name) for name in first if name in values), **values)
+        while True:
+            values = {name: value(case) for name, value in plan.items()}
+            try:
+                given_first = [values.pop(name) for name in first if name in values]
+                return factory(*given_first, *(value(case) for value in several), **values)
+            except TypeError as error:
+                refused = _REFUSED.search(str(error))
+                # What a base class takes, the class may pass on by itself, or not pass on.
+                if refused is None or refused["name"] in own or not plan.pop(refused["name"], None):
+                    raise
 
     return build
+
+
+def _several(
+    factory: Callable[..., Any], parameters: Mapping[str, inspect.Parameter], *, knows_rank: bool
+) -> list[Callable[[Case], Any]]:
+    """What to give to ``*parameters``: one of what they are; nothing where they are only passed on.
+
+    Raises:
+        CannotGuessError: they are said to be something that is not known.
+    """
+    for name, one in parameters.items():
+        annotation = _annotation(one)
+        if one.kind is one.VAR_POSITIONAL:
+            single = one.replace(kind=one.POSITIONAL_ONLY)
+            value = _wanted(single, role_of(name, annotation), knows_rank=knows_rank)
+            if value is not None:
+                return [value]
+            if annotation and not annotation.endswith(("Any", "object", ".args")):
+                raise CannotGuessError(name_of(factory), f"*{name}")
+    return []
 
 
 def takes(factory: Callable[..., Any], name: str) -> bool:
@@ -109,6 +146,11 @@ def _makes(value: Any) -> bool:
         return callable(value) and list(inspect.signature(value).parameters) == ["case"]
     except (TypeError, ValueError):
         return False
+
+
+def _signature(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """The parameters that the factory itself names."""
+    return inspect.signature(factory).parameters
 
 
 def _parameters(factory: Callable[..., Any]) -> dict[str, inspect.Parameter]:
@@ -170,17 +212,46 @@ def _generator(annotation: str, case: Case) -> Any:
 
 
 def _sampler(knows_rank: bool, case: Case) -> Any:
-    """A sampler to wrap: torch's own, which follows seed and epoch.
+    """A sampler to wrap, which follows seed and epoch.
 
-    What shards by itself wraps one that does not shard; anything else wraps one that does.
+    What shards by itself wraps one that does not shard, and may refuse one that could; anything
+    else wraps torch's own, which does.
     """
     from torch.utils.data.distributed import DistributedSampler
 
-    replicas, rank = (1, 0) if knows_rank else (case.world_size, case.rank)
-    return DistributedSampler(case.dataset, num_replicas=replicas, rank=rank, seed=case.seed)
+    if knows_rank:
+        return made_up(_shuffled_class()(case.dataset, case.seed))
+    return made_up(DistributedSampler(case.dataset, case.world_size, case.rank, seed=case.seed))
+
+
+class _Shuffled:
+    """All samples in an order of seed and epoch."""
+
+    def __init__(self, dataset: Any, seed: int) -> None:
+        self.size, self.seed, self.epoch = len(dataset), seed, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Shuffle anew."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[int]:
+        torch: Any = sys.modules["torch"]
+        generator = torch.Generator().manual_seed(self.seed + self.epoch)
+        return iter(torch.randperm(self.size, generator=generator).tolist())
+
+
+@functools.cache
+def _shuffled_class() -> type:
+    """:class:`_Shuffled` as a ``torch.utils.data.Sampler``, which some insist on."""
+    from torch.utils.data import Sampler
+
+    return type("ShuffledSampler", (_Shuffled, Sampler), {})
 
 
 def _batch_sampler(knows_rank: bool, case: Case) -> Any:
     from torch.utils.data import BatchSampler
 
-    return BatchSampler(_sampler(knows_rank, case), case.batch_size, False)
+    return made_up(BatchSampler(_sampler(knows_rank, case), case.batch_size, False))

@@ -344,7 +344,8 @@ class _Examination:
                 self._refusals.setdefault(experiment.refused, []).append(_where(setting))
             else:
                 self._kept.append(experiment)
-        if not self._kept:
+        reads = any(one.setting.size for one in self._kept)
+        if not self._kept or (self._refusals and not reads):  # of no samples, anything can be made
             reasons = "; ".join(self._refusals) or "there was no time"
             raise CannotBuildError(f"it cannot be built on any input: {reasons}")
 
@@ -356,6 +357,7 @@ class _Examination:
             self._progress(setting)
             ranks = self._simulator.world(setting, 1)
             self._stuck_at_last = any(rank.stuck for rank in ranks)
+            self._simulator.endless |= any(one.endless for rank in ranks for one in rank.passes)
             if any(rank.knows_rank for rank in ranks):
                 return True
             if self._stuck_at_last:
@@ -392,7 +394,8 @@ class _Examination:
                 )
                 experiment.other_seed = self._simulator.world(other, 1)
                 self._resume(experiment)
-            self._slowest = max(self._slowest, time.monotonic() - started)
+            if not experiment.stuck:  # an interrupted one tells nothing of what others take
+                self._slowest = max(self._slowest, time.monotonic() - started)
         return experiment
 
     def _resume(self, experiment: Experiment) -> None:
@@ -412,7 +415,8 @@ class _Examination:
     def _judge(self) -> None:
         """Note the first violation of each promise."""
         self._batch = max((one.largest for one in self._passes()), default=1)
-        large = min(LARGE, max((one.setting.size for one in self._kept), default=0))
+        most = max((one.setting.size for one in self._kept), default=0)
+        large = max(ENOUGH, min(LARGE, most))
         for experiment in self._kept:
             experiment.batch = max(experiment.batch, self._batch)
             for promise in self._promises:

@@ -16,6 +16,7 @@ from typing import Any
 from sampler_lint.harness.invariants import (
     epochs_of,
     observed,
+    side_by_side,
     some,
     steps_taken,
     took,
@@ -23,10 +24,19 @@ from sampler_lint.harness.invariants import (
     wrong_length,
 )
 from sampler_lint.harness.losses import dropped, lost, miscounted, overlapping
-from sampler_lint.harness.orders import began_again, orders, replayed, unshuffled, went_on
-from sampler_lint.harness.runs import Loader, Run, Stream
+from sampler_lint.harness.orders import (
+    began_again,
+    orders,
+    replayed,
+    rewound,
+    unshuffled,
+    values_told,
+    went_on,
+)
+from sampler_lint.harness.runs import Loader, Pass, Run, Stream
 from sampler_lint.harness.samples import (
     alike_draws,
+    divide_batches,
     hold_the_same,
     stream_faults,
     unheard_epochs,
@@ -57,15 +67,18 @@ def diagnose(run: Run) -> list[Diagnosis]:
         # Of those that nobody knows to average, each has to read all, or shares with the rest.
         size = run.ranks[0].log.world_size if together is None and run.ranks else len(team)
         for job in filter(_with_gradients, training_jobs(part)):
-            found += _streamed(part, job) if learns(run) else ()
-            found += lost(part, job) if learns(run) and len(job) == size else ()
+            divided = size > 1 and len(job) == size and divide_batches(job)
+            found += _streamed(part, job) if learns(run) and not divided else ()
+            found += lost(part, job) if learns(run) and len(job) == size and not divided else ()
             if size > 1:
-                found += _shares(part, job, size, known=together is not None)
+                known = together is not None
+                found += _shares(part, job, size, known=known) if not divided else ()
                 found += _steps(part, job) if learns(run) else ()
     for team in parted(run):
         part = replace(run, ranks=[run.ranks[place] for place in team])
         found += [one for job in training_jobs(part) for one in _reads_apart(part, job)]
-    found += [one for job in jobs for one in (*replayed(run, job), *unshuffled(run, job))]
+    found += [one for job in jobs for one in (*replayed(run, job), *rewound(run, job))]
+    found += [one for job in jobs for one in unshuffled(run, job)]
     found += [one for job in jobs for one in (*began_again(run, job), *dropped(run, job))]
     if not any(one.code == "SMP103" for one in found):
         found += [one for job in jobs for one in went_on(run, job)]
@@ -137,23 +150,26 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
         known
         and not (_sharded(loaders) and any(loader.repeats for loader in loaders))
         and (alike := _drawn_alike(seen))
-        and hold_the_same(job) is not False
+        and (any(loader.chooses for loader in loaders) or _draws_again(seen))
+        and hold_the_same(job)
     ):
         path, line = spot(loaders[0], job[0].passes)
-        if any(loader.chooses for loader in loaders):
-            text = (
-                f"epochs {span(alike)}: ranks {listed(who)} draw the same samples in one "
-                f"order, and average the same gradients; seed the draws by the rank, or share "
-                f"them out"
-            )
-            yield Diagnosis("SMP502", text, path, line, tuple(places(run, job)))
+        text = (
+            f"epochs {span(alike)}: ranks {listed(who)} draw the same samples in one "
+            f"order, and average the same gradients; seed the draws by the rank, or share "
+            f"them out"
+        )
+        yield Diagnosis("SMP502", text, path, line, tuple(places(run, job)))
     if seen.expected is None:
         return
     if not _share_out(loaders) or not (known or not any(rank.log.groups for rank in run.ranks)):
         return  # in smaller groups of ranks, some may share a shard on purpose
     if hold_the_same(job) is False:
         return  # what a rank calls sample 7 is another one's sample 57
-    for number, readings in seen.epochs():
+    every = side_by_side(job)
+    for place, (number, readings) in enumerate(seen.epochs()):
+        if not _of_one_epoch(run, [[epochs[0][1], epochs[place][1]] for epochs in every]):
+            return  # a rank has left one early, and is ahead of the others
         if min(one.count for one in readings) < ENOUGH:
             continue
         if len({one.stride for one in readings}) > 1:
@@ -164,7 +180,7 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
         violation = _unshared(loaders, readings, share(seen, readings), who)
         if violation and (learns(run) or _sharded(loaders)):
             code, text = violation
-            passes = [dict(epochs_of(stream))[number] for stream in job]
+            passes = [epochs[place][1] for epochs in every]
             path, line = spot(loaders[0], passes)
             evidence = [
                 Evidence(f"rank {rank} begins with {some(one.begins)}")
@@ -174,6 +190,13 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
                 code, f"epoch {number}: {text}", path, line, (*places(run, job), *evidence)
             )
             return
+
+
+def _of_one_epoch(run: Run, pairs: Sequence[Sequence[Pass]]) -> bool:
+    """Whether the ranks set one epoch for their later passes, as they did for the first."""
+    told = [values_told(rank.log, two) for rank, two in zip(run.ranks, pairs, strict=True)]
+    first, now = ({str(values[at]) for values in told} for at in (0, 1))
+    return len(now) == 1 or len(first) > 1
 
 
 def _one_of_each(run: Run, job: Sequence[Stream]) -> tuple[Run, Sequence[Stream]]:
@@ -195,6 +218,15 @@ def _drawn_alike(seen: Observation) -> list[int]:
     epochs = [one for one in seen.epochs() if min(each.count for each in one[1]) >= ENOUGH]
     alike = all(same_order(passes[0], other) for _, passes in epochs for other in passes[1:])
     return [number for number, _ in epochs] if alike else []
+
+
+def _draws_again(seen: Observation) -> bool:
+    """Whether a rank alone repeats more samples than padding could: it draws with replacement."""
+    return any(
+        len(one.indices) - len(set(one.indices)) > one_round([one])
+        for _, passes in seen.epochs()
+        for one in passes
+    )
 
 
 def _share_out(loaders: Sequence[Loader]) -> bool:

@@ -144,13 +144,28 @@ def epochs_of(stream: Stream) -> list[tuple[int, Pass]]:
 
     Passes that ended count; of a program that always leaves early, those that got far.
     """
-    passes = stream.passes
-    learning = [*filter(_learned, passes)] or [*filter(_graded, passes)] or passes
+    learning = _learning(stream)
     ended = [one for one in learning if one.exhausted and one.count]
     if len(ended) >= 2 or (ended and len(learning) == 1):
         return list(enumerate(ended))
     far = max((one.count for one in learning), default=0)
     return list(enumerate(one for one in learning if one.count * 2 > far))
+
+
+def _learning(stream: Stream) -> list[Pass]:
+    """Its passes that train; those that may when none is seen to."""
+    passes = stream.passes
+    return [*filter(_learned, passes)] or [*filter(_graded, passes)] or passes
+
+
+def side_by_side(job: Sequence[Stream]) -> list[list[tuple[int, Pass]]]:
+    """The epochs of each rank, without those that another left early."""
+    every = []
+    for stream in job:
+        at = {one.number: place for place, one in enumerate(_learning(stream))}
+        every.append({at[one.number]: (number, one) for number, one in epochs_of(stream)})
+    common = set.intersection(*map(set, every)) if every else set()
+    return [[epochs[place] for place in sorted(common)] for epochs in every]
 
 
 def some(indices: Sequence[Index]) -> str:
@@ -161,8 +176,9 @@ def some(indices: Sequence[Index]) -> str:
 # -- what the properties judge
 
 
-def observed(job: Sequence[Stream]) -> Observation:
-    """The epochs of a job, as the properties judge them."""
+def observed(job: Sequence[Stream], *, each: bool = False) -> Observation:
+    """The epochs of a job, as the properties judge them; ``each``: every rank for itself."""
+    epochs = [*map(epochs_of, job)] if each else side_by_side(job)
     loader = job[0].loader
     # A sampler of the user's may have another name for it.
     unknown = any(
@@ -171,8 +187,8 @@ def observed(job: Sequence[Stream]) -> Observation:
     )
     return Observation(
         [
-            Rank(number, passes=[_reading(stream, *epoch) for epoch in epochs_of(stream)])
-            for number, stream in enumerate(job)
+            Rank(number, passes=[_reading(stream, *one) for one in ones])
+            for number, (stream, ones) in enumerate(zip(job, epochs, strict=True))
         ],
         expected=expected_samples(job),
         groups=None,
@@ -236,7 +252,7 @@ def repeated_orders(
     """
     repeats: dict[tuple[int, ...], list[int]] = {}
     judged = {}
-    for rank in observed(job).ranks:
+    for rank in observed(job, each=True).ranks:
         alike, judged[rank.rank] = properties.repeated(rank)
         if alike:
             repeats.setdefault(tuple(alike), []).append(rank.rank)

@@ -113,7 +113,10 @@ def overlapping(run: Run, jobs: Sequence[Sequence[Stream]]) -> Iterator[Diagnosi
         if loader.subset is None or any(one.learned or one.grad for one in job[0].passes):
             continue
         held = set(loader.subset)
+        last = max(one.number for one in job[0].passes)
         for other in learned:
+            if other.passes[0].number > last:
+                continue  # what is picked by a look at it, and then learned from
             part = set(other.loader.subset or ())
             shared = held & part
             if (

@@ -41,6 +41,26 @@ def orders(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         )
 
 
+def rewound(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    """Epochs of one order in a pass that never ends, as of a loader that keeps its workers."""
+    stream, log = job[0], run.ranks[0].log
+    one, loader = stream.passes[0], stream.loader
+    length = one.length or 0
+    if not (loader.own_iterator and loader.shuffling and one.learned and one.complete and length):
+        return
+    every = [one.batches[at : at + length] for at in range(0, one.drawn - length + 1, length)]
+    alike = len(every) > 1 and all(each == every[0] for each in every)
+    if alike and len(one.indices) >= ENOUGH * len(every) and not _calls_of(log, stream):
+        cause = _cause(log, stream, [one])
+        yield Diagnosis(
+            cause.code,
+            f"each {length} batches of a pass that never ends have one order: {cause.reason}",
+            *spot(loader, [one]),
+            tuple(places(run, job)),
+            cause.also,
+        )
+
+
 def _meant_random(loader: Loader, epochs: Sequence[Pass]) -> bool:
     """Whether equal orders are certainly neither meant nor chance."""
     first = epochs[0]
@@ -265,6 +285,11 @@ def unshuffled(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
             f"which is sorted: the first {labels[1]} samples of a rank come as {labels[0]} kinds, "
             f"one after the other; shuffle what trains"
         )
+    elif len({call.value for call in _calls_of(log, stream) if call.direct}) > 1:
+        why = (
+            "though `set_epoch` is called with the number of each, which only counts where the "
+            "sampler shuffles; let it shuffle"
+        )
     else:
         return
     yield Diagnosis(
@@ -343,7 +368,7 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
             continue
         (left,), length = before, before[0].length or 0
         done = saved[0][1] - left.steps
-        told = _misplaced(left, after, done, length, _values_told(log, (left, after)))
+        told = _misplaced(left, after, done, length, values_told(log, (left, after)))
         if told:
             yield Diagnosis(
                 "SMP105",
@@ -354,7 +379,7 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
             return
 
 
-def _values_told(log: Log, passes: Sequence[Pass]) -> list[Any]:
+def values_told(log: Log, passes: Sequence[Pass]) -> list[Any]:
     """The epochs that the samplers of these passes had been told."""
     values = []
     for one in passes:
@@ -371,6 +396,13 @@ def _misplaced(left: Pass, after: Pass, done: int, length: int, values: list[Any
             return (
                 f"after {done} of {length} batches of epoch {values[0]}, but the first pass after "
                 f"it was loaded learns from that epoch from its beginning"
+            )
+        skipped = after.yielded - after.learned
+        every = left.learned >= left.yielded - 1  # it learns from each batch that it does not skip
+        if again and every and after.yielded == length and skipped and abs(skipped - done) > 1:
+            return (
+                f"after {done} of {length} batches of epoch {values[0]}, but the first pass after "
+                f"it was loaded skips {skipped} of them"
             )
         if values[1] == _next(values[0]):
             return (

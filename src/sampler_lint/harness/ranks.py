@@ -22,6 +22,7 @@ import signal
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
@@ -57,6 +58,10 @@ _COLLECTIVES = (
 )
 
 
+class MadeUpSample(int):
+    """A sample of the synthetic dataset: its index, and nothing else."""
+
+
 class SyntheticDataset:
     """A map-style dataset of a given length; an item is its index.
 
@@ -72,9 +77,11 @@ class SyntheticDataset:
         return self.size
 
     def __getitem__(self, index: int) -> int:
+        if not hasattr(index, "__index__"):
+            raise TypeError(f"'SyntheticDataset' object has no {index!r}")
         if not -self.size <= index < self.size:
             raise IndexError(index)
-        return index % self.size
+        return MadeUpSample(index % self.size)
 
     @property
     def labels(self) -> list[int]:
@@ -202,6 +209,8 @@ class Pass(Reading):
     """It computed for :data:`STUCK` seconds, or ate all memory, before it came to its end."""
     objects: bool = False
     """Its batches are no lists: a dataset must take each as a whole."""
+    unanswered: str | None = None
+    """What it wanted of the synthetic dataset, which does not have it."""
 
 
 @dataclass(slots=True)
@@ -289,6 +298,8 @@ class Simulator:
         self._factory = factory
         self._tell = tell
         self.index = index
+        self.endless = False
+        """It was seen to yield for ever: more of it than is judged tells nothing."""
         self._group = _Group()
 
     def world(
@@ -410,7 +421,7 @@ class Simulator:
                 problem = f"is not built within {STUCK:g} s of computing"
                 trace.passes.append(Pass([], error=problem, stuck=True))
             except Exception as error:
-                trace.refusal = _one_line(error)
+                trace.refusal = _unanswered(error) or _one_line(error)
             else:
                 self._read(sampler, setting, epochs, trace)
             if apart:
@@ -426,9 +437,12 @@ class Simulator:
         for epoch in epochs:
             try:
                 told = self._tell(sampler, epoch)
-                current = self._pass(sampler, setting)
+                current = self._pass(sampler, setting, len(epochs))
             except Exception as error:
                 trace.passes.append(Pass([], error=f"raises {_one_line(error)}"))
+                break
+            if current.unanswered:
+                trace.refusal = current.unanswered
                 break
             if isinstance(told, str):
                 trace.route = told
@@ -437,7 +451,7 @@ class Simulator:
             if current.error or current.stuck:
                 break
             if current.endless:
-                self._unroll(sampler, current, setting, len(epochs), trace)
+                self._unroll(sampler, current, setting, epochs, trace)
                 break
         trace.batches = any(isinstance(i, list) for one in trace.passes for i in one.items[:1])
         for _, one in inner_samplers(sampler):
@@ -447,7 +461,7 @@ class Simulator:
                     trace.attributes.setdefault(name, value)
         trace.own = {name: _quiet(sampler, name) for name in ("batch_size", "drop_last")}
 
-    def _pass(self, sampler: Any, setting: Setting) -> Pass:
+    def _pass(self, sampler: Any, setting: Setting, epochs: int) -> Pass:
         current = Pass([])
         try:
             current.claimed = len(sampler)
@@ -456,6 +470,9 @@ class Simulator:
         except Exception as error:
             current.length_error = _one_line(error)
         limit = ENDLESS + ENDLESS_FACTOR * setting.size
+        if self.endless:
+            claimed = current.claimed or 0  # what it will not reach cannot be judged
+            limit = min(limit, max(claimed if claimed < limit else 0, epochs * _share(setting)) + 1)
         try:
             with _limited():
                 for item in itertools.islice(iter(sampler), limit):
@@ -470,29 +487,41 @@ class Simulator:
             else:  # of nothing, an endless stream can make nothing
                 current.endless = True
         except Exception as error:
+            current.unanswered = _unanswered(error)
             current.error = f"raises {_one_line(error)}"
             current.stuck = isinstance(error, MemoryError)
         current.endless |= len(current.items) >= limit
         return current
 
     def _unroll(
-        self, sampler: Any, current: Pass, setting: Setting, epochs: int, trace: RankTrace
+        self,
+        sampler: Any,
+        current: Pass,
+        setting: Setting,
+        epochs: Sequence[int],
+        trace: RankTrace,
     ) -> None:
-        """Cut an endless stream into passes of one rank's share each."""
-        share = max(1, -(-setting.size // setting.world_size))
+        """Cut an endless stream into passes of one rank's share each, told the epoch before it."""
+        share = _share(setting)
         if isinstance(current.items[0], list):
             share = max(1, share // max(1, current.largest))
-        trace.passes = [
-            Pass(
-                current.items[number * share : (number + 1) * share],
-                number,
-                endless=True,
-                claimed=current.claimed,
-            )
-            for number in range(epochs)
+        every = [
+            current.items[number * share : (number + 1) * share] for number in range(len(epochs))
         ]
         with contextlib.suppress(Exception):
-            trace.reopened_empty = next(iter(sampler), None) is None
+            stream = iter(sampler)
+            if trace.route != "none":
+                told = [self._next(sampler, stream, epoch, share) for epoch in epochs]
+                every = told if told[0] and len(told[-1]) == share else every
+            trace.reopened_empty = next(stream, None) is None
+        trace.passes = [
+            Pass(items, number, taken=len(current.items), endless=True, claimed=current.claimed)
+            for number, items in enumerate(every)
+        ]
+
+    def _next(self, sampler: Any, stream: Iterator[Any], epoch: int, share: int) -> list[Item]:
+        self._tell(sampler, epoch)
+        return [self.index(item) for item in itertools.islice(stream, share)]
 
     @contextlib.contextmanager
     def _as_rank(self, setting: Setting, rank: int) -> Iterator[set[str]]:
@@ -649,6 +678,11 @@ class _Group:
         return collective
 
 
+def _share(setting: Setting) -> int:
+    """How many samples there are for each rank."""
+    return max(1, -(-setting.size // setting.world_size))
+
+
 def _seed_all(seed: int) -> None:
     torch: Any = sys.modules["torch"]
     random.seed(seed)
@@ -674,6 +708,34 @@ def _quiet(sampler: Any, name: str) -> Any:
     """An attribute that may be a property which raises."""
     with contextlib.suppress(Exception):
         return getattr(sampler, name, None)
+    return None
+
+
+_SYNTHETIC = (SyntheticDataset, MadeUpSample)
+#: Samplers that were made up to be wrapped.
+_MADE_UP: Any = weakref.WeakSet()
+
+
+def made_up(sampler: Any) -> Any:
+    """A sampler that nobody gave: what it lacks is not the fault of what wraps it."""
+    _MADE_UP.add(sampler)
+    return sampler
+
+
+def _unanswered(error: Exception) -> str | None:
+    """What an error says that the class, or the synthetic dataset, lacks; None if it says other."""
+    if isinstance(error, NotImplementedError):
+        return f"it is abstract ({_one_line(error)})"
+    text = str(error)
+    if isinstance(error, AttributeError):
+        lacks = isinstance(error.obj, _SYNTHETIC) or any(error.obj is one for one in _MADE_UP)
+    else:
+        lacks = isinstance(error, TypeError) and any(one.__name__ in text for one in _SYNTHETIC)
+    if lacks:
+        return (
+            f"what it is tried with is not enough for it ({text}); "
+            "write a function that builds it of data of yours"
+        )
     return None
 
 

@@ -54,6 +54,10 @@ class Pass:
     """The dataset holds a random generator."""
     contents: list[tuple[list[Index] | None, list[tuple[int, ...]]]] = field(default_factory=list)
     """Of the first batches, the indices and digests of their samples."""
+    sizes: list[int] = field(default_factory=list)
+    """Of the same batches, how many numbers their largest tensor holds."""
+    fed: list[list[int]] = field(default_factory=list)
+    """Of the same batches, how many those tensors held that wrapped models were given then."""
     backwards: int = 0
     """How often the process had computed gradients when the loader ended."""
     steps: int = 0
@@ -419,7 +423,12 @@ def read_log(path: str) -> Log:
             passes[event["number"]].first = event["indices"]
         elif kind == "content":
             samples = [tuple(one) for one in event["samples"]]
-            passes[event["number"]].contents.append((event["indices"], samples))
+            current = passes[event["number"]]
+            current.contents.append((event["indices"], samples))
+            current.sizes.append(event["size"])
+            current.fed.append([])
+        elif kind == "fed":
+            passes[event["number"]].fed[-1].append(event["size"])
         elif kind == "loaded":
             loaded.add(event["object"])
         elif kind == "draw":
@@ -503,9 +512,9 @@ def log_of(directory: str, pid: int) -> str | None:
     return next((path for path in logs_in(directory) if f".{pid}." in path), None)
 
 
-def recorded_run(paths: Iterable[str], root: str, args: Sequence[str] = ()) -> Run:
-    """The run whose ranks left these logs; all count as finished."""
-    logs = main_logs(map(read_log, paths))
+def recorded_run(left: Iterable[str | Log], root: str, args: Sequence[str] = ()) -> Run:
+    """The run whose ranks left these logs, or paths of logs; all count as finished."""
+    logs = main_logs(one if isinstance(one, Log) else read_log(one) for one in left)
     ranks = [RankRun(rank, "finished", log=logs[rank]) for rank in sorted(logs)]
     return Run(root, ranks, tuple(args))
 

@@ -64,6 +64,19 @@ def _stream_of(one: Pass) -> list[Sample]:
     return [sample for _, samples in one.contents for sample in samples]
 
 
+def divide_batches(job: Sequence[Stream]) -> bool:
+    """Whether all ranks read the same batches, and each gives the model its own part of them."""
+    firsts = [stream.passes[0] for stream in job]
+    if any(one.contents != firsts[0].contents for one in firsts):
+        return False
+    for one in firsts:
+        most = max(one.sizes, default=0)
+        parts = [sum(fed) for size, fed in zip(one.sizes, one.fed, strict=True) if size == most]
+        if not parts or any(part * len(job) != most for part in parts):
+            return False
+    return True
+
+
 def sorted_by(one: Pass) -> tuple[int, int] | None:
     """How many kinds of samples come one after the other at the beginning of a pass, and of how
     many samples, where a part of them, such as the label, tells kinds apart."""
@@ -90,11 +103,23 @@ def _not_split_by_ranks(job: Sequence[Stream], logs: Sequence[Log]) -> Iterator[
         first, second = set(reads[0]), set(reads[other])
         fewest = min(len(first), len(second))
         length = min(len(reads[0]), len(reads[other]))
+        if _one_part(passes[0], passes[other], job[0].loader.workers):
+            yield (
+                "SMP308",
+                f"epoch 0: a worker of rank {logs[0].rank} and one of rank {logs[other].rank} read "
+                f"the same samples in one order: the parts of the stream overlap; number the "
+                f"workers of all ranks from `rank * num_workers + worker_id`",
+            )
+            return
         # Of endless streams, each rank may draw from all samples in a way of its own.
-        ends = passes[0].ended and passes[other].ended
-        alike = ends or reads[0][:length] == reads[other][:length]
-        if alike and fewest >= ENOUGH and len(first & second) * 2 > fewest:
-            part = f"{100 * len(first & second) / fewest:.0f} %"
+        both = first & second
+        in_order = [[one for one in read if one in both] for read in (reads[0], reads[other])]
+        alike = reads[0][:length] == reads[other][:length]
+        if passes[0].ended and passes[other].ended:
+            # Some of all samples, a rank may draw so, too; all of them, or in one order, not.
+            alike = len(both) * 10 >= fewest * 9 or in_order[0] == in_order[1]
+        if alike and fewest >= ENOUGH and len(both) * 2 > fewest:
+            part = f"{100 * len(both) / fewest:.0f} %"
             yield (
                 "SMP308",
                 f"epoch 0: ranks {logs[0].rank} and {logs[other].rank} are given the same samples "
@@ -104,14 +129,25 @@ def _not_split_by_ranks(job: Sequence[Stream], logs: Sequence[Log]) -> Iterator[
             return
 
 
+def _one_part(one: Pass, other: Pass, workers: int) -> bool:
+    """Whether one worker of several reads what a worker of another rank reads, and others not."""
+    parts = [_by_worker(each, workers) for each in (one, other)]
+    alike = [mine in parts[1] for mine in parts[0] if len(set(mine)) >= ENOUGH]
+    return any(alike) and not all(alike)
+
+
+def _by_worker(one: Pass, workers: int) -> list[list[Sample]]:
+    """What each worker reads; their batches come in turn."""
+    batches = [samples for _, samples in one.contents]
+    return [[each for batch in batches[at::workers] for each in batch] for at in range(workers)]
+
+
 def _not_split_by_workers(job: Sequence[Stream]) -> Iterator[tuple[str, str]]:
     workers = job[0].loader.workers
     if workers < 2:
         return
     for stream in job:
-        batches = [samples for _, samples in stream.passes[0].contents]
-        # Batches come from the workers in turn.
-        reads = [{one for batch in batches[at::workers] for one in batch} for at in range(2)]
+        reads = [*map(set, _by_worker(stream.passes[0], workers)[:2])]
         fewest = min(map(len, reads))
         if fewest >= ENOUGH and len(reads[0] & reads[1]) * 10 >= fewest * 9:
             yield (

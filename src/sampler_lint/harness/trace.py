@@ -33,12 +33,15 @@ from sampler_lint.harness.inside import supervise, tape
 from sampler_lint.harness.inside.log import KEEP_ALL, host_name, stack_path
 from sampler_lint.harness.lost import unrecorded
 from sampler_lint.harness.runs import (
+    Log,
     Run,
     logs_in,
+    read_log,
     recorded_run,
     waiting_place,
     waits_for_ranks,
 )
+from sampler_lint.properties import listed
 
 #: Seconds without a batch after which the record is looked at for ranks that wait for ever.
 STALL = 60.0
@@ -66,6 +69,8 @@ class Trace:
     """Processes that it left behind, which were killed."""
     unrecorded: list[str] = field(default_factory=list)
     """Processes of it in which torch was seen without the recorder: the command, and why."""
+    repeated: list[str] = field(default_factory=list)
+    """Ranks that several folders have a record of, of which one is judged."""
 
     @property
     def world_size(self) -> int:
@@ -149,7 +154,7 @@ def read(directories: Sequence[str | os.PathLike[str]]) -> Trace:
         HarnessError: there is no record in one of them, or one that cannot be read.
     """
     paths: list[str] = []
-    for one in directories:
+    for one in {os.path.realpath(one): one for one in directories}.values():
         found = [*logs_in(os.fspath(one))]
         if not found:
             raise HarnessError(f"{one}: no records here")
@@ -161,12 +166,29 @@ def read(directories: Sequence[str | os.PathLike[str]]) -> Trace:
                 about = about or json.loads(path.read_text("utf-8"))
     try:
         root = about.get("root") or os.path.abspath(os.curdir)
-        return Trace(recorded_run(paths, root, about.get("command") or ()))
+        logs = {path: read_log(path) for path in paths}
+        run = recorded_run(logs.values(), root, about.get("command") or ())
+        return Trace(run, repeated=[*_repeated(run, logs)])
     except (ValueError, LookupError, TypeError, AttributeError, struct.error) as error:
         raise HarnessError(
             f"{', '.join(map(str, directories))}: a record cannot be read; it is damaged, or of "
             f"another version of sampler-lint ({type(error).__name__}: {error})"
         ) from error
+
+
+def _repeated(run: Run, logs: Mapping[str, Log]) -> Iterator[str]:
+    """The ranks whose start that is judged several folders have a record of."""
+    for rank in run.ranks:
+        judged = rank.log
+        folders = {
+            os.path.dirname(path)
+            for path, log in logs.items()
+            if (log.rank, log.world_size, log.attempt)
+            == (judged.rank, judged.world_size, judged.attempt)
+            and any(loader.passes for loader in log.loaders)
+        }
+        if len(folders) > 1:
+            yield f"rank {rank.rank} is recorded in {listed(sorted(folders))}"
 
 
 # -- the command

@@ -24,6 +24,17 @@ def digests(batch: Any, size: int | None) -> list[list[int]]:
     return [list(row) for row in zip(*told, strict=True)]
 
 
+def largest(things: Any) -> int:
+    """How many numbers the largest tensor among these holds, on whatever device."""
+    if hasattr(things, "numel"):
+        return int(things.numel())
+    if isinstance(things, dict):
+        things = things.values()
+    elif not isinstance(things, (list, tuple)):
+        return 0
+    return max(map(largest, things), default=0)
+
+
 def _columns(thing: Any, depth: int) -> Iterator[Any]:
     """The parts of a batch that have an entry for each sample."""
     if depth < 0:

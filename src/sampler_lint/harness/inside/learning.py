@@ -154,9 +154,25 @@ def patch_wrapper(name: str, tell: Callable[[Any, Any, Any], None]) -> Callable[
         def built(wrapper: Any) -> None:
             recorder.guarded(tell, recorder, module, wrapper)
 
-        _after(getattr(module, name), "__init__", built)
+        cls = getattr(module, name)
+        _after(cls, "__init__", built)
+        if hasattr(cls, "forward"):
+            cls.forward = _feeding(recorder, cls.forward)
 
     return patch
+
+
+def _feeding(recorder: Any, original: Any) -> Any:
+    """Note how much of a batch that was looked into a wrapped model is given."""
+    torch: Any = sys.modules["torch"]  # which may still be half imported
+
+    @functools.wraps(original)
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        if not torch.compiler.is_compiling() and recorder.looked:
+            recorder.guarded(recorder.note_fed, (*args[1:], *kwargs.values()))
+        return original(*args, **kwargs)
+
+    return forward
 
 
 def averaged_on_mesh(recorder: Any, module: Any, wrapper: Any) -> None:

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from .content import digests
+from .content import digests, largest
 from .log import Log
 from .objects import plain
 from .tape import (
@@ -77,6 +77,7 @@ class Pass:
         #: How many batches are still to be looked into, and the indices of those drawn.
         self.looks = looked_at
         self._awaited: list[list[Any] | None] = []
+        self._looked_into = 0
         state = [0] * STATE
         if at_once:
             state[YIELDED] = -1
@@ -178,7 +179,9 @@ class Pass:
             if self._log.tape is self._tape and (index is not None or self._counted_only):
                 told = digests(batch, None if index is None else len(index))
                 keys = None if index is None else [plain(one) for one in index[: len(told)]]
-                self._log.note("content", number=self.number, indices=keys, samples=told)
+                size = largest(batch)
+                self._log.note("content", number=self.number, indices=keys, samples=told, size=size)
+                self._looked_into = self._given
 
     def _learned(self, batches: int) -> None:
         """Note that gradients were computed since the last batch, which is training.
@@ -198,6 +201,16 @@ class Pass:
                 self._state[BACKWARDS] = self._log.backwards
                 if self._log.backwards != self._backwards:
                     self._learned(0)
+
+    @property
+    def _given(self) -> int:
+        """How many batches the program was given."""
+        return int(self._state[BATCHES] if self._at_once else self._state[YIELDED])
+
+    @property
+    def looked(self) -> bool:
+        """Whether the batch that it was given last was looked into."""
+        return 0 < self._looked_into == self._given
 
     @property
     def waits(self) -> bool:

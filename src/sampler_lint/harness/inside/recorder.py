@@ -30,7 +30,7 @@ from types import FrameType, ModuleType
 from typing import Any
 
 from . import draws
-from .content import LOOKED_AT
+from .content import LOOKED_AT, largest
 from .learning import (
     Learning,
     averaged_by,
@@ -445,6 +445,16 @@ class Recorder(Log):
     def note_saved(self) -> None:
         """Note that an optimizer's state was asked for, as one who saves it does."""
         self.note("optimizer_saved", steps=self.learning.taken)
+
+    @property
+    def looked(self) -> bool:
+        """Whether the program has a batch that was looked into."""
+        return self._last is not None and self._last.looked
+
+    def note_fed(self, things: Any) -> None:
+        """Note how large a part of the batch a model is given."""
+        if self._last is not None:
+            self.note("fed", number=self._last.number, size=largest(things))
 
     def note_reduced(self, tensor: Any, *args: Any, **kwargs: Any) -> None:
         """Note a few numbers that the program itself adds up over the ranks after a loader."""

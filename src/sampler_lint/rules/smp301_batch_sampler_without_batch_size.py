@@ -213,7 +213,9 @@ def _batch_size(cls: Class) -> tuple[str, Applicability] | None:
     # Counter.update adds signed counts: (batch - secondary) + secondary is batch.
     terms = [(name, count) for name, count in total.items() if count]
     if terms and all(count == 1 for _, count in terms):
-        return " + ".join(name for name, _ in terms), Applicability.SAFE
+        is_kept = not used & _changed_later(cls, init)
+        applicability = Applicability.SAFE if is_kept else Applicability.UNSAFE
+        return " + ".join(name for name, _ in terms), applicability
     if terms:
         return None
     return _product(cls, init, params, stored)
@@ -231,6 +233,17 @@ def _stored(cls: Class, init: Function) -> dict[str, Expr]:
             else:
                 out[name] = store.value
     return {name: value for name, value in out.items() if name not in several}
+
+
+def _changed_later(cls: Class, init: Function) -> set[str]:
+    """The attributes that other methods store."""
+    return {
+        store.target.name
+        for method in cls.methods
+        if method is not init
+        for store in method.stores
+        if isinstance(store.target, Attr) and self_class(store.target.value) is cls
+    }
 
 
 def _read_in(cls: Class, method_name: str) -> set[str]:

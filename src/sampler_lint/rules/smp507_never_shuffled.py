@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint.analysis.values import Lit, Obj
-from sampler_lint.domain.datasets import orders_itself, sampled
+from sampler_lint.domain.datasets import may_be_iterable, orders_itself, sampled
 from sampler_lint.domain.epochs import (
     feeds_training,
     is_named_after_training,
@@ -26,7 +26,7 @@ from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import same, unparse
-from sampler_lint.syntax.nodes import Call, Const, Expr, For, dotted
+from sampler_lint.syntax.nodes import Call, Const, Expr, For, Function, dotted
 
 
 class NeverShuffled(Rule):
@@ -87,7 +87,7 @@ class NeverShuffled(Rule):
                 continue
             name = dotted(sampler)
             advice = f"pass `shuffle={name} is None`" if name else "pass `shuffle=True` there"
-            safe = bool(trained) and all(trained) and built_classes(model, data) is not None
+            safe = bool(trained) and all(trained) and _is_for_training(model, loader, data)
             yield Suspect(
                 model.module_of(loader.site.scope),
                 loader.site.func,
@@ -99,6 +99,19 @@ class NeverShuffled(Rule):
                 effect="training then reads the samples in one order in every epoch",
                 advice=advice,
             )
+
+
+def _is_for_training(model: Model, loader: Obj, data: Expr) -> bool:
+    """Whether every loader that the call builds trains, over data that can be shuffled.
+
+    A function that is called twice builds one for each call, and the other may evaluate.
+    """
+    scope = loader.site.scope if loader.site is not None else None
+    return (
+        built_classes(model, data) is not None
+        and not may_be_iterable(model, data)
+        and not (isinstance(scope, Function) and len(model.flow.callers(scope)) > 1)
+    )
 
 
 def _in_turn(model: Model) -> Iterator[Suspect]:

@@ -101,10 +101,18 @@ def unseen(model: Model, function: Function, param: Param) -> str | None:
     return known[function, param]
 
 
+def is_wrapped(model: Model, function: Function) -> bool:
+    """Whether a decorator of the program may pass something else than its callers do."""
+    return any(
+        not isinstance(value, Ext)
+        for decorator in function.decorators
+        for value in model.flow.values(decorator)
+    )
+
+
 def _unseen(model: Model, function: Function, param: Param) -> Iterator[str]:
-    for decorator in function.decorators:
-        if any(not isinstance(value, Ext) for value in model.flow.values(decorator)):
-            yield f"`{function.name}` is decorated"
+    if is_wrapped(model, function):
+        yield f"`{function.name}` is decorated"
     is_init = function.name == "__init__" and function.cls is not None
     name = function.cls.name if is_init and function.cls is not None else function.name
     module = model.module_of(function)

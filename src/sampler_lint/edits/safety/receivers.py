@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from sampler_lint.analysis.origins import LOCAL, Hop, origins, parameter_of
@@ -19,13 +18,13 @@ from sampler_lint.analysis.values import (
     Value,
     View,
 )
-from sampler_lint.domain.concepts import ASKS_BY_NAME
+from sampler_lint.domain.concepts import ASKS_BY_NAME, NAMESPACES
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.callers import unseen
 from sampler_lint.edits.safety.kinds import scope_at
 from sampler_lint.edits.safety.meaning import original, scopes_of
 from sampler_lint.edits.safety.names import path
-from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed
+from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import statements, unparse
 from sampler_lint.syntax.nodes import (
@@ -35,6 +34,7 @@ from sampler_lint.syntax.nodes import (
     Expr,
     Function,
     If,
+    Raise,
     Scope,
     Stmt,
     Try,
@@ -80,7 +80,12 @@ def in_model(module: Module, changed: Changed, node: ast.AST) -> tuple[Scope, St
 
 def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> str | None:
     """What speaks against telling the epoch to what a call of ``set_epoch`` names."""
-    reason = _made_anew(model, call.func) or _starts_again(changed, call)
+    reason = (
+        _made_anew(model, call.func)
+        or _starts_again(changed, call)
+        or _other_branch(changed, call)
+        or _stored_by_name(original(model, module).tree)
+    )
     row = _replaced_setter(model, module)
     if reason is None and row is not None:
         return f"line {row} puts something else in the place of `set_epoch`"
@@ -89,6 +94,30 @@ def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> 
         reason = _other(model, module, changed, call, base)
         base = base.value if isinstance(base, ast.Attribute) else None
     return reason
+
+
+def _other_branch(changed: Changed, call: ast.Call) -> str | None:
+    """What else depends on a guard that asks another object than before."""
+    for guard in changed.new.around(call):
+        if not isinstance(guard, ast.If) or guard not in changed.back:
+            continue
+        if not changed.is_altered(guard.test):
+            continue
+        others = [*guard.body, *guard.orelse]
+        for stmt in others:
+            if not any(one is call for one in ast.walk(stmt)):
+                return f"line {stmt.lineno} depends on the condition that it changes"
+    return None
+
+
+def _stored_by_name(tree: Tree) -> str | None:
+    """A place that gives variables other values without naming them."""
+    for node in tree.nodes:
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            owner = node.value
+            if isinstance(owner, ast.Call) and path(owner.func) in NAMESPACES.called:
+                return f"line {node.lineno} may replace a variable"
+    return None
 
 
 def _replaced_setter(model: Model, module: Module) -> int | None:
@@ -117,6 +146,10 @@ def _other(
     scope, stmt = where
     asked, not_none = _guards(changed, call, base)
     expr = expression(base, scope, stmt)
+    if getattr(call.func, "value", None) is base:
+        for value in model.flow.values(expr):
+            if isinstance(value, Obj) and (reason := _refuses_epoch(model, value)):
+                return reason
     if asked:
         return None
     loop = _loop_of(changed, call, base)
@@ -186,6 +219,19 @@ class _Items(NamedTuple):
         return not values or any(not _takes_epoch(self.model, one) for one in values)
 
 
+def _refuses_epoch(model: Model, value: Obj) -> str | None:
+    """Why the ``set_epoch`` of an object fails when it gets a number and nothing else."""
+    method = model.flow.method(value.cls, "set_epoch")
+    if not isinstance(method, Function):
+        return None
+    needed = [p for p in method.params if p.default is None and not p.is_star]
+    if len(needed) > 2 or any(not p.is_positional for p in needed):
+        return f"`{value.name}.set_epoch` takes more than an epoch"
+    if any(isinstance(stmt, Raise) for stmt in method.body):
+        return f"`{value.name}.set_epoch` raises an error"
+    return None
+
+
 def _takes_epoch(model: Model, value: Value) -> bool:
     return isinstance(value, Obj) and model.flow.method(value.cls, "set_epoch") is not None
 
@@ -230,17 +276,10 @@ def _made_anew(model: Model, func: ast.expr) -> str | None:
             if called != "super" and called not in ASKS_BY_NAME.called:
                 return f"`{ast.unparse(node)}` may be another object at each call"
         if isinstance(node, ast.Attribute) and node is not func:
-            for prop in _properties(model, node.attr):
+            for prop in model.properties(node.attr):
                 if _makes(prop):
                     return f"the property `{node.attr}` may make another object at each access"
     return None
-
-
-def _properties(model: Model, name: str) -> Iterator[Function]:
-    for _, cls in model.classes():
-        method = cls.method(name)
-        if method is not None and method.is_property:
-            yield method
 
 
 def _makes(function: Function) -> bool:

@@ -16,6 +16,7 @@ from sampler_lint.rules.smp304_length_not_true.returned import (
 )
 from sampler_lint.rules.smp304_length_not_true.tried import (
     always_off,
+    holds,
     one_too_many,
     runs_dry,
     untrue_length,
@@ -81,7 +82,7 @@ class LengthNotTrue(Rule):
             suspect = (
                 returns_nothing(module, cls)
                 or returns_a_fraction(model, module, cls)
-                or at_most_one(model, cls)
+                or at_most_one(model, cls, is_true=holds(model, cls))
                 or set_too_late(model, cls)
                 or untrue_length(model, module, cls)
                 or one_too_many(model, cls)

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from sampler_lint.domain.model import Model
+from sampler_lint.edits.safety.callers import unread
 from sampler_lint.edits.safety.kinds import scope_at
 from sampler_lint.edits.safety.texts import Changed
-from sampler_lint.source import SourceError, SourceFile
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.nodes import Call, Class, Expr, If, Raise, Simple, last_name
 from sampler_lint.workspace.project import Module
@@ -53,15 +53,8 @@ def other_init(model: Model, changed: Changed) -> str | None:
 
 
 def _derived_unseen(model: Model, name: str) -> Iterator[tuple[str, ast.ClassDef]]:
-    for path, shown in model.project.files.items():
-        if model.project.is_parsed(path):
-            continue
-        try:
-            data = model.project.bytes_of(path)
-            root = ast.parse(SourceFile(shown, data).text) if name.encode() in data else None
-        except (SourceError, SyntaxError, ValueError, RecursionError):
-            continue
-        for node in ast.walk(root) if root is not None else ():
+    for shown, root in unread(model, name.encode()):
+        for node in ast.walk(root):
             if isinstance(node, ast.ClassDef):
                 bases = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
                 if name in bases:

@@ -54,6 +54,9 @@ def _not_passed(
         return f"`{function.name}` is a method, whose callers are not all known"
     for shown, tree in _trees(model, changes, name):
         for node in ast.walk(tree.root):
+            is_stored = isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
+            if is_stored and node.attr == name:  # type: ignore[attr-defined]
+                return f"`{name}` is replaced in {_place(shown, node)}"
             if _names_it(node, name) and not isinstance(node, ast.alias):
                 call = tree.parents.get(node)
                 if not (isinstance(call, ast.Call) and call.func is node):
@@ -90,6 +93,27 @@ def _trees(
                 yield shown, Tree(SourceFile(shown, data).text)
         except (SourceError, SyntaxError, ValueError, RecursionError):
             continue
+
+
+def unread(model: Model, *words: bytes) -> Iterator[tuple[str, ast.Module]]:
+    """The files that say one of the words, and that no rule looks at: they name no sampler."""
+    known: dict[str, ast.Module | None] = model.memo.setdefault(unread, {})
+    looked_at = {module.path for module in model.project.candidates}
+    for path, shown in model.project.files.items():
+        if path in looked_at:
+            continue
+        try:
+            data = model.project.bytes_of(path)
+            if not any(word in data for word in words):
+                continue
+            if shown not in known:
+                known[shown] = None
+                known[shown] = ast.parse(SourceFile(shown, data).text)
+        except (SourceError, SyntaxError, ValueError, RecursionError):
+            continue
+        root = known[shown]
+        if root is not None:
+            yield shown, root
 
 
 def unseen(model: Model, function: Function, param: Param) -> str | None:

@@ -77,7 +77,7 @@ class Kinds:
             return self._name(node, depth + 1)
         if isinstance(node, ast.Attribute):
             # What others keep there is theirs to answer for; only what is seen can be wrong.
-            if False in self._stores(node.attr, depth + 1):
+            if False in (*self._stores(node.attr, depth + 1), *self._fields(node, depth + 1)):
                 return False
             return _all([True, *self._properties(node.attr, depth + 1)])
         return None
@@ -94,6 +94,16 @@ class Kinds:
             and one.attr == name
             and isinstance(one.ctx, ast.Store)
         ]
+
+    def _fields(self, node: ast.Attribute, depth: int) -> Iterator[bool | None]:
+        """The kinds of what the body of its own class gives the attribute."""
+        cls = next((one for one in self._tree.around(node) if isinstance(one, ast.ClassDef)), None)
+        for stmt in cls.body if cls is not None else ():
+            targets = stmt.targets if isinstance(stmt, ast.Assign) else []
+            if isinstance(stmt, ast.AnnAssign):
+                targets = [stmt.target]
+            if any(isinstance(one, ast.Name) and one.id == node.attr for one in targets):
+                yield self.kind(getattr(stmt, "value", None), depth)
 
     def _properties(self, name: str, depth: int) -> Iterator[bool | None]:
         """The kinds of what properties of that name work out."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Iterator
 
-from sampler_lint.domain.concepts import CONFIG, ITERATES, awaits_error
+from sampler_lint.domain.concepts import CONFIG, ITERATES, LOOKS, awaits_error
 from sampler_lint.edits.safety.meaning import assigned, scopes_of
 from sampler_lint.edits.safety.names import bindings, path
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
@@ -99,11 +99,9 @@ def _tells_epoch(stmt: ast.stmt) -> bool:
     return any(isinstance(one, ast.Attribute) and one.attr == "set_epoch" for one in ast.walk(stmt))
 
 
-def _gone_through(
-    tree: Tree, loop: ast.For | ast.AsyncFor | ast.While
-) -> Iterator[tuple[str | None, int]]:
+def _gone_through(tree: Tree, loop: ast.AST | None) -> Iterator[tuple[str | None, int]]:
     """What the loops in a loop go through, as it is or wrapped in a call, and where each ends."""
-    for node in _inside(loop.body):
+    for node in _inside(loop.body) if isinstance(loop, LOOPS) else ():
         if isinstance(node, (ast.For, ast.AsyncFor)):
             wrapped = node.iter.args[:1] if isinstance(node.iter, ast.Call) else []
             yield from ((path(one), tree.spans[node][1]) for one in (node.iter, *wrapped))
@@ -307,10 +305,11 @@ def _between(changed: Changed, old: ast.stmt, new: ast.stmt) -> str | None:
     }
     scope = scopes_of(tree).scope(old)
     is_later = tree.spans[old][0] == first
+    iterated = {where for loop in around for where, _ in _gone_through(tree, loop) if where}
     for node, span in tree.spans.items():
         if not first <= span[0] < last or node is old:
             continue
-        if is_later and _tells_epoch(new) and _is_gone_through(tree, node):
+        if is_later and _tells_epoch(new) and _may_pass(tree, node, iterated):
             return f"line {getattr(node, 'lineno', 0)} may read samples before it"
         if isinstance(node, (ast.Name, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
             if _counts(tree, node, around):
@@ -344,13 +343,22 @@ def _looks_at(tree: Tree, node: ast.AST, moved_one: ast.stmt) -> bool:
     return isinstance(parent, ast.Attribute) and parent.attr == "epoch"
 
 
-def _is_gone_through(tree: Tree, node: ast.AST) -> bool:
-    """Whether a loop, a comprehension or a call like ``list`` goes through a name's object."""
-    if path(node) is None:
+def _may_pass(tree: Tree, node: ast.AST, iterated: set[str]) -> bool:
+    """Whether samples may be read where a node stands: of any object, or of what is iterated.
+
+    Then a loop, a comprehension or a call like ``list`` goes through it, a function is handed what
+    the loop goes through, or the object that holds that does something.
+    """
+    where, parent = path(node), tree.parents.get(node)
+    if where is None:
         return False
-    parent = tree.parents[node]
-    if isinstance(parent, ast.Call) and node in parent.args:
-        return (path(parent.func) or "") in ITERATES.called
+    if isinstance(parent, ast.Call) and node is parent.func:
+        owner = where.rpartition(".")[0]
+        return bool(owner) and owner in {one.rpartition(".")[0] for one in iterated}
+    if isinstance(parent, ast.Call):
+        return (path(parent.func) or "") in ITERATES.called or (
+            where in iterated and (path(parent.func) or "") not in LOOKS.called
+        )
     return getattr(parent, "iter", None) is node
 
 
@@ -387,9 +395,11 @@ def _place_in_old(changed: Changed, new: ast.stmt) -> int:
 def _replaces(tree: Tree, call: ast.Call, reads: set[str]) -> str | None:
     """An attribute of the object that the called method of the same class stores."""
     where = path(call.func)
-    if where is None or where.count(".") != 1:
+    if where is None or where.count(".") > 1:
         return None
-    owner, name = where.split(".")
+    owner, _, name = where.rpartition(".")
+    if not owner:
+        return _rebinds(tree, name, reads)
     cls = next((one for one in tree.around(call) if isinstance(one, ast.ClassDef)), None)
     for method in cls.body if cls is not None else ():
         if isinstance(method, FUNCTIONS) and method.name == name:
@@ -398,6 +408,16 @@ def _replaces(tree: Tree, call: ast.Call, reads: set[str]) -> str | None:
                     stored = path(node) or ""
                     if stored in reads and stored.startswith(f"{owner}."):
                         return stored
+    return None
+
+
+def _rebinds(tree: Tree, function: str, reads: set[str]) -> str | None:
+    """A variable that the called function of the file binds for others."""
+    for node in tree.nodes:
+        if isinstance(node, (ast.Global, ast.Nonlocal)) and not reads.isdisjoint(node.names):
+            holder = next((one for one in tree.around(node) if isinstance(one, FUNCTIONS)), None)
+            if holder is not None and holder.name == function:
+                return next(name for name in node.names if name in reads)
     return None
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.analysis.origins import LOCAL, Hop, origins, parameter_of
+from sampler_lint.analysis.origins import LOCAL, Hop, Step, origins, parameter_of
 from sampler_lint.analysis.values import (
     ClassRef,
     FuncRef,
@@ -15,18 +16,19 @@ from sampler_lint.analysis.values import (
     Pack,
     Partial,
     Table,
+    Unknown,
     Value,
     View,
 )
 from sampler_lint.domain.concepts import ASKS_BY_NAME, NAMESPACES
 from sampler_lint.domain.model import Model
-from sampler_lint.edits.safety.callers import unseen
+from sampler_lint.edits.safety.callers import unread, unseen
 from sampler_lint.edits.safety.kinds import scope_at
 from sampler_lint.edits.safety.meaning import original, scopes_of
 from sampler_lint.edits.safety.names import path
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.navigation import statements, unparse
+from sampler_lint.syntax.navigation import self_class, statements, unparse
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -160,7 +162,10 @@ def _other(
         is_none = isinstance(value, Lit) and value.value is None
         if _has_no_sampler(value) and not (is_none and not_none):
             return f"`{ast.unparse(base)}` may also be {_shown(value)}"
-    for step in origins(model.flow, expr, _FROM, scope=scope):
+    if isinstance(expr, Attr) and (reason := _stored_unseen(model, expr)):
+        return reason
+    made = [*origins(model.flow, expr, _FROM, scope=scope), *_stored(model, expr)]
+    for step in made:
         if isinstance(step.expr, Call) and last_name(step.expr.func) in _COLLECTS:
             return f"`{ast.unparse(base)}` may also be `{unparse(step.expr)}`"
         found = parameter_of(step.expr)
@@ -168,6 +173,55 @@ def _other(
             continue
         if reason := unseen(model, *found):
             return reason
+    return None
+
+
+def _stored(model: Model, expr: Expr) -> Iterator[Step]:
+    """Where the attribute of an object comes from in each class that the object may be of."""
+    owners = model.flow.values(expr.value) if isinstance(expr, Attr) else ()
+    for owner in owners:
+        if not isinstance(owner, Obj) or not isinstance(owner.cls, Class):
+            continue
+        for cls in (owner.cls, *model.flow.subclasses(owner.cls)):
+            for store in model.project.own_stores(expr.name, cls):  # type: ignore[attr-defined]
+                if store.value is not None and not store.path:
+                    yield from origins(model.flow, store.value, _FROM, scope=store.scope)
+
+
+def _stored_unseen(model: Model, expr: Attr) -> str | None:
+    """A place in a file without a word of samplers that may give the attribute another object.
+
+    It stores it from outside, or in a class that derives from one of those of the object, or it
+    derives such a class and has methods of the same names.
+    """
+    owners = [v.cls for v in model.flow.values(expr.value) if isinstance(v, Obj)]
+    classes = [cls for cls in owners if isinstance(cls, Class)]
+    for store in model.project.stores_of(expr.name):
+        owner = store.target.value if isinstance(store.target, Attr) else None
+        if owner is None or self_class(owner) is not None:
+            continue
+        if not all(isinstance(value, Unknown) for value in model.flow.values(owner)):
+            continue
+        if store.value is not None and any(map(_has_no_sampler, model.flow.values(store.value))):
+            return f"{model.place(store.scope, store.target)} may replace `{expr.name}`"
+    names = {cls.name: {method.name for method in cls.methods} for cls in classes}
+    for shown, root in unread(model, expr.name.encode(), *(name.encode() for name in names)):
+        named = {
+            one.asname: one.name
+            for one in ast.walk(root)
+            if isinstance(one, ast.alias) and one.asname is not None
+        }
+        for node in ast.walk(root):
+            is_stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+            if is_stored and node.attr == expr.name and path(node.value) != "self":  # type: ignore[attr-defined]
+                return f"{shown}:{node.lineno} may replace `{expr.name}`"  # type: ignore[attr-defined]
+            if not isinstance(node, ast.ClassDef):
+                continue
+            bases = {named.get(ast.unparse(base), ast.unparse(base)) for base in node.bases}
+            bases = {base.rpartition(".")[2] for base in bases}
+            for name in bases & names.keys():
+                if names[name] & {one.name for one in node.body if isinstance(one, FUNCTIONS)}:
+                    return f"{shown}:{node.lineno} derives from `{name}`"
     return None
 
 

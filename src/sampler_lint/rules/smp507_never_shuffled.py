@@ -49,9 +49,9 @@ class NeverShuffled(Rule):
 
     Fix safety:
         `shuffle=sampler is None`, where the sampler is a variable. Safe if every loader that the
-        call builds is for training and the class of the dataset is known; torch refuses to
-        shuffle an iterable one. No fix where the sampler is an expression in the call.
-        `shuffle=True` is unsafe: a program may rely on the order.
+        call builds is for training, its function is called once, and the class of the dataset is
+        known; torch refuses to shuffle an iterable one. No fix where the sampler is an expression
+        in the call. `shuffle=True` is unsafe: a program may rely on the order.
 
     How it is proved:
         Invariant `shuffles`: run as one process, all epochs have one order; after the fix each

@@ -28,7 +28,7 @@ from sampler_lint.edits.safety.meaning import original, scopes_of
 from sampler_lint.edits.safety.names import path
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.navigation import self_class, statements, unparse
+from sampler_lint.syntax.navigation import self_class, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -191,8 +191,8 @@ def _stored(model: Model, expr: Expr) -> Iterator[Step]:
 def _stored_unseen(model: Model, expr: Attr) -> str | None:
     """A place in a file without a word of samplers that may give the attribute another object.
 
-    It stores it from outside, or in a class that derives from one of those of the object, or it
-    derives such a class and has methods of the same names.
+    It stores it from outside, or derives a class from one of those of the object, and that stores
+    it or has a method that makes it.
     """
     owners = [v.cls for v in model.flow.values(expr.value) if isinstance(v, Obj)]
     classes = [cls for cls in owners if isinstance(cls, Class)]
@@ -204,7 +204,7 @@ def _stored_unseen(model: Model, expr: Attr) -> str | None:
             continue
         if store.value is not None and any(map(_has_no_sampler, model.flow.values(store.value))):
             return f"{model.place(store.scope, store.target)} may replace `{expr.name}`"
-    names = {cls.name: {method.name for method in cls.methods} for cls in classes}
+    names = {cls.name: {*_makers(model, cls, expr.name)} for cls in classes}
     for shown, root in unread(model, expr.name.encode(), *(name.encode() for name in names)):
         named = {
             one.asname: one.name
@@ -220,9 +220,27 @@ def _stored_unseen(model: Model, expr: Attr) -> str | None:
             bases = {named.get(ast.unparse(base), ast.unparse(base)) for base in node.bases}
             bases = {base.rpartition(".")[2] for base in bases}
             for name in bases & names.keys():
-                if names[name] & {one.name for one in node.body if isinstance(one, FUNCTIONS)}:
-                    return f"{shown}:{node.lineno} derives from `{name}`"
+                methods = {one.name for one in node.body if isinstance(one, FUNCTIONS)}
+                stored = {
+                    one.attr
+                    for one in ast.walk(node)
+                    if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)
+                }
+                if expr.name in stored or names[name] & methods:
+                    return f"{shown}:{node.lineno} makes its own `{expr.name}`"
     return None
+
+
+def _makers(model: Model, cls: Class, attribute: str) -> Iterator[str]:
+    """The methods of a class whose results it stores in an attribute."""
+    for store in model.project.own_stores(attribute, cls):
+        for node in walk(store.value) if store.value is not None else ():
+            if (
+                isinstance(node, Call)
+                and isinstance(node.func, Attr)
+                and self_class(node.func.value)
+            ):
+                yield node.func.name
 
 
 def _loop_of(changed: Changed, call: ast.Call, base: ast.expr) -> ast.For | None:

@@ -13,6 +13,7 @@ from sampler_lint.domain.epochs import (
     is_named_after_training,
     loops_over,
     pass_trains,
+    passes_near,
     trained_with,
 )
 from sampler_lint.domain.fixed_orders import looks_up
@@ -106,11 +107,18 @@ def _is_for_training(model: Model, loader: Obj, data: Expr) -> bool:
 
     A function that is called twice builds one for each call, and the other may evaluate.
     """
-    scope = loader.site.scope if loader.site is not None else None
+    if loader.site is None:
+        return False
+    scope = loader.site.scope
     return (
         built_classes(model, data) is not None
         and not may_be_iterable(model, data)
         and not (isinstance(scope, Function) and len(model.flow.callers(scope)) > 1)
+        and all(
+            pass_trains(model, each)
+            for each in passes_near(model, scope)
+            if loader.may_be(each.loader)
+        )
     )
 
 

@@ -24,6 +24,7 @@ from sampler_lint.edits.safety.meaning import (
 )
 from sampler_lint.edits.safety.places import (
     awaited,
+    caught,
     moved,
     other_object,
     other_readers,
@@ -74,6 +75,7 @@ def why_unsafe(model: Model, edits: Iterable[Edit]) -> str | None:
         if reason := Values(model, module, changed).wrong():
             return reason
         reason = still_read(model, module, changed) or other_base(model, module, changed)
+        reason = reason or caught(original(model, module).tree, changed)
         if reason := reason or other_init(model, changed):
             return reason
     return new_parameters(model, changes)

@@ -916,6 +916,7 @@ def programs() -> list[Program]:
 
 
 def _compiles(program: Program) -> bool:
-    for text in program.files.values():
-        compile(text, "<awkward>", "exec")
+    for name, text in program.files.items():
+        if name.endswith(".py"):
+            compile(text, "<awkward>", "exec")
     return True

@@ -82,5 +82,5 @@ def _places(frames: Iterable[TracebackType]) -> Iterator[tuple[Node, Scope]]:
             # A piece of syntax, or what was built at one, or a class of the tree.
             for node in (value, getattr(value, "site", None), getattr(value, "cls", None)):
                 scope = node if isinstance(node, Scope) else getattr(node, "scope", None)
-                if isinstance(node, Node) and isinstance(scope, Scope):
+                if isinstance(node, Node) and isinstance(scope, Scope) and hasattr(scope, "module"):
                     yield node, scope

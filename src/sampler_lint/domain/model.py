@@ -33,7 +33,18 @@ from sampler_lint.domain.concepts import (
 from sampler_lint.domain.tried import Tried
 from sampler_lint.findings import Place
 from sampler_lint.syntax.navigation import built_by_itself, self_class
-from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Name, Node, Scope, last_name
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    Function,
+    Name,
+    Node,
+    Scope,
+    last_name,
+)
 from sampler_lint.workspace.aliases import names_meant
 from sampler_lint.workspace.project import Module, Project, without
 from sampler_lint.workspace.requirements import Range, Requirements
@@ -178,6 +189,13 @@ class Model:
         for module in self.modules:
             for cls in module.facts.classes:
                 yield module, cls
+
+    def properties(self, name: str) -> Iterator[Function]:
+        """The properties of that name."""
+        for _, cls in self.classes():
+            method = cls.method(name)
+            if method is not None and method.is_property:
+                yield method
 
     def is_a(self, value: Value | Class | str, name: str) -> bool | None:
         """Whether an object (or class) is one of the known class ``name``."""

@@ -46,7 +46,7 @@ class BatchSamplerWithoutBatchSize(Rule):
     Fix safety:
         Safe when the size is one constructor parameter or the sum of several: the attributes are
         set at the end of the assignments in `__init__`, and nothing else reads them. Unsafe when
-        the size is derived from a product in `__len__`.
+        the size is derived from a product in `__len__`, or a method changes it later.
 
     How it is proved:
         Invariant `runs`: a trainer that reads `loader.batch_sampler.batch_size` as the framework
@@ -215,7 +215,9 @@ def _batch_size(cls: Class) -> tuple[str, Applicability] | None:
     # Counter.update adds signed counts: (batch - secondary) + secondary is batch.
     terms = [(name, count) for name, count in total.items() if count]
     if terms and all(count == 1 for _, count in terms):
-        return " + ".join(name for name, _ in terms), Applicability.SAFE
+        is_kept = not used & _changed_later(cls, init)
+        applicability = Applicability.SAFE if is_kept else Applicability.UNSAFE
+        return " + ".join(name for name, _ in terms), applicability
     if terms:
         return None
     return _product(cls, init, params, stored)
@@ -233,6 +235,17 @@ def _stored(cls: Class, init: Function) -> dict[str, Expr]:
             else:
                 out[name] = store.value
     return {name: value for name, value in out.items() if name not in several}
+
+
+def _changed_later(cls: Class, init: Function) -> set[str]:
+    """The attributes that other methods store."""
+    return {
+        store.target.name
+        for method in cls.methods
+        if method is not init
+        for store in method.stores
+        if isinstance(store.target, Attr) and self_class(store.target.value) is cls
+    }
 
 
 def _read_in(cls: Class, method_name: str) -> set[str]:

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint.analysis.values import Lit, Obj
-from sampler_lint.domain.datasets import orders_itself, sampled
+from sampler_lint.domain.datasets import may_be_iterable, orders_itself, sampled
 from sampler_lint.domain.epochs import (
     feeds_training,
     is_named_after_training,
     loops_over,
     pass_trains,
+    passes_near,
     trained_with,
 )
 from sampler_lint.domain.fixed_orders import looks_up
@@ -26,7 +27,7 @@ from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import same, unparse
-from sampler_lint.syntax.nodes import Call, Const, Expr, For, dotted
+from sampler_lint.syntax.nodes import Call, Const, Expr, For, Function, dotted
 
 
 class NeverShuffled(Rule):
@@ -49,9 +50,9 @@ class NeverShuffled(Rule):
 
     Fix safety:
         `shuffle=sampler is None`, where the sampler is a variable. Safe if every loader that the
-        call builds is for training and the class of the dataset is known; torch refuses to
-        shuffle an iterable one. No fix where the sampler is an expression in the call.
-        `shuffle=True` is unsafe: a program may rely on the order.
+        call builds is for training, its function is called once, and the class of the dataset is
+        known; torch refuses to shuffle an iterable one. No fix where the sampler is an expression
+        in the call. `shuffle=True` is unsafe: a program may rely on the order.
 
     How it is proved:
         Invariant `shuffles`: run as one process, all epochs have one order; after the fix each
@@ -87,7 +88,7 @@ class NeverShuffled(Rule):
                 continue
             name = dotted(sampler)
             advice = f"pass `shuffle={name} is None`" if name else "pass `shuffle=True` there"
-            safe = bool(trained) and all(trained) and built_classes(model, data) is not None
+            safe = bool(trained) and all(trained) and _is_for_training(model, loader, data)
             yield Suspect(
                 model.module_of(loader.site.scope),
                 loader.site.func,
@@ -99,6 +100,26 @@ class NeverShuffled(Rule):
                 effect="training then reads the samples in one order in every epoch",
                 advice=advice,
             )
+
+
+def _is_for_training(model: Model, loader: Obj, data: Expr) -> bool:
+    """Whether every loader that the call builds trains, over data that can be shuffled.
+
+    A function that is called twice builds one for each call, and the other may evaluate.
+    """
+    if loader.site is None:
+        return False
+    scope = loader.site.scope
+    return (
+        built_classes(model, data) is not None
+        and not may_be_iterable(model, data)
+        and not (isinstance(scope, Function) and len(model.flow.callers(scope)) > 1)
+        and all(
+            pass_trains(model, each)
+            for each in passes_near(model, scope)
+            if loader.may_be(each.loader)
+        )
+    )
 
 
 def _in_turn(model: Model) -> Iterator[Suspect]:

@@ -572,9 +572,11 @@ class Project:
         for module in self.candidates:
             for cls in module.facts.classes:
                 for base in cls.bases:
-                    name = last_name(base)
-                    if name:
-                        derived.setdefault(name, []).append(cls)
+                    bound = module.facts.bindings.get(last_name(base) or "", ())
+                    meant = (one.payload for one in bound if isinstance(base, Name))
+                    names = [one.attribute for one in meant if isinstance(one, Imported)]
+                    for name in {last_name(base), *names} - {None}:
+                        derived.setdefault(str(name), []).append(cls)
         return derived
 
     def calls_named(self, name: str) -> list[Call]:
@@ -681,7 +683,7 @@ class Project:
         return known
 
     def classes_deriving(self, base: str) -> list[Class]:
-        """Every class in the candidate files with a base spelled ``base`` or ``….base``."""
+        """Every class in the candidate files with a base spelled ``base``, or imported as that."""
         return self._derived.get(base, [])
 
     @cached_property

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from sampler_lint.domain.model import Model
-from sampler_lint.edits.safety.bases import other_base
+from sampler_lint.edits.safety.bases import other_base, other_init
 from sampler_lint.edits.safety.callers import new_parameters
 from sampler_lint.edits.safety.meaning import (
     TooLongError,
@@ -22,7 +22,15 @@ from sampler_lint.edits.safety.meaning import (
     rebound,
     restructured,
 )
-from sampler_lint.edits.safety.places import awaited, moved, other_object, other_readers, unreached
+from sampler_lint.edits.safety.places import (
+    awaited,
+    caught,
+    moved,
+    other_object,
+    other_readers,
+    other_uses,
+    unreached,
+)
 from sampler_lint.edits.safety.settings import still_read
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.edits.safety.values import Values
@@ -32,7 +40,7 @@ from sampler_lint.workspace.project import Module
 #: What is asked of one file's text alone, the cheapest first.
 _CHECKS = (
     *(restructured, rebound, reads),
-    *(unreached, awaited, other_object, other_readers, moved),
+    *(unreached, awaited, other_object, other_readers, other_uses, moved),
 )
 
 
@@ -66,6 +74,8 @@ def why_unsafe(model: Model, edits: Iterable[Edit]) -> str | None:
                 return reason
         if reason := Values(model, module, changed).wrong():
             return reason
-        if reason := still_read(model, module, changed) or other_base(model, module, changed):
+        reason = still_read(model, module, changed) or other_base(model, module, changed)
+        reason = reason or caught(original(model, module).tree, changed)
+        if reason := reason or other_init(model, changed):
             return reason
     return new_parameters(model, changes)

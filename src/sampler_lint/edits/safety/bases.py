@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from sampler_lint.domain.model import Model
+from sampler_lint.edits.safety.callers import unread
 from sampler_lint.edits.safety.kinds import scope_at
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.syntax.lower import expression
@@ -35,6 +36,29 @@ def other_base(model: Model, module: Module, changed: Changed) -> str | None:
                 if len(given) == 2 and not _refuses(call) and _asks(model, given[1], values):
                     return f"{model.place(call.scope, call)} asks what the class derives from"
     return None
+
+
+def other_init(model: Model, changed: Changed) -> str | None:
+    """A class of a file that is not looked at, whose other bases a changed call may reach."""
+    for old, call in changed.same.items():
+        if not isinstance(call, ast.Call) or ast.dump(old) == ast.dump(call):
+            continue
+        is_init = isinstance(call.func, ast.Attribute) and call.func.attr == "__init__"
+        around = changed.new.around(call)
+        cls = next((one for one in around if isinstance(one, ast.ClassDef)), None)
+        for shown, derived in _derived_unseen(model, cls.name) if is_init and cls else ():
+            if len(derived.bases) > 1:
+                return f"{shown}:{derived.lineno} has other bases, too"
+    return None
+
+
+def _derived_unseen(model: Model, name: str) -> Iterator[tuple[str, ast.ClassDef]]:
+    for shown, root in unread(model, name.encode()):
+        for node in ast.walk(root):
+            if isinstance(node, ast.ClassDef):
+                bases = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
+                if name in bases:
+                    yield shown, node
 
 
 def _supers(cls: Class) -> Iterator[Call]:

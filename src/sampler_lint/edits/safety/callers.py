@@ -54,6 +54,9 @@ def _not_passed(
         return f"`{function.name}` is a method, whose callers are not all known"
     for shown, tree in _trees(model, changes, name):
         for node in ast.walk(tree.root):
+            is_stored = isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
+            if is_stored and node.attr == name:  # type: ignore[attr-defined]
+                return f"`{name}` is replaced in {_place(shown, node)}"
             if _names_it(node, name) and not isinstance(node, ast.alias):
                 call = tree.parents.get(node)
                 if not (isinstance(call, ast.Call) and call.func is node):
@@ -92,6 +95,27 @@ def _trees(
             continue
 
 
+def unread(model: Model, *words: bytes) -> Iterator[tuple[str, ast.Module]]:
+    """The files that say one of the words, and that no rule looks at: they name no sampler."""
+    known: dict[str, ast.Module | None] = model.memo.setdefault(unread, {})
+    looked_at = {module.path for module in model.project.candidates}
+    for path, shown in model.project.files.items():
+        if path in looked_at:
+            continue
+        try:
+            data = model.project.bytes_of(path)
+            if not any(word in data for word in words):
+                continue
+            if shown not in known:
+                known[shown] = None
+                known[shown] = ast.parse(SourceFile(shown, data).text)
+        except (SourceError, SyntaxError, ValueError, RecursionError):
+            continue
+        root = known[shown]
+        if root is not None:
+            yield shown, root
+
+
 def unseen(model: Model, function: Function, param: Param) -> str | None:
     """A place that may call a function, and pass something else than is known for a parameter."""
     known: dict[tuple[Function, Param], str | None] = model.memo.setdefault(unseen, {})
@@ -101,10 +125,18 @@ def unseen(model: Model, function: Function, param: Param) -> str | None:
     return known[function, param]
 
 
+def is_wrapped(model: Model, function: Function) -> bool:
+    """Whether a decorator of the program may pass something else than its callers do."""
+    return any(
+        not isinstance(value, Ext)
+        for decorator in function.decorators
+        for value in model.flow.values(decorator)
+    )
+
+
 def _unseen(model: Model, function: Function, param: Param) -> Iterator[str]:
-    for decorator in function.decorators:
-        if any(not isinstance(value, Ext) for value in model.flow.values(decorator)):
-            yield f"`{function.name}` is decorated"
+    if is_wrapped(model, function):
+        yield f"`{function.name}` is decorated"
     is_init = function.name == "__init__" and function.cls is not None
     name = function.cls.name if is_init and function.cls is not None else function.name
     module = model.module_of(function)

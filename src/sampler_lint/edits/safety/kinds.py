@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 
-from sampler_lint.analysis.arguments import passed
+from sampler_lint.analysis.arguments import MISSING, passed
 from sampler_lint.domain.concepts import RANGES
 from sampler_lint.domain.model import Model
+from sampler_lint.edits.safety.callers import is_wrapped
 from sampler_lint.edits.safety.meaning import original, scopes_of
 from sampler_lint.edits.safety.names import bindings, path
 from sampler_lint.edits.safety.texts import FUNCTIONS, Tree
@@ -75,16 +76,42 @@ class Kinds:
         if isinstance(node, ast.Name):
             return self._name(node, depth + 1)
         if isinstance(node, ast.Attribute):
-            stores = [
-                self._stored(one, depth + 1)
-                for one in self._tree.nodes
-                if isinstance(one, ast.Attribute)
-                and one.attr == node.attr
-                and isinstance(one.ctx, ast.Store)
-            ]
             # What others keep there is theirs to answer for; only what is seen can be wrong.
-            return False not in stores
+            if False in (*self._stores(node.attr, depth + 1), *self._fields(node, depth + 1)):
+                return False
+            return _all([True, *self._properties(node.attr, depth + 1)])
         return None
+
+    def _stores(self, name: str, depth: int) -> list[bool | None]:
+        """The kinds of what the file puts into attributes of that name."""
+        if self._tree.part is not None:
+            whole = kinds_of(self._model, self._module)
+            return whole._stores(name, depth) if whole is not None else []
+        return [
+            self._stored(one, depth)
+            for one in self._tree.nodes
+            if isinstance(one, ast.Attribute)
+            and one.attr == name
+            and isinstance(one.ctx, ast.Store)
+        ]
+
+    def _fields(self, node: ast.Attribute, depth: int) -> Iterator[bool | None]:
+        """The kinds of what the body of its own class gives the attribute."""
+        cls = next((one for one in self._tree.around(node) if isinstance(one, ast.ClassDef)), None)
+        for stmt in cls.body if cls is not None else ():
+            targets = stmt.targets if isinstance(stmt, ast.Assign) else []
+            if isinstance(stmt, ast.AnnAssign):
+                targets = [stmt.target]
+            if any(isinstance(one, ast.Name) and one.id == node.attr for one in targets):
+                yield self.kind(getattr(stmt, "value", None), depth)
+
+    def _properties(self, name: str, depth: int) -> Iterator[bool | None]:
+        """The kinds of what properties of that name work out."""
+        for prop in self._model.properties(name):
+            there = kinds_of(self._model, self._model.module_of(prop))
+            for one in prop.returns:
+                node = there.at(one.value) if there is not None and one.value else None
+                yield there.kind(node, depth) if there is not None else None
 
     def at(self, expr: Expr) -> ast.expr | None:
         """The node of an expression that the model has read in this file."""
@@ -185,12 +212,15 @@ class Kinds:
         param = scope.param(arg.arg) if isinstance(scope, Function) else None
         if param is None or not isinstance(scope, Function):
             return True  # new, or nobody's that is known
-        for call in self._model.flow.callers(scope):
-            given = passed(scope, param, call)
-            if not isinstance(given, Expr):
-                continue
-            there = kinds_of(self._model, self._model.module_of(call.scope))
-            node = there.at(given) if there is not None else None
+        if is_wrapped(self._model, scope):
+            return None
+        calls = self._model.flow.callers(scope)
+        given = [(passed(scope, param, call), call.scope) for call in calls]
+        if param.default is not None and (not calls or any(one is MISSING for one, _ in given)):
+            given.append((param.default, scope))
+        for value, where in given:
+            there = kinds_of(self._model, self._model.module_of(where))
+            node = there.at(value) if there is not None and isinstance(value, Expr) else None
             if there is not None and node is not None and there.kind(node, depth + 1) is False:
                 return False
         return True

@@ -223,6 +223,10 @@ def _unassigned(changed: Changed, scopes: Scopes, node: ast.Name) -> str | None:
     here = scopes.scope(node)
     owner = scopes.binder(node.id, here)
     before = _read_before(changed, node)
+    called = changed.new.parents[node]
+    is_called = isinstance(called, ast.Call) and called.func is node
+    if is_called and owner is not None and is_builtin(node.id):
+        return f"`{node.id}` is not Python's own in the file"
     if node.id in before:
         return None
     if owner is None:
@@ -234,8 +238,11 @@ def _unassigned(changed: Changed, scopes: Scopes, node: ast.Name) -> str | None:
         place = node
     else:
         place = None
+    if isinstance(owner, ast.expr) and not changed.is_written(owner):
+        # A parameter of a lambda, the variable of a comprehension: the fix means another.
+        return f"`{node.id}` is another in line {node.lineno}"
     if isinstance(here, ast.expr) and owner is here:
-        return None  # a parameter of a lambda, the variable of a comprehension
+        return None
     ways = assigned(changed, owner)
     if place is None:  # the module's own variable, read in a function
         if _before(changed, here, node):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Container, Iterator
 
-from sampler_lint.domain.concepts import ITERATES, awaits_error
+from sampler_lint.domain.concepts import CONFIG, ITERATES, LOOKS, awaits_error
 from sampler_lint.edits.safety.meaning import assigned, scopes_of
 from sampler_lint.edits.safety.names import bindings, path
 from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
@@ -23,9 +23,28 @@ def unreached(changed: Changed) -> str | None:
         scope = scopes_of(changed.new).scope(stmt)
         if assigned(changed, scope).at.get(stmt) is None:
             return "what it inserts is never reached"
+        if (row := _left_before(changed, scope, stmt)) is not None:
+            return f"line {row} may leave before it"
         if reason := _stale(changed, stmt):
             return reason
     return None
+
+
+def _left_before(changed: Changed, scope: ast.AST, stmt: ast.stmt) -> int | None:
+    """The line where a constructor may return before a written statement stores something."""
+    target = getattr(stmt, "targets", [None])[0]
+    if getattr(scope, "name", "") != "__init__" or not isinstance(target, ast.Attribute):
+        return None
+    tree = changed.new
+    return next(
+        (
+            one.lineno
+            for one in tree.spans
+            if isinstance(one, ast.Return) and scopes_of(tree).scope(one) is scope
+            if tree.spans[one][0] < tree.spans[stmt][0]
+        ),
+        None,
+    )
 
 
 def _bound_again(
@@ -55,6 +74,31 @@ def awaited(changed: Changed) -> str | None:
     return None
 
 
+def caught(whole: Tree, changed: Changed) -> str | None:
+    """A place that calls what the fix changes, and is prepared for the error of a wrong call."""
+    names = {
+        one.name
+        for one, (start, end) in changed.old.spans.items()
+        if isinstance(one, (*FUNCTIONS, ast.ClassDef))
+        if any(start <= edit.start <= end for edit in changed.edits)
+    }
+    for node in whole.nodes if names else ():
+        if not isinstance(node, ast.Try) or not any(map(_awaits_wrong_call, node.handlers)):
+            continue
+        for call in (one for stmt in node.body for one in ast.walk(stmt)):
+            if isinstance(call, ast.Call) and (path(call.func) or "").rpartition(".")[2] in names:
+                return f"line {call.lineno} is prepared for its error"
+    return None
+
+
+def _awaits_wrong_call(handler: ast.ExceptHandler) -> bool:
+    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return any(
+        isinstance(one, ast.Name) and one.id in {"AttributeError", "TypeError", "ValueError"}
+        for one in caught
+    )
+
+
 def _stale(changed: Changed, stmt: ast.stmt) -> str | None:
     """An object that the statement uses and that a later turn of its loop replaces."""
     tree = changed.new
@@ -80,11 +124,9 @@ def _tells_epoch(stmt: ast.stmt) -> bool:
     return any(isinstance(one, ast.Attribute) and one.attr == "set_epoch" for one in ast.walk(stmt))
 
 
-def _gone_through(
-    tree: Tree, loop: ast.For | ast.AsyncFor | ast.While
-) -> Iterator[tuple[str | None, int]]:
+def _gone_through(tree: Tree, loop: ast.AST | None) -> Iterator[tuple[str | None, int]]:
     """What the loops in a loop go through, as it is or wrapped in a call, and where each ends."""
-    for node in _inside(loop.body):
+    for node in _inside(loop.body) if isinstance(loop, LOOPS) else ():
         if isinstance(node, (ast.For, ast.AsyncFor)):
             wrapped = node.iter.args[:1] if isinstance(node.iter, ast.Call) else []
             yield from ((path(one), tree.spans[node][1]) for one in (node.iter, *wrapped))
@@ -102,7 +144,10 @@ def other_object(changed: Changed) -> str | None:
         if not isinstance(root, ast.Name) or stmt is None:
             continue
         scope = scopes.scope(node)
-        if scopes.binder(root.id, scope) is not scope:
+        owner = scopes.binder(root.id, scope)
+        if owner is not scope:
+            if owner is not None and (row := _bound_later(changed, owner, root)):
+                return f"`{root.id}` is another object from line {row} on"
             continue
         names = [n for n in scopes.names if n.id == root.id and scopes.scope(n) is scope]
         if any(_is_used_after(changed, n, stmt) for n in names):
@@ -110,6 +155,27 @@ def other_object(changed: Changed) -> str | None:
         for store in names:
             if not isinstance(store.ctx, ast.Load) and _is_replaced(changed, names, store, stmt):
                 return f"`{root.id}` is another object since line {store.lineno}"
+    return None
+
+
+def _bound_later(changed: Changed, owner: ast.AST, root: ast.Name) -> int | None:
+    """The line that gives a variable another object, which a function reads when it is called.
+
+    What the function reads of it elsewhere, it has.
+    """
+    tree, scopes = changed.new, scopes_of(changed.new)
+    ours = [n for n in scopes.names if n.id == root.id and n in tree.spans]
+    here = scopes.scope(root)
+    if any(scopes.scope(n) is here and not changed.is_written(n) for n in ours):
+        return None
+    stores = [n for n in ours if isinstance(n.ctx, ast.Store) and scopes.scope(n) is owner]
+    used = [n for n in ours if isinstance(n.ctx, ast.Load) and scopes.scope(n) is owner]
+    for store in stores:
+        stmt = tree.statement(store)
+        is_made_of_itself = any(tree.statement(n) is stmt for n in used)
+        is_first = any(tree.spans[n][0] < tree.spans[store][0] for n in (*stores, *used))
+        if is_first and not is_made_of_itself:
+            return store.lineno
     return None
 
 
@@ -129,15 +195,15 @@ def _is_replaced(changed: Changed, names: list[ast.Name], store: ast.Name, stmt:
 def other_readers(changed: Changed) -> str | None:
     """A variable that is given another attribute of the same object, and read elsewhere, too."""
     scopes = scopes_of(changed.new)
+    kinds = (ast.Assign, ast.NamedExpr)
     for old, new in changed.same.items():
-        if not isinstance(old, ast.Assign) or not isinstance(new, ast.Assign):
+        if not isinstance(old, kinds) or not isinstance(new, kinds):
             continue
-        was, now = old.value, new.value
-        if not isinstance(was, ast.Attribute) or not isinstance(now, ast.Attribute):
+        was, now = path(old.value), path(new.value)
+        if was is None or now is None or was == now or not _is_part(was.rpartition(".")[0], now):
             continue
-        if was.attr == now.attr or ast.dump(was.value) != ast.dump(now.value):
-            continue
-        for target in (one for one in new.targets if isinstance(one, ast.Name)):
+        targets = new.targets if isinstance(new, ast.Assign) else [new.target]
+        for target in (one for one in targets if isinstance(one, ast.Name)):
             owner = scopes.binder(target.id, scopes.scope(target))
             for name in scopes.names:
                 if name.id != target.id or not isinstance(name.ctx, ast.Load):
@@ -146,6 +212,27 @@ def other_readers(changed: Changed) -> str | None:
                     changed.new, name
                 ):
                     return f"`{name.id}` is also read in line {name.lineno}"
+    return None
+
+
+def other_uses(changed: Changed) -> str | None:
+    """An attribute that is given another value, and read in more places than one."""
+    for old, new in changed.same.items():
+        if not isinstance(old, ast.Assign) or not isinstance(new, ast.Assign):
+            continue
+        target = new.targets[0]
+        if not isinstance(target, ast.Attribute) or ast.dump(old.value) == ast.dump(new.value):
+            continue
+        if ast.dump(old.targets[0]) != ast.dump(target) or not isinstance(old.value, ast.BinOp):
+            continue
+        reads = [
+            one
+            for one in changed.new.nodes
+            if isinstance(one, ast.Attribute) and one.attr == target.attr
+            if isinstance(one.ctx, ast.Load) and not CONFIG.says(path(one.value) or "")
+        ]
+        if len(reads) > 1:
+            return f"`{ast.unparse(target)}` is also read in line {reads[0].lineno}"
     return None
 
 
@@ -242,9 +329,13 @@ def _between(changed: Changed, old: ast.stmt, new: ast.stmt) -> str | None:
         and (where := path(node)) is not None
     }
     scope = scopes_of(tree).scope(old)
+    is_later = tree.spans[old][0] == first
+    iterated = {where for loop in around for where, _ in _gone_through(tree, loop) if where}
     for node, span in tree.spans.items():
         if not first <= span[0] < last or node is old:
             continue
+        if is_later and _tells_epoch(new) and _may_pass(tree, node, iterated):
+            return f"line {getattr(node, 'lineno', 0)} may read samples before it"
         if isinstance(node, (ast.Name, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
             if _counts(tree, node, around):
                 continue  # the loop it is moved into gives it the value
@@ -275,6 +366,25 @@ def _looks_at(tree: Tree, node: ast.AST, moved_one: ast.stmt) -> bool:
     if isinstance(parent, ast.Call) and node in parent.args:
         return (path(parent.func) or "") in ITERATES.called
     return isinstance(parent, ast.Attribute) and parent.attr == "epoch"
+
+
+def _may_pass(tree: Tree, node: ast.AST, iterated: set[str]) -> bool:
+    """Whether samples may be read where a node stands: of any object, or of what is iterated.
+
+    Then a loop, a comprehension or a call like ``list`` goes through it, a function is handed what
+    the loop goes through, or the object that holds that does something.
+    """
+    where, parent = path(node), tree.parents.get(node)
+    if where is None:
+        return False
+    if isinstance(parent, ast.Call) and node is parent.func:
+        owner = where.rpartition(".")[0]
+        return bool(owner) and owner in {one.rpartition(".")[0] for one in iterated}
+    if isinstance(parent, ast.Call):
+        return (path(parent.func) or "") in ITERATES.called or (
+            where in iterated and (path(parent.func) or "") not in LOOKS.called
+        )
+    return getattr(parent, "iter", None) is node
 
 
 def _counts(tree: Tree, target: ast.AST, loops: Container[ast.AST | None]) -> bool:
@@ -310,9 +420,11 @@ def _place_in_old(changed: Changed, new: ast.stmt) -> int:
 def _replaces(tree: Tree, call: ast.Call, reads: set[str]) -> str | None:
     """An attribute of the object that the called method of the same class stores."""
     where = path(call.func)
-    if where is None or where.count(".") != 1:
+    if where is None or where.count(".") > 1:
         return None
-    owner, name = where.split(".")
+    owner, _, name = where.rpartition(".")
+    if not owner:
+        return _rebinds(tree, name, reads)
     cls = next((one for one in tree.around(call) if isinstance(one, ast.ClassDef)), None)
     for method in cls.body if cls is not None else ():
         if isinstance(method, FUNCTIONS) and method.name == name:
@@ -321,6 +433,16 @@ def _replaces(tree: Tree, call: ast.Call, reads: set[str]) -> str | None:
                     stored = path(node) or ""
                     if stored in reads and stored.startswith(f"{owner}."):
                         return stored
+    return None
+
+
+def _rebinds(tree: Tree, function: str, reads: set[str]) -> str | None:
+    """A variable that the called function of the file binds for others."""
+    for node in tree.nodes:
+        if isinstance(node, (ast.Global, ast.Nonlocal)) and not reads.isdisjoint(node.names):
+            holder = next((one for one in tree.around(node) if isinstance(one, FUNCTIONS)), None)
+            if holder is not None and holder.name == function:
+                return next(name for name in node.names if name in reads)
     return None
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from sampler_lint.analysis.origins import LOCAL, Hop, origins, parameter_of
+from sampler_lint.analysis.origins import LOCAL, Hop, Step, origins, parameter_of
 from sampler_lint.analysis.values import (
     ClassRef,
     FuncRef,
@@ -16,18 +16,19 @@ from sampler_lint.analysis.values import (
     Pack,
     Partial,
     Table,
+    Unknown,
     Value,
     View,
 )
-from sampler_lint.domain.concepts import ASKS_BY_NAME
+from sampler_lint.domain.concepts import ASKS_BY_NAME, NAMESPACES
 from sampler_lint.domain.model import Model
-from sampler_lint.edits.safety.callers import unseen
+from sampler_lint.edits.safety.callers import unread, unseen
 from sampler_lint.edits.safety.kinds import scope_at
 from sampler_lint.edits.safety.meaning import original, scopes_of
 from sampler_lint.edits.safety.names import path
-from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed
+from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
 from sampler_lint.syntax.lower import expression
-from sampler_lint.syntax.navigation import statements, unparse
+from sampler_lint.syntax.navigation import self_class, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -35,6 +36,7 @@ from sampler_lint.syntax.nodes import (
     Expr,
     Function,
     If,
+    Raise,
     Scope,
     Stmt,
     Try,
@@ -80,7 +82,12 @@ def in_model(module: Module, changed: Changed, node: ast.AST) -> tuple[Scope, St
 
 def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> str | None:
     """What speaks against telling the epoch to what a call of ``set_epoch`` names."""
-    reason = _made_anew(model, call.func) or _starts_again(changed, call)
+    reason = (
+        _made_anew(model, call.func)
+        or _starts_again(changed, call)
+        or _other_branch(changed, call)
+        or _stored_by_name(original(model, module).tree)
+    )
     row = _replaced_setter(model, module)
     if reason is None and row is not None:
         return f"line {row} puts something else in the place of `set_epoch`"
@@ -89,6 +96,30 @@ def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> 
         reason = _other(model, module, changed, call, base)
         base = base.value if isinstance(base, ast.Attribute) else None
     return reason
+
+
+def _other_branch(changed: Changed, call: ast.Call) -> str | None:
+    """What else depends on a guard that asks another object than before."""
+    for guard in changed.new.around(call):
+        if not isinstance(guard, ast.If) or guard not in changed.back:
+            continue
+        if not changed.is_altered(guard.test):
+            continue
+        others = [*guard.body, *guard.orelse]
+        for stmt in others:
+            if not any(one is call for one in ast.walk(stmt)):
+                return f"line {stmt.lineno} depends on the condition that it changes"
+    return None
+
+
+def _stored_by_name(tree: Tree) -> str | None:
+    """A place that gives variables other values without naming them."""
+    for node in tree.nodes:
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
+            owner = node.value
+            if isinstance(owner, ast.Call) and path(owner.func) in NAMESPACES.called:
+                return f"line {node.lineno} may replace a variable"
+    return None
 
 
 def _replaced_setter(model: Model, module: Module) -> int | None:
@@ -117,6 +148,10 @@ def _other(
     scope, stmt = where
     asked, not_none = _guards(changed, call, base)
     expr = expression(base, scope, stmt)
+    if getattr(call.func, "value", None) is base:
+        for value in model.flow.values(expr):
+            if isinstance(value, Obj) and (reason := _refuses_epoch(model, value)):
+                return reason
     if asked:
         return None
     loop = _loop_of(changed, call, base)
@@ -127,7 +162,10 @@ def _other(
         is_none = isinstance(value, Lit) and value.value is None
         if _has_no_sampler(value) and not (is_none and not_none):
             return f"`{ast.unparse(base)}` may also be {_shown(value)}"
-    for step in origins(model.flow, expr, _FROM, scope=scope):
+    if isinstance(expr, Attr) and (reason := _stored_unseen(model, expr)):
+        return reason
+    made = [*origins(model.flow, expr, _FROM, scope=scope), *_stored(model, expr)]
+    for step in made:
         if isinstance(step.expr, Call) and last_name(step.expr.func) in _COLLECTS:
             return f"`{ast.unparse(base)}` may also be `{unparse(step.expr)}`"
         found = parameter_of(step.expr)
@@ -136,6 +174,73 @@ def _other(
         if reason := unseen(model, *found):
             return reason
     return None
+
+
+def _stored(model: Model, expr: Expr) -> Iterator[Step]:
+    """Where the attribute of an object comes from in each class that the object may be of."""
+    owners = model.flow.values(expr.value) if isinstance(expr, Attr) else ()
+    for owner in owners:
+        if not isinstance(owner, Obj) or not isinstance(owner.cls, Class):
+            continue
+        for cls in (owner.cls, *model.flow.subclasses(owner.cls)):
+            for store in model.project.own_stores(expr.name, cls):  # type: ignore[attr-defined]
+                if store.value is not None and not store.path:
+                    yield from origins(model.flow, store.value, _FROM, scope=store.scope)
+
+
+def _stored_unseen(model: Model, expr: Attr) -> str | None:
+    """A place in a file without a word of samplers that may give the attribute another object.
+
+    It stores it from outside, or derives a class from one of those of the object, and that stores
+    it or has a method that makes it.
+    """
+    owners = [v.cls for v in model.flow.values(expr.value) if isinstance(v, Obj)]
+    classes = [cls for cls in owners if isinstance(cls, Class)]
+    for store in model.project.stores_of(expr.name):
+        owner = store.target.value if isinstance(store.target, Attr) else None
+        if owner is None or self_class(owner) is not None:
+            continue
+        if not all(isinstance(value, Unknown) for value in model.flow.values(owner)):
+            continue
+        if store.value is not None and any(map(_has_no_sampler, model.flow.values(store.value))):
+            return f"{model.place(store.scope, store.target)} may replace `{expr.name}`"
+    names = {cls.name: {*_makers(model, cls, expr.name)} for cls in classes}
+    for shown, root in unread(model, expr.name.encode(), *(name.encode() for name in names)):
+        named = {
+            one.asname: one.name
+            for one in ast.walk(root)
+            if isinstance(one, ast.alias) and one.asname is not None
+        }
+        for node in ast.walk(root):
+            is_stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+            if is_stored and node.attr == expr.name and path(node.value) != "self":  # type: ignore[attr-defined]
+                return f"{shown}:{node.lineno} may replace `{expr.name}`"  # type: ignore[attr-defined]
+            if not isinstance(node, ast.ClassDef):
+                continue
+            bases = {named.get(ast.unparse(base), ast.unparse(base)) for base in node.bases}
+            bases = {base.rpartition(".")[2] for base in bases}
+            for name in bases & names.keys():
+                methods = {one.name for one in node.body if isinstance(one, FUNCTIONS)}
+                stored = {
+                    one.attr
+                    for one in ast.walk(node)
+                    if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)
+                }
+                if expr.name in stored or names[name] & methods:
+                    return f"{shown}:{node.lineno} makes its own `{expr.name}`"
+    return None
+
+
+def _makers(model: Model, cls: Class, attribute: str) -> Iterator[str]:
+    """The methods of a class whose results it stores in an attribute."""
+    for store in model.project.own_stores(attribute, cls):
+        for node in walk(store.value) if store.value is not None else ():
+            if (
+                isinstance(node, Call)
+                and isinstance(node.func, Attr)
+                and self_class(node.func.value)
+            ):
+                yield node.func.name
 
 
 def _loop_of(changed: Changed, call: ast.Call, base: ast.expr) -> ast.For | None:
@@ -186,6 +291,19 @@ class _Items(NamedTuple):
         return not values or any(not _takes_epoch(self.model, one) for one in values)
 
 
+def _refuses_epoch(model: Model, value: Obj) -> str | None:
+    """Why the ``set_epoch`` of an object fails when it gets a number and nothing else."""
+    method = model.flow.method(value.cls, "set_epoch")
+    if not isinstance(method, Function):
+        return None
+    needed = [p for p in method.params if p.default is None and not p.is_star]
+    if len(needed) > 2 or any(not p.is_positional for p in needed):
+        return f"`{value.name}.set_epoch` takes more than an epoch"
+    if any(isinstance(stmt, Raise) for stmt in method.body):
+        return f"`{value.name}.set_epoch` raises an error"
+    return None
+
+
 def _takes_epoch(model: Model, value: Value) -> bool:
     return isinstance(value, Obj) and model.flow.method(value.cls, "set_epoch") is not None
 
@@ -230,17 +348,10 @@ def _made_anew(model: Model, func: ast.expr) -> str | None:
             if called != "super" and called not in ASKS_BY_NAME.called:
                 return f"`{ast.unparse(node)}` may be another object at each call"
         if isinstance(node, ast.Attribute) and node is not func:
-            for prop in _properties(model, node.attr):
+            for prop in model.properties(node.attr):
                 if _makes(prop):
                     return f"the property `{node.attr}` may make another object at each access"
     return None
-
-
-def _properties(model: Model, name: str) -> Iterator[Function]:
-    for _, cls in model.classes():
-        method = cls.method(name)
-        if method is not None and method.is_property:
-            yield method
 
 
 def _makes(function: Function) -> bool:

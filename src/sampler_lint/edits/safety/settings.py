@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from sampler_lint.domain.concepts import CONFIG
 from sampler_lint.domain.model import Model
@@ -14,32 +15,51 @@ from sampler_lint.source import SourceError, SourceFile
 from sampler_lint.workspace.project import Module
 
 #: What may set an attribute without a plain assignment to it.
-_INDIRECT = re.compile(rb"attr\(|set_defaults|update\(|__dict__|vars\(|\bdel\b")
+_INDIRECT = rb"attr\(|set_defaults|update\(|__dict__|vars\(|\bdel\b"
 
 
 def set_elsewhere(model: Model, module: Module, value: ast.expr) -> str | None:
     """A place in the program that may set a seed, read by ``value``, to what is not shared."""
     for node in ast.walk(value):
         if isinstance(node, ast.Attribute) and is_seed_name(node.attr):
-            for shown, row, given in _stores(model, module, node.attr):
-                if not _is_shared(given):
-                    return f"{shown}:{row}: `{node.attr}` may be another, or gone"
+            owner = _last(node.value)
+            for place, store in _stores(model, module, node.attr):
+                if not _is_shared(store.given) and store.is_of(owner):
+                    return f"{place}: `{node.attr}` may be another, or gone"
     return None
 
 
-def _stores(model: Model, module: Module, name: str) -> list[tuple[str, int, ast.expr | None]]:
-    """What sets an attribute of that name: indirectly, or in a file that is not looked at."""
+class _Store(NamedTuple):
+    """What may set an attribute."""
+
+    given: ast.expr | None
+    """What it is given; None if it is taken away."""
+    only: str | None = None
+    """What the object is called, where a name tells nothing of the attribute."""
+    followed: str | None = None
+    """What an object is called whose attribute the model itself follows."""
+
+    def is_of(self, owner: str) -> bool:
+        """Whether it may set the attribute of what is called like that."""
+        return self.only in {None, owner} and self.followed not in {owner, "self"}
+
+
+def _stores(model: Model, module: Module, name: str) -> list[tuple[str, _Store]]:
+    """What sets an attribute of that name: by another name, or where the model does not look."""
     program = model.project.program_of(module)
-    known: dict[tuple[str, str], list[tuple[str, int, ast.expr | None]]] = model.memo.setdefault(
-        _stores, {}
-    )
+    known: dict[tuple[str, str], list[tuple[str, _Store]]] = model.memo.setdefault(_stores, {})
     if (program, name) not in known:
-        found: list[tuple[str, int, ast.expr | None]] = []
+        found: list[tuple[str, _Store]] = []
         known[program, name] = found
         for shown, root, is_read in _saying(model, program, name):
             for node in ast.walk(root):
-                found += ((shown, node.lineno, one) for one in _sets(node, name, is_read))  # type: ignore[attr-defined]
+                stores = list(_sets(node, name, is_read))
+                found += ((f"{shown}:{node.lineno}", one) for one in stores)  # type: ignore[attr-defined]
     return known[program, name]
+
+
+def _last(node: ast.expr) -> str:
+    return ast.unparse(node).rpartition(".")[2]
 
 
 def _saying(model: Model, program: str, name: str) -> Iterator[tuple[str, ast.Module, bool]]:
@@ -52,7 +72,8 @@ def _saying(model: Model, program: str, name: str) -> Iterator[tuple[str, ast.Mo
         try:
             data = model.project.bytes_of(path)
             is_read = model.project.is_parsed(path)
-            if name.encode() not in data or (is_read and _INDIRECT.search(data) is None):
+            stores = re.compile(_INDIRECT + rb"|\.%b\b[^=\n]*=" % name.encode())
+            if name.encode() not in data or (is_read and stores.search(data) is None):
                 continue
             root = ast.parse(SourceFile(shown, data).text)
         except (SourceError, SyntaxError, ValueError, RecursionError):
@@ -111,38 +132,42 @@ def _files(model: Model, program: str) -> list[str]:
     return list(seen)
 
 
-def _sets(node: ast.AST, name: str, is_read: bool) -> Iterator[ast.expr | None]:
-    """What a statement or a call puts into an attribute of that name; None if it takes it away."""
+def _sets(node: ast.AST, name: str, is_read: bool) -> Iterator[_Store]:
+    """What a statement or a call puts into an attribute of that name."""
     if isinstance(node, ast.Delete):
         for target in node.targets:
             if isinstance(target, ast.Attribute) and target.attr == name:
-                yield None
+                yield _Store(None)
     if isinstance(node, (ast.Assign, ast.AugAssign)):
         for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-            if isinstance(target, ast.Attribute) and target.attr == name and not is_read:
-                yield node.value
+            if isinstance(target, ast.Attribute) and target.attr == name:
+                yield _Store(node.value, followed=_last(target.value) if is_read else None)
             is_key = isinstance(target, ast.Subscript) and _is_key(target.slice, name)
             if is_key and _is_namespace(target.value):  # type: ignore[attr-defined]
-                yield node.value
+                yield _Store(node.value)
     if isinstance(node, ast.Call):
         called = ast.unparse(node.func).rpartition(".")[2]
         args = node.args
         if called == "setattr" and len(args) == 3:
-            is_any = not isinstance(args[1], ast.Constant) and isinstance(args[2], ast.Call)
+            is_any = not isinstance(args[1], ast.Constant)
             if is_any or _is_key(args[1], name):
-                yield args[2]
+                is_drawn = isinstance(args[2], ast.Call)
+                yield _Store(args[2], only=_last(args[0]) if is_any and not is_drawn else None)
         owner = node.func.value if isinstance(node.func, ast.Attribute) else None
         is_popped = called == "pop" and owner is not None and _is_namespace(owner)
         if (is_popped and args and _is_key(args[0], name)) or (
             called == "delattr" and len(args) == 2 and _is_key(args[1], name)
         ):
-            yield None
+            yield _Store(None)
         if called in {"set_defaults", "update"}:
-            yield from (keyword.value for keyword in node.keywords if keyword.arg == name)
+            yield from (_Store(keyword.value) for keyword in node.keywords if keyword.arg == name)
+            tables = [one for one in args if not isinstance(one, ast.Dict)]
+            if owner is not None and _is_namespace(owner):
+                yield from (_Store(table) for table in tables)
             for table in (one for one in args if isinstance(one, ast.Dict)):
                 for key, value in zip(table.keys, table.values, strict=True):
                     if key is not None and _is_key(key, name):
-                        yield value
+                        yield _Store(value)
 
 
 def _is_key(node: ast.expr, name: str) -> bool:

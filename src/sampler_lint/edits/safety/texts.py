@@ -257,7 +257,8 @@ class Changed:
                 if _has_body(node) or self.new.spans[one][1] in ends
             ]
             parent = self.same.get(self.old.parents[node])
-            fitting = [one for one in found if self.new.parents[one] is parent]
+            found = [one for one in found if not self._wraps(one)]
+            fitting = [one for one in found if self._holder(one) is parent]
             if fitting or (found and parent is None):
                 self.same[node] = (fitting or found)[0]
                 if isinstance(node, ast.JoinedStr) and ast.dump(node) == ast.dump(self.same[node]):
@@ -265,6 +266,24 @@ class Changed:
                     self.same.update(inside)
             elif self.lost is None and isinstance(node, (ast.stmt, ast.expr)):
                 self.lost = node
+
+    def _wraps(self, node: ast.AST) -> bool:
+        """Whether a new node is a call that is put around what was there."""
+        return (
+            isinstance(node, ast.Call)
+            and self.is_written(node.func)
+            and any(
+                edit.start == edit.end and start == self.new.spans[node][0]
+                for edit, (start, _) in zip(self.edits, self.written, strict=True)
+            )
+        )
+
+    def _holder(self, node: ast.AST) -> ast.AST:
+        """What a new node stands in, but for a call that is written around it."""
+        parent = self.new.parents[node]
+        while self._wraps(parent) and node in parent.args:  # type: ignore[attr-defined]
+            node, parent = parent, self.new.parents[parent]
+        return parent
 
     @property
     def statements(self) -> Iterator[ast.stmt]:
@@ -287,7 +306,7 @@ class Changed:
         """A node that no edit writes and that was not there before: what was a comment is code."""
         for node in self.new.spans:
             is_new = isinstance(node, (ast.stmt, ast.expr)) and node not in self.back
-            if is_new and not self.is_written(node):
+            if is_new and not self.is_written(node) and not self._wraps(node):
                 return node
         return None
 

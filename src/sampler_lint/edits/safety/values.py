@@ -5,12 +5,14 @@ from __future__ import annotations
 import ast
 
 from sampler_lint.analysis.arguments import MISSING, passed
-from sampler_lint.analysis.origins import parameter_of, part_of, scope_of
+from sampler_lint.analysis.origins import parameter_of, part_of
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.rank_terms import why_not_shared
 from sampler_lint.domain.seeds import constructions, is_seed_name
 from sampler_lint.domain.signatures import refuser
+from sampler_lint.edits.safety.callers import is_wrapped
 from sampler_lint.edits.safety.kinds import Kinds, scope_at
 from sampler_lint.edits.safety.meaning import scopes_of
 from sampler_lint.edits.safety.names import COMPREHENSIONS, Assigned, path
@@ -19,8 +21,22 @@ from sampler_lint.edits.safety.settings import set_elsewhere
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import self_class, walk
-from sampler_lint.syntax.nodes import Attr, Class, Expr, Name
+from sampler_lint.syntax.nodes import Attr, Class, Const, Expr, Name
 from sampler_lint.workspace.project import Module
+
+
+def constructed(model: Model, module: Module, call: ast.Call) -> Obj | None:
+    """What a call of the file as it is builds, if it is a loader, a sampler or a dataset."""
+    place = call.lineno, call.col_offset
+    for made in model.constructions():
+        site = made.site
+        if (
+            site is not None
+            and (site.row, site.col) == place
+            and model.module_of(site.scope) is module
+        ):
+            return made
+    return None
 
 
 class Values:
@@ -40,13 +56,23 @@ class Values:
             reason: str | None = None
             if isinstance(node, ast.Call):
                 reason = self._call(node)
+            elif isinstance(node, ast.BinOp):
+                reason = self._sum(node)
             elif isinstance(node, ast.Attribute) and self._changed.is_altered(node):
-                reason = self._stored_epoch(node)
+                reason = self._stored_epoch(node) or self._has_no_room(node)
                 if reason is None and self._changed.is_written(node):
                     reason = self._attribute(node)
             if reason:
                 return reason
         return None
+
+    def _sum(self, node: ast.BinOp) -> str | None:
+        """A written sum of what cannot be added."""
+        sides = node.left, node.right
+        if not any(map(self._changed.is_written, sides)):
+            return None
+        wrong = (side for side in sides if self._kinds.kind(side) is False)
+        return next((f"`{ast.unparse(side)}` is not an int" for side in wrong), None)
 
     # -- arguments
 
@@ -67,10 +93,28 @@ class Values:
                 other = func and refuser(self._model, func, keyword.arg)
                 if other and not self._changed.is_written(call):
                     return f"`{other}` takes no `{keyword.arg}`"
+            if reason := self._passed_twice(call, keyword):
+                return reason
             is_seed = keyword.arg is not None and is_seed_name(keyword.arg)
             reason = self._seed(keyword.value) if is_seed and self._is_new(keyword.value) else None
             if reason:
                 return reason
+        return None
+
+    def _passed_twice(self, call: ast.Call, keyword: ast.keyword) -> str | None:
+        """A keyword that is new beside `**` arguments, which may hold it, too."""
+        old = self._changed.back.get(call)
+        if not isinstance(old, ast.Call) or keyword.arg is None:
+            return None
+        if any(one.arg == keyword.arg for one in old.keywords):
+            return None
+        for starred in (one.value for one in call.keywords if one.arg is None):
+            made = constructed(self._model, self._module, old)
+            flow = self._model.flow
+            if made is None or flow.argument(made, keyword.arg) is not None:
+                return f"`**{ast.unparse(starred)}` may pass `{keyword.arg}`, too"
+            if flow.may_be_passed(made, keyword.arg):
+                return f"`**{ast.unparse(starred)}` may pass `{keyword.arg}`, too"
         return None
 
     def _is_new(self, value: ast.expr) -> bool:
@@ -96,13 +140,32 @@ class Values:
         return (
             why_not_shared(self._model, seed, scope)
             or set_elsewhere(self._model, self._module, value)
+            or self._asked_for(value)
             or self._unpassed(value, seed)
         )
+
+    def _asked_for(self, value: ast.expr) -> str | None:
+        """A place that asks whether an attribute is there: it may not be."""
+        read = {
+            (ast.unparse(one.value), one.attr)
+            for one in ast.walk(value)
+            if isinstance(one, ast.Attribute)
+        }
+        for call in self._tree.nodes:
+            if not isinstance(call, ast.Call) or path(call.func) not in {"getattr", "hasattr"}:
+                continue
+            name = call.args[1] if len(call.args) > 1 else None
+            asked = name.value if isinstance(name, ast.Constant) else None
+            if (ast.unparse(call.args[0]), asked) in read:
+                return f"line {call.lineno} asks whether `{asked!s}` is there"
+        return None
 
     def _unpassed(self, value: ast.expr, seed: Expr) -> str | None:
         """A parameter that has its default in every call, and is for nothing else."""
         for name in (one for one in walk(seed) if isinstance(one, Name)):
             found = parameter_of(name)
+            if found is not None and is_wrapped(self._model, found[0]):
+                return f"`{found[0].name}` is decorated"
             if found is None or found[1].default is None:
                 continue
             function, param = found
@@ -135,6 +198,25 @@ class Values:
             return self._kinds.not_int(parent.value, "the epoch")
         return None
 
+    def _has_no_room(self, node: ast.Attribute) -> str | None:
+        """A written attribute that ``__slots__`` does not list, where no base brings a dict."""
+        cls = self._scopes.scope(self._scopes.scope(node))
+        old = self._changed.back.get(cls)
+        scope = scope_at(self._module, old) if isinstance(cls, ast.ClassDef) else None
+        is_stored = isinstance(node.ctx, ast.Store) and self._changed.is_written(node)
+        if not is_stored or not isinstance(scope, Class):
+            return None
+        slots = [
+            base.bindings.get("__slots__") if isinstance(base, Class) else None
+            for base in self._model.flow.mro(scope)
+            if base not in {"object", "builtins.object"}
+        ]
+        named = [bound.value for one in slots for bound in one or () if bound.value is not None]
+        listed = {one.value for value in named for one in walk(value) if isinstance(one, Const)}
+        return (
+            f"`__slots__` has no `{node.attr}`" if all(slots) and node.attr not in listed else None
+        )
+
     def _gone(self, name: str) -> str | None:
         for one in self._tree.nodes:
             if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Del) and one.attr == name:
@@ -156,9 +238,9 @@ class Values:
         for sampler in constructions(self._model):
             given = self._model.flow.argument(sampler, "seed")
             is_one = isinstance(sampler.cls, Class) and cls in self._model.flow.mro(sampler.cls)
-            if not is_one or given is None:
+            if not is_one or given is None or sampler.site is None:
                 continue
-            if reason := why_not_shared(self._model, given, scope_of(given)):
+            if reason := why_not_shared(self._model, given, sampler.site.scope):
                 return reason
         return None
 

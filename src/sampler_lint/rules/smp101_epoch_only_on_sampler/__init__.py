@@ -61,10 +61,10 @@ class EpochOnlyOnSampler(Rule):
         first one's order. No error is raised.
 
     Fix safety:
-        Safe where every loader that reaches the call is known, and all need the same call: the
-        call and its guard are changed to use `loader.batch_sampler` or
-        `loader.batch_sampler.sampler`. Unsafe in library code: a helper that finds the
-        distributed sampler of any loader is added to the file and used.
+        Safe where every loader that reaches the call is known, and all need the same call: the call
+        and its guard are changed to use `loader.batch_sampler` or `loader.batch_sampler.sampler`.
+        Unsafe where the guard decides about other lines. Unsafe in library code: a helper that
+        finds the distributed sampler of any loader is added to the file and used.
 
     How it is proved:
         Invariant `reshuffles`: on two gloo ranks the epochs of the training loader have one

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 
 from sampler_lint.domain.epoch_calls import Carrier
-from sampler_lint.domain.epochs import EpochLoop, epoch_expression
+from sampler_lint.domain.epochs import EpochLoop, epoch_expression, loops_over
 from sampler_lint.domain.model import Model
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Suspect
@@ -63,7 +63,9 @@ def once(
 
         fix = None
         if len(calls) == 1 and call.scope is loop.scope:
-            fix = functools.partial(move_to_top, found, call, epoch)
+            others = {each.loop: None for each in loops_over(model, found.inner.loader)}
+            also = [one for one in others if one is not loop and one.scope is loop.scope]
+            fix = functools.partial(move_to_top, found, call, epoch, also=also)
         why = _around(model, found, wanted[0])
         yield Suspect(
             module,

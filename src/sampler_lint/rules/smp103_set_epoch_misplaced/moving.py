@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sampler_lint.domain.epochs import EpochLoop
+from collections.abc import Sequence
+
+from sampler_lint.domain.epochs import EpochLoop, epoch_expression
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix
@@ -11,6 +13,7 @@ from sampler_lint.syntax.nodes import (
     Expr,
     ExprStmt,
     If,
+    Loop,
     Stmt,
 )
 
@@ -34,11 +37,26 @@ def movable(call: Call) -> Stmt | None:
     return whole
 
 
-def move_to_top(found: EpochLoop, call: Call, epoch: Expr | None, editor: Editor) -> Fix | None:
-    """Move the call to the top of the loop (or before the pass), with the loop's counter."""
+def move_to_top(
+    found: EpochLoop,
+    call: Call,
+    epoch: Expr | None,
+    editor: Editor,
+    *,
+    also: Sequence[Loop] = (),
+) -> Fix | None:
+    """Move the call to the top of the loop (or before the pass), with the loop's counter.
+
+    ``also``: other loops that rest on the call, and need one of their own.
+    """
     whole = movable(call)
     if epoch is None or not call.positional or whole is None:
         return None
+    for loop in also:
+        if (counter := epoch_expression(loop)) is None:
+            return None
+        text = text_of(editor.source, counter)
+        editor.insert_first(loop, *editor.lines_of(whole, call.positional[0], text))
     argument = text_of(editor.source, epoch)
     lines = editor.lines_of(whole, call.positional[0], argument)
     editor.delete(whole, with_comments=True)

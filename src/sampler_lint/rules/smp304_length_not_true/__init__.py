@@ -16,6 +16,7 @@ from sampler_lint.rules.smp304_length_not_true.returned import (
 )
 from sampler_lint.rules.smp304_length_not_true.tried import (
     always_off,
+    holds,
     one_too_many,
     runs_dry,
     untrue_length,
@@ -48,10 +49,11 @@ class LengthNotTrue(Rule):
         inherited `__len__` under a new `__iter__`.
 
     Fix safety:
-        Safe for `min(1, ...)`, which becomes `max(1, ...)`, and for `np.ceil(...)`, which becomes
-        `int(np.ceil(...))`. Unsafe for a `__len__` of one `return`, if an expression is found
-        that equals what every rank yields in every simulated case: only the author knows whether
-        `__len__` or `__iter__` is wrong. No other fix is offered.
+        Safe for `min(1, ...)`, which becomes `max(1, ...)`, unless the length is true wherever the
+        class was simulated, and for `np.ceil(...)`, which becomes `int(np.ceil(...))`. Unsafe for a
+        `__len__` of one `return`, if an expression is found that equals what every rank yields in
+        every simulated case: only the author knows whether `__len__` or `__iter__` is wrong. No
+        other fix is offered.
 
     How it is proved:
         Invariant `length-is-true`: the recorder counts what a loader of the fixture yields and
@@ -81,7 +83,7 @@ class LengthNotTrue(Rule):
             suspect = (
                 returns_nothing(module, cls)
                 or returns_a_fraction(model, module, cls)
-                or at_most_one(model, cls)
+                or at_most_one(model, cls, is_true=holds(model, cls))
                 or set_too_late(model, cls)
                 or untrue_length(model, module, cls)
                 or one_too_many(model, cls)

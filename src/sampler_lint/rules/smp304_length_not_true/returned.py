@@ -80,8 +80,11 @@ def returns_a_fraction(model: Model, module: Module, cls: Class) -> Suspect | No
     )
 
 
-def at_most_one(model: Model, cls: Class) -> Suspect | None:
-    """``return min(1, …)``, in ``__len__`` or the method it returns."""
+def at_most_one(model: Model, cls: Class, *, is_true: bool) -> Suspect | None:
+    """``return min(1, …)``, in ``__len__`` or the method it returns.
+
+    ``is_true``: whether the length was true wherever the class could be tried. One may be meant.
+    """
     length = defined_by(model, cls, "__len__")
     todo = [] if length is None else [length]
     todo += [
@@ -105,7 +108,12 @@ def at_most_one(model: Model, cls: Class) -> Suspect | None:
                     module,
                     value,
                     f"`min(1, …)` makes `len()` of `{cls.name}` at most 1",
-                    fix=replacing(value.func, "max", "Make 1 the lower bound"),
+                    fix=replacing(
+                        value.func,
+                        "max",
+                        "Make 1 the lower bound",
+                        Applicability.UNSAFE if is_true else Applicability.SAFE,
+                    ),
                     effect="trainers take the steps per epoch and the learning-rate schedule "
                     "from `len(loader)`",
                     advice="use `max(1, …)` for a lower bound",

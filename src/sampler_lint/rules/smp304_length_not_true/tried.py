@@ -82,6 +82,13 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
     )
 
 
+def holds(model: Model, cls: Class) -> bool:
+    """Whether the length is true in each world that could be tried."""
+    trials = model.trials(cls)
+    tried = [trial for trial in (*trials.usual, *trials.guessed) if trial.raised is None]
+    return any(map(_fits, tried)) and not any(map(_is_wrong, tried))
+
+
 def one_too_many(model: Model, cls: Class) -> Suspect | None:
     """A length of what never ends that is one more than any number of what there is."""
     length = defined_by(model, cls, "__len__")

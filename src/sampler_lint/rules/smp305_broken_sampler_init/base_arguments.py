@@ -11,7 +11,7 @@ from sampler_lint.domain.model import SAMPLER, Model
 from sampler_lint.edits.editor import Editor
 from sampler_lint.findings import Applicability, Fix
 from sampler_lint.rules._base import Suspect
-from sampler_lint.syntax.navigation import unparse
+from sampler_lint.syntax.navigation import unparse, walk
 from sampler_lint.syntax.nodes import Arg, Attr, Call, Class, Name, last_name
 from sampler_lint.workspace.project import Module
 from sampler_lint.workspace.requirements import Range
@@ -93,7 +93,7 @@ def not_taken(
 
 def _drop(call: Call, extra: list[Arg], versions: Range, is_needed: bool, editor: Editor) -> Fix:
     """Drop the arguments, keeping ``self`` of an unbound call."""
-    effect = any(isinstance(arg.value, Call) for arg in extra)
+    effect = any(isinstance(node, Call) for arg in extra for node in walk(arg.value))
     # torch 2.0 demands the argument that torch 2.10 refuses.
     demanded = versions.may_be(DEMANDS_DATA_SOURCE)
     applicability = Applicability.UNSAFE if effect or demanded or is_needed else Applicability.SAFE

@@ -364,6 +364,8 @@ def page(
         "big trees, unless `--slow-lines` says so.",
         commands,
         "semgrep's rule looks for one of the patterns of SMP501, within one file.",
+        "`python benchmarks/keystrokes.py` measures an editor, `python benchmarks/monorepo.py` "
+        "many programs in one tree, and memory.",
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -94,6 +94,9 @@ class Calls(Attributes):
         self.declared = declared
         self._completions: dict[tuple[Partial, Call], Call] = {}
         self._partials_within: dict[Call, int] = {}
+        self._callees: dict[Call, tuple[frozenset[Value], list[Function]]] = {}
+        """What calls may call, each with the values that it was told by: it holds while nothing
+        comes to them."""
         self._rests: dict[tuple[Function, Call], Pack] = {}
         """What calls fill the ``*args`` of functions with."""
         self._callers: dict[Function, dict[tuple[Call, Value | None, Function], None]] = {}
@@ -657,10 +660,25 @@ class Calls(Attributes):
 
         With ``through``, those that the call of the function around it lets it call.
         """
+        if through is None:
+            told = self.values(call.func)
+            known = self._callees.get(call)
+            if known is not None and known[0] is told:
+                return known[1]
+            if not (self._solving or any(isinstance(value, (Partial, Ext)) for value in told)):
+                found = self._callees_among(told, call, None)
+                self._callees[call] = told, found
+                return found
         asked = self.name_asked_for(call) if through is not None else None
         names = None if asked is None else self.constants(asked, through)
+        return self._callees_among(self.values(self.as_made(call).func), call, names)
+
+    def _callees_among(
+        self, told: Iterable[Value], call: Call, names: set[Any] | None
+    ) -> list[Function]:
+        """The functions of the tree among what a call calls; only those so named, if ``names``."""
         out: dict[Function, None] = {}
-        for value in self.values(self.as_made(call).func):
+        for value in told:
             if isinstance(value, FuncRef) and id(value.function) not in TABLE_METHOD_NAMES:
                 if names is None or value.function.name in names:
                     out[value.function] = None

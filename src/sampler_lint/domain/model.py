@@ -429,9 +429,10 @@ class Model:
             for call in module.facts.all_calls:
                 name = last_name(call.func)
                 if not (
-                    any(
+                    (name is not None and (name in names or _speaks_of_construction(name)))
+                    or any(
                         each in names or _speaks_of_construction(each)
-                        for each in ((name,) if name else names_meant(call.func))
+                        for each in (() if name else names_meant(call.func))
                     )
                     or call.keyword("sampler") is not None
                     or call.keyword("batch_sampler") is not None

@@ -83,10 +83,7 @@ def steps(
     """Whether the code, or what it calls, steps an optimizer, where ``through`` calls it."""
     every = scope.calls if within is None else scope.calls_in(within)
     calls = [call for call in every if not excludes(model, through, call)] if through else every
-    if any(
-        TRAINS.is_call(call) or _is_handed_optimizer(model, call) or _is_named_so(model, call)
-        for call in calls
-    ):
+    if any(_is_step(model, call) for call in calls):
         return True
     seen.add((scope, through))
     return len(seen) < MOST_SEARCHED_FOR_STEP and any(
@@ -97,6 +94,17 @@ def steps(
         for by in [call if _switches(call) or model.flow.calls_by_string(callee) else None]
         if (callee, by) not in seen
     )
+
+
+def _is_step(model: Model, call: Call) -> bool:
+    """Whether a call itself steps an optimizer; found once, for every pass leads to many calls."""
+    known: dict[Call, bool] = model.memo.setdefault(_is_step, {})
+    found = known.get(call)
+    if found is None:
+        found = known[call] = (
+            TRAINS.is_call(call) or _is_handed_optimizer(model, call) or _is_named_so(model, call)
+        )
+    return found
 
 
 def _switches(call: Call) -> bool:

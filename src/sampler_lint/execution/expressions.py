@@ -171,14 +171,15 @@ class Expressions(Run):
 
     def binary(self, op: ast.operator, left: Any, right: Any, node: ast.AST) -> Any:
         """``left OP right``, where ``node`` says so."""
-        if left is UNKNOWN or right is UNKNOWN:
-            return UNKNOWN
-        if isinstance(left, Data) or isinstance(right, Data):
-            left, right = _operand(left), _operand(right)
-        if isinstance(left, str) and isinstance(op, ast.Mod):
-            return UNKNOWN
-        if isinstance(left, Instance) or isinstance(right, Instance):
-            raise CannotTellError("an operator of an object")
+        if not (type(left) is int and type(right) is int):  # most are these
+            if left is UNKNOWN or right is UNKNOWN:
+                return UNKNOWN
+            if isinstance(left, Data) or isinstance(right, Data):
+                left, right = _operand(left), _operand(right)
+            if isinstance(left, str) and isinstance(op, ast.Mod):
+                return UNKNOWN
+            if isinstance(left, Instance) or isinstance(right, Instance):
+                raise CannotTellError("an operator of an object")
         try:
             return operators.binary(type(op), left, right)
         except ZeroDivisionError as error:
@@ -212,6 +213,10 @@ class Expressions(Run):
         return result
 
     def _compared(self, op: ast.cmpop, left: Any, right: Any) -> Any:
+        if type(left) is int and type(right) is int:  # most are these
+            compares = operators.COMPARISONS.get(type(op))
+            if compares is not None:
+                return compares(left, right)
         if isinstance(op, (ast.Is, ast.IsNot)):
             if left is UNKNOWN or right is UNKNOWN:
                 if not self.guesses:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import gc
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -206,11 +206,9 @@ class Interpreter(Statements):
     def external_class(self, value: Any) -> Any:
         """torch's classes as the prelude has them."""
         if isinstance(value, External):
-            dotted = catalog.canonical(value.dotted)
-            if dotted.startswith(TORCH_DATA):
-                name = dotted.removeprefix(TORCH_DATA)
-                if name in self.prelude.nodes:
-                    return self.known_class(name)
+            name = _of_torch_data(value.dotted)
+            if name is not None and name in self.prelude.nodes:
+                return self.known_class(name)
         return value
 
     def member(self, klass: Klass, name: str, above: Klass | None = None) -> Any:
@@ -374,7 +372,7 @@ class Interpreter(Statements):
 
     def frame(self, fn: Fn, args: list[Any], keywords: dict[str, Any], receiver: Any) -> Frame:
         """The names of a function as a call begins."""
-        if fn.decorators - _SAME_FUNCTION:
+        if fn.decorators and fn.decorators - _SAME_FUNCTION:
             raise CannotTellError("a decorated function")
         frame = Frame(fn.names, self._bind(fn, args, keywords), fn.klass, receiver)
         if fn.closure is not None:
@@ -386,9 +384,10 @@ class Interpreter(Statements):
 
     def _body(self, node: ast.FunctionDef) -> tuple[bool, frozenset[str]]:
         """As :func:`_body` says, looked up once."""
-        if node not in self._bodies:
-            self._bodies[node] = _body(node)
-        return self._bodies[node]
+        known = self._bodies.get(node)
+        if known is None:
+            known = self._bodies[node] = _body(node)
+        return known
 
     def _generate(self, node: ast.FunctionDef, frame: Frame) -> Iterator[Any]:
         try:
@@ -590,6 +589,13 @@ class Interpreter(Statements):
                 raise CannotTellError("whether it is true")
             return self.method(value, "__len__") is None or self.length(value) > 0
         return truth(value)
+
+
+@lru_cache(1 << 12)  # a program calls the same few again and again
+def _of_torch_data(dotted: str) -> str | None:
+    """What torch's own package for data calls a class or function, if it is one of that."""
+    name = catalog.canonical(dotted)
+    return name.removeprefix(TORCH_DATA) if name.startswith(TORCH_DATA) else None
 
 
 def _writes_init(node: ast.ClassDef) -> bool:

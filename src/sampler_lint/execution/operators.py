@@ -43,7 +43,7 @@ _UNARY: dict[type[ast.unaryop], Callable[[Any], Any]] = {
     ast.UAdd: operator.pos,
     ast.Invert: lambda value: not value if isinstance(value, bool) else ~value,
 }
-_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
     ast.Lt: operator.lt,
@@ -74,6 +74,10 @@ def binary(kind: type[ast.operator], left: Any, right: Any) -> Any:
     function = _BINARY.get(kind)
     if function is None:
         raise CannotTellError("an operator")
+    if type(left) is int and type(right) is int and kind not in _SHIFTS:  # most are these
+        if -LARGEST_NUMBER < left < LARGEST_NUMBER and -LARGEST_NUMBER < right < LARGEST_NUMBER:
+            return function(left, right)
+        raise CannotTellError("a large number")
     if kind in _OF_ARRAYS and (isinstance(left, list) or isinstance(right, list)):
         left, right = _as_array(left, right), _as_array(right, left)
     if isinstance(left, Array) or isinstance(right, Array):
@@ -94,6 +98,8 @@ def binary(kind: type[ast.operator], left: Any, right: Any) -> Any:
         raise CannotTellError("an operator") from error
 
 
+#: Operators whose right side is a number of digits, and may not be any.
+_SHIFTS = frozenset({ast.Pow, ast.LShift, ast.RShift})
 #: Operators that lists have not.
 _OF_ARRAYS = frozenset({ast.Sub, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow})
 _ORDERS = frozenset({ast.Lt, ast.LtE, ast.Gt, ast.GtE})
@@ -171,7 +177,7 @@ def compare(kind: type[ast.cmpop], left: Any, right: Any) -> Any:
         raise CannotTellError("what the array holds")
     left, right = plain(left), plain(right)
     try:
-        return _COMPARISONS[kind](left, right)
+        return COMPARISONS[kind](left, right)
     except TypeError as error:
         raise CannotTellError("a comparison") from error
 

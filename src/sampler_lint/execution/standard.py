@@ -6,7 +6,7 @@ import ast
 import itertools
 import re
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 from sampler_lint.execution.budget import BUDGET, Cost, Op, Table
@@ -260,6 +260,7 @@ def _place(run: Run) -> tuple[int, int]:
     return run.rank, run.world
 
 
+@lru_cache(1 << 12)  # asked of each call
 def place_of(name: str) -> Op | None:
     """What a function gives of the place of the process among the others, by its name.
 

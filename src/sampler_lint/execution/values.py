@@ -496,7 +496,7 @@ class Fn:
         return set(map(last_name, self.node.decorator_list))
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Bound:
     """A method and its object."""
 
@@ -504,7 +504,7 @@ class Bound:
     receiver: Any
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Parent:
     """``super()``: members are looked up above ``klass``."""
 
@@ -521,7 +521,7 @@ class External:
     """The generator that it is, or is a method of."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Native:
     """A function of the interpreter itself, such as ``list.append``."""
 
@@ -530,6 +530,8 @@ class Native:
 
 class Frame:
     """The names of one running function."""
+
+    __slots__ = ("klass", "names", "outer", "own", "receiver", "variables")
 
     def __init__(
         self,
@@ -664,12 +666,18 @@ def _weigh(value: Any, depth: int) -> None:
             _weigh(list(value.values()), depth)
 
 
+#: What is its own operand.
+_PLAIN = frozenset({bool, int, float, str, list, type(None)})
+
+
 def plain(value: Any) -> Any:
     """The value as an operand: data becomes its number.
 
     Raises:
         CannotTellError: it is not known.
     """
+    if type(value) in _PLAIN:  # most are these
+        return value
     if isinstance(value, Source):
         raise CannotTellError("a data set as a number")
     if isinstance(value, Data):
@@ -738,6 +746,8 @@ def truth(value: Any) -> bool:
     Raises:
         CannotTellError: it is not known.
     """
+    if value is True or value is False:
+        return value
     if value is None or isinstance(value, (bool, int, float, str, list, tuple, dict, set, range)):
         return bool(value)
     if isinstance(value, (Fn, Klass, Bound)):

@@ -105,30 +105,37 @@ class Server(LanguageServer):
         self._due = None
         # A check that has begun is not given up: its thread would go on anyway.
         async with self._checking:
-            opened, contents = self.open_files(), self.contents()
-            sheets = notebooks.opened(self.workspace)
-            documents = self.workspace.text_documents
-            versions = {uri: documents[uri].version for uri in opened.values()}
+            # The model before this one is a large cycle, and a collection that is made only after
+            # so many new objects would let dozens of them pile up. One is made when the editor has
+            # been told; what Python starts before that looks at a model that is still needed.
+            gc.disable()
             try:
-                if self._written:
-                    self._written = False
-                    self._session.outdate()
-                read = await asyncio.to_thread(self._readable, contents)
-                found = await asyncio.to_thread(self._check, [*opened, *sheets], read)
-            except ConfigError as error:
-                self.window_show_message(
-                    types.ShowMessageParams(types.MessageType.Error, f"sampler-lint: {error}")
-                )
-                return
+                await self._check_what_is_open()
+            finally:
+                gc.collect()
+                gc.enable()
+
+    async def _check_what_is_open(self) -> None:
+        opened, contents = self.open_files(), self.contents()
+        sheets = notebooks.opened(self.workspace)
+        documents = self.workspace.text_documents
+        versions = {uri: documents[uri].version for uri in opened.values()}
+        try:
+            if self._written:
+                self._written = False
+                self._session.outdate()
+            read = await asyncio.to_thread(self._readable, contents)
+            found = await asyncio.to_thread(self._check, [*opened, *sheets], read)
+        except ConfigError as error:
+            self.window_show_message(
+                types.ShowMessageParams(types.MessageType.Error, f"sampler-lint: {error}")
+            )
+            return
         typed = typed_since(read, contents)
         findings = [each for each in (moved(one, typed) for one in found) if each is not None]
         self._checked, self._unreadable = contents, frozenset(typed)
         self._publish(opened, versions, contents, findings)
         self._publish_cells(sheets, findings)
-        del found, findings
-        # The model before this one is a large cycle, and a collection that is made only after so
-        # many new objects would let dozens of them pile up: a check itself makes none.
-        gc.collect()
 
     def _check(self, paths: Sequence[str], contents: Mapping[str, bytes]) -> list[Finding]:
         """All findings in ``paths``, each under its own configuration; other paths are read.

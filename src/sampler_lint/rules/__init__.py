@@ -121,6 +121,7 @@ def names() -> dict[str, str]:
     return _own_names() | {rule.name: rule.code for each in loaded for rule in each.rules}
 
 
+@functools.cache
 def _own_names() -> dict[str, str]:
     files = sorted(module.name for module in pkgutil.iter_modules(__path__))
     parts = (name.partition("_") for name in files if name.startswith("smp"))

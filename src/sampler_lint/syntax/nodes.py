@@ -774,11 +774,15 @@ def positional(args: Iterable[Arg]) -> list[Expr]:
 
 def last_name(expr: Expr) -> str | None:
     """The last name of what is called or derived from: ``C`` in ``C``, ``a.C``, ``a.C[int]``."""
-    if isinstance(expr, Index):
-        expr = expr.value
+    if isinstance(expr, Name):
+        return expr.id
     if isinstance(expr, Attr):
         return expr.name
-    return expr.id if isinstance(expr, Name) else None
+    return last_name(expr.value) if isinstance(expr, Index) and _is_named(expr.value) else None
+
+
+def _is_named(expr: Expr) -> bool:
+    return isinstance(expr, (Name, Attr))
 
 
 #: Operators that add up their operands, or divide them, and comparisons that ask which is greater,

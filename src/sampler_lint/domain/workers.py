@@ -219,9 +219,7 @@ def parts(model: Model, value: Value, depth: int = 0) -> Iterator[Obj | FuncRef]
         inside = [each for item in value.items for each in model.flow.values(item)]
     elif isinstance(value, Obj) and isinstance(value.cls, Class):
         names = {read.name for read in reach(model, value.cls, *WORKED).self_reads()}
-        inside = [
-            each for name in sorted(names) for each in held(model, value, value.cls, name)
-        ]
+        inside = [each for name in sorted(names) for each in held(model, value, value.cls, name)]
     elif isinstance(value, (ExtObj, Obj)) and value.site is not None:
         inside = [each for arg in value.site.args for each in model.flow.values(arg.value)]
     for part in inside:

@@ -129,6 +129,13 @@ _OF_MODEL = re.compile(
 )
 
 
+#: Calls that give the same on all ranks: what one of them, or each, has told the others.
+AGREES = re.compile(
+    "broadcast(?!_(?:to|tensors|arrays))|all_?reduce|all_?gather|gather_object|sync|shared",
+    re.IGNORECASE,
+)
+
+
 def is_of_model(name: str) -> bool:
     """Whether a rank or group is one of tensor, pipeline or expert parallelism, by its name."""
     return _OF_MODEL.search(name) is not None

@@ -14,6 +14,7 @@ from functools import cache
 
 from sampler_lint.analysis.values import Ext, Value
 from sampler_lint.limits import LONGEST_STRING
+from sampler_lint.parameters import AGREES
 from sampler_lint.syntax.navigation import owner_of, walk
 from sampler_lint.syntax.nodes import Attr, Call, Const, Expr, Imported, Index, Name, last_name
 
@@ -157,13 +158,7 @@ DEVICES = Concept(spelled=re.compile(r"gpu|device", re.IGNORECASE))
 #: The processes of a loader.
 WORKERS = Concept(spelled=re.compile(r"worker", re.IGNORECASE))
 #: Calls in which the ranks talk, so that what they give is, or may be, the same on each.
-COLLECTIVE = Concept(
-    spelled=re.compile(
-        r"broadcast(?!_(?:to|tensors|arrays))|all_?reduce|all_?gather|gather_object|sync|shared"
-        r"|scatter(?!_$)",
-        re.IGNORECASE,
-    )
-)
+COLLECTIVE = Concept(spelled=re.compile(f"{AGREES.pattern}|scatter(?!_$)", re.IGNORECASE))
 
 # --------------------------------------------------------------------------- random numbers
 

@@ -135,6 +135,8 @@ def _randint(run: Run, *args: Any, **keywords: Any) -> Any:
 def _multinomial(
     run: Run, weights: Any, num_samples: Any, replacement: Any = False, **keywords: Any
 ) -> Array:
+    if weights is UNKNOWN:
+        return Array([UNKNOWN] * len(BUDGET.collect(range(_count(num_samples)))))
     n = run.length(weights)
     if not n or (not replacement and plain(num_samples) > n):
         raise CannotTellError("multinomial()")
@@ -159,7 +161,7 @@ def _random_between(run: Run, *bounds: Any, **keywords: Any) -> Any:
 
 @ARRAYS(Cost.BY_ITEM, "array", "asarray", "tensor", "as_tensor", "from_numpy")
 def _array(run: Run, values: Any = (), *more: Any, **keywords: Any) -> Any:
-    if isinstance(values, (int, float)):
+    if isinstance(values, (int, float)) or values is UNKNOWN:
         return values
     return nested(run.listed(values))
 
@@ -220,6 +222,33 @@ def transposed(array: Array) -> Array:
     return Array(
         [Array(column) for column in zip(*(row.items for row in array.items), strict=True)]
     )
+
+
+@ARRAYS(Cost.BY_ITEM, "broadcast_to")
+def broadcast(run: Run, array: Any, shape: Any, **keywords: Any) -> Any:
+    """The array repeated until it has that shape; -1 keeps a size."""
+    sizes = [_count(size) for size in run.listed(shape)]
+    if not sizes:
+        return array
+    if not isinstance(array, Array) or len(array.shape) < len(sizes):
+        rows = [array] * len(BUDGET.collect(range(sizes[0])))
+    elif sizes[0] in (-1, len(array.items)):
+        rows = array.items
+    elif len(array.items) == 1:
+        rows = array.items * len(BUDGET.collect(range(sizes[0])))
+    else:
+        raise RaisedError("ValueError")
+    return Array([broadcast(run, row, sizes[1:]) for row in rows])
+
+
+@ARRAYS(Cost.BY_ITEM, "unsqueeze", "expand_dims")
+def _unsqueeze(run: Run, array: Any, *axis: Any, **keywords: Any) -> Any:
+    array = array if isinstance(array, Array) else nested(run.listed(array))
+    place = axes_of(axis, keywords)[0]
+    before = place if place >= 0 else len(array.shape) + 1 + place
+    if not 0 <= before <= len(array.shape):
+        raise RaisedError("IndexError")
+    return item(array, (*[slice(None)] * before, None))
 
 
 @ARRAYS(Cost.BY_ITEM)

@@ -19,6 +19,7 @@ from sampler_lint.execution.operators import (
     order,
 )
 from sampler_lint.execution.values import (
+    PLACE,
     UNKNOWN,
     Array,
     Bound,
@@ -33,6 +34,7 @@ from sampler_lint.execution.values import (
     Native,
     Run,
     Source,
+    Told,
     key,
     plain,
     said,
@@ -153,6 +155,8 @@ def _is_a(run: Run, value: Any, kind: Any) -> bool:
         return isinstance(value, Source) and kind.name == "Dataset"
     name = kind.dotted.rpartition(".")[2] if isinstance(kind, External) else ""
     is_part = isinstance(value, Data) and not isinstance(value, (Source, Given))
+    if is_part and value.length is None and Data.stand_ins is not None:
+        return said(Data.stand_ins, f"isinstance({PLACE.sub('[]', value.key)}, {name})")
     if name in {"Tensor", "ndarray", "LongTensor"}:
         if is_part:
             raise CannotTellError("the type of data")
@@ -179,6 +183,7 @@ def _is_a(run: Run, value: Any, kind: Any) -> bool:
 def _type(run: Run, value: Any) -> Any:
     if isinstance(value, Instance):
         return value.klass
+    value = int(value) if isinstance(value, Told) else value
     if type(value) not in _PLAIN:
         raise CannotTellError("its type")
     run.stands_in = True  # of a number, or of a list, an array may stand there

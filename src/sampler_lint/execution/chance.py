@@ -67,6 +67,11 @@ class Chance:
         stream.drawn += 1
         self.trace.append((*stream.seeds, stream.drawn))
 
+    def agree(self) -> None:
+        """What was drawn last is told to the other ranks: each goes on with the same."""
+        if self.trace and self.trace[-1] is None:
+            self.trace.pop()
+
     def forget(self, stream: Stream) -> None:
         """Something else was done to a generator."""
         stream.seeds = None

@@ -27,11 +27,13 @@ from sampler_lint.execution.values import (
     Frame,
     Given,
     Instance,
+    Klass,
     Lost,
     Parent,
     Places,
     Run,
     Source,
+    Told,
     key,
     plain,
     weigh,
@@ -80,8 +82,9 @@ class Expressions(Run):
 
     def item(self, owner: Any, key: Any) -> Any:
         """``owner[key]``."""
-        if isinstance(owner, Data):
-            return owner.part(f"[{spell(key)}]")
+        if isinstance(owner, (Data, Told)):
+            data = owner.data if isinstance(owner, Told) else owner
+            return data.part(f"[{spell(key)}]")
         if owner is UNKNOWN:
             return UNKNOWN
         if isinstance(owner, Instance):
@@ -159,11 +162,14 @@ class Expressions(Run):
     def _super(self, node: ast.Call, frame: Frame) -> Parent:
         if frame.klass is None or not isinstance(frame.receiver, Instance):
             raise CannotTellError("super()")
+        klass = frame.klass
         if node.args and not (
             isinstance(node.args[0], ast.Name) and node.args[0].id == frame.klass.name
         ):
-            raise CannotTellError("super() of another class")
-        return Parent(frame.klass, frame.receiver)
+            klass = self.external_class(self.value(node.args[0], frame))
+            if klass not in frame.receiver.klass.mro or not isinstance(klass, Klass):
+                raise CannotTellError("super() of another class")
+        return Parent(klass, frame.receiver)
 
     def _binop(self, node: ast.BinOp, frame: Frame) -> Any:
         left, right = self.value(node.left, frame), self.value(node.right, frame)
@@ -174,6 +180,9 @@ class Expressions(Run):
         if not (type(left) is int and type(right) is int):  # most are these
             if left is UNKNOWN or right is UNKNOWN:
                 return UNKNOWN
+            for side, other in ((left, right), (right, left)):
+                if isinstance(side, Given) and isinstance(other, (list, tuple)):
+                    raise side.wanted(Kind.SEQUENCE)
             if isinstance(left, Data) or isinstance(right, Data):
                 left, right = _operand(left), _operand(right)
             if isinstance(left, str) and isinstance(op, ast.Mod):
@@ -248,6 +257,9 @@ class Expressions(Run):
                 return (left is right) is isinstance(op, ast.Eq)
         left, right = _operand(left), _operand(right)
         if isinstance(left, Instance) or isinstance(right, Instance):
+            is_constant = any(isinstance(s, Instance) and s.klass.constants for s in (left, right))
+            if is_constant and isinstance(op, (ast.Eq, ast.NotEq)):
+                return (left is right) is isinstance(op, ast.Eq)
             raise CannotTellError("a comparison of objects")
         return operators.compare(type(op), left, right)
 
@@ -360,6 +372,7 @@ class Expressions(Run):
             key = self._key(target.slice, frame)
             items.store(container, key, value)
         elif isinstance(target, (ast.Tuple, ast.List)):
+            value = value.data if isinstance(value, Told) else value
             if value is UNKNOWN:
                 values: list[Any] = [UNKNOWN] * len(target.elts)
             elif isinstance(value, Places) and len(target.elts) == 1:

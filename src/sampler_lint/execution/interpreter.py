@@ -15,6 +15,7 @@ from typing import Any
 from sampler_lint import catalog
 from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.execution import library, methods, standard
+from sampler_lint.execution.agreement import agreed
 from sampler_lint.execution.budget import (
     BUDGET,
     DEEPEST_CALL,
@@ -51,6 +52,7 @@ from sampler_lint.execution.values import (
     Passed,
     Size,
     Source,
+    Told,
     elements,
     given,
     last_name,
@@ -91,6 +93,8 @@ class Interpreter(Statements):
         self.depth = 0
         self.outside = 0
         """How often anything was asked that may answer otherwise the next time."""
+        self.agreed = 0
+        """How often the ranks have told each other something that they had drawn."""
         self.asked_place = False
         """Whether it asked for its rank."""
         self.asked_worker = False
@@ -117,7 +121,7 @@ class Interpreter(Statements):
     def restart(self, world: int, rank: int) -> None:
         """Be another process, with a fresh budget; module globals are made again."""
         self.world, self.rank = world, rank
-        self.depth = 0
+        self.depth = self.agreed = 0
         self.chance = Chance()
         BUDGET.restart()
         for names in self.touched:
@@ -339,7 +343,9 @@ class Interpreter(Statements):
             self.chance.put_back(before)
             self.chance.tell(last_name(fn.node), [*args, *keywords.values()])
             parts = [arg for arg in args if isinstance(arg, Data)] if Data.traced else []
-            return parts[0].made_by(getattr(fn.node, "name", "")) if parts else UNKNOWN
+            name = getattr(fn.node, "name", "")
+            given = (*args, *keywords.values())
+            return parts[0].made_by(name) if parts else agreed(self, name, given)
 
     def _reaches_out(self, node: ast.FunctionDef | ast.Lambda) -> bool:
         """Whether a function may give names around it another value."""
@@ -483,7 +489,7 @@ class Interpreter(Statements):
         if isinstance(owner, Klass):
             if name == "__name__":
                 return owner.name
-            member = self.member(owner, name)
+            member = self._constant_of(owner, name) or self.member(owner, name)
             if member is None:
                 raise CannotTellError(f"`{name}` of a class")
             return self._bound(member, owner) if isinstance(member, Fn) else member
@@ -503,12 +509,25 @@ class Interpreter(Statements):
             return owner.part(f".{name}")
         if owner is UNKNOWN:
             return UNKNOWN
+        if isinstance(owner, Told) and not hasattr(int, name) and not methods.keeps_array(name):
+            return owner.data.part(f".{name}")
         if name == "__class__" or (name == "__len__" and not isinstance(owner, (list, Array))):
             raise CannotTellError(f"`{name}`")
         if name == "__iter__" or (name == "__next__" and isinstance(owner, Iterator)):
             run = External(f"builtins.{name.strip('_')}")
             return Native(lambda: self.call(run, [owner], {}))
         return methods.attribute(self, owner, name)
+
+    def _constant_of(self, klass: Klass, name: str) -> Instance | None:
+        """A member of an enumeration, which is always the same object."""
+        node = klass.members.get(name)
+        if not isinstance(node, ast.expr) or not any(map(_is_enumeration, klass.bases)):
+            return None
+        if name not in klass.constants:
+            value = self.value(node, Frame(klass.names, {}))
+            attributes = {"name": name, "value": value, "_value_": value}
+            klass.constants[name] = Instance(klass, attributes)
+        return klass.constants[name]
 
     def _bound(self, function: Fn, owner: Instance | Klass) -> Any:
         """A function of a class as an attribute of its object, or of the class itself."""
@@ -578,6 +597,7 @@ class Interpreter(Statements):
             return value.length
         if isinstance(value, Given):
             raise value.wanted(Kind.SEQUENCE)
+        value = value.data if isinstance(value, Told) else value
         if isinstance(value, Data) and value.size_of_part is not None:
             return value.size_of_part
         raise CannotTellError("how long it is")
@@ -596,6 +616,10 @@ def _of_torch_data(dotted: str) -> str | None:
     """What torch's own package for data calls a class or function, if it is one of that."""
     name = catalog.canonical(dotted)
     return name.removeprefix(TORCH_DATA) if name.startswith(TORCH_DATA) else None
+
+
+def _is_enumeration(base: Any) -> bool:
+    return isinstance(base, External) and base.dotted.startswith("enum.")
 
 
 def _writes_init(node: ast.ClassDef) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from typing import Any
+from typing import Any, NamedTuple
 
 from sampler_lint.execution.budget import BUDGET
-from sampler_lint.execution.errors import CannotTellError
+from sampler_lint.execution.errors import CannotTellError, Kind
 from sampler_lint.execution.values import (
     UNKNOWN,
     Array,
+    Given,
     Places,
     Run,
     Source,
@@ -24,8 +25,8 @@ def item(owner: Any, index: Any) -> Any:
     if isinstance(owner, Array):
         if isinstance(owner, Places) and index == 0:
             return Array(owner.items)
-        if isinstance(index, tuple):
-            return _inner_item(owner, index)
+        if index is None or isinstance(index, tuple):
+            return _read(_cells(owner, index if isinstance(index, tuple) else (index,)))
         if isinstance(index, slice):
             return Array(item(owner.items, index))
         if isinstance(index, (Array, list)):
@@ -63,8 +64,8 @@ def store(container: Any, index: Any, value: Any) -> None:
         _store_anywhere(container)
         return
     if isinstance(container, Array):
-        if isinstance(index, (slice, Array, tuple)):
-            _store_several(container, index, value)
+        if isinstance(index, (slice, Array, tuple, list)):
+            _write(_cells(container, index if isinstance(index, tuple) else (index,)), value)
             return
         container = container.items
     if isinstance(container, list) and isinstance(index, slice):
@@ -80,6 +81,8 @@ def store(container: Any, index: Any, value: Any) -> None:
         except (IndexError, TypeError) as error:
             raise CannotTellError("an item that is set") from error
         return
+    if isinstance(container, Given) and not isinstance(container, Source):
+        raise container.wanted(Kind.SEQUENCE if isinstance(index, int) else Kind.MAPPING)
     if isinstance(container, Source) and isinstance(index, str):
         container.changed[index] = value  # a column of a table
     elif container is not UNKNOWN:
@@ -95,45 +98,100 @@ def _store_anywhere(container: Any) -> None:
     listed[:] = [UNKNOWN] * len(listed)
 
 
-def _inner_item(owner: Array, index: tuple[Any, ...]) -> Any:
-    """``owner[first, rest]``."""
+class _Cell(NamedTuple):
+    """A place in a row of an array."""
+
+    row: list[Any]
+    place: int
+
+
+def _cells(array: Any, index: tuple[Any, ...]) -> Any:
+    """Where ``array[index]`` is: a place, the array, or an array of such."""
     if not index:
-        return owner
-    first, *rest = index
-    if isinstance(owner, Places) and isinstance(first, slice):
-        return item(Array(owner.items), first)
-    chosen = item(owner, first)
-    if not rest:
-        return chosen
-    if not isinstance(chosen, Array):
+        return array
+    first, *others = index
+    rest = tuple(others)
+    if first is None:
+        return Array([_cells(array, rest)])
+    if not isinstance(array, Array):
         raise CannotTellError("an item of an array")
+    if first is Ellipsis:
+        left = sum(part is not None for part in rest)
+        return _cells(array, (slice(None),) * (len(array.shape) - left) + rest)
+    if isinstance(array, Places) and isinstance(first, slice):
+        return _cells(Array(array.items), (first,))  # the only column
     if isinstance(first, int):
-        return _inner_item(chosen, tuple(rest))
-    return Array([item(row, tuple(rest)) for row in chosen.items])
-
-
-def _store_several(array: Array, index: Any, value: Any) -> None:
-    """``array[index] = value`` of a slice, an array of places or a place in several dimensions."""
-    if isinstance(index, tuple):
-        first, *rest = index
-        if rest and isinstance(first, int):
-            inner = array.items[first]
-            return store(inner, rest[0] if len(rest) == 1 else tuple(rest), value)
-        raise CannotTellError("items that are set")
-    if isinstance(index, slice):
-        places = BUDGET.collect(range(*index.indices(len(array.items))))
-    elif index.items and all(isinstance(place, bool) for place in index.items):
-        places = [place for place, chosen in enumerate(index.items) if chosen]
+        row = array.items[first]
+        if any(part is not None for part in rest):
+            return _cells(row, rest)
+        cell = _Cell(array.items, first)
+        return _cells(cell, rest)
+    if isinstance(first, slice):
+        places = BUDGET.collect(range(*first.indices(len(array.items))))
     else:
-        places = [plain(place) for place in index.items]
-    values = value.items if isinstance(value, Array) else value
-    if not isinstance(values, (list, tuple, range)):
-        values = [value for _ in places]
-    if len(values) != len(places):
+        places = _places(first, len(array.items))
+        if rest and isinstance(rest[0], (Array, list)):
+            # Places along two dimensions go in pairs.
+            inner = _places(rest[0], len(array.items[0].items) if array.items else 0)
+            pairs = zip(places, inner, strict=True)
+            return Array([_cells(array, (one, other, *rest[1:])) for one, other in pairs])
+    return Array([_cells(array, (place, *rest)) for place in places])
+
+
+def _places(index: Any, length: int) -> list[int]:
+    """The places that a list or array of them, or of flags, names."""
+    if not isinstance(index, (Array, list, range)):
+        raise CannotTellError("which items are chosen")
+    keys = index.items if isinstance(index, Array) else index
+    BUDGET.items(len(keys))
+    if keys and all(isinstance(key, bool) for key in keys):
+        return [place for place, chosen in enumerate(keys) if chosen]
+    places = [plain(key) for key in keys]
+    if not all(isinstance(place, int) and -length <= place < length for place in places):
+        raise CannotTellError("which items are chosen")
+    return places
+
+
+def _read(cells: Any) -> Any:
+    """What is at the places."""
+    if isinstance(cells, _Cell):
+        return cells.row[cells.place]
+    return Array([_read(cell) for cell in cells.items]) if isinstance(cells, Array) else cells
+
+
+def _write(cells: Any, value: Any) -> None:
+    """Put a value at the places: a smaller one at each."""
+    if isinstance(cells, _Cell):
+        row = cells.row[cells.place]
+        if isinstance(row, Array):
+            _write(_cells(row, (slice(None),)), value)
+        else:
+            is_only = isinstance(value, (Array, list)) and len(_listed(value)) == 1
+            cells.row[cells.place] = _listed(value)[0] if is_only else value
+        return
+    values = _listed(value) if isinstance(value, (Array, list, tuple, range)) else None
+    if values is None or _depth(value) < _depth(cells):
+        values = [value] * len(cells.items)
+    elif len(values) == 1:
+        values = [*values] * len(cells.items)
+    if len(values) != len(cells.items):
         raise CannotTellError("items that are set")
-    for place, one in zip(places, values, strict=True):
-        array.items[place] = one
-    return None
+    for cell, one in zip(cells.items, values, strict=True):
+        _write(cell, one)
+
+
+def _listed(value: Any) -> Any:
+    return value.items if isinstance(value, Array) else value
+
+
+def _depth(value: Any) -> int:
+    """How many dimensions there are."""
+    if isinstance(value, _Cell):
+        return _depth(value.row[value.place])
+    if isinstance(value, (Array, list, tuple, range)):
+        listed = _listed(value)
+        return 1 + (_depth(listed[0]) if listed else 0)
+    return 0
 
 
 def delete(container: Any, index: Any) -> None:

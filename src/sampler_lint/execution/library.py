@@ -10,6 +10,7 @@ import math
 import re
 from typing import Any
 
+from sampler_lint.execution.agreement import agreed
 from sampler_lint.execution.arrays import (
     ARRAYS,
     RANDOM,
@@ -21,7 +22,6 @@ from sampler_lint.execution.builtin import BUILTINS, MATH
 from sampler_lint.execution.errors import CannotTellError
 from sampler_lint.execution.standard import ANYWHERE, DOTTED, place_of
 from sampler_lint.execution.values import (
-    UNKNOWN,
     Array,
     Data,
     External,
@@ -50,6 +50,8 @@ def external_attribute(owner: External, name: str) -> Any:
         return number
     if owner.dotted == "sys" and name == "maxsize":
         return 2**63 - 1
+    if owner.dotted == "numpy" and name == "newaxis":
+        return None
     BUDGET.text(len(owner.dotted) + len(name))
     return External(f"{owner.dotted}.{name}", owner.stream)
 
@@ -84,7 +86,7 @@ def external(run: Run, callee: External, args: list[Any], keywords: dict[str, An
     for arg in args:
         if isinstance(arg, Given) or (Data.traced and isinstance(arg, Data)):
             return arg.made_by(last)
-    return UNKNOWN
+    return agreed(run, last, [*args, *keywords.values()])
 
 
 #: Libraries that make arrays and random numbers.

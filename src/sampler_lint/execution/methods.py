@@ -11,6 +11,7 @@ from sampler_lint.execution.arrays import (
     OPERATORS,
     TORCH,
     axes_of,
+    broadcast,
     reshaped,
     transposed,
 )
@@ -81,6 +82,8 @@ def attribute(run: Run, owner: Any, name: str) -> Any:
     method = methods_of(owner).get(name)
     if method is not None:
         return Native(lambda *args, **kw: perform(method, run, (owner, *args), kw))
+    if isinstance(owner, Array) and name == "index":
+        return attribute(run, owner.items, name)  # the argument may be a list as well
     if isinstance(owner, Array):
         raise CannotTellError(f"`{name}` of an array")
     if isinstance(owner, (list, range)) and (name in ARRAY or name in FACTS):
@@ -271,6 +274,12 @@ for _name in ("split", "chunk"):
     ARRAY(Cost.BY_ITEM, _name)(_function(TORCH, _name))
 ARRAY(Cost.FLAT, "__getitem__")(lambda run, array, index: item(array, plain(index)))
 ARRAY(Cost.BY_ITEM, "repeat_interleave")(_function(ARRAYS, "repeat"))
+ARRAY(Cost.BY_ITEM, "unsqueeze")(_function(ARRAYS, "unsqueeze"))
+ARRAY(Cost.BY_ITEM, "expand")(
+    lambda run, array, *shape: broadcast(
+        run, array, shape[0] if isinstance(shape[0], (tuple, list)) else shape
+    )
+)
 for _name in (
     "argsort",
     "nonzero",
@@ -280,6 +289,8 @@ for _name in (
     "tile",
     "take",
     "index_select",
+    *("bincount", "isin", "searchsorted", "flip", "roll", "diff", "abs", "sign", "isnan"),
+    *("logical_not", "logical_and", "logical_or", "minimum", "maximum", "flatnonzero", "argwhere"),
     *OPERATORS,
 ):
     ARRAY(Cost.BY_ITEM, _name)(_function(ARRAYS, _name))

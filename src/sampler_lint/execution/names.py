@@ -36,9 +36,12 @@ class Names:
         """The paths of the files that imports have led to."""
         self.tree = tree
         self.nodes: dict[str, list[ast.stmt]] = {}
+        self.under: dict[ast.stmt, list[tuple[ast.If, bool]]] = {}
+        """The tests that statements stand below, and what they come to there."""
         self.made: dict[str, Any] = {}
         self.klasses: dict[ast.ClassDef, Klass] = {}
-        self.stars = False
+        self.stars: list[ast.ImportFrom] = []
+        """The imports of all names of a module."""
         self._collect(tree.body)
 
     @property
@@ -52,7 +55,8 @@ class Names:
                 self.nodes.setdefault(stmt.name, []).append(stmt)
             elif isinstance(stmt, (ast.Import, ast.ImportFrom)):
                 for alias in stmt.names:
-                    self.stars = self.stars or alias.name == "*"
+                    if alias.name == "*" and isinstance(stmt, ast.ImportFrom):
+                        self.stars.append(stmt)
                     name = alias.asname or alias.name.split(".")[0]
                     self.nodes.setdefault(name, []).append(stmt)
             elif isinstance(stmt, (ast.Assign, ast.AnnAssign)):
@@ -63,8 +67,10 @@ class Names:
             elif isinstance(stmt, ast.Try):
                 self._collect(stmt.body)
             elif isinstance(stmt, ast.If):
-                self._collect(stmt.body)
-                self._collect(stmt.orelse)
+                for holds, block in ((True, stmt.body), (False, stmt.orelse)):
+                    above = self.under.get(stmt, [])
+                    self.under.update((inner, [*above, (stmt, holds)]) for inner in block)
+                    self._collect(block)
 
     def get(self, name: str) -> Any:
         """The value of a global name or builtin."""
@@ -83,12 +89,14 @@ class Names:
         nodes = self.nodes.get(name)
         if not nodes:
             if self.stars and not builtin.has_builtin(name):
-                raise CannotTellError(f"`{name}` may come from a star import")
+                return self._from_stars(name)
             return External(f"builtins.{name}")
         if len(nodes) > 1 and not isinstance(nodes[0], (ast.Import, ast.ImportFrom)):
-            if not all(node in self.tree.body for node in nodes):
+            if not all(node in self.tree.body or node in self.under for node in nodes):
                 raise CannotTellError(f"`{name}` is defined several times")
-            nodes = nodes[-1:]  # one after the other
+            nodes = [node for node in nodes if self._is_run(node)][-1:]  # one after the other
+            if not nodes:
+                raise CannotTellError(f"`{name}` is not defined")
         node = nodes[0]
         if isinstance(node, ast.FunctionDef):
             return Fn(node, self)
@@ -101,6 +109,30 @@ class Names:
         assert isinstance(node, (ast.Assign, ast.AnnAssign))
         assert node.value is not None
         return self.interpreter.value(node.value, Frame(self, {}))
+
+    def _from_stars(self, name: str) -> Any:
+        """What has come with all names of a module."""
+        for stmt in reversed(self.stars):
+            source, module, path = stmt.module or "", self.module, None
+            if module is not None:
+                path = module.project.imports.find(source, module, stmt.level)
+            if module is not None and path is not None:
+                names = self._led_to(module.project, path)
+                if names is not None and (name in names.nodes or names.stars):
+                    return names.get(name)
+                continue
+            outside = External(f"{source}.{name}")
+            if self.interpreter.external_class(outside) is not outside:
+                return outside
+        raise CannotTellError(f"`{name}` may come from a star import")
+
+    def _is_run(self, node: ast.stmt) -> bool:
+        """Whether the tests that a statement stands below come out so that it is reached."""
+        frame = Frame(self, {})
+        return all(
+            self.interpreter.true(self.interpreter.value(stmt.test, frame)) is holds
+            for stmt, holds in self.under.get(node, ())
+        )
 
     def imported(self, node: ast.Import | ast.ImportFrom, name: str) -> Any:
         """What an import statement binds to ``name``."""

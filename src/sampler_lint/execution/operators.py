@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import bisect
+import math
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,9 +20,10 @@ from sampler_lint.execution.budget import (
     LARGEST_NUMBER,
 )
 from sampler_lint.execution.errors import CannotTellError
-from sampler_lint.execution.values import UNKNOWN, Array, Size, plain, weigh
+from sampler_lint.execution.values import UNKNOWN, Array, Size, Told, plain, weigh
 
 _NUMBERS = frozenset({int, float, bool})
+_MORE_THAN_NUMBERS = frozenset({Size, Told})
 _SCALARS = _NUMBERS | {type(None)}
 
 _BINARY: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -82,8 +84,8 @@ def binary(kind: type[ast.operator], left: Any, right: Any) -> Any:
         left, right = _as_array(left, right), _as_array(right, left)
     if isinstance(left, Array) or isinstance(right, Array):
         return _broadcast(lambda a, b: _of_known(kind, a, b), left, right)
-    left = int(left) if type(left) is Size else left
-    right = int(right) if type(right) is Size else right
+    left = int(left) if type(left) in _MORE_THAN_NUMBERS else left
+    right = int(right) if type(right) in _MORE_THAN_NUMBERS else right
     if type(left) in _NUMBERS and type(right) in _NUMBERS:
         check_number(left, right)
         if (kind is ast.Pow or kind is ast.LShift) and abs(right) > LARGEST_EXPONENT:
@@ -114,7 +116,10 @@ def _as_array(value: Any, other: Any) -> Any:
 def _of_known(kind: type[ast.operator], left: Any, right: Any) -> Any:
     if left is UNKNOWN or right is UNKNOWN:
         return UNKNOWN
-    return binary(kind, plain(left), plain(right))
+    left, right = plain(left), plain(right)
+    if kind is ast.Div and right == 0 and isinstance(left, (int, float)):
+        return math.copysign(math.inf, left) if left else math.nan  # arrays divide by 0
+    return binary(kind, left, right)
 
 
 def _charge(kind: type[ast.operator], left: Any, right: Any) -> None:
@@ -188,11 +193,19 @@ def _broadcast(function: Callable[[Any, Any], Any], left: Any, right: Any) -> Ar
         left = Array(left)
     if isinstance(right, (list, tuple)):
         right = Array(right)
-    if isinstance(left, Array) and isinstance(right, Array):
-        if len(left.items) != len(right.items):
+    both = isinstance(left, Array) and isinstance(right, Array)
+    if both and len(left.shape) == len(right.shape):
+        longest = max(len(left.items), len(right.items))
+        BUDGET.items(longest)
+        sides = [
+            side.items * longest if len(side.items) == 1 else side.items for side in (left, right)
+        ]
+        if len(sides[0]) != len(sides[1]):
             raise CannotTellError("arrays of different lengths")
-        BUDGET.items(len(left.items))
-        pairs = list(zip(left.items, right.items, strict=True))
+        pairs = list(zip(*sides, strict=True))
+    elif both and len(left.shape) < len(right.shape):
+        BUDGET.items(len(right.items))
+        pairs = [(left, row) for row in right.items]
     elif isinstance(left, Array):
         BUDGET.items(len(left.items))
         pairs = [(item, right) for item in left.items]

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from sampler_lint.execution.errors import RaisedError
 from sampler_lint.execution.set_up import World
-from sampler_lint.execution.values import Array, Lost
+from sampler_lint.execution.values import Array, Lost, Told
 from sampler_lint.properties import Observation, Rank, Reading, Violation, partitions
 
 
@@ -50,9 +50,9 @@ class Turn:
         for item in self.yielded or ():
             parts = item.items if isinstance(item, Array) else item
             parts = parts if isinstance(parts, (list, tuple)) else [parts]
-            if not all(type(part) is int for part in parts):
+            if not all(type(part) in (int, Told) for part in parts):
                 return None
-            out += parts
+            out += map(int, parts)
         return tuple(out)
 
     @property

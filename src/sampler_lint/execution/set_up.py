@@ -98,6 +98,8 @@ class SetUp:
         the first is looked at."""
         self.seed: int | None = None
         """What is given for a seed that has a number by default."""
+        self.gives_batches = False
+        """Whether the samplers that it takes hand out batches."""
         self.dense = False
         """Whether the data holds the numbers of two classes, and no others."""
         self.place = 0
@@ -156,6 +158,10 @@ class SetUp:
         if self.takes_drop_last:
             yield "drop_last", True
         yield from (flag for flag in self.flags() if flag[0] != "drop_last")
+        for param, default in self.params:
+            value = default.value if isinstance(default, ast.Constant) else None
+            if type(value) is int and value > 2 and self._role(param.arg) is Role.NUMBER:
+                yield param.arg, 2  # as many as there are of classes
         for param, default in self.params:  # a class may want one of two
             is_none = isinstance(default, ast.Constant) and default.value is None
             if is_none and self._role(param.arg) is Role.BATCH_SIZE:
@@ -206,7 +212,7 @@ class SetUp:
     ) -> tuple[list[Any], dict[str, Any]]:
         """What the constructor is given on one rank of a world."""
         self.place = rank
-        Data.dense = self.dense
+        Data.dense, Data.stand_ins = self.dense, self._made(world)
         keywords = dict(part for part in (self.settled, option) if part is not None)
         for param, default in self.params:
             value = self._argument(param, default, world, rank)
@@ -345,6 +351,32 @@ class SetUp:
         return {key: _other(guess) for key, guess in (self.guesses or {}).items()}
 
     @cached_property
+    def usual_sampler(self) -> Klass:
+        """The sampler of torch's that has what the class reads of the samplers that it holds."""
+        read = {
+            node.attr
+            for klass in self.klass.mro
+            if isinstance(klass, Klass) and klass.names.module is not None
+            for node in ast.walk(klass.node)
+            if isinstance(node, ast.Attribute)
+            and role_of(last_name(node.value).strip("_")) is Role.SAMPLER
+        }
+        plain, random = map(self.interpreter.known_class, ("SequentialSampler", "RandomSampler"))
+        return random if read & (_offered(random) - _offered(plain)) else plain
+
+    @cached_property
+    def wide_worlds(self) -> tuple[World, ...]:
+        """Worlds of batches that can be made of several groups on each of several ranks."""
+        base, wide = self.large_worlds[0].samples, SMALL_NUMBER
+        return tuple(
+            World(base + more, ranks, size)
+            for more, ranks, size in (
+                *((0, 2, wide), (wide, 2, wide), (1, 2, wide), (wide // 2, 3, wide)),
+                *((wide, 2, 2 * wide), (wide + 5, 3, wide)),
+            )
+        )
+
+    @cached_property
     def large_worlds(self) -> tuple[World, ...]:
         """Worlds of more samples than any number that the class itself works with."""
         most = max(
@@ -379,16 +411,26 @@ class SetUp:
 
     def _sampler(self, role: Role, world: World, data: Source) -> Instance:
         """One of torch's own, around the data."""
-        arguments: dict[str, Any] = {}
-        known = "DistributedSampler" if self.around_shard else "SequentialSampler"
-        if self.around_shard:
-            arguments = {"num_replicas": world.ranks, "rank": self.place}
         build, class_of = self.interpreter.build, self.interpreter.known_class
-        sampler = build(class_of(known), [data], arguments)
+        if self.around_shard:
+            place = {"num_replicas": world.ranks, "rank": self.place}
+            sampler = build(class_of("DistributedSampler"), [data], place)
+        else:
+            sampler = build(self.usual_sampler, [data], {})
         sampler.attributes["dataset"] = data  # as samplers of one's own call it
-        if role is Role.SAMPLER:
+        if role is Role.SAMPLER and not self.gives_batches:
             return sampler
         return build(class_of("BatchSampler"), [sampler, world.batch_size, world.drop_last], {})
+
+
+def _offered(klass: Klass) -> set[str]:
+    """What an object of the class has by a name."""
+    stored = {
+        node.attr
+        for node in ast.walk(klass.node)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+    }
+    return stored | klass.members.keys()
 
 
 def _parts_of(display: ast.List | ast.Tuple | ast.Dict) -> list[Any]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from typing import Any
 
+from sampler_lint.execution.arrays import ARRAYS, nested, transposed
 from sampler_lint.execution.budget import BUDGET, Cost, Op, Table
 from sampler_lint.execution.builtin import BUILTINS, mapping, sort_keys
 from sampler_lint.execution.errors import CannotTellError, RaisedError
@@ -311,6 +312,12 @@ def _fromkeys(run: Run, keys: Any, value: Any = None) -> dict[Any, Any]:
 
 DOTTED(Cost.FLAT, "numpy.iinfo", "torch.iinfo")(
     lambda run, kind=None: record(["min", "max"]).call(-(2**31), 2**31 - 1)
+)
+DOTTED(Cost.BY_ITEM, "numpy.c_.__getitem__")(
+    lambda run, columns: transposed(nested([run.listed(column) for column in columns]))
+)
+DOTTED(Cost.BY_ITEM, "numpy.r_.__getitem__")(
+    lambda run, parts: perform(ARRAYS["concatenate"], run, [parts], {})
 )
 DOTTED(Cost.FLAT, "heapq.heapify")(lambda run, heap: None)
 DOTTED(Cost.FLAT, "functools.partial")(

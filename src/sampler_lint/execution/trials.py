@@ -92,6 +92,12 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
     plain = trials = _plainly(interpreter, spec)
     if BUDGET.gone:
         return Trials(unknown=BUDGET.gone)
+    if not trials.usual and not spec.goes_on and Role.SAMPLER in spec.roles and not around_shard:
+        spec.gives_batches = True  # what it calls a sampler may hand out batches
+        again = _plainly(interpreter, spec)
+        if again.usual:
+            plain = trials = again
+        spec.gives_batches = bool(again.usual)
     if not trials.usual and not spec.goes_on:
         trials = trials._replace(guessed=tuple(_with_guesses(interpreter, spec)))
         if trials.guessed and spec.drops == (False, True):
@@ -128,7 +134,14 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     except (RaisedError, *SILENT) as error:
         return Trials(unknown=_reason(error))
     try:
-        usual += _usual(interpreter, spec, worlds)
+        try:
+            usual += _usual(interpreter, spec, worlds)
+        except OverBudgetError:
+            if BUDGET.gone:
+                raise
+            # Nothing may be left of its batches once they are shared out in groups.
+            worlds, usual = spec.wide_worlds, []
+            usual += _usual(interpreter, spec, worlds)
     except OverBudgetError as error:
         return Trials(unknown=_reason(error), length_raised=length_raised)
     except GoesOnError as error:
@@ -158,7 +171,9 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
             overrun=tuple(_resumed(interpreter, spec, 0, steps=MORE_THAN_AN_EPOCH)),
         )
     if usual and spec.has_while_loop:
-        trials = trials._replace(stuck=tuple(_stuck(interpreter, spec)))
+        # Small batches are none of its own where it makes them of several groups.
+        some = worlds if worlds is spec.wide_worlds else (*_SOME, *_SINGLES)
+        trials = trials._replace(stuck=tuple(_stuck(interpreter, spec, some)))
     return trials
 
 
@@ -169,13 +184,14 @@ def welcoming(interpreter: Interpreter, spec: SetUp) -> tuple[World, ...]:
     default, that is found out here.
     """
     unclear = False
-    sizes: list[tuple[World, ...]] = [_WORLDS, spec.large_worlds]
-    options = [*spec.settlements(), *spec.small_numbers()]
+    sizes = [_WORLDS, spec.large_worlds, spec.wide_worlds]
+    small = [*spec.small_numbers()]
+    options = [*spec.settlements(), *small]
     for worlds, dense in itertools.product(sizes, (False, True)):
         spec.dense = dense
         for option in options:
             spec.settled = option
-            if unclear and (option is None or isinstance(option[1], bool)):
+            if unclear and (option not in small or worlds is spec.wide_worlds):
                 continue
             world = worlds[0]._replace(drop_last=spec.drops[0])
             try:
@@ -193,10 +209,11 @@ def _with_guesses(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
     """The usual worlds, with something for each argument that is of the kind it is used as."""
     worlds = (_WORLDS, spec.large_worlds)
     settlements = itertools.islice(spec.settlements(), 1 + MOST_OPTIONS)
-    options = (*settlements, *spec.small_numbers())
+    small = [*spec.small_numbers()]
+    options = (*settlements, *small)
     refused = too_much = False
     for option, some, spec.fills_none in itertools.product(options, worlds, (False, True)):
-        if option is not None and not (too_much if type(option[1]) is int else refused):
+        if option is not None and not (too_much if option in small else refused):
             continue  # no flag lets it in where nothing shuts it out
         try:
             if guess(spec, partial(_hands_out, interpreter, spec, some[0], option)):
@@ -265,6 +282,8 @@ def guess(spec: SetUp, attempt: Callable[[], bool]) -> bool:
             pass
         while left and not left[-1][1]:
             guesses.pop(left.pop()[0], None)
+        if not left and too_much and any(spec.small_numbers()):
+            raise too_much[0]  # what fits may only be too large
         if not left and refused is not None:
             raise refused
         if not left and too_much:
@@ -528,10 +547,10 @@ def _varied(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
             yield from (trial._replace(is_flagged=is_flag) for trial in built)
 
 
-def _stuck(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
+def _stuck(interpreter: Interpreter, spec: SetUp, worlds: tuple[World, ...]) -> Iterator[Trial]:
     """The first world for each flag in which some loop never ends."""
     for option in (None, *itertools.islice(spec.flags(), MOST_OPTIONS)):
-        for world in (*_SOME, *_SINGLES):
+        for world in worlds:
             try:
                 trial = _trial(interpreter, spec, world, option)
             except SILENT:

@@ -66,6 +66,8 @@ class Data:
     #: Whether it is known again wherever it is handed on: its parts stay parts, and what is made
     #: of it keeps its name.
     traced = False
+    #: What says of which kind a part is, while arguments are guessed.
+    stand_ins: StandIns | None = None
 
     def __init__(self, key: str, length: int | None = None) -> None:
         self.key = key
@@ -114,7 +116,7 @@ class Data:
         return Data(f"{self.key}{what}")
 
     def items(self) -> list[Any]:
-        """Its elements.
+        """Its elements: numbers, until more is asked of them.
 
         Raises:
             CannotTellError: it is not known to have one entry a sample.
@@ -124,12 +126,24 @@ class Data:
             raise CannotTellError("how many there are")
         BUDGET.text(length * len(self.key))
         parts = [Data(f"{self.key}[{index}]") for index in range(length)]
-        return parts if Data.traced else [part.number for part in parts]
+        return parts if Data.traced else [Told(part) for part in parts]
 
     def made_by(self, function: str) -> Any:
         """What a function outside the tree makes of it."""
         BUDGET.text(len(self.key) + len(function))
         return Data(f"{function}({self.key})")
+
+
+class Told(int):
+    """The number that stands for a part of the data."""
+
+    def __new__(cls, data: Data) -> Told:
+        """Keep what it stands for."""
+        made = super().__new__(cls, data.number)
+        made.data = data
+        return made
+
+    data: Data
 
 
 class Called(Data):
@@ -416,6 +430,8 @@ class Klass:
     members: dict[str, Any] = field(default_factory=dict)
     setters: dict[str, Fn] = field(default_factory=dict)
     """What runs when a property is set."""
+    constants: dict[str, Instance] = field(default_factory=dict)
+    """The members of an enumeration that were read."""
     passed: Mapping[str, tuple[Passed, ...]] = field(default_factory=dict)
     """What the tree passes for the parameters of its constructor."""
 
@@ -562,6 +578,7 @@ class Run(Protocol):
     world: int
     rank: int
     outside: int
+    agreed: int
     asked_place: bool
     asked_worker: bool
     worker: tuple[int, int] | None
@@ -682,6 +699,8 @@ def plain(value: Any) -> Any:
         raise CannotTellError("a data set as a number")
     if isinstance(value, Data):
         return value.number
+    if type(value) is Told:
+        return int(value)
     if value is UNKNOWN or isinstance(value, External):
         raise CannotTellError("the value")
     if isinstance(value, tuple):

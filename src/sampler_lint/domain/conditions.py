@@ -81,16 +81,26 @@ def _around(model: Model, stmt: Stmt) -> frozenset[Condition]:
         inner.append(each)
     for each in reversed(inner):
         around = each.parent
-        asked = set(_left_before(model, each))
-        if isinstance(around, If):
-            asked.update(_asked(model, around.test, answer=each.block is around.body))
+        asked = {
+            condition
+            for test, answer in _decided(model, each)
+            for condition in _asked(model, test, answer)
+        }
         known[each] = known[around] | asked if asked else known[around]
     return known[stmt]
 
 
-def _left_before(model: Model, stmt: Stmt) -> Iterator[Condition]:
-    """What the statements ask that stand before one in its block and may leave it."""
-    known: dict[int, list[If]] = model.memo.setdefault(_left_before, {})
+def tests(model: Model, stmt: Stmt) -> Iterator[tuple[Expr, bool]]:
+    """The tests that are passed on the way to a statement, with the answers that lead there."""
+    for each in chain([stmt], stmt.ancestors()):
+        yield from _decided(model, each)
+
+
+def _decided(model: Model, stmt: Stmt) -> Iterator[tuple[Expr, bool]]:
+    """The test of the ``if`` that a statement is in, and of those before it that may leave."""
+    if isinstance(stmt.parent, If):
+        yield stmt.parent.test, stmt.block is stmt.parent.body
+    known: dict[int, list[If]] = model.memo.setdefault(_decided, {})
     if id(stmt.block) not in known:
         known[id(stmt.block)] = [
             each
@@ -100,7 +110,7 @@ def _left_before(model: Model, stmt: Stmt) -> Iterator[Condition]:
     for each in known[id(stmt.block)]:
         if each.order >= stmt.order:
             return
-        yield from _asked(model, each.test, answer=False)
+        yield each.test, False
 
 
 def _asked(model: Model, test: Expr, answer: bool) -> Iterator[Condition]:

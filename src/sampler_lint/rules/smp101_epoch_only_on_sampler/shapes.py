@@ -1,0 +1,201 @@
+"""How torch's loaders may hold what shuffles by the epoch, and which of them some code tells.
+
+What ``DataLoader.__init__`` puts into ``.sampler`` and ``.batch_sampler`` is known for each way of
+building one. The guards around the calls of ``set_epoch`` are answered for each of these shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from sampler_lint import catalog
+from sampler_lint.analysis.values import ClassRef, Ext, Value
+from sampler_lint.catalog.torch import TORCH_DATA
+from sampler_lint.domain.concepts import ASKS_BY_NAME
+from sampler_lint.domain.conditions import tests
+from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
+from sampler_lint.rules.smp101_epoch_only_on_sampler.parts import parts_of_loaders
+from sampler_lint.syntax.navigation import same
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Choice,
+    Compare,
+    Const,
+    Expr,
+    Seq,
+    Unary,
+    last_name,
+)
+
+_SEQUENTIAL = TORCH_DATA + "SequentialSampler"
+_ITSELF: tuple[str, ...] = ()
+
+
+class Shape(NamedTuple):
+    """One way in which a loader is built."""
+
+    how: str
+    """What it is given."""
+    carrier: tuple[str, ...]
+    """How what shuffles by the epoch is reached from the loader."""
+    parts: dict[tuple[str, ...], str | None]
+    """The class of each part; None for one of somebody's own, with a ``set_epoch``."""
+
+    def has(self, path: tuple[str, ...], name: str) -> bool | None:
+        """Whether a part of the loader has an attribute; None where nobody knows."""
+        if path not in self.parts:
+            return False  # None, or an error at once
+        if (*path, name) in self.parts:
+            return True
+        kind = self.parts[path]
+        if name == "set_epoch":
+            return path != _ITSELF and kind in {None, DISTRIBUTED_SAMPLER}
+        if name == "sampler":  # a batch sampler of somebody's own need not have one
+            return False
+        return None
+
+
+SHAPES = (
+    Shape(
+        "`sampler=`",
+        ("sampler",),
+        {
+            _ITSELF: "",
+            ("sampler",): DISTRIBUTED_SAMPLER,
+            ("batch_sampler",): BATCH_SAMPLER,
+            ("batch_sampler", "sampler"): DISTRIBUTED_SAMPLER,
+        },
+    ),
+    Shape(
+        "a BatchSampler around it",
+        ("batch_sampler", "sampler"),
+        {
+            _ITSELF: "",
+            ("sampler",): _SEQUENTIAL,
+            ("batch_sampler",): BATCH_SAMPLER,
+            ("batch_sampler", "sampler"): DISTRIBUTED_SAMPLER,
+        },
+    ),
+    Shape(
+        "a batch sampler with its own `set_epoch`",
+        ("batch_sampler",),
+        {_ITSELF: "", ("sampler",): _SEQUENTIAL, ("batch_sampler",): None},
+    ),
+)
+
+
+class Guards:
+    """The guards around calls, answered for a loader of one shape."""
+
+    def __init__(self, model: Model, loader: Expr, shape: Shape) -> None:
+        self.model = model
+        self.loader = loader
+        self.shape = shape
+
+    def exclude(self, call: Call) -> bool:
+        """Whether a call is certainly not made."""
+        if call.stmt is None:
+            return False
+        passed = tests(self.model, call.stmt)
+        return any(self._answer(test) is (not answer) for test, answer in passed)
+
+    def _answer(self, test: Expr) -> bool | None:
+        if isinstance(test, Unary) and test.op == "Not":
+            return _not(self._answer(test.operand))
+        if isinstance(test, Choice) and test.kind != "if":
+            answers = {self._answer(option) for option in test.options}
+            decides = test.kind == "or"
+            if decides in answers:
+                return decides
+            return None if None in answers else not decides
+        if isinstance(test, Compare):
+            return self._compared(test)
+        if isinstance(test, Call):
+            asks, given = last_name(test.func), test.positional
+            if asks == "isinstance" and len(given) == 2:
+                return self._is_one(given[0], given[1])
+            if asks == "callable" and len(given) == 1:
+                return self._is_there(given[0])
+        return self._is_there(test)
+
+    def _compared(self, test: Compare) -> bool | None:
+        """``x is None`` and ``x is not None``."""
+        if len(test.ops) != 1 or test.ops[0] not in {"Is", "IsNot"}:
+            return None
+        right = test.rights[0]
+        if not isinstance(right, Const) or right.value is not None:
+            return None
+        there = self._is_there(test.left)
+        return there if test.ops[0] == "IsNot" else _not(there)
+
+    def _is_there(self, expr: Expr) -> bool | None:
+        """Whether a part, or an attribute of one, is not None; of ``hasattr``, whether it is."""
+        if isinstance(expr, Attr):
+            asked: tuple[Expr, str] | None = (expr.value, expr.name)
+        else:
+            asked = _asked_by_name(expr)
+        if asked is not None:
+            path = self._path(asked[0])
+            if path is not None:
+                return self.shape.has(path, asked[1])
+        path = self._path(expr)
+        return None if path is None else path in self.shape.parts
+
+    def _is_one(self, expr: Expr, classes: Expr) -> bool | None:
+        path = self._path(expr)
+        if path is None or path == _ITSELF:
+            return None
+        if path not in self.shape.parts:
+            return False
+        kind = self.shape.parts[path]
+        options = classes.items if isinstance(classes, Seq) else [classes]
+        answers = {
+            self._derives(kind, value)
+            for option in options
+            for value in self.model.flow.values(option) or {None}
+        }
+        return True if True in answers else None if None in answers else False
+
+    def _derives(self, kind: str | None, value: Value | None) -> bool | None:
+        if kind is None or value is None:
+            return None
+        if isinstance(value, Ext):
+            entry = catalog.known(value.dotted)
+            return None if entry is None else self.model.flow.is_a(kind, entry.name)
+        return False if isinstance(value, ClassRef) else None
+
+    def _path(self, expr: Expr) -> tuple[str, ...] | None:
+        """The one part of the loader that an expression is."""
+        if same(expr, self.loader):
+            return _ITSELF
+        found = list(parts_of_loaders(self.model, expr))
+        if len(found) != 1 or not same(found[0].loader, self.loader):
+            return None
+        return found[0].path
+
+
+def _asked_by_name(expr: Expr) -> tuple[Expr, str] | None:
+    """``hasattr(x, "name")`` and ``getattr(x, "name", None)``."""
+    if not isinstance(expr, Call) or not ASKS_BY_NAME.is_call(expr) or len(expr.positional) < 2:
+        return None
+    name = expr.positional[1]
+    if not isinstance(name, Const) or not isinstance(name.value, str):
+        return None
+    return expr.positional[0], name.value
+
+
+def _not(answer: bool | None) -> bool | None:
+    return None if answer is None else not answer
+
+
+def untold(model: Model, loader: Expr, calls: Iterable[Call]) -> Iterator[Shape]:
+    """The shapes of a loader for which none of the calls is made.
+
+    One that is made of a part without the method raises: that is no silent miss.
+    """
+    for shape in SHAPES:
+        guards = Guards(model, loader, shape)
+        if all(guards.exclude(call) for call in calls):
+            yield shape

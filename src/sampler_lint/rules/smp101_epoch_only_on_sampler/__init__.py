@@ -28,7 +28,7 @@ from sampler_lint.rules.smp101_epoch_only_on_sampler.retarget import (
     retarget,
     use_helper,
 )
-from sampler_lint.rules.smp101_epoch_only_on_sampler.shapes import SHAPES, Shape, untold
+from sampler_lint.rules.smp101_epoch_only_on_sampler.shapes import Shape, shapes, untold
 from sampler_lint.syntax.navigation import same, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -56,6 +56,11 @@ class EpochOnlyOnSampler(Rule):
         none of them with a batch sampler. Likely where the loader's `batch_sampler=` is not
         known.
 
+        A loader built with `sampler=`, with `batch_sampler=BatchSampler(…)` or with a batch sampler
+        that has its own `set_epoch` holds the epoch in different places. Library code, and the
+        `set_epoch` of a loader class, is reported where none of its guards is true for one of
+        these, or for a wrapper of batch samplers that the repository puts into the loader.
+
     Why is this bad?
         With `DataLoader(batch_sampler=...)` torch sets `loader.sampler` to a default
         `SequentialSampler` that nothing reads. A guard such as `isinstance(loader.sampler,
@@ -77,6 +82,7 @@ class EpochOnlyOnSampler(Rule):
         - https://github.com/mosaicml/composer/issues/3123
         - https://github.com/Lightning-AI/pytorch-lightning/issues/13316
         - https://github.com/huggingface/transformers/issues/8952
+        - https://github.com/huggingface/accelerate/pull/3246
         - met in https://github.com/mosaicml/composer (composer/trainer/trainer.py)
     """
 
@@ -228,14 +234,16 @@ def _by_shape(model: Model, module: Module, reached: Reached) -> Iterator[Suspec
     """Library code that tells the loaders of its users, but not those of every shape."""
     for loader, calls in reached.loaders():
         call = calls[-1]
+        judged = self_class(loader) is None and reached.paths_of(loader) == {("sampler",)}
         if (
-            not _is_for_users(model, module, call, loader)
+            judged
+            or not _is_for_users(model, module, call, loader)
             or any(not _is_dataset_of(other, loader) for other in reached.others)
             or _is_told_elsewhere(model, call, loader)
         ):
             continue
         missed = [shape for shape in untold(model, loader, calls) if _may_be(model, call, shape)]
-        if not missed or len(missed) == len(SHAPES):
+        if not missed or len(missed) == len([*shapes(model, loader)]):
             continue
         spelled = unparse(loader)
         target = ".".join((spelled, *missed[0].carrier))

@@ -10,20 +10,24 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sampler_lint import catalog
-from sampler_lint.analysis.values import ClassRef, Ext, Value
+from sampler_lint.analysis.values import ClassRef, Ext, Obj, Value
 from sampler_lint.catalog.torch import TORCH_DATA
 from sampler_lint.domain.concepts import ASKS_BY_NAME
 from sampler_lint.domain.conditions import tests
+from sampler_lint.domain.epoch_state import epoch_state
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.wrapping import inners
 from sampler_lint.rules.smp101_epoch_only_on_sampler.parts import parts_of_loaders
-from sampler_lint.syntax.navigation import same
+from sampler_lint.syntax.navigation import same, self_class
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
     Choice,
+    Class,
     Compare,
     Const,
     Expr,
+    Function,
     Seq,
     Unary,
     last_name,
@@ -40,16 +44,19 @@ class Shape(NamedTuple):
     """What it is given."""
     carrier: tuple[str, ...]
     """How what shuffles by the epoch is reached from the loader."""
-    parts: dict[tuple[str, ...], str | None]
+    parts: dict[tuple[str, ...], Class | str | None]
     """The class of each part; None for one of somebody's own, with a ``set_epoch``."""
 
-    def has(self, path: tuple[str, ...], name: str) -> bool | None:
+    def has(self, model: Model, path: tuple[str, ...], name: str) -> bool | None:
         """Whether a part of the loader has an attribute; None where nobody knows."""
         if path not in self.parts:
             return False  # None, or an error at once
         if (*path, name) in self.parts:
             return True
         kind = self.parts[path]
+        if isinstance(kind, Class):
+            attributes = model.attributes(kind)
+            return True if name in attributes.names else None if attributes.open else False
         if name == "set_epoch":
             return path != _ITSELF and kind in {None, DISTRIBUTED_SAMPLER}
         if name == "sampler":  # a batch sampler of somebody's own need not have one
@@ -69,7 +76,7 @@ SHAPES = (
         },
     ),
     Shape(
-        "a BatchSampler around it",
+        "`batch_sampler=BatchSampler(…)`",
         ("batch_sampler", "sampler"),
         {
             _ITSELF: "",
@@ -139,7 +146,7 @@ class Guards:
         if asked is not None:
             path = self._path(asked[0])
             if path is not None:
-                return self.shape.has(path, asked[1])
+                return self.shape.has(self.model, path, asked[1])
         path = self._path(expr)
         return None if path is None else path in self.shape.parts
 
@@ -158,13 +165,15 @@ class Guards:
         }
         return True if True in answers else None if None in answers else False
 
-    def _derives(self, kind: str | None, value: Value | None) -> bool | None:
+    def _derives(self, kind: Class | str | None, value: Value | None) -> bool | None:
         if kind is None or value is None:
             return None
         if isinstance(value, Ext):
             entry = catalog.known(value.dotted)
             return None if entry is None else self.model.flow.is_a(kind, entry.name)
-        return False if isinstance(value, ClassRef) else None
+        if not isinstance(value, ClassRef):
+            return None
+        return isinstance(kind, Class) and value.cls in self.model.flow.mro(kind)
 
     def _path(self, expr: Expr) -> tuple[str, ...] | None:
         """The one part of the loader that an expression is."""
@@ -190,12 +199,57 @@ def _not(answer: bool | None) -> bool | None:
     return None if answer is None else not answer
 
 
+def shapes(model: Model, loader: Expr) -> Iterator[Shape]:
+    """The ways in which torch builds a loader, and those in which the tree builds this one."""
+    yield from SHAPES
+    wrappers = {
+        value.cls: None
+        for value in _batch_samplers(model, self_class(loader))
+        if isinstance(value, Obj) and isinstance(value.cls, Class)
+    }
+    for wrapper in wrappers:
+        if "set_epoch" not in model.attributes(wrapper).names and _wraps_batches(model, wrapper):
+            inner = ("batch_sampler", "batch_sampler")
+            yield Shape(
+                f"`batch_sampler={wrapper.name}(…)`",
+                (*inner, "sampler"),
+                {
+                    _ITSELF: "",
+                    ("sampler",): _SEQUENTIAL,
+                    ("batch_sampler",): wrapper,
+                    inner: BATCH_SAMPLER,
+                    (*inner, "sampler"): DISTRIBUTED_SAMPLER,
+                },
+            )
+
+
+def _batch_samplers(model: Model, owner: Class | None) -> Iterator[Value]:
+    """What the tree's loaders, or those of one class, are given as ``batch_sampler=``."""
+    if owner is None:
+        for obj in model.loaders:
+            yield from model.passed_to(obj, "batch_sampler")
+        return
+    init = model.flow.method(owner, "__init__")
+    for call in model.flow.callers(init) if isinstance(init, Function) else ():
+        given = call.keyword("batch_sampler")
+        if given is not None:
+            yield from model.flow.values(given)
+
+
+def _wraps_batches(model: Model, cls: Class) -> bool:
+    """Whether a class iterates a batch sampler that it is given."""
+    return any(
+        inner.path == ("batch_sampler",) and inner.param is not None
+        for inner in inners(model, epoch_state(model, cls))
+    )
+
+
 def untold(model: Model, loader: Expr, calls: Iterable[Call]) -> Iterator[Shape]:
     """The shapes of a loader for which none of the calls is made.
 
     One that is made of a part without the method raises: that is no silent miss.
     """
-    for shape in SHAPES:
+    for shape in shapes(model, loader):
         guards = Guards(model, loader, shape)
         if all(guards.exclude(call) for call in calls):
             yield shape

@@ -28,7 +28,7 @@ from sampler_lint.rules.smp101_epoch_only_on_sampler.retarget import (
     retarget,
     use_helper,
 )
-from sampler_lint.rules.smp101_epoch_only_on_sampler.shapes import Shape, shapes, untold
+from sampler_lint.rules.smp101_epoch_only_on_sampler.shapes import Shape, may_be, shapes, untold
 from sampler_lint.syntax.navigation import same, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -242,7 +242,9 @@ def _by_shape(model: Model, module: Module, reached: Reached) -> Iterator[Suspec
             or _is_told_elsewhere(model, call, loader)
         ):
             continue
-        missed = [shape for shape in untold(model, loader, calls) if _may_be(model, call, shape)]
+        missed = [
+            shape for shape in untold(model, loader, calls) if _may_be(model, call, loader, shape)
+        ]
         if not missed or len(missed) == len([*shapes(model, loader)]):
             continue
         spelled = unparse(loader)
@@ -251,7 +253,7 @@ def _by_shape(model: Model, module: Module, reached: Reached) -> Iterator[Suspec
             module,
             call,
             f"`set_epoch` does not reach a loader built with {missed[0].how}: "
-            f"`{target}` is not told",
+            f"`{target}` is not checked",
             effect="no guard here is true for such a loader, so every epoch repeats one order",
             advice=f"look at `{target}` too",
         )
@@ -326,8 +328,11 @@ def _is_dataset_of(receiver: Expr, loader: Expr) -> bool:
     )
 
 
-def _may_be(model: Model, call: Call, shape: Shape) -> bool:
+def _may_be(model: Model, call: Call, loader: Expr, shape: Shape) -> bool:
     """Whether a loader of that shape may come: a program that builds its own has none but those."""
+    owner = self_class(loader)
+    if owner is not None:
+        return may_be(model, owner, shape)
     if shape.carrier != ("sampler",):
         return True
     built = [

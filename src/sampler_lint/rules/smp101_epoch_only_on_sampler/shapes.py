@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sampler_lint import catalog
-from sampler_lint.analysis.values import ClassRef, Ext, Obj, Value
+from sampler_lint.analysis.values import ClassRef, Ext, Obj, Unknown, Value
 from sampler_lint.catalog.torch import TORCH_DATA
 from sampler_lint.domain.concepts import ASKS_BY_NAME
 from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.epoch_state import epoch_state
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.wrapping import inners
-from sampler_lint.rules.smp101_epoch_only_on_sampler.parts import parts_of_loaders
+from sampler_lint.rules.smp101_epoch_only_on_sampler.parts import Origin, parts_of_loaders
 from sampler_lint.syntax.navigation import same, self_class
 from sampler_lint.syntax.nodes import (
     Attr,
@@ -49,8 +49,6 @@ class Shape(NamedTuple):
 
     def has(self, model: Model, path: tuple[str, ...], name: str) -> bool | None:
         """Whether a part of the loader has an attribute; None where nobody knows."""
-        if path not in self.parts:
-            return False  # None, or an error at once
         if (*path, name) in self.parts:
             return True
         kind = self.parts[path]
@@ -89,6 +87,16 @@ SHAPES = (
         "a batch sampler with its own `set_epoch`",
         ("batch_sampler",),
         {_ITSELF: "", ("sampler",): _SEQUENTIAL, ("batch_sampler",): None},
+    ),
+    Shape(
+        "a batch sampler with its own `set_epoch`",
+        ("batch_sampler",),
+        {
+            _ITSELF: "",
+            ("sampler",): _SEQUENTIAL,
+            ("batch_sampler",): None,
+            ("batch_sampler", "sampler"): _SEQUENTIAL,
+        },
     ),
 )
 
@@ -144,19 +152,23 @@ class Guards:
         else:
             asked = _asked_by_name(expr)
         if asked is not None:
-            path = self._path(asked[0])
-            if path is not None:
-                return self.shape.has(self.model, path, asked[1])
-        path = self._path(expr)
-        return None if path is None else path in self.shape.parts
+            part = self._part(asked[0])
+            if part is not None:
+                if part.path in self.shape.parts:
+                    return self.shape.has(self.model, part.path, asked[1])
+                return False if part.by_default else None  # a read of what is not there raises
+        part = self._part(expr)
+        if part is None:
+            return None
+        return part.path in self.shape.parts or (False if part.by_default else None)
 
     def _is_one(self, expr: Expr, classes: Expr) -> bool | None:
-        path = self._path(expr)
-        if path is None or path == _ITSELF:
+        part = self._part(expr)
+        if part is None or part.path == _ITSELF:
             return None
-        if path not in self.shape.parts:
-            return False
-        kind = self.shape.parts[path]
+        if part.path not in self.shape.parts:
+            return False if part.by_default else None
+        kind = self.shape.parts[part.path]
         options = classes.items if isinstance(classes, Seq) else [classes]
         answers = {
             self._derives(kind, value)
@@ -175,14 +187,12 @@ class Guards:
             return None
         return isinstance(kind, Class) and value.cls in self.model.flow.mro(kind)
 
-    def _path(self, expr: Expr) -> tuple[str, ...] | None:
+    def _part(self, expr: Expr) -> Origin | None:
         """The one part of the loader that an expression is."""
         if same(expr, self.loader):
-            return _ITSELF
+            return Origin(expr, _ITSELF, expr)
         found = list(parts_of_loaders(self.model, expr))
-        if len(found) != 1 or not same(found[0].loader, self.loader):
-            return None
-        return found[0].path
+        return found[0] if len(found) == 1 and same(found[0].loader, self.loader) else None
 
 
 def _asked_by_name(expr: Expr) -> tuple[Expr, str] | None:
@@ -229,11 +239,43 @@ def _batch_samplers(model: Model, owner: Class | None) -> Iterator[Value]:
         for obj in model.loaders:
             yield from model.passed_to(obj, "batch_sampler")
         return
-    init = model.flow.method(owner, "__init__")
-    for call in model.flow.callers(init) if isinstance(init, Function) else ():
+    for call in _built(model, owner):
         given = call.keyword("batch_sampler")
         if given is not None:
             yield from model.flow.values(given)
+
+
+def _built(model: Model, owner: Class) -> list[Call]:
+    """Where the tree builds a class of its own."""
+    init = model.flow.method(owner, "__init__")
+    calls = model.flow.callers(init) if isinstance(init, Function) else ()
+    return [call for call in calls if last_name(call.func) != "__init__"]
+
+
+def may_be(model: Model, owner: Class, shape: Shape) -> bool:
+    """Whether an object of a loader class may have a shape, as the tree builds them.
+
+    What the tree builds nowhere, its users do as they like.
+    """
+    calls = _built(model, owner)
+    if not calls or any(call.has_double_star for call in calls):
+        return True
+    if shape.carrier == ("sampler",):
+        return any(call.keyword("sampler") is not None for call in calls)
+    own = shape.parts["batch_sampler",]
+    return any(
+        isinstance(value, Unknown) or isinstance(own, Class) or _is_such(model, value, own)
+        for value in _batch_samplers(model, owner)
+    )
+
+
+def _is_such(model: Model, value: Value, kind: str | None) -> bool:
+    """Whether a batch sampler is torch's own, or one of the tree's with a ``set_epoch``."""
+    if not isinstance(value, Obj):
+        return False
+    if isinstance(value.cls, Class):
+        return kind is None and "set_epoch" in model.attributes(value.cls).names
+    return value.cls == kind
 
 
 def _wraps_batches(model: Model, cls: Class) -> bool:

@@ -57,9 +57,9 @@ class EpochOnlyOnSampler(Rule):
         known.
 
         A loader built with `sampler=`, with `batch_sampler=BatchSampler(…)` or with a batch sampler
-        that has its own `set_epoch` holds the epoch in different places. Library code, and the
-        `set_epoch` of a loader class, is reported where none of its guards is true for one of
-        these, or for a wrapper of batch samplers that the repository puts into the loader.
+        that has its own `set_epoch` holds the epoch in different places. Library code is reported
+        where none of its guards is true for one of the first two; the `set_epoch` of a loader class
+        also for the third, and for a wrapper of batch samplers that the repository puts into it.
 
     Why is this bad?
         With `DataLoader(batch_sampler=...)` torch sets `loader.sampler` to a default
@@ -329,10 +329,15 @@ def _is_dataset_of(receiver: Expr, loader: Expr) -> bool:
 
 
 def _may_be(model: Model, call: Call, loader: Expr, shape: Shape) -> bool:
-    """Whether a loader of that shape may come: a program that builds its own has none but those."""
+    """Whether a loader of that shape may come: a program that builds its own has none but those.
+
+    Whoever tells the sampler of any loader of torch's need know no batch sampler of one's own.
+    """
     owner = self_class(loader)
     if owner is not None:
         return may_be(model, owner, shape)
+    if shape.parts["batch_sampler",] is None:
+        return False
     if shape.carrier != ("sampler",):
         return True
     built = [

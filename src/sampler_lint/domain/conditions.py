@@ -32,25 +32,24 @@ def excludes(model: Model, through: Call | None, place: Call | None) -> bool:
     """Whether what a call of a factory passes excludes the branch in which a place of it stands."""
     if through is None or place is None:
         return False
-    for test, answer in tests_around(model, place):
+    for test, answer in tests(model, place):
         answers = model.flow.constants(test, through)
         if answers is not None and len(answers) == 1 and bool(next(iter(answers))) != answer:
             return True
     return False
 
 
-def tests_around(model: Model, place: Call) -> Iterator[tuple[Expr, bool]]:
-    """The tests of the branches that a place stands in, and the answer that leads there."""
-    yield from _chosen(model, place)
-    inner = place.stmt
-    while inner is not None and (around := inner.parent) is not None:
-        if isinstance(around, If):
-            yield around.test, inner.block is around.body
-        inner = around
+def tests(model: Model, place: Stmt | Call) -> Iterator[tuple[Expr, bool]]:
+    """The tests that are passed on the way to a place, with the answers that lead there."""
+    stmt = place.stmt if isinstance(place, Call) else place
+    if isinstance(place, Call):
+        yield from _chosen(model, place)
+    for each in chain([stmt], stmt.ancestors()) if stmt is not None else ():
+        yield from _decided(model, each)
 
 
 def _chosen(model: Model, place: Call) -> Iterator[tuple[Expr, bool]]:
-    """The same of the conditional expressions of a place's own statement."""
+    """The tests of the conditional expressions that a call stands in."""
     for choice in _choices(model, place.stmt) if place.stmt is not None else ():
         for answer, option in zip((True, False), choice.options, strict=True):
             if choice.test is not None and any(node is place for node in walk(option)):
@@ -89,16 +88,20 @@ def _around(model: Model, stmt: Stmt) -> frozenset[Condition]:
         inner.append(each)
     for each in reversed(inner):
         around = each.parent
-        asked = set(_left_before(model, each))
-        if isinstance(around, If):
-            asked.update(_asked(model, around.test, answer=each.block is around.body))
+        asked = {
+            condition
+            for test, answer in _decided(model, each)
+            for condition in _asked(model, test, answer)
+        }
         known[each] = known[around] | asked if asked else known[around]
     return known[stmt]
 
 
-def _left_before(model: Model, stmt: Stmt) -> Iterator[Condition]:
-    """What the statements ask that stand before one in its block and may leave it."""
-    known: dict[int, list[If]] = model.memo.setdefault(_left_before, {})
+def _decided(model: Model, stmt: Stmt) -> Iterator[tuple[Expr, bool]]:
+    """The test of the ``if`` that a statement is in, and of those before it that may leave."""
+    if isinstance(stmt.parent, If):
+        yield stmt.parent.test, stmt.block is stmt.parent.body
+    known: dict[int, list[If]] = model.memo.setdefault(_decided, {})
     if id(stmt.block) not in known:
         known[id(stmt.block)] = [
             each
@@ -108,7 +111,7 @@ def _left_before(model: Model, stmt: Stmt) -> Iterator[Condition]:
     for each in known[id(stmt.block)]:
         if each.order >= stmt.order:
             return
-        yield from _asked(model, each.test, answer=False)
+        yield each.test, False
 
 
 def _asked(model: Model, test: Expr, answer: bool) -> Iterator[Condition]:

@@ -25,7 +25,11 @@ from sampler_lint.syntax.nodes import (
 
 
 def is_expected(
-    model: Model, node: Name | Attr | Call, error: type[Exception] | None = None
+    model: Model,
+    node: Name | Attr | Call,
+    error: type[Exception] | None = None,
+    *,
+    by_name: bool = False,
 ) -> bool:
     """Whether something around a node expects it to raise ``error``, or anything if none is given.
 
@@ -33,13 +37,18 @@ def is_expected(
     ``contextlib.suppress(…)``, around the node or around every call of its function or told to
     run it, and the marks by which pytest and unittest let a whole test fail. A type that is not
     Python's own may be a base of it, for all we see. What takes every error counts around the node
-    itself only.
+    itself only, and not if the error has to be expected ``by_name``.
     """
-    return _is_expected(model, node, error, frozenset())
+    return _is_expected(model, node, error, frozenset(), by_name=by_name)
 
 
 def _is_expected(
-    model: Model, node: Name | Attr | Call, error: type[Exception] | None, within: frozenset[Scope]
+    model: Model,
+    node: Name | Attr | Call,
+    error: type[Exception] | None,
+    within: frozenset[Scope],
+    *,
+    by_name: bool,
 ) -> bool:
     stmt: Stmt | None = node.stmt
     if stmt is None:
@@ -52,7 +61,8 @@ def _is_expected(
             ):
                 return True
         elif any(inner is stmt or inner.encloses(stmt) for inner in around.body) and any(
-            not (within and _is_catch_all(kind)) and (kind is None or _covers(kind, error))
+            not ((within or by_name) and _is_catch_all(kind))
+            and (kind is None or _covers(kind, error))
             for kind, _ in around.handlers
         ):
             return True
@@ -68,7 +78,9 @@ def _is_expected(
         return True
     calls = model.flow.callers(function)
     within |= {function}
-    return bool(calls) and all(_is_expected(model, call, error, within) for call in calls)
+    return bool(calls) and all(
+        _is_expected(model, call, error, within, by_name=by_name) for call in calls
+    )
 
 
 def _guards(model: Model, stmt: Stmt) -> tuple[With | Try, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from sampler_lint.analysis.origins import depends_on
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.concepts import EVALUATES, TRAINS, Concept
-from sampler_lint.domain.conditions import excludes, tests_around
+from sampler_lint.domain.conditions import excludes, tests
 from sampler_lint.domain.epochs import Pass, pass_trains, passes, passes_near
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function, is_test
@@ -210,7 +210,7 @@ def _is_for_training(model: Model, call: Call | None, depth: int = 0) -> bool:
     """Whether each way to a call lies below a test that asks for training."""
     if call is None or call.stmt is None or depth > DEEPEST_WRAPPING:
         return False
-    if any(answer and _asks_for_training(test) for test, answer in tests_around(model, call)):
+    if any(answer and _asks_for_training(test) for test, answer in tests(model, call)):
         return True
     callers = model.flow.callers(call.scope) if isinstance(call.scope, Function) else []
     return bool(callers) and all(_is_for_training(model, each, depth + 1) for each in callers)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from sampler_lint.analysis.origins import Hop, ends, parameter_of
 from sampler_lint.analysis.values import TOO_MANY, TOO_MUCH, ExtObj, Lit, Obj, Unknown, Value
-from sampler_lint.domain.concepts import SAMPLER
+from sampler_lint.domain.concepts import SAMPLER, SAMPLER_ARGUMENTS
 from sampler_lint.domain.epoch_calls import EpochSet, epoch_calls
-from sampler_lint.domain.model import Model
+from sampler_lint.domain.model import DATA_LOADER, Model
+from sampler_lint.domain.model import SAMPLER as SAMPLER_BASE
 from sampler_lint.domain.programs import in_test_function, is_test
 from sampler_lint.domain.samplers import epoch_path
 from sampler_lint.edits.editor import Editor
@@ -27,10 +29,12 @@ from sampler_lint.rules.smp101_epoch_only_on_sampler.retarget import (
     retarget,
     use_helper,
 )
+from sampler_lint.rules.smp101_epoch_only_on_sampler.shapes import Shape, may_be, shapes, untold
 from sampler_lint.syntax.navigation import same, self_class, unparse, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
+    Class,
     Expr,
     Scope,
     last_name,
@@ -54,6 +58,11 @@ class EpochOnlyOnSampler(Rule):
         none of them with a batch sampler. Likely where the loader's `batch_sampler=` is not
         known.
 
+        A loader built with `sampler=`, with `batch_sampler=BatchSampler(…)` or with a batch sampler
+        that has its own `set_epoch` holds the epoch in different places. Library code is reported
+        where none of its guards is true for one of the first two; the `set_epoch` of a loader class
+        also for the third, and for a wrapper of batch samplers that the repository puts into it.
+
     Why is this bad?
         With `DataLoader(batch_sampler=...)` torch sets `loader.sampler` to a default
         `SequentialSampler` that nothing reads. A guard such as `isinstance(loader.sampler,
@@ -75,6 +84,7 @@ class EpochOnlyOnSampler(Rule):
         - https://github.com/mosaicml/composer/issues/3123
         - https://github.com/Lightning-AI/pytorch-lightning/issues/13316
         - https://github.com/huggingface/transformers/issues/8952
+        - https://github.com/huggingface/accelerate/pull/3246
         - met in https://github.com/mosaicml/composer (composer/trainer/trainer.py)
     """
 
@@ -88,10 +98,9 @@ class EpochOnlyOnSampler(Rule):
         for module in model.modules:
             for scope in module.facts.scopes if module.says("set_epoch") else ():
                 reached = Reached(model, scope)
-                for call in reached.calls:
-                    suspect = self._call(model, module, call, reached)
-                    if suspect is not None:
-                        yield suspect
+                found = [self._call(model, module, call, reached) for call in reached.calls]
+                told = [suspect for suspect in found if suspect is not None]
+                yield from told or _by_shape(model, module, reached)
 
     def _call(self, model: Model, module: Module, call: Call, reached: Reached) -> Suspect | None:
         own = reached.sampler_of_loader(call)
@@ -221,6 +230,130 @@ class EpochOnlyOnSampler(Rule):
             effect=effect,
             advice=f"look at `{spelled}.batch_sampler` too",
         )
+
+
+def _by_shape(model: Model, module: Module, reached: Reached) -> Iterator[Suspect]:
+    """Library code that tells the loaders of its users, but not those of every shape."""
+    for loader, calls in reached.loaders():
+        call = calls[-1]
+        judged = self_class(loader) is None and reached.paths_of(loader) == {("sampler",)}
+        if (
+            judged
+            or not _is_for_users(model, module, call, loader)
+            or any(not _is_dataset_of(other, loader) for other in reached.others)
+            or _is_told_elsewhere(model, call, loader)
+        ):
+            continue
+        missed = [
+            shape for shape in untold(model, loader, calls) if _may_be(model, call, loader, shape)
+        ]
+        if not missed or len(missed) == len([*shapes(model, loader)]):
+            continue
+        spelled = unparse(loader)
+        target = ".".join((spelled, *missed[0].carrier))
+        yield Suspect(
+            module,
+            call,
+            f"`set_epoch` does not reach a loader built with {missed[0].how}: "
+            f"`{target}` is not checked",
+            effect="no guard here is true for such a loader, so every epoch repeats one order",
+            advice=f"look at `{target}` too",
+        )
+
+
+def _is_told_elsewhere(model: Model, call: Call, loader: Expr) -> bool:
+    """Whether another function tells a batch sampler of what may be the same loader.
+
+    A loader that tells its own is no other loader than itself.
+    """
+    owner = self_class(loader)
+    return any(
+        self_class(node.value) is owner
+        for other in epoch_calls(model).of_batch_sampler(set(), call.scope.module)
+        if other.scope is not call.scope
+        for node in walk(other.receiver)
+        if isinstance(node, Attr) and node.name == "batch_sampler"
+    )
+
+
+def _is_for_users(model: Model, module: Module, call: Call, loader: Expr) -> bool:
+    """Whether users of a library may hand in (or build) the loader, in any way that torch has."""
+    if not module.in_package or is_test(module) or in_test_function(call.scope):
+        return False
+    cls = self_class(loader)
+    if cls is not None:
+        return _takes_what_loaders_take(model, cls)
+    values = model.flow.values(loader)
+    loaders = [v for v in values if isinstance(v, Obj) and model.role(v) == "loader"]
+    return (
+        not SAMPLER.names(loader)
+        and not any(
+            obj.site is not None and obj.site.scope.module is call.scope.module for obj in loaders
+        )
+        and not any(isinstance(v, Obj) and answers_itself(model, v) for v in values)
+        and _is_closed(model, call, values, loaders) is None
+    )
+
+
+def _takes_what_loaders_take(model: Model, cls: Class) -> bool:
+    """Whether a class is a loader, or stands for one, and leaves to its users how it is built."""
+    own = [base for base in model.flow.mro(cls) if isinstance(base, Class)]
+    parts = SAMPLER_ARGUMENTS
+    if any(base.bindings.get(name) for base in own for name in parts) or any(
+        next(iter(model.project.own_stores(name, base)), None) for base in own for name in parts
+    ):
+        return False
+    given = [
+        arg.value
+        for base in own
+        for method in base.methods
+        if method.name == "__init__"
+        for made in method.calls
+        for arg in made.args
+        if arg.keyword in parts
+    ]
+    if any(parameter_of(end) is None for value in given for end in _ends(model, value)):
+        return False
+    return model.is_a(cls, DATA_LOADER) is True or (
+        model.is_a(cls, SAMPLER_BASE) is False and any(base.method("__getattr__") for base in own)
+    )
+
+
+def _ends(model: Model, value: Expr) -> Iterator[Expr]:
+    return ends(model.flow, value, Hop.ASSIGNED)
+
+
+def _is_dataset_of(receiver: Expr, loader: Expr) -> bool:
+    """``loader.dataset``, whose epoch orders no loader with a sampler."""
+    return (
+        isinstance(receiver, Attr) and receiver.name == "dataset" and same(receiver.value, loader)
+    )
+
+
+def _may_be(model: Model, call: Call, loader: Expr, shape: Shape) -> bool:
+    """Whether a loader of that shape may come: a program that builds its own has none but those.
+
+    Whoever tells the sampler of any loader of torch's need know no batch sampler of one's own.
+    """
+    owner = self_class(loader)
+    if owner is not None:
+        return may_be(model, owner, shape)
+    if shape.parts["batch_sampler",] is None:
+        return False
+    if shape.carrier != ("sampler",):
+        return True
+    built = [
+        obj
+        for obj in model.loaders
+        if obj.site is not None
+        and model.project.same_program(obj.site.scope, call.scope)
+        and not in_tests(model, obj)
+    ]
+    given = {
+        name: any(model.flow.argument(obj, name) is not None for obj in built)
+        for name in SAMPLER_ARGUMENTS
+    }
+    return given["sampler"] or not given["batch_sampler"]
 
 
 def _unknown_missed(model: Model, call: Call, loader: Expr, built: Obj, given: Expr) -> Suspect:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 from typing import NamedTuple
 
 from sampler_lint.analysis.origins import Hop, ends
@@ -65,8 +66,11 @@ class Reached:
         self._paths: dict[str, list[tuple[Expr, set[tuple[str, ...]]]]] = {}
         """By how a loader is spelled: the loaders, as :func:`.same` tells them apart."""
         self._of_receiver: dict[object, Origin | None] = {}
+        self._loaders_of: dict[object, list[Expr]] = {}
         self.calls: dict[Call, object] = {}
         """The calls, each with what its receiver is known by."""
+        self.others: list[Expr] = []
+        """The receivers that are no part of a loader."""
         for call in scope.calls:
             receiver = _receiver_of(model, call)
             if receiver is None:
@@ -76,6 +80,9 @@ class Reached:
                 found = [*parts_of_loaders(model, receiver)]
                 own = (origin for origin in found if origin.path == ("sampler",))
                 self._of_receiver[key] = next(own, None)
+                self._loaders_of[key] = [origin.loader for origin in found]
+                if not found:
+                    self.others.append(receiver)
                 for origin in found:
                     self._paths_for(origin.loader).add(origin.path)
 
@@ -86,6 +93,16 @@ class Reached:
                 return paths
         alike.append((loader, set()))
         return alike[-1][1]
+
+    def loaders(self) -> Iterator[tuple[Expr, list[Call]]]:
+        """Every loader of which a part is told the epoch, with the calls that tell it."""
+        for loader, _ in chain.from_iterable(self._paths.values()):
+            calls = [
+                call
+                for call, key in self.calls.items()
+                if any(same(each, loader) for each in self._loaders_of[key])
+            ]
+            yield loader, calls
 
     def sampler_of_loader(self, call: Call) -> Origin | None:
         """The ``loader.sampler`` that the call is made of, if it is."""

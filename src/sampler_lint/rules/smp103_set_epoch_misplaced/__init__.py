@@ -15,6 +15,7 @@ from sampler_lint.rules.smp103_set_epoch_misplaced.first_rank import one_rank
 from sampler_lint.rules.smp103_set_epoch_misplaced.receiver import receivers
 from sampler_lint.rules.smp103_set_epoch_misplaced.same_value import constant, never_moved
 from sampler_lint.rules.smp103_set_epoch_misplaced.stale import late
+from sampler_lint.rules.smp103_set_epoch_misplaced.unbound import unbound
 
 
 class SetEpochMisplaced(Rule):
@@ -24,7 +25,8 @@ class SetEpochMisplaced(Rule):
         Reports a `set_epoch` call
 
         - that runs once before the epoch loop and not in it,
-        - that gets the same value in every epoch, or the number of the batch,
+        - that gets the same value in every epoch, the number of the batch, or a name that nothing
+          defines,
         - that comes after the loader was iterated, with the number of the epoch that has just
           ended,
         - whose receiver, a loader or a torch batch sampler, has no `set_epoch`, or whose guard
@@ -73,6 +75,7 @@ class SetEpochMisplaced(Rule):
         if model.epoch_setters:
             for suspect in (
                 *_in_loops(model),
+                *unbound(model),
                 *never_moved(model),
                 *receivers(model),
                 *framework_calls(model),

@@ -1,0 +1,50 @@
+"""An epoch that no code gives a value: NameError, in the distributed run alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sampler_lint.domain.epochs import epoch_expression
+from sampler_lint.domain.model import Model
+from sampler_lint.domain.programs import is_test
+from sampler_lint.edits.editor import replacing
+from sampler_lint.findings import Applicability
+from sampler_lint.rules._base import Suspect
+from sampler_lint.rules._expected import is_expected
+from sampler_lint.syntax.navigation import unbound_names, unparse, walk
+from sampler_lint.syntax.nodes import Call, For, Name, While
+
+
+def unbound(model: Model) -> Iterator[Suspect]:
+    """``set_epoch(epoch)`` where nothing is called ``epoch``."""
+    for call in model.epoch_setters:
+        module = model.module_of(call.scope)
+        if not call.args or module.facts.star_imports or is_test(module):
+            continue
+        given = {node for arg in call.args for node in walk(arg.value) if isinstance(node, Name)}
+        for name in unbound_names(call.scope) if given else ():
+            if name not in given or is_expected(model, name, NameError, by_name=True):
+                continue
+            counter = _counter(call)
+            fix = None
+            if counter is not None:
+                title = f"Pass `{counter}`"
+                fix = replacing(name, counter, title, Applicability.UNSAFE)
+            yield Suspect(
+                module,
+                name,
+                f"`{unparse(call.func)}` is given `{name.id}`, which is not defined",
+                fix=fix,
+                effect="NameError when it runs",
+                advice="" if counter is None else f"pass `{counter}`, which counts the epochs",
+            )
+
+
+def _counter(call: Call) -> str | None:
+    """What counts the turns of the loop around a call, by a plain name."""
+    for loop in call.stmt.ancestors() if call.stmt is not None else ():
+        if isinstance(loop, (For, While)):
+            epoch = epoch_expression(loop)
+            if isinstance(epoch, Name):
+                return epoch.id
+    return None

@@ -217,7 +217,7 @@ def test_a_loop_reaches_the_loader(way: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_a_loop_that_sets_the_epoch_is_right(way: str, tmp_path: Path) -> None:
-    source = program(way)
+    source = f"from elsewhere import NUMBER\n{program(way)}"
     for passing in ("loader", "run.loader", "self.loader"):
         head = f"for x, y in {passing}:"
         row = next((row for row in source.splitlines() if row.strip() == head), "")

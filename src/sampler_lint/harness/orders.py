@@ -285,11 +285,6 @@ def unshuffled(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
             f"which is sorted: the first {labels[1]} samples of a rank come as {labels[0]} kinds, "
             f"one after the other; shuffle what trains"
         )
-    elif len({call.value for call in _calls_of(log, stream) if call.direct}) > 1:
-        why = (
-            "though `set_epoch` is called with the number of each, which only counts where the "
-            "sampler shuffles; let it shuffle"
-        )
     else:
         return
     yield Diagnosis(

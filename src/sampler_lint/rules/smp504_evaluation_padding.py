@@ -264,13 +264,12 @@ def _evaluates(model: Model, scope: Scope, within: Stmt | None) -> bool:
 
 def _sums_up(scope: Scope, within: Stmt | None) -> bool:
     """Whether code in the scope sums up metrics of an evaluation."""
-    if not isinstance(scope, Function):
+    if not isinstance(scope, Function) or not EVALUATES.says(scope.name):
         return False
-    counts = not _COUNTING.isdisjoint(scope.called) or any(
+    return not _COUNTING.isdisjoint(scope.called) or any(
         isinstance(stmt, AugAssign) and (within is None or within.encloses(stmt))
         for stmt in statements(scope.body)
     )
-    return counts and EVALUATES.says(scope.name)
 
 
 def _keeps_by_key(model: Model, found: Pass) -> bool:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import contextlib
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -97,23 +98,35 @@ def _trees(
 
 def unread(model: Model, *words: bytes) -> Iterator[tuple[str, ast.Module]]:
     """The files that say one of the words, and that no rule looks at: they name no sampler."""
+    saying = _saying(model, words)
     known: dict[str, ast.Module | None] = model.memo.setdefault(unread, {})
-    looked_at = {module.path for module in model.project.candidates}
-    for path, shown in model.project.files.items():
-        if path in looked_at:
-            continue
-        try:
-            data = model.project.bytes_of(path)
-            if not any(word in data for word in words):
-                continue
-            if shown not in known:
-                known[shown] = None
-                known[shown] = ast.parse(SourceFile(shown, data).text)
-        except (SourceError, SyntaxError, ValueError, RecursionError):
-            continue
-        root = known[shown]
+    for path in dict.fromkeys(path for word in words for path in saying[word]):
+        shown = model.project.files[path]
+        if path not in known:
+            known[path] = None
+            with contextlib.suppress(SourceError, SyntaxError, ValueError, RecursionError):
+                text = SourceFile(shown, model.project.bytes_of(path)).text
+                known[path] = ast.parse(text)
+        root = known[path]
         if root is not None:
             yield shown, root
+
+
+def _saying(model: Model, words: Collection[bytes]) -> dict[bytes, list[str]]:
+    """The files without a sampler word that say each word, each file read once for new ones."""
+    known: dict[bytes, list[str]] = model.memo.setdefault(_saying, {})
+    new = {word for word in words if word not in known}
+    known.update((word, []) for word in new)
+    looked_at = {module.path for module in model.project.candidates}
+    for path in model.project.files.keys() - looked_at if new else ():
+        with contextlib.suppress(SourceError):
+            data = model.project.bytes_of(path)
+            for word in new:
+                if word in data:
+                    known[word].append(path)
+    for word in new:
+        known[word].sort()
+    return known
 
 
 def unseen(model: Model, function: Function, param: Param) -> str | None:

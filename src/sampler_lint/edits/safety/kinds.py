@@ -168,9 +168,7 @@ class Kinds:
                 for arg in ast.walk(owner.args)
                 if isinstance(arg, ast.arg) and arg.arg == name.id
             ]
-        for node in self._scopes.names:
-            if node.id != name.id or not isinstance(node.ctx, ast.Store):
-                continue
+        for node in self._scopes.stored.get(name.id, ()):
             if self._scopes.binder(node.id, self._scopes.scope(node)) is owner:
                 kinds.append(self._stored(node, depth))
         if owner is self._tree.root and self._tree.part is not None:
@@ -187,10 +185,8 @@ class Kinds:
         self._kinds[name] = [None]  # of what is made of itself
         self._kinds[name] = [
             self._stored(node, depth)
-            for node in self._scopes.names
-            if node.id == name
-            and isinstance(node.ctx, ast.Store)
-            and self._scopes.binder(name, self._scopes.scope(node)) is self._tree.root
+            for node in self._scopes.stored.get(name, ())
+            if self._scopes.binder(name, self._scopes.scope(node)) is self._tree.root
         ]
         return self._kinds[name]
 
@@ -300,7 +296,10 @@ def scope_at(module: Module, node: ast.AST | None) -> Scope | None:
         return module.facts
     if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
         place = node.name, node.lineno, node.col_offset
-        return next((s for s in module.facts.scopes if (s.name, s.row, s.col) == place), None)
+        known: dict[tuple[str, int, int], Scope] = module.facts.memo.setdefault(scope_at, {})
+        if not known:
+            known.update(((s.name, s.row, s.col), s) for s in reversed([*module.facts.scopes]))
+        return known.get(place)
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 from sampler_lint.domain.concepts import NAMESPACES
@@ -56,7 +57,12 @@ class Original:
         self.tree = Tree(text)
         self.assigned = functools.cache(lambda: Assigned(self.tree.root))
         self.part = functools.cache(lambda start, end: Tree(self.tree.text, part=(start, end)))
+        self._starts = [self.tree.spans[one][0] for one in self.tree.root.body]
         self._left = MOST_LOOKS * len(self.tree.nodes)
+
+    def statements_from(self, start: int) -> int:
+        """How many statements of the module begin at an offset or after it."""
+        return len(self._starts) - bisect_left(self._starts, start)
 
     def take(self, nodes: int) -> None:
         """Count what is looked at.
@@ -88,7 +94,7 @@ def changed_by(file: Original, edits: Sequence[Edit]) -> Changed:
     whole = file.tree
     part = window(whole, edits)
     if part is not None:
-        file.take(sum(1 for one in whole.root.body if part[0] <= whole.spans[one][0]))
+        file.take(file.statements_from(part[0]))
         changed = Changed(whole, edits, file.part(*part))
         file.take(len(changed.old.nodes))
         if _stands_alone(changed, file, part[0]):

@@ -31,6 +31,8 @@ class Scopes:
         self.bound: dict[ast.AST, set[str]] = {tree.root: set()}
         self._elsewhere: dict[ast.AST, dict[str, str]] = {}
         self.names: list[ast.Name] = []
+        self.stored: dict[str, list[ast.Name]] = {}
+        """Those that are assigned to, by name."""
         self.times_bound: Counter[str] = Counter()
         """How often each name is bound, whatever the scope."""
         self._scope: dict[ast.AST, ast.AST] = {}
@@ -41,6 +43,8 @@ class Scopes:
         for node in tree.nodes:
             if isinstance(node, ast.Name):
                 self.names.append(node)
+                if isinstance(node.ctx, ast.Store):
+                    self.stored.setdefault(node.id, []).append(node)
             for name in bindings(node):
                 scope = self.scope(node)
                 while isinstance(node, ast.NamedExpr) and isinstance(scope, COMPREHENSIONS):

@@ -39,6 +39,7 @@ from sampler_lint.syntax.nodes import (
     Raise,
     Scope,
     Stmt,
+    Store,
     Try,
     last_name,
 )
@@ -75,9 +76,17 @@ def in_model(module: Module, changed: Changed, node: ast.AST) -> tuple[Scope, St
     old = changed.back.get(stmt) if stmt is not None else None
     found = None
     if isinstance(old, ast.stmt):
-        place = old.lineno, old.col_offset
-        found = next((s for s in statements(scope.body) if (s.row, s.col) == place), None)
+        found = _statements_of(scope).get((old.lineno, old.col_offset))
     return scope, found
+
+
+def _statements_of(scope: Scope) -> dict[tuple[int, int], Stmt]:
+    """The statements of a scope by where they begin."""
+    known: dict[Scope, dict[tuple[int, int], Stmt]]
+    known = scope.module.memo.setdefault(_statements_of, {})
+    if scope not in known:
+        known[scope] = {(stmt.row, stmt.col): stmt for stmt in statements(scope.body)}
+    return known[scope]
 
 
 def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> str | None:
@@ -196,14 +205,13 @@ def _stored_unseen(model: Model, expr: Attr) -> str | None:
     """
     owners = [v.cls for v in model.flow.values(expr.value) if isinstance(v, Obj)]
     classes = [cls for cls in owners if isinstance(cls, Class)]
-    for store in model.project.stores_of(expr.name):
-        owner = store.target.value if isinstance(store.target, Attr) else None
-        if owner is None or self_class(owner) is not None:
-            continue
-        if not all(isinstance(value, Unknown) for value in model.flow.values(owner)):
-            continue
-        if store.value is not None and any(map(_has_no_sampler, model.flow.values(store.value))):
-            return f"{model.place(store.scope, store.target)} may replace `{expr.name}`"
+    known: dict[str, Store | None] = model.memo.setdefault(_stored_unseen, {})
+    if expr.name not in known:
+        stores = model.project.stores_of(expr.name)
+        known[expr.name] = next((one for one in stores if _may_replace(model, one)), None)
+    store = known[expr.name]
+    if store is not None:
+        return f"{model.place(store.scope, store.target)} may replace `{expr.name}`"
     names = {cls.name: {*_makers(model, cls, expr.name)} for cls in classes}
     for shown, root in unread(model, expr.name.encode(), *(name.encode() for name in names)):
         named = {
@@ -229,6 +237,18 @@ def _stored_unseen(model: Model, expr: Attr) -> str | None:
                 if expr.name in stored or names[name] & methods:
                     return f"{shown}:{node.lineno} makes its own `{expr.name}`"
     return None
+
+
+def _may_replace(model: Model, store: Store) -> bool:
+    """Whether what has no sampler is stored in an attribute of an object that is not known."""
+    owner = store.target.value if isinstance(store.target, Attr) else None
+    return (
+        owner is not None
+        and self_class(owner) is None
+        and all(isinstance(value, Unknown) for value in model.flow.values(owner))
+        and store.value is not None
+        and any(map(_has_no_sampler, model.flow.values(store.value)))
+    )
 
 
 def _makers(model: Model, cls: Class, attribute: str) -> Iterator[str]:

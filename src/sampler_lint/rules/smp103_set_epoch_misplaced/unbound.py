@@ -12,18 +12,22 @@ from sampler_lint.findings import Applicability
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import unbound_names, unparse, walk
-from sampler_lint.syntax.nodes import Call, For, Name, While
+from sampler_lint.syntax.nodes import Call, For, Name, Scope, While
 
 
 def unbound(model: Model) -> Iterator[Suspect]:
     """``set_epoch(epoch)`` where nothing is called ``epoch``."""
+    unknown: dict[Scope, list[Name]] = {}
     for call in model.epoch_setters:
         module = model.module_of(call.scope)
         if not call.args or module.facts.star_imports or is_test(module):
             continue
         given = {node for arg in call.args for node in walk(arg.value) if isinstance(node, Name)}
-        for name in unbound_names(call.scope) if given else ():
-            if name not in given or is_expected(model, name, NameError, by_name=True):
+        if given and call.scope not in unknown:
+            unknown[call.scope] = [*unbound_names(call.scope)]
+        missing = given.intersection(unknown.get(call.scope, ()))
+        for name in sorted(missing, key=lambda each: (each.row, each.col)):
+            if is_expected(model, name, NameError, by_name=True):
                 continue
             counter = _counter(call)
             fix = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from sampler_lint.syntax.nodes import Const, ModuleFacts, Seq
@@ -15,8 +15,8 @@ class _Stars(NamedTuple):
     files: list[ModuleFacts]
     named: dict[str, int]
     """The first of the files that brings each name as its own."""
-    deeper: list[int]
-    """The files that have star imports themselves."""
+    deeper: list[tuple[int, frozenset[object] | None]]
+    """The files that have star imports themselves, and their ``__all__`` (None: not listed)."""
 
 
 class StarImports:
@@ -30,38 +30,42 @@ class StarImports:
     def source(self, facts: ModuleFacts, name: str) -> ModuleFacts | None:
         """The file whose variable ``name`` a star import brings; the last import wins."""
         known = self._sources
+        if (facts, name) in known:
+            return known[facts, name]
+        is_private = name.startswith("_")
         seen = {facts}
         found = None
-        way = [] if (facts, name) in known else [(facts, self._candidates(facts, name))]
+        way = [(facts, iter(self._of(facts).deeper))]
         while way and found is None:
-            for other, is_its_own in way[-1][1]:
-                found = other if is_its_own else known.get((other, name))
+            at, deeper = way[-1]
+            stars = self._stars[at]
+            first = stars.named.get(name)
+            for number, exported in deeper:
+                if first is not None and number >= first:
+                    found = stars.files[first]
+                    break
+                if is_private if exported is None else name not in exported:
+                    continue
+                other = stars.files[number]
+                found = known.get((other, name))
                 if found is not None:
                     break
                 if other not in seen and (other, name) not in known:
                     seen.add(other)
-                    way.append((other, self._candidates(other, name)))
+                    way.append((other, iter(self._of(other).deeper)))
                     break
             else:
-                way.pop()
-        if (facts, name) not in known:
-            # Where nothing is found, nothing is in all that was looked at.
-            known.update(((each, name), found) for each in ([e for e, _ in way] or seen))
+                found = None if first is None else stars.files[first]
+                if found is None:
+                    way.pop()
+        # Where nothing is found, nothing is in all that was looked at.
+        known.update(((each, name), found) for each in ([e for e, _ in way] or seen))
         return known[facts, name]
 
-    def _candidates(self, facts: ModuleFacts, name: str) -> Iterator[tuple[ModuleFacts, bool]]:
-        """The files that may bring a name by a star import, and whether it is their own."""
-        stars = self._stars.get(facts)
-        if stars is None:
-            stars = self._stars[facts] = self._find(facts)
-        first = stars.named.get(name)
-        for number in stars.deeper:
-            if first is not None and number >= first:
-                break
-            if _is_exported(stars.files[number], name):
-                yield stars.files[number], False
-        if first is not None:
-            yield stars.files[first], True
+    def _of(self, facts: ModuleFacts) -> _Stars:
+        if facts not in self._stars:
+            self._stars[facts] = self._find(facts)
+        return self._stars[facts]
 
     def _find(self, facts: ModuleFacts) -> _Stars:
         stars = _Stars([], {}, [])
@@ -72,20 +76,20 @@ class StarImports:
             if other is None or other.facts is facts:
                 continue
             if other.facts.star_imports:
-                stars.deeper.append(len(stars.files))
+                stars.deeper.append((len(stars.files), _said(other.facts)))
             for name in _exported(other.facts):
                 stars.named.setdefault(name, len(stars.files))
             stars.files.append(other.facts)
         return stars
 
 
-def _is_exported(facts: ModuleFacts, name: str) -> bool:
-    """Whether ``from module import *`` may bring the name."""
+def _said(facts: ModuleFacts) -> frozenset[object] | None:
+    """The names in ``__all__``; None if ``import *`` brings all but private ones."""
     for binding in facts.bindings.get("__all__", ()):
         if isinstance(binding.value, Seq):
-            return any(isinstance(i, Const) and i.value == name for i in binding.value.items)
-        return True
-    return not name.startswith("_")
+            return frozenset(i.value for i in binding.value.items if isinstance(i, Const))
+        return None
+    return None
 
 
 def _exported(facts: ModuleFacts) -> Iterable[str]:

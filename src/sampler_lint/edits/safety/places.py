@@ -82,8 +82,8 @@ def caught(whole: Tree, changed: Changed) -> str | None:
         if isinstance(one, (*FUNCTIONS, ast.ClassDef))
         if any(start <= edit.start <= end for edit in changed.edits)
     }
-    for node in whole.nodes if names else ():
-        if not isinstance(node, ast.Try) or not any(map(_awaits_wrong_call, node.handlers)):
+    for node in whole.tries if names else ():
+        if not any(map(_awaits_wrong_call, node.handlers)):
             continue
         for call in (one for stmt in node.body for one in ast.walk(stmt)):
             if isinstance(call, ast.Call) and (path(call.func) or "").rpartition(".")[2] in names:

@@ -26,7 +26,7 @@ from sampler_lint.edits.safety.callers import unread, unseen
 from sampler_lint.edits.safety.kinds import scope_at
 from sampler_lint.edits.safety.meaning import original, scopes_of
 from sampler_lint.edits.safety.names import path
-from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed, Tree
+from sampler_lint.edits.safety.texts import FUNCTIONS, LOOPS, Changed
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import self_class, statements, unparse, walk
 from sampler_lint.syntax.nodes import (
@@ -95,7 +95,7 @@ def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> 
         _made_anew(model, call.func)
         or _starts_again(changed, call)
         or _other_branch(changed, call)
-        or _stored_by_name(original(model, module).tree)
+        or _stored_by_name(model, module)
     )
     row = _replaced_setter(model, module)
     if reason is None and row is not None:
@@ -121,14 +121,23 @@ def _other_branch(changed: Changed, call: ast.Call) -> str | None:
     return None
 
 
-def _stored_by_name(tree: Tree) -> str | None:
+def _stored_by_name(model: Model, module: Module) -> str | None:
     """A place that gives variables other values without naming them."""
-    for node in tree.nodes:
-        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-            owner = node.value
-            if isinstance(owner, ast.Call) and path(owner.func) in NAMESPACES.called:
-                return f"line {node.lineno} may replace a variable"
-    return None
+    known: dict[Module, int | None] = model.memo.setdefault(_stored_by_name, {})
+    if module not in known:
+        known[module] = next(
+            (
+                node.lineno
+                for node in original(model, module).tree.nodes
+                if isinstance(node, ast.Subscript)
+                and isinstance(node.ctx, ast.Store)
+                and isinstance(node.value, ast.Call)
+                and path(node.value.func) in NAMESPACES.called
+            ),
+            None,
+        )
+    row = known[module]
+    return None if row is None else f"line {row} may replace a variable"
 
 
 def _replaced_setter(model: Model, module: Module) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -58,6 +59,11 @@ class Tree:
         self.nodes: list[ast.AST] = []
         """Every node, in no order of meaning."""
         self._look(self.root)
+
+    @functools.cached_property
+    def tries(self) -> list[ast.Try]:
+        """The statements that catch errors."""
+        return [node for node in self.nodes if isinstance(node, ast.Try)]
 
     def is_inside_definitions(self) -> bool:
         """Whether each place asked for lies in a function or class of the top level."""

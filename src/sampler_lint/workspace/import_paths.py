@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection
+from collections.abc import Mapping
 from functools import cached_property
 
 from sampler_lint.roots import upwards
@@ -18,12 +18,13 @@ _ALWAYS_EXTERNAL = frozenset({"torch"})
 class ImportPaths:
     """Finds the file of a dotted name; ``files`` are the absolute paths in a tree at ``root``."""
 
-    def __init__(self, root: str, files: Collection[str]) -> None:
+    def __init__(self, root: str, files: Mapping[str, object]) -> None:
         self.root = root
         self.files = files
         self._found: dict[tuple[str, int, str], str | None] = {}
         self._everywhere: dict[str, list[tuple[str, str]]] = {}
         self._roots: dict[tuple[str, str], list[str]] = {}
+        self._units: dict[str, str] = {}
 
     def dotted_name(self, path: str) -> str:
         """The import name of a file: its packages (folders with ``__init__.py``) and its stem."""
@@ -160,3 +161,15 @@ class ImportPaths:
             return True
         top = name.partition(".")[0]
         return bool(self._roots_around(top, importer)) or len(self._elsewhere(top, importer)) == 1
+
+    def unit(self, path: str) -> str:
+        """The topmost package around a file; its folder for a plain script."""
+        unit = folder = path if path in self.folders else os.path.dirname(path)
+        known = self._units.get(folder)
+        if known is None:
+            around = folder
+            while self.is_package(around):
+                unit = around
+                around = os.path.dirname(around)
+            known = self._units[folder] = unit
+        return known

@@ -71,6 +71,8 @@ class Before(NamedTuple):
     """What these files import, as far as it was told from their text."""
     mattering: Mattering | None = None
     """Which files matter, where that was asked."""
+    import_paths: ImportPaths | None = None
+    """What imports mean, which hangs on the names of the files only."""
 
 
 class Module:
@@ -180,7 +182,9 @@ class Project:
         self._looks: dict[str, tuple[Signature, Look]] = {}
         self._mattering: Mattering | None = None
         self.files = dict(files)
-        self.imports = ImportPaths(root, self.files)
+        self.imports = self._before.import_paths or ImportPaths(root, self.files)
+        if self.imports.files.keys() != self.files.keys():
+            self.imports = ImportPaths(root, self.files)
         self.overlay = overlay or {}
         self.errors: dict[str, FileError] = {}
         self._modules: dict[str, Module | None] = {}
@@ -379,14 +383,14 @@ class Project:
         """The files that may be of one program with these, whatever is joined to it later."""
         joint = Partition()
         for path in self.files:
-            place, own = Place.of(path), self._unit(path)
+            place, own = Place.of(path), self.imports.unit(path)
             for imported in self._imports_of_any(path, spoken):
                 for name in {imported.name or imported.whole, imported.whole}:
                     target = self.imports.find(name, place, imported.level)
                     if target is not None:
-                        joint.unite(self._unit(target), own)
-        near = {joint.find(self._unit(path)) for path in paths}
-        return {path for path in self.files if joint.find(self._unit(path)) in near}
+                        joint.unite(self.imports.unit(target), own)
+        near = {joint.find(self.imports.unit(path)) for path in paths}
+        return {path for path in self.files if joint.find(self.imports.unit(path)) in near}
 
     def _imports_of_any(self, path: str, spoken: Mapping[str, bytes]) -> Iterable[Imported]:
         """What a file imports; it is parsed if it is a candidate whose text does not tell."""
@@ -403,7 +407,7 @@ class Project:
         """
         if self._about is None:
             return False
-        units = {self._unit(path) for path in self._about}
+        units = {self.imports.unit(path) for path in self._about}
         programs = {program for unit in units if (program := self._programs.get(unit))}
         kept = [module for module in self.candidates if self.program_of(module) in programs]
         is_less = len(kept) < len(self.candidates)
@@ -477,7 +481,7 @@ class Project:
         """What the next project of the same files need not find out again."""
         parsed = {module.path: (module.source, module.facts) for module in self.loaded}
         imports = {path: told for path, told in self._told_imports.items() if path in self._looks}
-        return Before(parsed, self._looks, imports, self._mattering)
+        return Before(parsed, self._looks, imports, self._mattering, self.imports)
 
     @property
     def loaded(self) -> Iterable[Module]:
@@ -691,30 +695,21 @@ class Project:
         """Package or script folder → the program it belongs to (see :meth:`program_of`)."""
         joint = Partition()
         for module in self.candidates:
-            own = joint.find(self._unit(module.path))
+            own = joint.find(self.imports.unit(module.path))
             for _, (name, _, level) in module.facts.imports:
                 target = self.imports.find(name, module, level)
                 if target is not None and self.imports.is_certain(name, module, level):
-                    joint.unite(self._unit(target), own)
+                    joint.unite(self.imports.unit(target), own)
         for call in self.calls_named("import_module"):
             module, name = self.module_of(call.scope), imported_by_call(call)
             target = self.imports.find(name, module) if name else None
             if target is not None:
-                joint.unite(self._unit(target), joint.find(self._unit(module.path)))
+                joint.unite(self.imports.unit(target), joint.find(self.imports.unit(module.path)))
         return {unit: joint.find(unit) for unit in list(joint)}
-
-    def _unit(self, path: str) -> str:
-        """The topmost package around a file; its folder for a plain script."""
-        folder = path if path in self.imports.folders else os.path.dirname(path)
-        unit = folder
-        while os.path.join(folder, "__init__.py") in self.files:
-            unit = folder
-            folder = os.path.dirname(folder)
-        return unit
 
     def home_of(self, module: Module) -> str:
         """The folder that a file's package lies in, or that of a plain script."""
-        unit = self._unit(module.path)
+        unit = self.imports.unit(module.path)
         return os.path.dirname(unit) if self.imports.is_package(unit) else unit
 
     def program_of(self, module: Module) -> str:
@@ -725,7 +720,7 @@ class Project:
         """
         known = self._program_by_path.get(module.path)
         if known is None:
-            known = self._programs.get(self._unit(module.path), "")
+            known = self._programs.get(self.imports.unit(module.path), "")
             self._program_by_path[module.path] = known
         return known
 

@@ -275,15 +275,20 @@ def unshuffled(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     subset = loader.subset
     if not all(map(_ascends, whole)) or (subset and subset != sorted(subset)):
         return
-    if any(
-        other.shuffling and other.passes and not any(one.grad for one in other.passes)
-        for other in log.loaders
-    ):
+    evaluating = [
+        other for other in log.loaders if other.passes and not any(one.grad for one in other.passes)
+    ]
+    if any(other.shuffling for other in evaluating):
         why = "and the loader that evaluates is shuffled; shuffle what trains instead"
     elif labels := sorted_by(whole[0]):
         why = (
             f"which is sorted: the first {labels[1]} samples of a rank come as {labels[0]} kinds, "
             f"one after the other; shuffle what trains"
+        )
+    elif evaluating and len({call.value for call in _calls_of(log, stream) if call.direct}) > 1:
+        why = (
+            "though `set_epoch` is called for each of them, unlike where it evaluates; it only "
+            "counts where the sampler shuffles"
         )
     else:
         return

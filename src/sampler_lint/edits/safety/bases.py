@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from sampler_lint.domain.model import Model
-from sampler_lint.edits.safety.callers import unread
+from sampler_lint.edits.safety.callers import deriving, unread
 from sampler_lint.edits.safety.kinds import scope_at
 from sampler_lint.edits.safety.texts import Changed
 from sampler_lint.syntax.lower import expression
@@ -46,19 +46,13 @@ def other_init(model: Model, changed: Changed) -> str | None:
         is_init = isinstance(call.func, ast.Attribute) and call.func.attr == "__init__"
         around = changed.new.around(call)
         cls = next((one for one in around if isinstance(one, ast.ClassDef)), None)
-        for shown, derived in _derived_unseen(model, cls.name) if is_init and cls else ():
-            if len(derived.bases) > 1:
-                return f"{shown}:{derived.lineno} has other bases, too"
+        if not is_init or cls is None:
+            continue
+        for shown, root in unread(model, cls.name.encode()):
+            for derived, _ in deriving(root, {cls.name}):
+                if len(derived.bases) > 1:
+                    return f"{shown}:{derived.lineno} has other bases, too"
     return None
-
-
-def _derived_unseen(model: Model, name: str) -> Iterator[tuple[str, ast.ClassDef]]:
-    for shown, root in unread(model, name.encode()):
-        for node in ast.walk(root):
-            if isinstance(node, ast.ClassDef):
-                bases = [ast.unparse(base).rpartition(".")[2] for base in node.bases]
-                if name in bases:
-                    yield shown, node
 
 
 def _supers(cls: Class) -> Iterator[Call]:

@@ -112,6 +112,22 @@ def unread(model: Model, *words: bytes) -> Iterator[tuple[str, ast.Module]]:
             yield shown, root
 
 
+def deriving(root: ast.Module, names: Collection[str]) -> Iterator[tuple[ast.ClassDef, str]]:
+    """The classes of a file with a base of one of the names, which it may import as another."""
+    meant = {
+        one.asname: one.name
+        for one in ast.walk(root)
+        if isinstance(one, ast.alias) and one.asname is not None
+    }
+    classes = (node for node in ast.walk(root) if isinstance(node, ast.ClassDef))
+    for node in classes:
+        for base in node.bases:
+            spelled = ast.unparse(base)
+            name = meant.get(spelled, spelled).rpartition(".")[2]
+            if name in names:
+                yield node, name
+
+
 def _saying(model: Model, words: Collection[bytes]) -> dict[bytes, list[str]]:
     """The files without a sampler word that say each word, each file read once for new ones."""
     known: dict[bytes, list[str]] = model.memo.setdefault(_saying, {})

@@ -22,7 +22,7 @@ from sampler_lint.analysis.values import (
 )
 from sampler_lint.domain.concepts import ASKS_BY_NAME, NAMESPACES
 from sampler_lint.domain.model import Model
-from sampler_lint.edits.safety.callers import unread, unseen
+from sampler_lint.edits.safety.callers import deriving, unread, unseen
 from sampler_lint.edits.safety.kinds import scope_at
 from sampler_lint.edits.safety.meaning import original, scopes_of
 from sampler_lint.edits.safety.names import path
@@ -196,12 +196,13 @@ def _other(
 
 def _stored(model: Model, expr: Expr) -> Iterator[Step]:
     """Where the attribute of an object comes from in each class that the object may be of."""
-    owners = model.flow.values(expr.value) if isinstance(expr, Attr) else ()
-    for owner in owners:
+    if not isinstance(expr, Attr):
+        return
+    for owner in model.flow.values(expr.value):
         if not isinstance(owner, Obj) or not isinstance(owner.cls, Class):
             continue
         for cls in (owner.cls, *model.flow.subclasses(owner.cls)):
-            for store in model.project.own_stores(expr.name, cls):  # type: ignore[attr-defined]
+            for store in model.project.own_stores(expr.name, cls):
                 if store.value is not None and not store.path:
                     yield from origins(model.flow, store.value, _FROM, scope=store.scope)
 
@@ -223,29 +224,20 @@ def _stored_unseen(model: Model, expr: Attr) -> str | None:
         return f"{model.place(store.scope, store.target)} may replace `{expr.name}`"
     names = {cls.name: {*_makers(model, cls, expr.name)} for cls in classes}
     for shown, root in unread(model, expr.name.encode(), *(name.encode() for name in names)):
-        named = {
-            one.asname: one.name
-            for one in ast.walk(root)
-            if isinstance(one, ast.alias) and one.asname is not None
-        }
-        for node in ast.walk(root):
-            is_stored = isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
-            if is_stored and node.attr == expr.name and path(node.value) != "self":  # type: ignore[attr-defined]
-                return f"{shown}:{node.lineno} may replace `{expr.name}`"  # type: ignore[attr-defined]
-            if not isinstance(node, ast.ClassDef):
-                continue
-            bases = {named.get(ast.unparse(base), ast.unparse(base)) for base in node.bases}
-            bases = {base.rpartition(".")[2] for base in bases}
-            for name in bases & names.keys():
-                methods = {one.name for one in node.body if isinstance(one, FUNCTIONS)}
-                stored = {
-                    one.attr
-                    for one in ast.walk(node)
-                    if isinstance(one, ast.Attribute) and isinstance(one.ctx, ast.Store)
-                }
-                if expr.name in stored or names[name] & methods:
-                    return f"{shown}:{node.lineno} makes its own `{expr.name}`"
+        for node in _stored_in(root, expr.name):
+            if path(node.value) != "self":
+                return f"{shown}:{node.lineno} may replace `{expr.name}`"
+        for derived, name in deriving(root, names):
+            methods = {one.name for one in derived.body if isinstance(one, FUNCTIONS)}
+            if names[name] & methods or any(_stored_in(derived, expr.name)):
+                return f"{shown}:{derived.lineno} makes its own `{expr.name}`"
     return None
+
+
+def _stored_in(tree: ast.AST, name: str) -> Iterator[ast.Attribute]:
+    """The places that store an attribute of that name."""
+    attributes = (node for node in ast.walk(tree) if isinstance(node, ast.Attribute))
+    return (one for one in attributes if one.attr == name and isinstance(one.ctx, ast.Store))
 
 
 def _may_replace(model: Model, store: Store) -> bool:

@@ -67,12 +67,12 @@ def _saying(model: Model, program: str, name: str) -> Iterator[tuple[str, ast.Mo
 
     With each, as it is shown, whether the model looks at it.
     """
+    stores = re.compile(_INDIRECT + rb"|\.%b\b[^=\n]*=" % name.encode())
     for path in _files(model, program):
         shown = model.project.files[path]
         try:
             data = model.project.bytes_of(path)
             is_read = model.project.is_parsed(path)
-            stores = re.compile(_INDIRECT + rb"|\.%b\b[^=\n]*=" % name.encode())
             if name.encode() not in data or (is_read and stores.search(data) is None):
                 continue
             root = ast.parse(SourceFile(shown, data).text)

@@ -246,9 +246,13 @@ def _references(repository: Path, rule: Described, text: str) -> Iterator[str]:
     items = re.split(r"^- ", text, flags=re.MULTILINE)[1:]
     hit = [_linked(item) for item in items if _PROJECT in item]
     found = list(_found(repository, rule))
+    unmet = next((item.strip() for item in items if item.startswith("not met")), None)
     if hit or found:
         yield "## Who was hit\n\nReports, repairs and findings in public repositories:\n"
         yield _listed([*hit, *found])
+    elif unmet:
+        yield f"## Who was hit\n\n{unmet.capitalize()}.\n"
+        items = [item for item in items if not item.startswith("not met")]
     if others := [_linked(item) for item in items if _PROJECT not in item]:
         yield "## References\n"
         yield _listed(others)

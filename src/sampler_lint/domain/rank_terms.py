@@ -44,6 +44,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Param,
     Scope,
+    Seq,
     Store,
     Unary,
     dotted,
@@ -51,8 +52,10 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.workspace.project import Module
 
-#: Sums and the like differ when one operand does; quotients and remainders may not.
-_KEEPS = frozenset({"Add", "Sub", "Mult", "BitXor", "BitOr", "LShift"})
+#: These differ between two ranks in a row when their first operand does; quotients may not.
+_KEEPS = frozenset({"Add", "Sub", "Mult", "BitXor", "BitOr", "LShift", "Mod"})
+#: Of several values these give one.
+_CHOOSE = frozenset({"len", "max", "min"})
 
 
 class RankTerm(NamedTuple):
@@ -131,7 +134,7 @@ def parameter_differs(model: Model, function: Function, param: Param) -> RankTer
 
 
 def _may_vanish(step: Step) -> bool:
-    """Whether a rank in it may leave no difference: a remainder, what the ranks agree on.
+    """Whether a rank in it may leave no difference: a quotient, what the ranks agree on.
 
     Or it is the rank of something else than this process.
     """
@@ -139,12 +142,21 @@ def _may_vanish(step: Step) -> bool:
         return True
     made = step.towards.expr if step.towards is not None else None
     if step.hop is Hop.ARGUMENT:
-        return isinstance(made, Call) and (len(made.args) > 1 or last_name(made.func) == "len")
-    if step.hop is Hop.OPERAND and isinstance(made, Choice):
+        return isinstance(made, Call) and (len(made.args) > 1 or last_name(made.func) in _CHOOSE)
+    if step.hop is Hop.OPERAND and isinstance(made, (Choice, Seq)):
         return False
+    if made is not None and _is_divisor(step, made):
+        return True
     return step.hop is Hop.ELEMENT or (
         (bool(step.op) or step.hop is Hop.OPERAND) and step.op not in _KEEPS
     )
+
+
+def _is_divisor(step: Step, made: Expr) -> bool:
+    """Whether something is divided by it: ``seed % x``, ``seed %= x``."""
+    if isinstance(made, Bin):
+        return made.op == "Mod" and made.right is step.expr
+    return step.op == "Mod" and last_name(made) != last_name(step.expr)
 
 
 def _is_rank_of_others(expr: Expr) -> bool:
@@ -315,10 +327,14 @@ def _settings_and_defaults(model: Model, step: Step) -> Iterator[Step]:
     program = model.project.program_of(model.module_of(step.scope))
     for call in options(model, program, name):
         default, kind = call.keyword("default"), call.keyword("type")
+        action = call.keyword("action")
         if default is not None:
             yield onward(step, Hop.ATTRIBUTE, default, call.scope, ())
-        if call.keyword("nargs") is not None or (
-            kind is not None and builtin_type(last_name(kind)) not in {None, int}
+        is_stored = action is None or (isinstance(action, Const) and action.value == "store")
+        if (
+            call.keyword("nargs") is not None
+            or not is_stored
+            or (kind is not None and builtin_type(last_name(kind)) not in {None, int})
         ):
             yield onward(step, Hop.ATTRIBUTE, call, call.scope, ())
     for module in model.project.modules_in(program):

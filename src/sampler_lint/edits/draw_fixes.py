@@ -6,6 +6,7 @@ from sampler_lint.analysis.values import Ext
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.seed_names import in_scope
 from sampler_lint.domain.shards import GlobalDraw
+from sampler_lint.domain.workers import Seeding
 from sampler_lint.edits.editor import Editor, line_indent
 from sampler_lint.edits.names import fresh_name, imported_module
 from sampler_lint.edits.seed_fixes import spelled
@@ -46,6 +47,22 @@ def _draw(model: Model, draw: GlobalDraw, editor: Editor, seed: str) -> bool:
     else:
         return False
     return True
+
+
+def seed_by_worker(model: Model, seedings: list[Seeding], editor: Editor) -> Fix | None:
+    """Seed with what torch gives each worker in each pass.
+
+    Not in a function that others call, too: it may be what seeds the program.
+    """
+    scope, torch = seedings[0].call.scope, imported_module(editor.module, "torch")
+    if torch is None or not isinstance(scope, Function) or model.flow.callers(scope):
+        return None
+    for seeding in seedings:
+        # Python and torch take a seed of 64 bits.
+        fits = seeding.library in {"random", "torch"}
+        limit = "" if fits else " % 2**32"
+        editor.replace(seeding.seed, f"{torch}.initial_seed(){limit}")
+    return editor.fix("Seed with what torch gives each worker", Applicability.UNSAFE)
 
 
 def sync_seed(keeps: Store, editor: Editor) -> Fix | None:

@@ -32,6 +32,7 @@ from sampler_lint.syntax.nodes import (
     Function,
     Loop,
     Node,
+    Return,
     Scope,
     Simple,
     Stmt,
@@ -268,13 +269,18 @@ class Editor:
         return self._lines(row, _indented(indent, lines))
 
     def append(self, function: Function, *lines: str) -> Editor:
-        """Write lines at the end of a function; a lone ``pass`` gives way."""
+        """Write lines at the end of a function, above its last ``return``.
+
+        A lone ``pass`` gives way.
+        """
         if not function.body:
             return self._after_docstring(function, lines)
         last = function.body[-1]
         if isinstance(last, Simple) and last.kind == "pass" and len(function.body) == 1:
             indent = line_indent(self.source, self._first_in_line(last).row)
             return self._put(*self._whole_lines(last), self._text(_indented(indent, lines)))
+        if isinstance(last, Return):
+            return self.insert_before(last, *lines)
         return self.insert_after(last, *lines)
 
     def _after_docstring(self, owner: Stmt | Function, lines: Iterable[str]) -> Editor:

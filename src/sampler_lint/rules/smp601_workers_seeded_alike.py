@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from sampler_lint.analysis.values import Obj
 from sampler_lint.catalog import Span
@@ -12,6 +13,7 @@ from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.stale import has_workers
 from sampler_lint.domain.workers import draw_in_workers, draw_of_copies, seedings_alike
+from sampler_lint.edits.draw_fixes import seed_by_worker
 from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import unparse
@@ -40,8 +42,10 @@ class WorkersSeededAlike(Rule):
         every epoch; seeding by hand undoes that.
 
     Fix safety:
-        No fix is offered: seed with `torch.initial_seed() % 2**32`, which follows the program's
-        seed and differs between passes and workers, or pass `persistent_workers=True`.
+        Unsafe: every generator that the `worker_init_fn` seeds alike is seeded with
+        `torch.initial_seed()`, which follows the program's seed and differs between passes and
+        workers. It differs between ranks only where their torch is seeded differently. No fix is
+        offered in a function that is called elsewhere, too, and in a file without `import torch`.
 
     How it is proved:
         Invariant `runs`: the fixture stops where two epochs have drawn the same numbers; it
@@ -60,7 +64,6 @@ class WorkersSeededAlike(Rule):
     name = "workers-seeded-alike"
     symptoms = ("every epoch repeats the same augmentations",)
     invariant = "runs"
-    fixable = "never"
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at what seeds the workers of each loader that trains."""
@@ -79,6 +82,7 @@ class WorkersSeededAlike(Rule):
                 if drawn is None or trains is False or seeding.call.scope in seen:
                     continue
                 seen.add(seeding.call.scope)
+                alike = [one for one in seedings if one.call.scope is seeding.call.scope]
                 yield Suspect(
                     model.module_of(seeding.call.scope),
                     seeding.call,
@@ -88,6 +92,7 @@ class WorkersSeededAlike(Rule):
                         Related(model.place(drawn.scope, drawn), "the workers draw here"),
                         Related(model.place_of(loader), "loader built here"),
                     ),
+                    fix=partial(seed_by_worker, model, alike),
                     grade=Grade.CERTAIN if trains else Grade.LIKELY,
                     effect="each epoch repeats the augmentations of the first",
                     advice="seed with `torch.initial_seed() % 2**32`",

@@ -163,7 +163,8 @@ def rebound(changed: Changed) -> str | None:
     stored = [
         n
         for n in new.names
-        if isinstance(n.ctx, ast.Store) and n in changed.new.spans and changed.is_written(n)
+        if isinstance(n.ctx, ast.Store) and n in changed.new.spans
+        if changed.is_written(n) or _gets_another(changed, n)
     ]
     lost = [n for n in old.names if not isinstance(n.ctx, ast.Load) and n not in changed.same]
     if lost and old.variables != new.variables:
@@ -196,6 +197,12 @@ def rebound(changed: Changed) -> str | None:
         if is_put and not is_gone:
             return f"`{name.id}` has another value in line {name.lineno}"
     return None
+
+
+def _gets_another(changed: Changed, name: ast.Name) -> bool:
+    """Whether the fix alters what a name is given inside of an expression."""
+    walrus = changed.new.parents.get(name)
+    return isinstance(walrus, ast.NamedExpr) and changed.is_altered(walrus.value)
 
 
 def _can_reach(tree: Tree, scopes: Scopes, store: ast.Name, read: ast.Name) -> bool:

@@ -31,9 +31,13 @@ def unreached(changed: Changed) -> str | None:
 
 
 def _left_before(changed: Changed, scope: ast.AST, stmt: ast.stmt) -> int | None:
-    """The line where a constructor may return before a written statement stores something."""
+    """The line where a method may return before what is written, and nothing comes after it.
+
+    A constructor that stores something, or a ``set_epoch`` that hands the epoch on.
+    """
     target = getattr(stmt, "targets", [None])[0]
-    if getattr(scope, "name", "") != "__init__" or not isinstance(target, ast.Attribute):
+    name = getattr(scope, "name", "")
+    if name != "set_epoch" and not (name == "__init__" and isinstance(target, ast.Attribute)):
         return None
     tree = changed.new
     return next(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 
 from sampler_lint.analysis.arguments import MISSING, passed
-from sampler_lint.analysis.origins import parameter_of, part_of
+from sampler_lint.analysis.origins import Hop, only, parameter_of, part_of
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.model import Model
@@ -95,10 +96,32 @@ class Values:
                     return f"`{other}` takes no `{keyword.arg}`"
             if reason := self._passed_twice(call, keyword):
                 return reason
-            is_seed = keyword.arg is not None and is_seed_name(keyword.arg)
-            reason = self._seed(keyword.value) if is_seed and self._is_new(keyword.value) else None
-            if reason:
-                return reason
+        for name, value, before in self._arguments(call):
+            if is_seed_name(name) and self._is_new(value):
+                if reason := self._seed(value) or self._chosen(value, before):
+                    return reason
+        return None
+
+    def _arguments(self, call: ast.Call) -> Iterator[tuple[str, ast.expr, ast.expr | None]]:
+        """What is passed: the parameter, the value, and what was passed before the fix."""
+        old = self._changed.back.get(call)
+        was = {one.arg: one.value for one in old.keywords} if isinstance(old, ast.Call) else {}
+        for keyword in call.keywords:
+            if keyword.arg is not None:
+                yield keyword.arg, keyword.value, was.get(keyword.arg)
+        if isinstance(old, ast.Call) and any(map(self._changed.is_altered, call.args)):
+            made = constructed(self._model, self._module, old)
+            names = self._model.flow.params(made.cls) if made is not None else ()
+            yield from zip(names or (), call.args, old.args, strict=False)
+
+    def _chosen(self, value: ast.expr, before: ast.expr | None) -> str | None:
+        """A number that somebody wrote down as the seed; 0 is what torch itself takes."""
+        where = in_model(self._module, self._changed, value)
+        if before is None or where is None:
+            return None
+        literal = only(self._model.flow, expression(before, *where), Hop.ASSIGNED)
+        if isinstance(literal, Const) and literal.value:
+            return f"the seed `{ast.unparse(before)}` may be meant"
         return None
 
     def _passed_twice(self, call: ast.Call, keyword: ast.keyword) -> str | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from sampler_lint.analysis.origins import LOCAL, depends_on
@@ -65,15 +67,30 @@ def slices_own_shuffle(model: Model, cls: Class) -> bool:
 def _shuffled_shares(model: Model, scope: Scope) -> Iterator[tuple[Seeded, Index]]:
     """The generators of a function that order something, and the share that it takes of that."""
     for found in seeded(model, scope) if isinstance(scope, Function) else ():
-        share = _share_of(model, scope, found)
+        share = _share_of(model, scope, found.call, partial(_draws_by, model, found=found))
         if share is not None:
             yield found, share
 
 
-def _share_of(model: Model, scope: Scope, found: Seeded) -> Index | None:
-    """The first slice by rank of something that was ordered by the generator."""
+def shared_draws(model: Model, cls: Class) -> Iterator[GlobalDraw]:
+    """The draws from a generator of the process that order what a class gives out by rank."""
+    for scope in scopes_inside(cls):
+        for call in ORDERS.calls_in(scope.calls):
+            library = library_drawn_from(model, call)
+            given = call.keyword("generator") or call.keyword("random")
+            if library is None or given is not None:
+                continue
+            if _share_of(model, scope, call, partial(operator.is_, call)) is not None:
+                what = f"`{last_name(call.func)}`"
+                yield GlobalDraw(model.module_of(scope), call, library, what, shared_by=cls)
+
+
+def _share_of(
+    model: Model, scope: Scope, first: Call, draws: Callable[[Call], bool]
+) -> Index | None:
+    """The first slice by rank of something that was ordered by a draw, from a call on."""
     ordered: set[str] = set()
-    after = found.call.stmt.order if found.call.stmt is not None else 0
+    after = first.stmt.order if first.stmt is not None else 0
     for stmt in statements(scope.body):
         if stmt.order < after:
             continue
@@ -81,10 +98,10 @@ def _share_of(model: Model, scope: Scope, found: Seeded) -> Index | None:
             if (
                 isinstance(node, Index)
                 and is_share(model, node)
-                and _is_ordered(model, node.value, ordered, found)
+                and _is_ordered(node.value, ordered, draws)
             ):
                 return node
-        _note_ordered(model, stmt, ordered, found)
+        _note_ordered(stmt, ordered, draws)
     return None
 
 
@@ -93,23 +110,23 @@ def is_share(model: Model, node: Index) -> bool:
     return depends_on(model.flow, node.key, is_rank, LOCAL) is not None
 
 
-def _is_ordered(model: Model, expr: Expr, ordered: set[str], found: Seeded) -> bool:
+def _is_ordered(expr: Expr, ordered: set[str], draws: Callable[[Call], bool]) -> bool:
     return any(
         (isinstance(node, (Name, Attr)) and last_name(node) in ordered)
-        or (isinstance(node, Call) and _draws_by(model, node, found))
+        or (isinstance(node, Call) and draws(node))
         for node in walk(expr)
     )
 
 
-def _note_ordered(model: Model, stmt: Stmt, ordered: set[str], found: Seeded) -> None:
+def _note_ordered(stmt: Stmt, ordered: set[str], draws: Callable[[Call], bool]) -> None:
     for node in nodes_in([stmt]):
-        if not isinstance(node, Call) or not _draws_by(model, node, found):
+        if not isinstance(node, Call) or not draws(node):
             continue
         if last_name(node.func) == "shuffle" and node.positional:
             ordered.add(last_name(node.positional[0]) or "")
     if isinstance(stmt, Assign):
         names = {last_name(target) or "" for target in stmt.targets}
-        if _is_ordered(model, stmt.value, ordered, found):
+        if _is_ordered(stmt.value, ordered, draws):
             ordered |= names
         else:
             ordered -= names
@@ -164,6 +181,8 @@ class GlobalDraw(NamedTuple):
     """What is drawn, for messages."""
     of: Class | None = None
     """The dataset whose items it orders; none where it divides one."""
+    shared_by: Class | None = None
+    """The sampler that takes the rank's share of what it orders itself."""
 
 
 def rank_seedings(model: Model) -> list[RankSeeding]:

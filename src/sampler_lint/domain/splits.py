@@ -58,6 +58,14 @@ def whole_pass(model: Model, dataset: Obj) -> Function | None:
 
     None where the dataset may ask which worker it is in, draws what it yields or never ends.
     """
+    known: dict[Obj, Function | None] = model.memo.setdefault(whole_pass, {})
+    if dataset not in known:
+        known[dataset] = None  # of what is made of itself
+        known[dataset] = _whole_pass(model, dataset)
+    return known[dataset]
+
+
+def _whole_pass(model: Model, dataset: Obj) -> Function | None:
     cls = dataset.cls
     if not isinstance(cls, Class) or not is_closed(model, cls) or not _knows_no_worker(model, cls):
         return None
@@ -200,6 +208,8 @@ def _sources(model: Model, function: Function, depth: int) -> Iterator[Expr | No
                         yield outer.iter
                     elif outer is None and node.delegates:
                         yield from _returned(model, node.value, depth)
+                        # What fills a list comes from there.
+                        yield from (each.iter for each in function.loops if isinstance(each, For))
                     else:
                         yield None
 
@@ -214,7 +224,7 @@ def _returned(model: Model, expr: Expr | None, depth: int) -> Iterator[Expr | No
 
 def _is_whole(model: Model, source: Expr) -> bool:
     """Whether iterating the expression gives every process the same, and comes to an end."""
-    source = only(model.flow, source, Hop.ASSIGNED)
+    source = only(model.flow, source, Hop.ASSIGNED | Hop.ATTRIBUTE)
     if isinstance(source, Comp):
         return bool(source.iters) and _is_whole(model, source.iters[0])
     if isinstance(source, Index) and isinstance(source.key, Other):
@@ -242,7 +252,10 @@ def _is_function(model: Model, expr: Expr) -> bool:
 def _is_alike(model: Model, value: Value) -> bool:
     """Whether all workers get the same of an object: it is data, and no dataset that divides."""
     if isinstance(value, Obj):
-        return isinstance(value.cls, Class) and lookup(model, value.cls, "__iter__", None) is None
+        return isinstance(value.cls, Class) and (
+            lookup(model, value.cls, "__iter__", None) is None
+            or whole_pass(model, value) is not None
+        )
     if isinstance(value, ExtObj):
         first, last = value.dotted.split(".")[0], value.dotted.rpartition(".")[2]
         return first.removesuffix("()") in _APART and last not in _NOT_WHOLE

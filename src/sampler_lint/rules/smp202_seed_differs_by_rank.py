@@ -432,7 +432,8 @@ def _unseeded(model: Model, draw: GlobalDraw, grade: Grade) -> Suspect:
         draw.module,
         draw.call,
         message,
-        fix=partial(draw_alike, model, [draw]),
+        # A generator that is made in each pass would draw one order in all epochs.
+        fix=partial(draw_alike, model, [draw]) if draw.shared_by is None else None,
         grade=grade,
         effect=f"the ranks shard different permutations of the data: {_SHARES_OVERLAP}",
         advice="use a generator with the same seed on all ranks",

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import COLLECTIVE
+from sampler_lint.domain.epochs import feeds_training
 from sampler_lint.domain.injection import Injection, shards_itself
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
+from sampler_lint.domain.undivided import trained_together
 from sampler_lint.edits.names import name_of
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Rule, Suspect
@@ -23,7 +25,7 @@ from sampler_lint.rules._trials import (
     splitting_place,
 )
 from sampler_lint.syntax.navigation import self_class
-from sampler_lint.syntax.nodes import Attr, Class, Function, Name, With, last_name
+from sampler_lint.syntax.nodes import Attr, Call, Class, Function, Name, With, last_name
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
@@ -37,10 +39,11 @@ class UnevenRanks(Rule):
         Simulates the sampler for a few small datasets and numbers of ranks, in an interpreter
         built into the linter (your code is neither imported nor run), and counts what each rank
         yields; also with its optional limits and flags, and around a `DistributedSampler` where
-        the program gives it one. Reports a class whose ranks differ, with the numbers. A sampler
-        whose `__len__` is exact on every rank is taken to be uneven on purpose and is not
-        reported; neither are samplers named for evaluation, and programs that train in DDP's
-        `join` context, which waits for the last rank. Also reports a batch sampler without
+        the program gives it one. Reports a class whose ranks differ, with the numbers. One whose
+        `__len__` is exact on every rank is taken to be uneven on purpose, unless a loop trains
+        with it and the program wraps its model in `DistributedDataParallel`. Not reported are
+        samplers named for evaluation, and programs that train in DDP's `join` context, which
+        waits for the last rank. Also reports a batch sampler without
         `drop_last` where Accelerate gets `even_batches=False`, and one whose `__len__` is a
         number that the ranks agree on, but whose `__iter__` does not yield that many.
 
@@ -185,8 +188,11 @@ def _uneven(
     model: Model, module: Module, cls: Class, trials: Trials, given: Obj | None = None
 ) -> Suspect | None:
     trial = next(filter(is_uneven, trials.usual), None)
-    if trial is None or is_meant(trials.usual):
-        trial = _uneven_by_option(trials)
+    trained: Call | None = None
+    if trial is not None and is_meant(trials.usual):
+        trained = _trained_with(model, cls)
+        trial = trial if trained is not None else None
+    trial = trial or _uneven_by_option(trials)
     if trial is None:
         return None
     some = " (for some data)" if trial.from_data else ""
@@ -195,6 +201,8 @@ def _uneven(
     why = [] if iterate is None else [Related(model.place(iterate, iterate), "yielded here")]
     if given is not None:
         why.append(Related(model.place_of(given), "given a distributed sampler here"))
+    if trained is not None:
+        why.append(Related(model.place(trained.scope, trained), "the ranks train together here"))
     return Suspect(
         where,
         node,
@@ -211,6 +219,20 @@ _ADVICE = (
     "build the batches from all indices and shard the batches, or cut every rank of `{0}` to the "
     "smallest count",
 )
+
+
+def _trained_with(model: Model, cls: Class) -> Call | None:
+    """What makes ranks wait for one another that certainly train with the sampler, if they do."""
+    for loader in model.loaders:
+        if loader.site is None or feeds_training(model, loader) is not True:
+            continue
+        if any(
+            isinstance(value, Obj) and value.cls is cls
+            for name in ("sampler", "batch_sampler")
+            for value in model.passed_to(loader, name)
+        ):
+            return trained_together(model, loader.site)
+    return None
 
 
 def _uneven_by_option(trials: Trials) -> Trial | None:

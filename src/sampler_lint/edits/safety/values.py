@@ -97,9 +97,10 @@ class Values:
             if reason := self._passed_twice(call, keyword):
                 return reason
         for name, value, before in self._arguments(call):
-            if is_seed_name(name) and self._is_new(value):
-                if reason := self._seed(value) or self._chosen(value, before):
-                    return reason
+            if not (is_seed_name(name) and self._is_new(value)):
+                continue
+            if reason := self._seed(value) or self._chosen(value, before):
+                return reason
         return None
 
     def _arguments(self, call: ast.Call) -> Iterator[tuple[str, ast.expr, ast.expr | None]]:

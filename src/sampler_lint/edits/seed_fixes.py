@@ -43,6 +43,9 @@ def pass_in(
     known = {} if known is None else known
     passed, everywhere = False, True
     for call in calls:
+        if call.keyword(keyword) is not None:
+            passed = True  # it went to `**kwargs` before
+            continue
         there = editor.at(model.module_of(call.scope))
         seed = in_scope(model, there.module, call.scope, call)
         is_wrong = call.has_double_star or (

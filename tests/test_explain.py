@@ -202,3 +202,20 @@ def test_asking_leaves_the_rules_as_they_were(said):
     before = (rule._is_off, rule.shuffles, vars(Model)["is_a"])
     said("return self.length")
     assert (rule._is_off, rule.shuffles, vars(Model)["is_a"]) == before
+
+
+def test_a_sampler_class_says_what_came_of_running_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("main.py").write_text(
+        "from torch.utils.data import Sampler\n"
+        "class Pairs(Sampler):\n"
+        "    def __init__(self, data):\n        self.data = data\n"
+        "    def __iter__(self):\n        return iter(range(0, len(self.data), 2))\n"
+        "    def __len__(self):\n        return len(self.data) // 2\n"
+    )
+    assert explain("main.py", 2)[1] == (
+        "  tried in 8 small worlds: `len()` is wrong in 5, ranks differ in number in none "
+        "(class Pairs)"
+    )

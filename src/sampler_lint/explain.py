@@ -55,7 +55,7 @@ def explain(
     here = list(_statements_at(module, row))
     out += _names(model, here, row)
     out += _loops(model, here)
-    out += _untried(model, module, here, row)
+    out += _simulated(model, module, here, row)
     told = _rules(model, module, here, row, found)
     mute = [rule for rule in rules if rule.code not in told]
     told |= _asked(model, module, here, row, mute)
@@ -153,18 +153,15 @@ def _loops(model: Model, here: list[Stmt]) -> list[str]:
     return list(out)
 
 
-def _untried(model: Model, module: Module, here: list[Stmt], row: int) -> list[str]:
-    """Sampler classes around the line that rules about counting know nothing of, and why."""
+def _simulated(model: Model, module: Module, here: list[Stmt], row: int) -> list[str]:
+    """What came of running the sampler classes around the line, or why they could not be run."""
     around: dict[Scope, None] = {}
     for stmt in here:
         around.update(dict.fromkeys(stmt.scope.outward()))
     return [
-        f"  not tried: {reason} (class {cls.name})"
+        f"  {model.trials(cls).story} (class {cls.name})"
         for cls in module.facts.classes
-        if (cls in around or cls.row == row)
-        and model.is_sampler_class(cls)
-        and (reason := model.trials(cls).unknown)
-        and not model.trials(cls).guessed
+        if (cls in around or cls.row == row) and model.is_sampler_class(cls)
     ]
 
 

@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 from sampler_lint.execution.errors import RaisedError
 from sampler_lint.execution.set_up import World
 from sampler_lint.execution.values import Array, Lost, Told
-from sampler_lint.properties import Observation, Rank, Reading, Violation, partitions
+from sampler_lint.properties import (
+    Observation,
+    Rank,
+    Reading,
+    Violation,
+    equal_steps,
+    miscounts,
+    partitions,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,3 +180,17 @@ class Trials(NamedTuple):
     def sharded(self) -> bool:
         """Whether ranks differ in what they yield."""
         return any(trial.differs for trial in (*self.usual, *self.guessed))
+
+    @property
+    def story(self) -> str:
+        """What came of it, in words."""
+        tried = [trial for trial in self.usual or self.guessed if trial.raised is None]
+        if not tried:
+            return f"not tried: {self.unknown}"
+        guessed = "" if self.usual else ", with arguments guessed from their use"
+        off = sum(any(miscounts(turn.reading) for turn in trial.turns) for trial in tried)
+        uneven = sum(equal_steps(trial.observed) is not None for trial in tried)
+        return (
+            f"tried in {len(tried)} small worlds{guessed}: `len()` is wrong in {off or 'none'}, "
+            f"ranks differ in number in {uneven or 'none'}"
+        )

@@ -217,7 +217,7 @@ SEEDS_ALL = Concept(
         {"random.seed", "numpy.random.seed", "torch.manual_seed", "torch.random.manual_seed"}
     ),
     spelled=re.compile(
-        r"^(?:(?:manual|set|setup|init|fix|same)_)?(?:(?:random|global|all|rng)_)?"
+        r"^_*(?:(?:manual|set|setup|init|fix|same)_)?(?:(?:random|global|all|rng)_)?"
         r"seeds?(?:_all|_everything|_torch)?$|^enable_full_determinism$"
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.reaching import definitions
@@ -13,7 +13,15 @@ from sampler_lint.domain.concepts import LOOKS, NAMESPACES, SETS_EPOCH
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_imported
 from sampler_lint.source import is_candidate
-from sampler_lint.syntax.navigation import children, expressions, self_class, statements, walk
+from sampler_lint.syntax.navigation import (
+    children,
+    expressions,
+    nodes_in,
+    same,
+    self_class,
+    statements,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -28,6 +36,7 @@ from sampler_lint.syntax.nodes import (
     For,
     Function,
     If,
+    Index,
     Map,
     ModuleFacts,
     Name,
@@ -123,6 +132,52 @@ def is_for_nothing(model: Model, obj: Obj) -> bool:
         for call in takers
         for value in (model.flow.values(call) if call is not None else (None,))
     )
+
+
+def overwritten_entry(obj: Obj) -> Stmt | None:
+    """What puts something else into the entry of a dict, where nothing has read the object yet."""
+    site = obj.site
+    scope = site.scope if site is not None else None
+    put = next((store for store in scope.stores if store.value is site), None) if scope else None
+    if scope is None or put is None or put.how != "assign" or not _is_literal(put.target):
+        return None
+    holder = put.target.value
+    if not isinstance(holder, Name) or is_used_by_string(scope, holder.id):
+        return None
+    if any(_mentions(inner.body, holder.id) for inner in _inside(scope)):
+        return None
+    for stmt in _afterwards(put.stmt):
+        stores = [store for store in scope.stores if store.stmt is stmt]
+        ours = [store for store in stores if same(store.target.value, holder)]
+        written = [store.target.value for store in ours if _is_literal(store.target)]
+        if len(_mentions([stmt], holder.id)) != len(written):
+            return None
+        if any(same(store.target, put.target) and store.how == "assign" for store in ours):
+            return stmt
+    return None
+
+
+def _mentions(stmts: Iterable[Stmt], name: str) -> list[Name]:
+    nodes = nodes_in(statements(stmts))
+    return [node for node in nodes if isinstance(node, Name) and node.id == name]
+
+
+def _is_literal(target: Expr) -> TypeGuard[Index]:
+    return isinstance(target, Index) and isinstance(target.key, Const)
+
+
+def _inside(scope: Scope) -> Iterator[Scope]:
+    return (each for each in scope.module.scopes if each is not scope and scope in each.outward())
+
+
+def _afterwards(stmt: Stmt) -> Iterator[Stmt]:
+    """The statements that certainly come after one, as they stand, until a loop begins anew."""
+    below = stmt
+    for up in (*stmt.ancestors(), None):
+        yield from below.block[below.block.index(below) + 1 :]
+        if not isinstance(up, If):
+            return
+        below = up
 
 
 def _takers(model: Model, target: Name) -> list[Call | None] | None:

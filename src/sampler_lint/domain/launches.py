@@ -67,7 +67,18 @@ class Launches:
         first, second = (self._starters(self._part(place)) for place in (one, other))
         if not first.isdisjoint(second) or self._loads(first, second) or self._loads(second, first):
             return True
-        return False if self._is_started(first) and self._is_started(second) else None
+        return False if self._is_all_seen(first) and self._is_all_seen(second) else None
+
+    def _is_all_seen(self, starters: frozenset[Part]) -> bool:
+        """Whether it is seen what starts them; what a decorator registers is looked up by name."""
+        return self._is_started(starters) and not any(
+            self._is_registered(part) and not any(self._users(part)) for part in starters
+        )
+
+    def _is_registered(self, part: Part) -> bool:
+        module = self._project.module_at(part.path)
+        define = _definition(module, part.name) if module is not None else None
+        return define is not None and bool(define.decorators)
 
     def is_dead(self, scope: Scope) -> bool:
         """Whether an application holds the scope in a part that nothing uses.

@@ -44,7 +44,8 @@ from sampler_lint.workspace.project import Module
 
 #: A setting by one of these names is the program's seed; ``split_seed`` and the like are not.
 _SEED_NAME = re.compile(
-    r"^(?:(?:rand(?:om)?|rnd|manual|rng|global|base|init|train|training|data|torch|np)_?)*seed$",
+    r"^(?:(?:rand(?:om)?|rnd|manual|rng|global|base|init|train|training|data|torch|np)_?)*seed"
+    r"(?:_?val(?:ue)?|_)?$",
     re.IGNORECASE,
 )
 #: What stands around such a name where an attribute or an entry is read: ``.seed``, ``["a.seed"]``.
@@ -91,13 +92,14 @@ def seeding(model: Model, module: Module, user: Call | Scope) -> Seeding | None:
 def _runs_with(model: Model, item: Seeding, module: Module, user: Call | Scope) -> bool:
     """Whether a program that has the setting runs ``user``, which is in the file ``module``.
 
-    Where it is not seen what starts them, some file has to lead to both by its imports.
+    Where it is not seen what starts them, some file has to lead to both by its imports, or
+    whoever chooses the seed puts the parts of its package together from outside.
     """
     if item.setting.at is None:
         return True
     together = launches(model).together(item.setting.at, user)
     if together is None:
-        return program_files(model).share_importer(item.module, module)
+        return item.setting.by_caller or program_files(model).share_importer(item.module, module)
     return together
 
 
@@ -353,7 +355,9 @@ def _parameter_settings(model: Model, function: Function, param: Param) -> Itera
             yield Setting(param.name, call)
     if calls:
         return
-    public = model.module_of(function).in_package and not function.name.startswith("_")
+    made = function.cls if function.name == "__init__" else None
+    name = function.name if made is None else made.name
+    public = model.module_of(function).in_package and not name.startswith("_")
     is_command = bool(function.decorators) or function.name == "main"
     if public or is_command:
         yield Setting(param.name, function, not is_command)

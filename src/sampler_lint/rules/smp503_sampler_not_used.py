@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint.analysis.values import Obj, Unknown, Why
-from sampler_lint.domain.escape import is_handed_on, is_used_by_string, target_of
+from sampler_lint.domain.escape import is_handed_on, is_used_by_string, overwritten_entry, target_of
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
 from sampler_lint.syntax.navigation import same, unparse
-from sampler_lint.syntax.nodes import Attr, Expr, Function, Name, Scope, last_name
+from sampler_lint.syntax.nodes import Attr, Expr, Function, Name, Scope, Stmt, last_name
 
 
 class SamplerNotUsed(Rule):
@@ -20,7 +20,8 @@ class SamplerNotUsed(Rule):
 
     What it does:
         Reports a distributed sampler that is assigned to a variable or to an attribute of `self`,
-        and then only tested (`is None`, `isinstance`) or used for `set_epoch`. Not reported when
+        and then only tested (`is None`, `isinstance`) or used for `set_epoch`; and one that is put
+        into an entry of a dict which something else replaces unread. Not reported when
         it is passed, returned, stored or iterated anywhere, when another file may import it, and
         for attributes of classes whose base is not known.
 
@@ -57,6 +58,9 @@ class SamplerNotUsed(Rule):
         for obj in model.constructions():
             if obj.site is None or model.is_a(obj, DISTRIBUTED_SAMPLER) is not True:
                 continue
+            instead = overwritten_entry(obj)
+            if instead is not None and not in_test_function(obj.site.scope):
+                yield _overwritten(model, obj, instead)
             target = target_of(obj)
             scope = obj.site.scope
             if (
@@ -73,6 +77,18 @@ class SamplerNotUsed(Rule):
             returning = loader is None or _reaches_a_loader(model, obj)
             if not is_handed_on(model, obj, target, returning=returning):
                 yield _suspect(model, obj, target, loader)
+
+
+def _overwritten(model: Model, obj: Obj, instead: Stmt) -> Suspect:
+    assert obj.site is not None
+    return Suspect(
+        model.module_of(obj.site.scope),
+        obj.site,
+        f"this `{obj.name}` is replaced before anything reads it",
+        why=(Related(model.place(obj.site.scope, instead), "something else is put there"),),
+        effect="the loader that is built of these arguments does not get it",
+        advice="put it where it is read, or do not replace it",
+    )
 
 
 def _loader_beside(model: Model, obj: Obj) -> Obj | None:

@@ -220,9 +220,9 @@ def test_ranks_are_recorded(name: str, tmp_path: Path, request: pytest.FixtureRe
     assert "SMP102 epochs 0-2 have one order on both ranks" in said
     status, said = run(tmp_path, program, [*whole, "raises"], environment)
     assert status != 0
-    # Where torch starts the ranks, it catches what they raise, and says it.
-    assert "rank 1 died" in said
     assert "ValueError: planted" in said
+    if program is ITSELF:  # torch and accelerate catch what a function raises that they start
+        assert "rank 1 died at train.py:" in said
 
 
 @pytest.mark.parametrize("name", ["mpirun", "srun"])

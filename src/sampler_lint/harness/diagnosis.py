@@ -174,9 +174,11 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
             continue
         if len({one.stride for one in readings}) > 1:
             return
-        around = one_round(readings)
+        # What no padding repeats is drawn with replacement: no more is read than there is.
+        padded = sum(one.count for one in readings) > len(seen.expected)
+        around = one_round(readings) if padded else 0
         if any(len(one.indices) - len(set(one.indices)) > around for one in readings):
-            return  # it draws with replacement
+            return
         violation = _unshared(loaders, readings, share(seen, readings), who)
         if violation and (learns(run) or _sharded(loaders)):
             code, text = violation

@@ -1,4 +1,4 @@
-"""`sampler-lint trace` under the programs that start ranks: each tells a rank its number its own way.
+"""`sampler-lint trace` under what starts ranks: each tells a rank its number in a way of its own.
 
 A launcher that is not installed is skipped; `.ci/run` installs those that Debian has.
 """

@@ -327,6 +327,8 @@ class _Examination:
                 continue
             if setting.world_size > LARGE_WORLD and self._endless():
                 continue  # more ranks of it show nothing else
+            if not setting.size and self._simulator.endless:
+                continue  # it would look for a sample for ever
             if self._stuck_at_last and len(stuck) >= MOST_STUCK:
                 self._given_up.add(setting)
                 continue
@@ -544,7 +546,7 @@ class _Examination:
         name, endless = promise.name, self._endless()
         if name == "equal-steps" and not self._sharded:
             return "knows no ranks"
-        if name in {"equal-steps", "ranks-agree"} and endless:
+        if endless and (name == "equal-steps" or (name == "ranks-agree" and not self._sharded)):
             return "never ends"
         if name in {"coverage", "disjoint"}:
             crashed = name == "coverage" and any(

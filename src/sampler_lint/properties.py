@@ -566,9 +566,7 @@ def ranks_agree(seen: Observation) -> Violation | None:
 def _begin_apart(seen: Observation) -> Violation | None:
     """What the ranks of an endless stream begin with is shared out only from one order."""
     each = len(seen.expected or ()) // max(1, len(seen.ranks))
-    begun = [
-        [(rank.items(0) or [])[:each] for rank in ranks] for ranks in (seen.ranks, seen.apart)
-    ]
+    begun = [[(rank.items(0) or [])[:each] for rank in ranks] for ranks in (seen.ranks, seen.apart)]
     alike, apart = (sum(map(len, reads)) - len(set().union(*reads)) for reads in begun)
     if alike or not apart:
         return None

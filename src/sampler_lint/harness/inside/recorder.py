@@ -51,9 +51,9 @@ from .objects import (
     is_users,
     length_of,
     mark,
+    of_module,
     plain,
     self_of,
-    of_module,
     shuffles_itself,
 )
 from .passes import KEPT_PER_PASS, Pass

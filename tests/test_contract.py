@@ -387,7 +387,7 @@ def test_endless_shares_come_from_one_order() -> None:
     report = examine(Detached, sizes=(0, 8, 100), world_sizes=(1, 2), progress=tried.append)
     assert "samples each are read twice" in report.judgements["ranks-agree"].reason
     assert broken(report) == {"ranks-agree"}
-    assert {one.size for one in tried} == {8, 100}  # of no samples it would look for one for ever
+    assert 0 not in {one.size for one in tried}  # there it would look for a sample for ever
     assert broken(examine(Together, sizes=(8, 100), world_sizes=(1, 2))) == set()
 
 

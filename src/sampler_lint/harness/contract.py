@@ -522,7 +522,7 @@ class _Examination:
     def _shrunk(self, promise: Promise, found: Setting, violation: Violation) -> _Seen:
         """The same violation on the smallest input that has it."""
         tried = {one.setting for one in self._kept}
-        smallest = ENOUGH if promise.by_order else 0
+        smallest = ENOUGH if promise.by_order else int(self._simulator.endless)
         count = 0
         for size in range(smallest, found.size):
             for world_size in range(1, min(found.world_size, LARGE_WORLD) + 1):

@@ -546,7 +546,9 @@ class _Examination:
         name, endless = promise.name, self._endless()
         if name == "equal-steps" and not self._sharded:
             return "knows no ranks"
-        if endless and (name == "equal-steps" or (name == "ranks-agree" and not self._sharded)):
+        # The beginnings of endless shares can show that they are not of one order, not that they are.
+        apart = self._sharded and name in self._seen
+        if endless and (name == "equal-steps" or (name == "ranks-agree" and not apart)):
             return "never ends"
         if name in {"coverage", "disjoint"}:
             crashed = name == "coverage" and any(

@@ -546,7 +546,7 @@ class _Examination:
         name, endless = promise.name, self._endless()
         if name == "equal-steps" and not self._sharded:
             return "knows no ranks"
-        # The beginnings of endless shares can show that they are not of one order, not that they are.
+        # The beginnings of endless shares may show that they are of several orders, never of one.
         apart = self._sharded and name in self._seen
         if endless and (name == "equal-steps" or (name == "ranks-agree" and not apart)):
             return "never ends"

@@ -361,6 +361,36 @@ def test_what_is_always_stuck_is_soon_left(monkeypatch: pytest.MonkeyPatch) -> N
     ]
 
 
+class Detached(Sampler):
+    """Ranks that take turns in one endless shuffle, which has to be one everywhere."""
+
+    def __init__(self, dataset: Any, num_replicas: int, rank: int, seed: int = 0) -> None:
+        self.size, self.num_replicas, self.rank, self.seed = len(dataset), num_replicas, rank, seed
+
+    def order(self) -> Iterator[int]:
+        while True:
+            yield from torch.randperm(self.size).tolist()
+
+    def __iter__(self) -> Iterator[int]:
+        return itertools.islice(self.order(), self.rank, None, self.num_replicas)
+
+
+class Together(Detached):
+    def order(self) -> Iterator[int]:
+        generator = torch.Generator().manual_seed(self.seed)
+        while True:
+            yield from torch.randperm(self.size, generator=generator).tolist()
+
+
+def test_endless_shares_come_from_one_order() -> None:
+    tried: list[Setting] = []
+    report = examine(Detached, sizes=(0, 8, 100), world_sizes=(1, 2), progress=tried.append)
+    assert "samples each are read twice" in report.judgements["ranks-agree"].reason
+    assert broken(report) == {"ranks-agree"}
+    assert 0 not in {one.size for one in tried}  # there it would look for a sample for ever
+    assert broken(examine(Together, sizes=(8, 100), world_sizes=(1, 2))) == set()
+
+
 def test_an_endless_stream_is_followed_far_only_once() -> None:
     read = 0
 

@@ -8,8 +8,10 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -278,3 +280,13 @@ def test_a_stall_that_is_no_wait_is_left_alone(
     watch._look(now)
     watch._look(now + 10 * trace.STALL)  # nothing moves, and no rank is seen to wait
     assert watch.outcome == "stopped"
+
+
+def test_commands_of_several_threads_do_not_end_each_other(tmp_path: Path) -> None:
+    (tmp_path / "sleeps.py").write_text("import sys, time\ntime.sleep(float(sys.argv[1]))\n")
+
+    def status(seconds: float) -> int:
+        return command.run_command([sys.executable, "sleeps.py", str(seconds)], cwd=tmp_path)[0]
+
+    with ThreadPoolExecutor(3) as pool:
+        assert [*pool.map(status, (0.2, 1.2, 0.1, 0.4, 0.1))] == [0, 0, 0, 0, 0]

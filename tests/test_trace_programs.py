@@ -45,13 +45,17 @@ own/right_batch_cut_by_hand own/unsharded_micro_batches rl/right_replay_buffer
 phases/right_active_learning folds/two_permutations_split
 resume/skips_samples_instead_of_batches resume/right_skips_batches
 repeat/endless_workers_without_epoch repeat/right_endless_workers_with_epoch
+contrast2/p_by_k_batches_seeded_once contrast2/right_p_by_k_batches
+workers4/cutout_from_a_module_generator workers4/right_cutout_seeded_by_worker_init
+fifth/batches_of_the_first_epoch_kept_on_device more/right_cached_on_device
+hand/averages_bucketed_unsharded hand/right_averages_every_fourth
 """.split()
 
 KNOWN = {one.name: one for file in PLAIN for one in programs(file)}
 
 
-#: Half of a stream whose length nobody knows is read by no rank.
-UNSEEN = {"stream3/hf_split_twice"}
+#: Half of a stream whose length nobody knows is read by no rank; a stream built anew is another.
+UNSEEN = {"stream3/hf_split_twice", "hf5/iterable_dataset_epoch_of_the_unsplit_one"}
 
 
 def check(program: Program, folder: Path, gloo_session) -> None:

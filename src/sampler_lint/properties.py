@@ -549,6 +549,8 @@ def ranks_agree(seen: Observation) -> Violation | None:
         )
     if any(rank.error for rank in seen.apart):
         return None
+    if seen.endless:
+        return _begin_apart(seen)
     for (epoch, passes), (_, others) in zip(seen.epochs(), _epochs(seen.apart), strict=False):
         alike, apart = share(seen, passes), share(seen, others)
         if alike and apart and len(apart.missing) > len(alike.missing) and not apart.strange:
@@ -559,6 +561,20 @@ def ranks_agree(seen: Observation) -> Violation | None:
                 epoch,
             )
     return None
+
+
+def _begin_apart(seen: Observation) -> Violation | None:
+    """What the ranks of an endless stream begin with is shared out only from one order."""
+    each = len(seen.expected or ()) // max(1, len(seen.ranks))
+    begun = [[(rank.items(0) or [])[:each] for rank in ranks] for ranks in (seen.ranks, seen.apart)]
+    alike, apart = (sum(map(len, reads)) - len(set().union(*reads)) for reads in begun)
+    if alike or not apart:
+        return None
+    return Violation(
+        f"where the ranks' global generators differ, {apart} of their first {each} samples each "
+        f"are read twice; {begin(begun[1][0])} on rank {seen.apart[0].rank}",
+        0,
+    )
 
 
 def resumable(seen: Observation) -> Violation | None:

@@ -327,6 +327,8 @@ class _Examination:
                 continue
             if setting.world_size > LARGE_WORLD and self._endless():
                 continue  # more ranks of it show nothing else
+            if not setting.size and self._simulator.endless:
+                continue  # it would look for a sample for ever
             if self._stuck_at_last and len(stuck) >= MOST_STUCK:
                 self._given_up.add(setting)
                 continue
@@ -520,7 +522,7 @@ class _Examination:
     def _shrunk(self, promise: Promise, found: Setting, violation: Violation) -> _Seen:
         """The same violation on the smallest input that has it."""
         tried = {one.setting for one in self._kept}
-        smallest = ENOUGH if promise.by_order else 0
+        smallest = ENOUGH if promise.by_order else int(self._simulator.endless)
         count = 0
         for size in range(smallest, found.size):
             for world_size in range(1, min(found.world_size, LARGE_WORLD) + 1):
@@ -544,7 +546,9 @@ class _Examination:
         name, endless = promise.name, self._endless()
         if name == "equal-steps" and not self._sharded:
             return "knows no ranks"
-        if name in {"equal-steps", "ranks-agree"} and endless:
+        # The beginnings of endless shares may show that they are of several orders, never of one.
+        apart = self._sharded and name in self._seen
+        if endless and (name == "equal-steps" or (name == "ranks-agree" and not apart)):
             return "never ends"
         if name in {"coverage", "disjoint"}:
             crashed = name == "coverage" and any(

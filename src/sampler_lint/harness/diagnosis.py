@@ -174,8 +174,8 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
             continue
         if len({one.stride for one in readings}) > 1:
             return
-        around = one_round(readings)
-        if any(len(one.indices) - len(set(one.indices)) > around for one in readings):
+        padded = sum(one.count for one in readings) > len(seen.expected)
+        if any(_repeats(one, one_round(readings), padded) for one in readings):
             return  # it draws with replacement
         violation = _unshared(loaders, readings, share(seen, readings), who)
         if violation and (learns(run) or _sharded(loaders)):
@@ -227,6 +227,13 @@ def _draws_again(seen: Observation) -> bool:
         for _, passes in seen.epochs()
         for one in passes
     )
+
+
+def _repeats(one: Reading, around: int, padded: bool) -> bool:
+    """Whether a rank repeats more than padding does, which needs more samples than there are, or
+    stands at the end."""
+    known = one.indices if padded else one.indices[: -around or None]
+    return len(known) - len(set(known)) > (around if padded else 0)
 
 
 def _share_out(loaders: Sequence[Loader]) -> bool:

@@ -255,6 +255,15 @@ def replayed(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     if last is not max(every, key=lambda one: one.number) or not (last.ended and log.exit):
         return
     more = log.exit["backwards"] - last.backwards
+    unheard = {str(call.value) for call in _calls_of(log, job[0]) if call.passes > last.number}
+    if not last.learned and len(unheard) > 1 and more >= last.yielded and last.count >= ENOUGH:
+        yield Diagnosis(
+            "SMP102",
+            f"`set_epoch` is called with {len(unheard)} epochs after the last pass of the loader: "
+            f"its batches are stored, and their order stays; iterate the loader in every epoch",
+            *spot(job[0].loader, [last]),
+            (*places(run, job), *_calls(run, log)),
+        )
     if last.learned == last.yielded and last.count >= ENOUGH and more >= last.yielded:
         yield Diagnosis(
             "SMP102",

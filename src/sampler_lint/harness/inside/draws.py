@@ -9,9 +9,11 @@ import random
 import sys
 import zlib
 from collections.abc import Iterator
+from types import FunctionType, ModuleType
 from typing import Any
 
 from .content import DEPTH
+from .objects import of_module
 from .tape import CLOEXEC
 
 #: Where the generators of Python, NumPy and torch keep their state.
@@ -45,19 +47,29 @@ def watch(fetcher: Any, path: str, about: dict[str, Any]) -> None:
 
 
 def _states(dataset: Any) -> Iterator[tuple[str, int]]:
-    """The global generators, and those that the dataset holds, each with a checksum."""
+    """The global generators, those that the dataset holds, and those of its module that it uses,
+    each with a checksum."""
     yield "random", _digest(random.getstate())
     numpy: Any = sys.modules.get("numpy.random")
     if numpy is not None:
         yield "numpy.random", _digest(_listed(numpy.get_state()))
     yield "torch", _digest(sys.modules["torch"].get_rng_state().tolist())
-    for name, state in held(dataset):
+    for name, state in (*held(dataset), *generators(of_module(type(dataset)))):
         yield name, _digest(_listed(state() if callable(state) else state.state))
 
 
 def held(thing: Any, prefix: str = "", depth: int = DEPTH) -> Iterator[tuple[str, Any]]:
     """What tells the states of the generators among an object's attributes, with their paths."""
-    for name, value in list(getattr(thing, "__dict__", {}).items()):
+    return generators(getattr(thing, "__dict__", {}), prefix, depth)
+
+
+def generators(
+    named: dict[str, Any], prefix: str = "", depth: int = DEPTH
+) -> Iterator[tuple[str, Any]]:
+    """What tells the states of the generators among things that have names, and in them."""
+    for name, value in list(named.items()):
+        if isinstance(value, (type, ModuleType, FunctionType)):
+            continue
         kept = _STATES.get(type(value).__module__.partition(".")[0])
         if kept is not None and hasattr(value, kept):
             yield f"{prefix}{name}", getattr(value, kept)

@@ -21,7 +21,10 @@ _LIBRARY = re.compile(r"[/\\]((site|dist)-packages|lib[/\\]python3\.\d+)[/\\]")
 _RANK_AND_SIZE = (("get_rank", "get_world_size"), ("RANK", "WORLD_SIZE"))
 
 #: What Python, NumPy and torch call the functions that put samples in a random order.
-_SHUFFLES = {"shuffle", "permutation", "permuted", "randperm", "randrange"}
+_SHUFFLES = {"shuffle", "permutation", "permuted", "randperm", "randrange", "multinomial"}
+
+#: Python's `sample` is a word for much else; it draws where its generator is named beside it.
+_SAMPLES = ({"sample", "random"}, {"sample", "Random"})
 
 
 class Numbers:
@@ -171,10 +174,23 @@ def shuffles_itself(thing: Any) -> bool:
         held = getattr(one, "__dict__", {})
         if any(value is False and "shuffle" in name for name, value in held.items()):
             continue  # it has been told not to
-        if any(names & _SHUFFLES for names in _names_in(type(one), users=True)):
-            return True
+        for names in _names_in(type(one), users=True):
+            if names & _SHUFFLES or any(both <= names for both in _SAMPLES):
+                return True
         todo += [value for value in held.values() if isinstance(value, base)]
     return False
+
+
+def of_module(cls: type) -> dict[str, Any]:
+    """What the user's methods of a class mention of the names of their module."""
+    found: dict[str, Any] = {}
+    for base in cls.__mro__:
+        for function in list(vars(base).values()):
+            code = getattr(function, "__code__", None)
+            if code is not None and is_users(code.co_filename):
+                known = function.__globals__
+                found |= {name: known[name] for name in code.co_names if name in known}
+    return found
 
 
 def _names_in(cls: type, *, users: bool = False) -> Iterator[set[str]]:

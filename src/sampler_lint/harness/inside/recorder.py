@@ -51,6 +51,7 @@ from .objects import (
     is_users,
     length_of,
     mark,
+    of_module,
     plain,
     self_of,
     shuffles_itself,
@@ -247,7 +248,8 @@ class Recorder(Log):
                 "shuffles": shuffles_itself(one),
                 "values": {
                     name: value
-                    for name, value in getattr(one, "__dict__", {}).items()
+                    for held in (of_module(type(one)), getattr(one, "__dict__", {}))
+                    for name, value in held.items()
                     if type(value) in (int, bool) and not name.startswith("__")
                 },
             }

@@ -7,6 +7,7 @@ import ctypes
 import os
 import selectors
 import signal
+import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -144,17 +145,34 @@ def _end(child: Child) -> None:
     child.status = os.waitstatus_to_exitcode(os.waitpid(child.pid, 0)[1])
 
 
+#: Held while somebody begins or ends to adopt, and while it is seen what is left behind.
+_ADOPTING = threading.Lock()
+_adopters = 0
+_before = set[int]()
+
+
 @contextlib.contextmanager
 def adopting() -> Iterator[set[int]]:
     """Be the parent of whatever others leave behind in here (Linux only).
 
-    What is yielded are this process's children from before, which are no orphans.
+    What is yielded are this process's children from before, which are no orphans. While several
+    threads are in here, nobody can tell whose a process is: the last one cleans up.
     """
-    prctl(SET_SUBREAPER, 1)
+    global _adopters
+    with _ADOPTING:
+        _adopters += 1
+        prctl(SET_SUBREAPER, 1)
+        if _adopters == 1:
+            _before.update(pid for pid, _ in children(os.getpid()))
+        before = set(_before)
     try:
-        yield {pid for pid, _ in children(os.getpid())}
+        yield before
     finally:
-        prctl(SET_SUBREAPER, 0)
+        with _ADOPTING:
+            _adopters -= 1
+            if not _adopters:
+                _before.clear()
+                prctl(SET_SUBREAPER, 0)
 
 
 def prctl(option: int, value: int) -> None:
@@ -166,8 +184,14 @@ def prctl(option: int, value: int) -> None:
 def orphans(known: Collection[int]) -> list[int]:
     """The running processes below this one's children that are not ``known``.
 
-    The status of such a child that has ended is taken.
+    The status of such a child that has ended is taken. There are none while another thread runs
+    a command, whose processes they may be.
     """
+    with _ADOPTING:
+        return _orphans(known) if _adopters < 2 else []
+
+
+def _orphans(known: Collection[int]) -> list[int]:
     found = []
     for pid, zombie in children(os.getpid()):
         if pid in known:

@@ -291,4 +291,5 @@ def _promises_nothing(model: Model, length: Function | None) -> bool:
 def _says_so(model: Model, function: Function) -> bool:
     source = model.module_of(function).source
     end = max([function.row, *(stmt.end_row for stmt in statements(function.body))])
-    return any(_NO_PROMISE.search(source.line(row)) for row in range(function.row, end + 1))
+    starts = [*source.line_starts, len(source.text)]
+    return _NO_PROMISE.search(source.stretch(starts[function.row - 1], starts[end])) is not None

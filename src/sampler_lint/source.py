@@ -225,6 +225,7 @@ class SourceFile:
         self.path = path
         self.data = data
         self._told: dict[tuple[Callable[..., object], tuple[object, ...]], bool] = {}
+        self._told_in: dict[tuple[int, int, Callable[[str], object]], bool] = {}
         self.is_quoted = False
         """Whether somebody took a stretch of the text, for which nobody can answer later."""
         self.shape = ""
@@ -295,8 +296,24 @@ class SourceFile:
         self.is_quoted = True
         return self.text[start:end]
 
-    def is_alike(self, other: SourceFile) -> bool:
-        """Whether all that was asked of this text is answered alike by another one."""
+    def tells_in(self, first: int, last: int, question: Callable[[str], object]) -> bool:
+        """Whether some of the lines, which nodes begin and end in, answer a question with yes."""
+        key = (first, last, question)
+        known = self._told_in.get(key)
+        if known is None:
+            starts = [*self.line_starts, len(self.text)]
+            known = bool(question(self.text[starts[first - 1] : starts[last]]))
+            self._told_in[key] = known
+        return known
+
+    def is_alike(self, other: SourceFile, rows: Mapping[int, int]) -> bool:
+        """Whether all that was asked of this text is answered alike by another one.
+
+        ``rows`` are those of the other that nodes in each row of this one stand in.
+        """
+        for (first, last, question), answer in self._told_in.items():
+            if other.tells_in(rows.get(first, 1), rows.get(last, 1), question) is not answer:
+                return False
         return not (self.is_quoted or self._notebook) and all(
             other.tells(question, *more) is answer
             for (question, more), answer in self._told.items()

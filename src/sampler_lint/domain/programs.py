@@ -169,7 +169,7 @@ class ProgramFiles:
     def size(self, path: str) -> int:
         """How long the content of one of the files is; for an order in which no answer rests."""
         module = self.model.project.parsed_at(path)
-        return len(self._content(path) if module is None else module.source.data)
+        return len(self._content(path)) if module is None else len(module.source.data)
 
     def holding(self, program: str, is_wanted: Callable[[bytes], object]) -> list[Module]:
         """The files of a program whose text is wanted; the others are not parsed for it."""

@@ -41,7 +41,7 @@ class Reread(NamedTuple):
     def move(self) -> Move | None:
         """How its nodes move; None if its code, or what its text told, is another."""
         was, now = self.module.facts.made, self.facts.made
-        if not was or len(was) != len(now) or not self.module.source.is_alike(self.source):
+        if not was or len(was) != len(now):
             return None
         rows = {old.row: new.row for old, new in zip(was, now, strict=True)}
         rows |= {old.end_row: new.end_row for old, new in zip(was, now, strict=True)}
@@ -51,6 +51,8 @@ class Reread(NamedTuple):
             and (new.col, new.end_col) == (old.col, old.end_col)
             for old, new in zip(was, now, strict=True)
         ):
+            return None
+        if not self.module.source.is_alike(self.source, rows):
             return None
         if not self.module.source.shape:
             self.module.source.shape = _shape(parse(self.module.source.text))

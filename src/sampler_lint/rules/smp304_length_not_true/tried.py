@@ -291,5 +291,4 @@ def _promises_nothing(model: Model, length: Function | None) -> bool:
 def _says_so(model: Model, function: Function) -> bool:
     source = model.module_of(function).source
     end = max([function.row, *(stmt.end_row for stmt in statements(function.body))])
-    starts = [*source.line_starts, len(source.text)]
-    return _NO_PROMISE.search(source.stretch(starts[function.row - 1], starts[end])) is not None
+    return source.tells_in(function.row, end, _NO_PROMISE.search)

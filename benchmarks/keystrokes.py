@@ -38,8 +38,8 @@ TYPED = ("count = len(batch)", "# one batch")
 DENSE_BAR = 60e-6
 
 
-def typed_in(text: str, places: int) -> Iterator[str]:
-    """The text as it is after each letter typed at places all over it."""
+def typed_in(text: str, places: int) -> Iterator[tuple[str, str]]:
+    """What is typed, and the text as it is after each letter of it, at places all over the text."""
     lines = text.splitlines()
     rows = [row for row, line in enumerate(lines) if line.strip().startswith("if ")]
     for number in range(places):
@@ -48,11 +48,12 @@ def typed_in(text: str, places: int) -> Iterator[str]:
         for typed in TYPED:
             for length in range(1, len(typed) + 1):
                 new = [*lines[:row], indent + typed[:length], *lines[row:]]
-                yield "\n".join(new) + "\n"
+                yield typed, "\n".join(new) + "\n"
 
 
-def keystrokes(root: Path, name: str, places: int, compared: int) -> tuple[float, float, float]:
-    """The medians of all keystrokes, of those after which something is checked, and of clearing.
+def keystrokes(root: Path, name: str, places: int, compared: int) -> dict[str, float]:
+    """The medians of all keystrokes, of those in each thing typed that change what is read, and of
+    clearing.
 
     Every so many states are ``compared`` with a check from scratch.
     """
@@ -62,28 +63,29 @@ def keystrokes(root: Path, name: str, places: int, compared: int) -> tuple[float
     text = (root / name).read_text(encoding="utf-8")
     session.not_excluded([path], lambda folder: Lookup().at(folder).options)
     engine.check([path], overlay=readable({path: text.encode()}), session=session)
-    every, checked, cleared = [], [], []
+    took: dict[str, list[float]] = {}
     before = b""
-    for number, state in enumerate(typed_in(text, places)):
+    for number, (typed, state) in enumerate(typed_in(text, places)):
         gc.disable()  # as the server does, until the diagnostics are out
         started = time.process_time()
         read = readable({path: state.encode()})
         lookup = Lookup()
         asked = session.not_excluded([path], lambda folder, at=lookup.at: at(folder).options)
         found = engine.check(asked, overlay=read, session=session)
-        every.append(time.process_time() - started)
+        spent = time.process_time() - started
+        took.setdefault("in all", []).append(spent)
         if read[path] != before:
-            checked.append(every[-1])
+            took.setdefault(f"`{typed}`", []).append(spent)
         before = read[path]
         started = time.process_time()
         gc.collect()
         gc.enable()
-        cleared.append(time.process_time() - started)
+        took.setdefault("to clear", []).append(time.process_time() - started)
         if compared and number % compared == 0:
             anew = engine.check([path], overlay=read, session=engine.Session())
             if anew.findings != found.findings:
                 sys.exit(f"{name}: another finding from scratch after keystroke {number}")
-    return statistics.median(every), statistics.median(checked), statistics.median(cleared)
+    return {what: statistics.median(times) for what, times in took.items()}
 
 
 def dense() -> tuple[float, int]:
@@ -120,11 +122,9 @@ def main() -> None:
             [wheel] = wheels.glob(f"{package.partition('==')[0]}-*.whl")
             with zipfile.ZipFile(wheel) as packed:
                 packed.extractall(root)
-            every, checked, cleared = keystrokes(
-                root, name, arguments.places, arguments.compared
-            )  # fmt: skip
+            medians = keystrokes(root, name, arguments.places, arguments.compared)
             os.chdir(REPOSITORY)
-            told = f"{every:.3f} s, {checked:.3f} s where it is checked, {cleared:.3f} s to clear"
+            told = ", ".join(f"{seconds:.3f} s {what}" for what, seconds in medians.items())
             print(f"{package} {name}: {told} (bar {bar} s)", flush=True)
     spent, lines = dense()
     print(f"dense: {spent * 1e6:.0f} us a line over {lines} lines (bar {DENSE_BAR * 1e6:.0f})")

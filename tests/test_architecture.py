@@ -94,6 +94,16 @@ MAY_IMPORT: dict[str, set[str]] = {
     "trace_report": {"harness", "engine", "findings"},
 }
 
+#: Where the text of files is asked by questions that are noted (see ``SourceFile.tells``): what is
+#: read besides, a comment may change unheard. Fixes and comments are looked at anew, trials are
+#: dropped; and lengths tell an order only.
+ASKS_TEXTS = ("domain", "analysis", "rules", "workspace")
+READS_TEXTS = {
+    "rules/smp001_unused_suppression.py",
+    "workspace/moving.py",
+    "workspace/project.py",
+}
+
 #: What runs inside other programs, where it is loaded under another name.
 INSIDE = ["harness", "inside"]
 
@@ -304,3 +314,25 @@ def test_checking_never_loads_the_code_it_reads_nor_torch(tmp_path: Path) -> Non
     loaded = loaded_by(CHECK.format(found=True, edits=True), str(tree))
     assert heavy(loaded) <= {"libcst"}
     assert not {"train", "data", "samplers"} & loaded
+
+
+def test_whoever_asks_a_text_is_heard() -> None:
+    for path in FILES:
+        name = path.relative_to(PACKAGE).as_posix()
+        if name.startswith(ASKS_TEXTS) and name not in READS_TEXTS:
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            lengths = {
+                id(argument)
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Call) and ast.unparse(node.func) == "len"
+                for argument in node.args
+            }
+            reads = [
+                node.lineno
+                for node in ast.walk(tree)
+                if isinstance(node, ast.Attribute)
+                and node.attr in {"text", "data"}
+                and ast.unparse(node.value).rpartition(".")[2] == "source"
+                and id(node) not in lengths
+            ]
+            assert not reads, (name, reads)

@@ -14,6 +14,7 @@ from cases import write_tree
 from sampler_lint import engine
 from sampler_lint.execution import trials
 from sampler_lint.findings import Finding
+from sampler_lint.trees import Tree
 
 FILES = {
     "data.py": """\
@@ -121,6 +122,92 @@ def test_a_session_finds_what_a_check_from_scratch_finds(
     assert len(said) > 1, "the edits are to make findings come and go"
 
 
+#: What says nothing to Python, though some of it speaks to this linter.
+SILENT = [
+    "# a word",
+    "",
+    "    # sampler.set_epoch(epoch)",
+    "# sampler-lint: disable",
+    "# noqa",
+    "# don't seed every rank",
+    "# " + "long " * 30,
+]
+
+
+def silent_edits(text: str, seed: int, count: int) -> Iterator[str]:
+    """The text after each of some edits, most of which Python does not notice."""
+    chance = random.Random(seed)
+    lines = text.splitlines()
+    for _ in range(count):
+        place = chance.randrange(len(lines))
+        match chance.randrange(6):
+            case 0:
+                lines[place] += "  # more"
+            case 1:
+                lines[place] += " "
+            case 2 if not lines[place].strip():
+                del lines[place]
+            case 3 if chance.random() < 0.3:
+                lines.insert(0, "import torch")
+            case _:
+                lines.insert(place, chance.choice(SILENT))
+        yield "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("large", [1 << 24, 1])
+def test_what_is_no_code_moves_what_was_found(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, large: int
+) -> None:
+    monkeypatch.setattr("sampler_lint.workspace.project.LARGE_TREE", large)
+    linked: list[object] = []
+    before = Tree._linked
+    monkeypatch.setattr(Tree, "_linked", lambda *given: linked.append(None) or before(*given))
+    session = engine.Session()
+    states = 0
+    for seed, name in enumerate(sorted(FILES)):
+        overlay = {str(tree / each): text.encode() for each, text in FILES.items()}
+        for text in silent_edits(FILES[name], seed, 20):
+            overlay = {**overlay, str(tree / name): text.encode()}
+            kept = engine.check([str(tree)], overlay=overlay, session=session)
+            made = len(linked)
+            anew = engine.check([str(tree)], overlay=overlay, session=engine.Session())
+            del linked[made:]
+            assert told(kept.findings) == told(anew.findings)
+            assert told(kept.suppressed) == told(anew.suppressed)
+            states += 1
+    assert len(linked) < states / 2, "most edits are to change no answer"
+
+
+MINE = """\
+from torch.utils.data import Sampler
+
+
+class Mine(Sampler):
+    def __init__(self, data):
+        self.data = data
+
+    def __iter__(self):
+        return iter(range(0, len(self.data), 2))
+
+    def __len__(self):
+        # COMMENT
+        return len(self.data)
+"""
+
+
+def test_what_a_comment_tells_is_found_out(tree: Path) -> None:
+    """A rule that reads the text of a file hears of its comments."""
+    session = engine.Session()
+    found = []
+    for comment in ("all", "many", "roughly", "many"):
+        overlay = {str(tree / "data.py"): MINE.replace("COMMENT", comment).encode()}
+        kept = engine.check([str(tree)], overlay=overlay, session=session)
+        anew = engine.check([str(tree)], overlay=overlay, session=engine.Session())
+        assert told(kept.findings) == told(anew.findings)
+        found.append([each.code for each in kept.findings])
+    assert found == [["SMP304"], ["SMP304"], [], ["SMP304"]]
+
+
 def test_files_on_disk_that_changed_are_read_again(tree: Path) -> None:
     kept: dict[str, engine.Kept] = {}
     for name, text in edits(FILES, 7, 6):
@@ -147,7 +234,8 @@ class Tries:
     ("name", "added", "is_tried"),
     [
         ("train.py", "\n\ndef more():\n    return 1\n", False),
-        ("data.py", "\n# more\n", True),
+        ("data.py", "\nMORE = 1\n", True),
+        ("data.py", "\n# more\n", False),
         ("counts.py", "\n\ndef more():\n    return 1\n", True),
         ("train.py", "\n\nshares = Shares([1, 2], rank=3, world_size=4)\n", True),
     ],

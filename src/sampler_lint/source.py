@@ -5,12 +5,13 @@ from __future__ import annotations
 import bisect
 import codecs
 import io
+import operator
 import os
 import re
 import stat
 import tokenize
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -223,6 +224,12 @@ class SourceFile:
         """
         self.path = path
         self.data = data
+        self._told: dict[tuple[Callable[..., object], tuple[object, ...]], bool] = {}
+        self._told_in: dict[tuple[int, int, Callable[[str], object]], bool] = {}
+        self.is_quoted = False
+        """Whether somebody took a stretch of the text, for which nobody can answer later."""
+        self.shape = ""
+        """What stands for its syntax tree, once that was asked."""
         self._notebook = _notebook(path, data) if path.endswith(NOTEBOOK) else None
         if self._notebook is not None:
             self.bom, self.encoding = b"", "utf-8"
@@ -264,6 +271,53 @@ class SourceFile:
         if self._notebook is not None:
             return self._notebook.with_source(text.encode("utf-8", "surrogatepass"))
         return self.bom + text.encode(self.encoding)
+
+    def tells(self, question: Callable[..., object], *more: object) -> bool:
+        """Whether the file's bytes (and what ``more`` is asked with) answer a question with yes.
+
+        Whoever looks for something in the text asks here: another text that gives the same
+        answers, and has the same code, is told apart by nobody.
+        """
+        key = (question, more)
+        known = self._told.get(key)
+        if known is None:
+            known = self._told[key] = bool(question(self.data, *more))
+        return known
+
+    def says(self, word: str) -> bool:
+        """Whether a word is somewhere in the text."""
+        if self._notebook is None and word.isascii():
+            return self.tells(operator.contains, word.encode())
+        self.is_quoted = True
+        return word in self.text
+
+    def stretch(self, start: int, end: int) -> str:
+        """A part of the text, for questions that :meth:`tells` cannot answer."""
+        self.is_quoted = True
+        return self.text[start:end]
+
+    def tells_in(self, first: int, last: int, question: Callable[[str], object]) -> bool:
+        """Whether some of the lines, which nodes begin and end in, answer a question with yes."""
+        key = (first, last, question)
+        known = self._told_in.get(key)
+        if known is None:
+            starts = [*self.line_starts, len(self.text)]
+            known = bool(question(self.text[starts[first - 1] : starts[last]]))
+            self._told_in[key] = known
+        return known
+
+    def is_alike(self, other: SourceFile, rows: Mapping[int, int]) -> bool:
+        """Whether all that was asked of this text is answered alike by another one.
+
+        ``rows`` are those of the other that nodes in each row of this one stand in.
+        """
+        for (first, last, question), answer in self._told_in.items():
+            if other.tells_in(rows.get(first, 1), rows.get(last, 1), question) is not answer:
+                return False
+        return not (self.is_quoted or self._notebook) and all(
+            other.tells(question, *more) is answer
+            for (question, more), answer in self._told.items()
+        )
 
     def error(self, reason: str, row: int | None) -> FileError:
         """What is wrong with the file in a row of its text."""

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from sampler_lint.discovery import CHECKED, Discovery, find_files
-from sampler_lint.findings import Applicability, FileError, Finding, Fix, Grade
+from sampler_lint.findings import Applicability, FileError, Finding, Fix, Grade, Place, Related
 from sampler_lint.options import Options, OptionsOf
 from sampler_lint.roots import project_root
 from sampler_lint.timings import Watch, counted
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sampler_lint.rules import Rule, Suspect
     from sampler_lint.suppressions import Suppressions
     from sampler_lint.syntax.nodes import Node
+    from sampler_lint.workspace.moving import Move
     from sampler_lint.workspace.project import Before, Project
     from sampler_lint.workspace.requirements import Requirements
 
@@ -123,7 +124,10 @@ class Session:
         """The tree below ``root``, made now if there is none that fits."""
         key = (root, options_of(root))
         tree = self._trees.get(key)
-        if tree is None or not tree.fits(overlay, shown):
+        alone = sum(each == root for each, _ in self._trees) == 1
+        if tree is None or not (
+            tree.fits(overlay, shown) or (alone and tree.moves(overlay, shown))
+        ):
             files = files_of(root, options_of, shown)
             kept = self._kept.setdefault(root, Kept())
             tree = self._trees[key] = Tree(
@@ -169,6 +173,7 @@ class Tree:
         self.failures: dict[str, list[FileError]] = {}
         """Where rules failed, by code."""
         self._found: dict[str, list[tuple[str, Finding]]] = {}
+        self._suspected: list[tuple[Rule, Suspect]] = []
         self._suppressions: dict[str, Suppressions] = {}
         if options.torch_version is not None or options.frameworks is not None:
             _ = self.requirements  # what cannot be read there is the user's error, not a rule's
@@ -190,6 +195,75 @@ class Tree:
                 for path, data in overlay.items()
             )
         )
+
+    def moves(self, overlay: Mapping[str, bytes], shown: Mapping[str, str]) -> bool:
+        """Whether this tree could take other content of its files; if so, it did.
+
+        So it can where nothing that it found out would be found out otherwise.
+        """
+        from sampler_lint.workspace.moving import Reread
+
+        project, moves = self.project, []
+        changed = [path for path, data in overlay.items() if not project.holds(path, data)]
+        if not (shown.keys() | overlay.keys() <= project.files.keys()) or self.failures:
+            return False
+        if "model" not in vars(self) or overlay.keys() != self._overlay.keys():
+            return False
+        for path in changed:
+            module = project.parsed_at(path)
+            read = None if module is None else Reread.of(module, overlay[path])
+            if read is None:
+                return False
+            if self._kept is not None and self._kept.before is not None:
+                self._kept.before = self._kept.before.with_file(path, read.source, read.facts)
+            move = read.move() if project.would_read_alike(path, overlay[path]) else None
+            if move is None:
+                return False
+            moves.append(move)
+        whys = [self._moved(suspect, moves) for _, suspect in self._suspected]
+        if None in whys:
+            return False
+        for move in moves:
+            move.make()
+            self.model.forget_places(move.module.path)
+            self._suppressions.pop(move.module.path, None)
+        project.hold(overlay)
+        self._overlay = dict(overlay)
+        self._found = {code: [] for code in self._found}
+        seen: set[tuple[str, str, object, object]] = set()
+        for (rule, suspect), why in zip(self._suspected, whys, strict=True):
+            suspect.why = why or ()
+            self._found[rule.code] += self._told_of(rule, suspect, seen)
+        return True
+
+    def _moved(self, suspect: Suspect, moves: Sequence[Move]) -> tuple[Related, ...] | None:
+        """What a suspect rests on, where it is now; None if that is not known."""
+        from sampler_lint.workspace.moving import knows
+
+        why = []
+        for move in moves:
+            named = f"{move.module.display}:"
+            texts = [
+                suspect.message,
+                suspect.effect,
+                suspect.advice,
+                *(r.text for r in suspect.why),
+            ]
+            if any(named in text for text in texts):
+                return None
+            if suspect.module is move.module and not all(
+                knows(moves, node) for node in (suspect.start, suspect.end) if node is not None
+            ):
+                return None
+        for related in suspect.why:
+            for move in moves:
+                if isinstance(related.place, Place) and related.place.path == move.module.display:
+                    place = move.place(related.place)
+                    if place is None:
+                        return None
+                    related = related._replace(place=place)
+            why.append(related)
+        return tuple(why)
 
     @cached_property
     def model(self) -> Model:
@@ -248,13 +322,20 @@ class Tree:
         return project.is_parsed(path) or path in project.seeding or path in project.looked_into
 
     def _run(self, rule: Rule) -> Iterator[tuple[str, Finding]]:
-        seen = set()
+        seen: set[tuple[str, str, object, object]] = set()
         for suspect in _certain_first(self._suspects(rule, self.model, set())):
-            for finding in self.guarded(rule.code, self._finding(rule, suspect)):
-                key = (suspect.module.path, finding.start, finding.end)
-                if key not in seen:
-                    seen.add(key)
-                    yield suspect.module.path, finding
+            self._suspected.append((rule, suspect))
+            yield from self._told_of(rule, suspect, seen)
+
+    def _told_of(
+        self, rule: Rule, suspect: Suspect, seen: set[tuple[str, str, object, object]]
+    ) -> Iterator[tuple[str, Finding]]:
+        """What is found of a suspect, unless another was ``seen`` in its place."""
+        for finding in self.guarded(rule.code, self._finding(rule, suspect)):
+            key = (rule.code, suspect.module.path, finding.start, finding.end)
+            if key not in seen:
+                seen.add(key)
+                yield suspect.module.path, finding
 
     def _suspects(self, rule: Rule, model: Model, hidden: set[Node]) -> Iterator[Suspect]:
         """What the rule suspects; where it fails at a place, it looks at all others once more."""

@@ -232,7 +232,9 @@ def _quoted(model: Model, scope: Scope) -> frozenset[str]:
 def _quoted_in(module: Module) -> set[str]:
     known: set[str] | None = module.facts.memo.get(_quoted_in)
     if known is None:
-        known = module.facts.memo[_quoted_in] = set(_QUOTED.findall(module.source.text))
+        known = module.facts.memo[_quoted_in] = set(
+            _QUOTED.findall(module.source.stretch(0, len(module.source.text)))
+        )
     return known
 
 

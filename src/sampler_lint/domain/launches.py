@@ -116,7 +116,7 @@ class Launches:
         """Those of the files that something may start: likely ones first."""
         files = self._files
         # What is short is told soon.
-        found = sorted(paths, key=lambda path: (len(files.data(path)), path))
+        found = sorted(paths, key=lambda path: (files.size(path), path))
         return [
             *(path for path in found if not files.is_led_to(path)),
             *(path for path in found if files.is_led_to(path) and files.asks_whether_started(path)),
@@ -138,10 +138,7 @@ class Launches:
     def _names(self, path: str, part: Part) -> bool:
         """Whether another file, a test or one without a sampler word too, may name the part."""
         word = part.name.encode()
-        try:
-            if path == part.path or word not in self._project.bytes_of(path):
-                return False
-        except SourceError:
+        if path == part.path or not self._project.says(path, word):
             return False
         module = self._project.module_at(path)
         if module is None or _definition(module, part.name) is not None:

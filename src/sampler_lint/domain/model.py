@@ -46,7 +46,8 @@ from sampler_lint.syntax.nodes import (
     last_name,
 )
 from sampler_lint.workspace.aliases import names_meant
-from sampler_lint.workspace.project import Module, Project, without
+from sampler_lint.workspace.hidden import without
+from sampler_lint.workspace.project import Module, Project
 from sampler_lint.workspace.requirements import Range, Requirements
 
 if TYPE_CHECKING:
@@ -123,6 +124,11 @@ class Model:
         """Note why a rule says nothing about ``node``."""
         if self.silences is not None:
             self.silences.append(Silence(code, scope, node, reason))
+
+    def forget_places(self, path: str) -> None:
+        """Keep nothing that may say in which row of a file something stands."""
+        self.memo.clear()
+        self._tried.forget(path)
 
     @property
     def modules(self) -> list[Module]:

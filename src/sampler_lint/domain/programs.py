@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
 
@@ -63,7 +64,7 @@ class ProgramFiles:
         project = self.model.project
         for path in self._programs:
             may = self.says(path, "import_module") and (
-                self.says(path, *_WALKS) or _COMPUTES.search(self.data(path))
+                self.says(path, *_WALKS) or self.tells(path, _computes)
             )
             module = project.module_at(path) if may else None
             for package in filter(None, _computed_packages(module) if module else ()):
@@ -133,9 +134,8 @@ class ProgramFiles:
 
     def says(self, path: str, *words: str) -> bool:
         """Whether the text of a file has one of some words, or a longer one around it."""
-        data = self.data(path)
         for word in words:  # noqa: SIM110 - a generator takes longer
-            if word.encode() in data:
+            if self.tells(path, operator.contains, word.encode()):
                 return True
         return False
 
@@ -152,18 +152,24 @@ class ProgramFiles:
 
     def asks_whether_started(self, path: str) -> bool:
         """Whether the file may have an ``if __name__ …`` at its top level."""
-        data = self.data(path)
-        at = data.find(b"__name__")
-        while at >= 0:
-            if path.endswith(NOTEBOOK) or _ASKS.search(data, max(0, at - LONGEST_TEST), at):
-                return True
-            at = data.find(b"__name__", at + 1)
-        return False
+        if path.endswith(NOTEBOOK):
+            return self.says(path, "__name__")
+        return self.tells(path, _asks_whether_started)
 
-    def data(self, path: str) -> bytes:
-        """The content of one of the files, parsed or not; nothing of one that cannot be read."""
+    def tells(self, path: str, question: Callable[..., object], *more: object) -> bool:
+        """Whether one of the files, parsed or not, answers a question with yes.
+
+        One that cannot be read holds nothing.
+        """
         module = self.model.project.parsed_at(path)
-        return module.source.data if module is not None else self._content(path)
+        if module is None:
+            return bool(question(self._content(path), *more))
+        return module.source.tells(question, *more)
+
+    def size(self, path: str) -> int:
+        """How long the content of one of the files is; for an order in which no answer rests."""
+        module = self.model.project.parsed_at(path)
+        return len(self._content(path)) if module is None else len(module.source.data)
 
     def holding(self, program: str, is_wanted: Callable[[bytes], object]) -> list[Module]:
         """The files of a program whose text is wanted; the others are not parsed for it."""
@@ -171,8 +177,8 @@ class ProgramFiles:
         if known is None:
             known = self._holding[is_wanted] = {}
             for each, path in self._files:
-                data = self.data(path)
-                module = self.model.project.module_at(path) if is_wanted(data) else None
+                wanted = self.tells(path, is_wanted)
+                module = self.model.project.module_at(path) if wanted else None
                 if module is not None:
                     known.setdefault(each, []).append(module)
         return known.get(program, [])
@@ -186,9 +192,8 @@ class ProgramFiles:
             self._seeding = {}
             candidates = {module.path for module in self.model.modules}
             for each, path in self._files:
-                data = self.data(path)
-                if any(word in data for word in _SEEDS) and (
-                    path in candidates or _SEEDS_FROM.search(data)
+                if self.tells(path, _seeds) and (
+                    path in candidates or self.tells(path, _SEEDS_FROM.search)
                 ):
                     self._seeding.setdefault(each, []).append(path)
         return self._seeding.get(program, [])
@@ -196,8 +201,7 @@ class ProgramFiles:
     def saying_seed(self, program: str) -> Iterator[str]:
         """The files of a program that say ``seed``, somehow spelled."""
         for path in self._paths.get(program, ()):
-            data = self.data(path)
-            if b"seed" in data or b"SEED" in data or b"Seed" in data:
+            if self.says(path, "seed", "SEED", "Seed"):
                 yield path
 
     def storing(self, program: str, name: str, among: Iterable[str] | None) -> Iterator[Module]:
@@ -214,7 +218,7 @@ class ProgramFiles:
     def _stores(self, path: str, name: str) -> bool:
         known = self._may_store.get((path, name))
         if known is None:
-            known = self._may_store[path, name] = _storing(name)(self.data(path))
+            known = self._may_store[path, name] = self.tells(path, _storing(name))
         return known
 
     @property
@@ -290,6 +294,23 @@ def files_storing(
     return [
         found for program in sorted(programs) for found in files.storing(program, name, among)
     ] or [module]
+
+
+def _seeds(data: bytes) -> bool:
+    return any(word in data for word in _SEEDS)
+
+
+def _computes(data: bytes) -> bool:
+    return _COMPUTES.search(data) is not None
+
+
+def _asks_whether_started(data: bytes) -> bool:
+    at = data.find(b"__name__")
+    while at >= 0:
+        if _ASKS.search(data, max(0, at - LONGEST_TEST), at):
+            return True
+        at = data.find(b"__name__", at + 1)
+    return False
 
 
 @functools.cache

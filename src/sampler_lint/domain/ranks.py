@@ -205,7 +205,7 @@ def text_of_scope(model: Model, scope: Scope) -> str:
     source = model.module_of(scope).source
     starts_ = source.line_starts
     end = starts_[scope.end_row] if scope.end_row < len(starts_) else len(source.text)
-    return source.text[starts_[scope.row - 1] : end]
+    return source.stretch(starts_[scope.row - 1], end)
 
 
 def knows_ranks(model: Model, cls: Class) -> bool | None:

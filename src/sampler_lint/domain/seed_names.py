@@ -166,7 +166,7 @@ def _spellings(model: Model, module: Module, scope: Scope) -> Iterator[tuple[str
             continue
         source = model.module_of(root.scope).source
         start = source.offset(entry.row, entry.col)
-        code = source.text[start : source.offset(entry.end_row, entry.end_col)]
+        code = source.stretch(start, source.offset(entry.end_row, entry.end_col))
         if code not in seen:
             seen.add(code)
             yield code, entry
@@ -189,15 +189,19 @@ def _may_name(model: Model, module: Module, scope: Scope) -> Callable[[str, byte
     if owner is not None and owner.cls is not None:
         classes = (cls for cls in model.flow.mro(owner.cls) if isinstance(cls, Class))
         own |= {model.module_of(cls).path for cls in classes}
-    data_of = program_files(model).data
+    tells = program_files(model).tells
 
     def may_name(path: str, between: bytes) -> bool:
         if path.endswith(NOTEBOOK):
             return True
         begins = rb"\w" if path in own else named
-        return says_between(data_of(path).lower(), b"seed", re.compile(begins + between))
+        return tells(path, _names_seed, begins + between)
 
     return may_name
+
+
+def _names_seed(data: bytes, before: bytes) -> bool:
+    return says_between(data.lower(), b"seed", re.compile(before))
 
 
 def _settings_in(scope: Scope) -> set[str]:

@@ -126,7 +126,7 @@ def spelled_seedings(
     """Those in files that read an attribute or an entry by the name of a seed, and are wanted."""
     files = program_files(model)
     for path in files.seeding(program):
-        if _spells_seed(files.data(path)) and (is_wanted is None or is_wanted(path)):
+        if files.tells(path, _spells_seed) and (is_wanted is None or is_wanted(path)):
             yield from _seedings_in(model, path)
 
 

@@ -74,6 +74,12 @@ class Tried:
         self._known[key] = _Answer(result, read, dict(interpreter.told), self._turn)
         return result
 
+    def forget(self, path: str) -> None:
+        """Let go of what rests on a file, whose rows are others now."""
+        kept = {key: answer for key, answer in self._known.items() if path not in answer.read}
+        if len(kept) < len(self._known):
+            self._known, self._runner = kept, None
+
     @property
     def _interpreter(self) -> Interpreter:
         if self._runner is None:

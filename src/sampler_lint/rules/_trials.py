@@ -147,7 +147,7 @@ def slice_of(module: Module, node: Index) -> ast.Slice | None:
     start = source.offset(node.row, node.col)
     end = source.offset(node.end_row, node.end_col)
     try:
-        parsed = ast.parse(f"({source.text[start:end]})", mode="eval").body
+        parsed = ast.parse(f"({source.stretch(start, end)})", mode="eval").body
     except (SyntaxError, ValueError):
         return None
     if isinstance(parsed, ast.Subscript) and isinstance(parsed.slice, ast.Slice):

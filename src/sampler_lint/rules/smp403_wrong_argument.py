@@ -227,7 +227,9 @@ def keyword_node(module: Module, arg: Arg) -> Node:
     """The name in ``name=value``; the value if it cannot be found."""
     source = module.source
     end = offsets(source, arg.value)[0]
-    match = re.search(rf"\b{re.escape(arg.keyword or '')}\s*=[\s(\\]*$", source.text[:end][-400:])
+    match = re.search(
+        rf"\b{re.escape(arg.keyword or '')}\s*=[\s(\\]*$", source.stretch(max(0, end - 400), end)
+    )
     if match is None or not arg.keyword:
         return arg.value
     place = source.position(end - len(match.group()))

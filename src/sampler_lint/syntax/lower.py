@@ -60,16 +60,23 @@ _LISTS = ("stores", "calls", "reads", "returns", "yields", "loops", "iterated")
 NodeT = TypeVar("NodeT", bound=Node)
 
 
-def extract(tree: ast.Module) -> ModuleFacts:
-    """The facts of a parsed file.
+def extract(tree: ast.Module, *, lists_nodes: bool = False) -> ModuleFacts:
+    """The facts of a parsed file; with ``lists_nodes`` they list all of their nodes.
 
     Raises:
         FactsError: it is nested too deeply to be walked.
     """
+    global _made
+    made: list[Node] = []
+    _made = made if lists_nodes else None
     try:
-        return _Extractor().module(tree)
+        facts = _Extractor().module(tree)
     except RecursionError:
         raise FactsError("is nested too deeply to be analysed", None) from None
+    finally:
+        _made = None
+    facts.made = made
+    return facts
 
 
 def expression(node: ast.expr, scope: Scope, stmt: Stmt | None) -> Expr:
@@ -673,7 +680,13 @@ def _names_in(expr: Expr) -> list[Expr]:
     return found
 
 
+#: Where nodes are listed while they are made.
+_made: list[Node] | None = None
+
+
 def _at(new: NodeT, node: Any) -> NodeT:
+    if _made is not None:
+        _made.append(new)
     row, end_row = node.lineno, node.end_lineno
     new.row = row = _ROWS[row]
     new.end_row = row if row == end_row else _ROWS[end_row]

@@ -661,6 +661,7 @@ class ModuleFacts(Scope):
         "all_calls",
         "classes",
         "functions",
+        "made",
         "memo",
         "star_imports",
     )
@@ -676,6 +677,8 @@ class ModuleFacts(Scope):
     """``from X import *``: dotted name and level."""
     memo: dict[object, Any]
     """Answers about this file alone that query modules keep."""
+    made: list[Node]
+    """All nodes, in the order in which they were made; empty where nobody asked for that."""
 
     @property
     def scopes(self) -> Iterator[Scope]:

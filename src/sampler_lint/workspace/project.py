@@ -6,8 +6,8 @@ it. Nothing is imported or run, and nothing outside the tree is read.
 
 from __future__ import annotations
 
-import copy
 import functools
+import operator
 import os
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -24,6 +24,7 @@ from sampler_lint.source import (
     NOTEBOOK,
     SourceError,
     SourceFile,
+    is_candidate,
     read_bytes,
     says_rank_or_data,
     setting_names,
@@ -40,7 +41,6 @@ from sampler_lint.syntax.nodes import (
     ModuleFacts,
     Name,
     Node,
-    PartOfFacts,
     Scope,
     Store,
     last_name,
@@ -73,6 +73,10 @@ class Before(NamedTuple):
     """Which files matter, where that was asked."""
     import_paths: ImportPaths | None = None
     """What imports mean, which hangs on the names of the files only."""
+
+    def with_file(self, path: str, source: SourceFile, facts: ModuleFacts) -> Before:
+        """The same, with a file that was read again."""
+        return self._replace(parsed={**self.parsed, path: (source, facts)})
 
 
 class Module:
@@ -117,7 +121,7 @@ class Module:
 
     def says(self, word: str) -> bool:
         """Whether a word is somewhere in the file's text."""
-        return word in self.source.text
+        return self.source.says(word)
 
     @property
     def display(self) -> str:
@@ -131,25 +135,6 @@ class Module:
 
     def __repr__(self) -> str:
         return f"<Module {self.name}>"
-
-
-def without(modules: Iterable[Module], hidden: Collection[Node]) -> list[Module]:
-    """The files with those calls, functions and classes that are not hidden, nor in what is."""
-
-    def is_hidden(scope: Scope) -> bool:
-        return any(each in hidden for each in scope.outward())
-
-    parts = []
-    for module in modules:
-        facts = module.facts
-        if facts not in hidden:
-            calls = [c for c in facts.all_calls if c not in hidden and not is_hidden(c.scope)]
-            functions = [function for function in facts.functions if not is_hidden(function)]
-            classes = [cls for cls in facts.classes if not is_hidden(cls)]
-            part = copy.copy(module)
-            part.facts = PartOfFacts(facts, functions, classes, calls)
-            parts.append(part)
-    return parts
 
 
 class Project:
@@ -276,6 +261,7 @@ class Project:
             self.is_whole = not apart
             for path in apart:
                 self._set_aside(path, *kinds(spoken.pop(path), is_candidate=True))
+        self._size = size
         self.is_narrowed = size > LARGE_TREE
         if self.is_narrowed:
             for path in spoken.keys() - self._that_matter(spoken):
@@ -284,6 +270,35 @@ class Project:
             module = self._load(path, spoken[path])
             if module is not None:
                 self.candidates.append(module)
+
+    def would_read_alike(self, path: str, data: bytes) -> bool:
+        """Whether the first look at all files leads to the same ones if a candidate holds this."""
+        module = self._modules[path]
+        assert module is not None
+        told = self._told_imports.get(path)
+        size = self._size + len(data) - len(module.source.data)
+        if (
+            path in self.looked_into
+            or path not in self.overlay
+            or not (is_candidate(module.source.data) and is_candidate(data))
+            or (size > LARGE_TREE) is not self.is_narrowed
+            or (path in self._told_imports and imports_in(data) != told)
+        ):
+            return False
+        known = self._mattering
+        return not self.is_narrowed or (
+            known is not None and known.still(self.files.keys(), {**known.contents, path: data})
+        )
+
+    def hold(self, overlay: Mapping[str, bytes]) -> None:
+        """Go on with contents that would read alike."""
+        for path, data in overlay.items():
+            self._size += len(data) - len(self.overlay.get(path, data))
+        if self._mattering is not None:
+            contents = {**self._mattering.contents}
+            contents.update((path, overlay[path]) for path in contents.keys() & overlay.keys())
+            self._mattering = self._mattering._replace(contents=contents)
+        self.overlay = overlay
 
     def _that_matter(self, spoken: Mapping[str, bytes]) -> set[str]:
         """Those of the candidates that have to be parsed."""
@@ -350,7 +365,7 @@ class Project:
             source, facts = self._before.parsed.get(path, (None, None))
             if source is None or facts is None or (source.path, source.data) != (display, data):
                 source = SourceFile(display, data)
-                facts = self._parse(source)
+                facts = self._parse(source, lists_nodes=path in self.overlay)
             module = Module(self, path, source, facts)
         except SourceError as error:
             self.errors[path] = FileError(display, error.error.reason, error.error.row)
@@ -361,9 +376,9 @@ class Project:
         self.seconds[path] = time.perf_counter() - started
         return module
 
-    def _parse(self, source: SourceFile) -> ModuleFacts:
+    def _parse(self, source: SourceFile, *, lists_nodes: bool) -> ModuleFacts:
         try:
-            return extract(parse(source.text))
+            return extract(parse(source.text), lists_nodes=lists_nodes)
         except FactsError as error:
             raise SourceError(source.error(error.reason, error.row)) from error
 
@@ -522,12 +537,15 @@ class Project:
             paths = [path for path in self.files if path.startswith(folder + os.sep)]
         else:
             paths = [module.path for module in self.modules_near(scope)]
-        return [path for path in paths if self._says(path, name.encode())]
+        return [path for path in paths if self.says(path, name.encode())]
 
-    def _says(self, path: str, word: bytes) -> bool:
+    def says(self, path: str, word: bytes) -> bool:
+        """Whether a word is somewhere in the bytes of a file of the tree."""
         module = self._modules.get(path)
         try:
-            return word in (self.bytes_of(path) if module is None else module.source.data)
+            if module is None:
+                return word in self.bytes_of(path)
+            return module.source.tells(operator.contains, word)
         except SourceError:
             return False
 

@@ -407,13 +407,17 @@ def _is_built_of_data(value: Value) -> bool:
     )
 
 
+def _says_batch_sampler(data: bytes) -> bool:
+    return b"batch_sampler" in without_prose(data)
+
+
 def _knows_batch_samplers(model: Model, near: Scope) -> bool:
     """Whether the program says ``batch_sampler`` outside its prose."""
     programs: dict[str, bool] = model.memo.setdefault(_knows_batch_samplers, {})
     program = model.project.program_of(model.module_of(near))
     if program not in programs:
         programs[program] = any(
-            module.says("batch_sampler") and b"batch_sampler" in without_prose(module.source.data)
+            module.says("batch_sampler") and module.source.tells(_says_batch_sampler)
             for module in model.project.modules_near(near)
         )
     return programs[program]

@@ -291,4 +291,4 @@ def _promises_nothing(model: Model, length: Function | None) -> bool:
 def _says_so(model: Model, function: Function) -> bool:
     source = model.module_of(function).source
     end = max([function.row, *(stmt.end_row for stmt in statements(function.body))])
-    return any(_NO_PROMISE.search(source.line(row)) for row in range(function.row, end + 1))
+    return source.tells_in(function.row, end, _NO_PROMISE.search)

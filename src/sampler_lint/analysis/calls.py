@@ -45,7 +45,12 @@ from sampler_lint.analysis.values import (
     Why,
 )
 from sampler_lint.limits import DEEPEST_CALLS, MOST_CALLERS, MOST_PARTIALS
-from sampler_lint.syntax.navigation import built_by_itself, imported_by_call, method_around
+from sampler_lint.syntax.navigation import (
+    binder_of,
+    built_by_itself,
+    imported_by_call,
+    method_around,
+)
 from sampler_lint.syntax.nodes import (
     Arg,
     Attr,
@@ -62,6 +67,7 @@ from sampler_lint.syntax.nodes import (
     Param,
     Scope,
     Seq,
+    dotted,
     last_name,
 )
 from sampler_lint.workspace.aliases import called_by
@@ -603,8 +609,27 @@ class Calls(Attributes):
         names += [alias for name in names for alias in self.project.aliases(name, function)]
         for name in dict.fromkeys(names):
             calls = self.project.calls_near(name, function)
+            if len(calls) > MOST_CALLERS:
+                calls = [call for call in calls if self._may_mean(call, function)]
             if len(calls) <= MOST_CALLERS:
                 yield from calls
+
+    def _may_mean(self, call: Call, function: Function) -> bool:
+        """Whether a call that spells a function's name may call it, by the rules of scopes.
+
+        In a tree of scripts that each define a `train`, these tell nearly all of them apart.
+        """
+        root = dotted(call.func)
+        if root is None:
+            return True
+        first, _, rest = root.partition(".")
+        owner = binder_of(call.scope, first)
+        if owner is None or (rest and function.cls is not None):
+            return True
+        if not rest:
+            return any(b.how != "def" or b.payload is function for b in owner.bindings[first])
+        is_module = any(binding.how == "import" for binding in owner.bindings[first])
+        return is_module or bool(self.project.stores_near(function.name, function))
 
     def callers(self, function: Function) -> list[Call]:
         """Every call of ``function`` that could be resolved."""

@@ -62,6 +62,7 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     Function,
+    Imported,
     Index,
     Name,
     Param,
@@ -106,6 +107,7 @@ class Calls(Attributes):
         self._rests: dict[tuple[Function, Call], Pack] = {}
         """What calls fill the ``*args`` of functions with."""
         self._callers: dict[Function, dict[tuple[Call, Value | None, Function], None]] = {}
+        self._imports_of: dict[str, set[str]] = {}
         self._resolved_unspelled: set[str] = set()
         """The programs whose calls that spell nothing are resolved."""
 
@@ -626,10 +628,31 @@ class Calls(Attributes):
         owner = binder_of(call.scope, first)
         if owner is None or (rest and function.cls is not None):
             return True
-        if not rest:
-            return any(b.how != "def" or b.payload is function for b in owner.bindings[first])
-        is_module = any(binding.how == "import" for binding in owner.bindings[first])
-        return is_module or bool(self.project.stores_near(function.name, function))
+        if rest and self.project.stores_near(function.name, function):
+            return True  # an object may have it as an attribute
+        for binding in owner.bindings[first]:
+            if isinstance(binding.payload, Imported):
+                module = self.project.module_of(call.scope)
+                found = self.project.files_meant(binding.payload, module)
+                if self._leads_to(found, self.project.module_of(function).path):
+                    return True
+            elif not rest and (binding.how != "def" or binding.payload is function):
+                return True
+        return False
+
+    def _leads_to(self, files: set[str], path: str) -> bool:
+        """Whether one of the files is one, or imports it, which may hand on what is in it."""
+        todo, seen = list(files), set(files)
+        while todo and path not in seen:
+            more = self._imported_by(todo.pop()) - seen
+            todo += more
+            seen |= more
+        return path in seen
+
+    def _imported_by(self, path: str) -> set[str]:
+        if path not in self._imports_of:
+            self._imports_of[path] = self.project.imported_by(path)
+        return self._imports_of[path]
 
     def callers(self, function: Function) -> list[Call]:
         """Every call of ``function`` that could be resolved."""

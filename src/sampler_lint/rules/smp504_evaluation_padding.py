@@ -54,7 +54,7 @@ class EvaluationPadding(Rule):
         Reports an evaluation pass (one that trains nothing and sums up metrics) over a loader
         with torch's `DistributedSampler`, and an evaluation function that expects such a loader,
         where nothing removes the repeated samples. Also one over a loader with `drop_last=True`
-        that goes to the end.
+        that goes to the end; there, any pass counts that only uses a model and keeps what it gives.
 
     Why is this bad?
         The sampler makes all ranks equally long: it repeats up to `num_replicas - 1` samples, or
@@ -156,7 +156,7 @@ _COUNTING = frozenset(
         "update_metric", "update_metrics",
     }
 )  # fmt: skip
-_KEEPS = _COUNTING | {"append", "extend"}
+_ADDS = frozenset({"append", "extend", "update"})
 _CORRECTS = Concept(
     spelled=re.compile(
         r"total_size|gather_for_metrics|duplicat|dedup|uniq|drop_last|surplus|padd(?:ed|ing)",
@@ -215,7 +215,7 @@ def _keeps_results(model: Model, found: Pass) -> bool:
     kept = [
         arg.value
         for call in found.scope.calls_in(loop)
-        if last_name(call.func) in _KEEPS
+        if last_name(call.func) in _COUNTING | _ADDS
         for arg in call.args
     ]
     kept += [stmt.value for stmt in statements(loop.body) if isinstance(stmt, AugAssign)]
@@ -340,7 +340,7 @@ def _puts_into_dict(found: Pass) -> bool:
     kept = [
         call
         for call in found.scope.calls
-        if last_name(call.func) in {"update", "extend", "append"}
+        if last_name(call.func) in _ADDS
         and call.stmt is not None
         and found.stmt.encloses(call.stmt)
         and isinstance(call.func, Attr)

@@ -183,11 +183,14 @@ def orders_items(model: Model, dataset: Expr) -> bool:
 
     What it has ordered before is one order for all who read it.
     """
-    return is_iterable(model, dataset) or any(
-        found.opaque or any(ORDERS.calls_in(found.calls))
-        for value in model.flow.values(dataset)
-        if isinstance(value, Obj) and isinstance(value.cls, Class)
-        for found in [reach(model, value.cls, "__getitem__", "__getitems__")]
+    return orders_itself(model, dataset) and (
+        is_iterable(model, dataset)
+        or any(
+            found.opaque or any(ORDERS.calls_in(found.calls))
+            for value in model.flow.values(dataset)
+            if isinstance(value, Obj) and isinstance(value.cls, Class)
+            for found in [reach(model, value.cls, "__getitem__", "__getitems__")]
+        )
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.samplers import epoch_path, shuffles
+from sampler_lint.limits import MOST_CALLERS
 from trees import TORCH, Tree
 
 
@@ -1516,3 +1517,25 @@ def test_an_object_of_a_module_keeps_what_its_known_base_was_given(tmp_path: Pat
         "main.py": f"{TORCH}import lib\nprobe_loader('x', lib.Mine(d, 4, 1).rank)\n",
     }
     assert Tree(tmp_path, files).values("x") == {"1"}
+
+
+def many_scripts(script: str) -> dict[str, str]:
+    """More files with a call of `train` than are followed."""
+    return {f"script_{number}.py": TORCH + script for number in range(MOST_CALLERS + 10)}
+
+
+def test_calls_of_one_name_in_many_scripts_are_told_apart(tmp_path: Path) -> None:
+    own = "import tools\ndef train(loader):\n    pass\n"
+    files = many_scripts(f"{own}def main(self):\n    train(DataLoader(b))\n    self.train(c)\n")
+    files["main.py"] = f"{TORCH}{own}    probe_loader('x', loader)\ntrain(DataLoader(a))\n"
+    files["other.py"] = f"{TORCH}{own}tools.train(RandomSampler(d))\n"
+    files["tools.py"] = "def train(loader):\n    pass\n"
+    assert Tree(tmp_path, files).values() == {"DataLoader(a)"}
+
+
+def test_of_too_many_calls_in_files_that_import_the_function_none_is_followed(
+    tmp_path: Path,
+) -> None:
+    files = many_scripts("from helper import train\ntrain(DataLoader(a))\n")
+    files["helper.py"] = f"{TORCH}def train(loader):\n    probe_loader('x', loader)\n"
+    assert "DataLoader(a)" not in Tree(tmp_path, files).values()

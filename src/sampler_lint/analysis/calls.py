@@ -45,7 +45,12 @@ from sampler_lint.analysis.values import (
     Why,
 )
 from sampler_lint.limits import DEEPEST_CALLS, MOST_CALLERS, MOST_PARTIALS
-from sampler_lint.syntax.navigation import built_by_itself, imported_by_call, method_around
+from sampler_lint.syntax.navigation import (
+    binder_of,
+    built_by_itself,
+    imported_by_call,
+    method_around,
+)
 from sampler_lint.syntax.nodes import (
     Arg,
     Attr,
@@ -57,11 +62,13 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     Function,
+    Imported,
     Index,
     Name,
     Param,
     Scope,
     Seq,
+    dotted,
     last_name,
 )
 from sampler_lint.workspace.aliases import called_by
@@ -100,6 +107,7 @@ class Calls(Attributes):
         self._rests: dict[tuple[Function, Call], Pack] = {}
         """What calls fill the ``*args`` of functions with."""
         self._callers: dict[Function, dict[tuple[Call, Value | None, Function], None]] = {}
+        self._imports_of: dict[str, set[str]] = {}
         self._resolved_unspelled: set[str] = set()
         """The programs whose calls that spell nothing are resolved."""
 
@@ -603,8 +611,48 @@ class Calls(Attributes):
         names += [alias for name in names for alias in self.project.aliases(name, function)]
         for name in dict.fromkeys(names):
             calls = self.project.calls_near(name, function)
+            if len(calls) > MOST_CALLERS:
+                calls = [call for call in calls if self._may_mean(call, function)]
             if len(calls) <= MOST_CALLERS:
                 yield from calls
+
+    def _may_mean(self, call: Call, function: Function) -> bool:
+        """Whether a call that spells a function's name may call it, by the rules of scopes.
+
+        In a tree of scripts that each define a `train`, these tell nearly all of them apart.
+        """
+        root = dotted(call.func)
+        if root is None:
+            return True
+        first, _, rest = root.partition(".")
+        owner = binder_of(call.scope, first)
+        if owner is None or (rest and function.cls is not None):
+            return True
+        if rest and self.project.stores_near(function.name, function):
+            return True  # an object may have it as an attribute
+        for binding in owner.bindings[first]:
+            if isinstance(binding.payload, Imported):
+                module = self.project.module_of(call.scope)
+                found = self.project.files_meant(binding.payload, module)
+                if self._leads_to(found, self.project.module_of(function).path):
+                    return True
+            elif not rest and (binding.how != "def" or binding.payload is function):
+                return True
+        return False
+
+    def _leads_to(self, files: set[str], path: str) -> bool:
+        """Whether one of the files is one, or imports it, which may hand on what is in it."""
+        todo, seen = list(files), set(files)
+        while todo and path not in seen:
+            more = self._imported_by(todo.pop()) - seen
+            todo += more
+            seen |= more
+        return path in seen
+
+    def _imported_by(self, path: str) -> set[str]:
+        if path not in self._imports_of:
+            self._imports_of[path] = self.project.imported_by(path)
+        return self._imports_of[path]
 
     def callers(self, function: Function) -> list[Call]:
         """Every call of ``function`` that could be resolved."""

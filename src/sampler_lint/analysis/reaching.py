@@ -6,7 +6,19 @@ from bisect import bisect_left, bisect_right
 
 from sampler_lint.limits import MOST_REACHING
 from sampler_lint.syntax.navigation import leaves
-from sampler_lint.syntax.nodes import Binding, Class, For, If, Name, Scope, Stmt, Try, While, With
+from sampler_lint.syntax.nodes import (
+    Binding,
+    Class,
+    For,
+    If,
+    Name,
+    Return,
+    Scope,
+    Stmt,
+    Try,
+    While,
+    With,
+)
 
 
 def definitions(owner: Scope, name: Name) -> list[Binding]:
@@ -78,9 +90,22 @@ def may_be_set(scope: Scope, name: str, stmt: Stmt | None) -> bool:
 
 def may_run_before(one: Stmt | None, other: Stmt | None) -> bool:
     """Whether a statement may have run when another does; one of another scope always may."""
-    if one is None or other is None or one.scope is not other.scope or one.order < other.order:
+    if one is None or other is None or one.scope is not other.scope:
         return True
+    if one.order < other.order:
+        return not _returns_first(one, other)
     return any(isinstance(a, (For, While)) and a.encloses(one) for a in other.ancestors())
+
+
+def _returns_first(one: Stmt, other: Stmt) -> bool:
+    """Whether the function returns at the end of a block with ``one`` and without ``other``."""
+    for each in (one, *one.ancestors()):
+        block = each.block
+        if isinstance(each.parent, Try) or block[0].order <= other.order <= block[-1].last_order:
+            return False
+        if isinstance(block[-1], Return):
+            return True
+    return False
 
 
 def surely_runs_before(one: Stmt | None, other: Stmt | None) -> bool:

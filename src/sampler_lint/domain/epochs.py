@@ -16,6 +16,7 @@ from sampler_lint.domain.concepts import (
     COUNTS,
     EPOCH,
     EVALUATES,
+    INFERS,
     TRAINS,
 )
 from sampler_lint.domain.epoch_state import reach
@@ -53,6 +54,7 @@ from sampler_lint.syntax.nodes import (
     Stmt,
     Try,
     While,
+    With,
     dotted,
     last_name,
 )
@@ -711,6 +713,20 @@ def pass_trains(model: Model, inner: Pass) -> bool:
         enclosing = [s for s in body.ancestors() if isinstance(s, (For, While))]
         body = enclosing[0] if enclosing else body
     return steps(model, inner.scope, body, set())
+
+
+def pass_evaluates(model: Model, inner: Pass) -> bool:
+    """Whether a pass certainly is of a model that is only used: without gradients throughout, or
+    in code that is named so, steps nothing and puts the model into evaluation.
+    """
+    scope, body = inner.scope, inner.stmt
+    turn = body.body if isinstance(body, For) else [body]
+    inside = [each.body[0] if isinstance(each, With) else each for each in turn]
+    if all(is_without_gradients(scope, each) for each in inside):
+        return True
+    names = (scope.name, model.module_of(scope).name.rpartition(".")[2])
+    is_named = any(EVALUATES.says(name) or INFERS.says(name) for name in names)
+    return is_named and not steps(model, scope, None, set()) and evaluates(scope, body, None)
 
 
 def steps_in(model: Model, loop: Loop) -> bool:

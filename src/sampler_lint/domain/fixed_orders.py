@@ -16,7 +16,7 @@ from sampler_lint.domain.concepts import (
     RESTORES,
     called_name,
 )
-from sampler_lint.domain.datasets import MAP_STYLE, orders_itself
+from sampler_lint.domain.datasets import MAP_STYLE, is_iterable, orders_itself
 from sampler_lint.domain.epoch_state import (
     Reach,
     epoch_state,
@@ -175,6 +175,22 @@ def looks_up(model: Model, dataset: Expr) -> bool:
         classes is not None
         and all(_has_items(model, cls) for cls in classes)
         and not orders_itself(model, dataset)
+    )
+
+
+def orders_items(model: Model, dataset: Expr) -> bool:
+    """Whether the dataset is iterated, or may order its data while samples are looked up.
+
+    What it has ordered before is one order for all who read it.
+    """
+    return orders_itself(model, dataset) and (
+        is_iterable(model, dataset)
+        or any(
+            found.opaque or any(ORDERS.calls_in(found.calls))
+            for value in model.flow.values(dataset)
+            if isinstance(value, Obj) and isinstance(value.cls, Class)
+            for found in [reach(model, value.cls, "__getitem__", "__getitems__")]
+        )
     )
 
 

@@ -400,6 +400,7 @@ def _is_even(trial: Trial, alone: Trial) -> bool:
         and all(
             turn.count == trial.turns[0].count
             and len(turn.indices or ()) < len(whole)
+            and bool(turn.indices) >= bool(turn.count)  # else batches are too small to be shared
             and set(turn.indices or ()) <= set(whole)
             for turn in trial.turns
         )

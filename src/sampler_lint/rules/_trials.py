@@ -27,7 +27,7 @@ from sampler_lint.syntax.nodes import (
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
-    from sampler_lint.execution.errors import RaisedError
+    from sampler_lint.execution.errors import Globals, RaisedError
     from sampler_lint.execution.outcomes import Trial
 
 
@@ -103,30 +103,60 @@ def _weight(node: Expr) -> int:
 def checks_length(error: RaisedError) -> bool:
     """Whether what was raised is the code's own check of a length, not of its arguments.
 
-    Such a check compares ``len(…)`` of something it made with what it should be.
+    Such a check compares ``len(…)`` of something it made with what it should be, or a multiple of
+    it.
     """
-    node = error.node
+    node, names = error.node, error.names
     if isinstance(node, ast.Assert):
-        return _compares_length(node.test, ast.Eq)
-    if isinstance(node, ast.Raise) and error.names is not None:
+        return _compares_length(node.test, ast.Eq, names)
+    if isinstance(node, ast.Raise) and names is not None:
         return any(
-            node in parent.body and _compares_length(parent.test, ast.NotEq)
-            for parent in ast.walk(error.names.tree)
+            node in parent.body and _compares_length(parent.test, ast.NotEq, names)
+            for parent in ast.walk(names.tree)
             if isinstance(parent, ast.If)
         )
     return False
 
 
-def _compares_length(test: ast.expr, op: type[ast.cmpop]) -> bool:
+def _compares_length(test: ast.expr, op: type[ast.cmpop], names: Globals | None) -> bool:
     if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], op)):
         return False
-    return any(
-        isinstance(side, ast.Call)
-        and isinstance(side.func, ast.Name)
-        and side.func.id == "len"
-        and isinstance(side.args[0], ast.Name)
-        for side in (test.left, test.comparators[0])
+    sides = (test.left, test.comparators[0])
+    measured = [_measured(side) for side in sides]
+    if any(isinstance(each, ast.Name) for each in measured):
+        return True
+    factors = [part for side in sides for part in _factors(side)]
+    made = {ast.unparse(each) for part in factors if (each := _measured(part)) is not None}
+    return names is not None and any(
+        test in ast.walk(function) and made & _assigned(function)
+        for function in ast.walk(names.tree)
+        if isinstance(function, ast.FunctionDef) and made
     )
+
+
+def _measured(side: ast.expr) -> ast.expr | None:
+    """``x`` of ``len(x)``."""
+    if isinstance(side, ast.Call) and isinstance(side.func, ast.Name) and side.func.id == "len":
+        return next(iter(side.args), None)
+    return None
+
+
+def _factors(side: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(side, ast.BinOp) and isinstance(side.op, ast.Mult):
+        yield from _factors(side.left)
+        yield from _factors(side.right)
+    else:
+        yield side
+
+
+def _assigned(function: ast.FunctionDef) -> set[str]:
+    """What a function assigns: names and attributes, as they are written."""
+    return {
+        ast.unparse(target)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+    }
 
 
 def counts(trial: Trial) -> str:

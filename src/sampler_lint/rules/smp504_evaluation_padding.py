@@ -9,7 +9,14 @@ from sampler_lint.analysis.origins import depends_on
 from sampler_lint.analysis.values import ClassRef, Ext, Obj
 from sampler_lint.domain.concepts import EVALUATES, TRAINS, Concept
 from sampler_lint.domain.conditions import excludes, tests
-from sampler_lint.domain.epochs import Pass, pass_trains, passes, passes_near
+from sampler_lint.domain.epochs import (
+    Pass,
+    is_named_after_training,
+    pass_evaluates,
+    pass_trains,
+    passes,
+    passes_near,
+)
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function, is_test
 from sampler_lint.findings import Related, Severity
@@ -47,7 +54,7 @@ class EvaluationPadding(Rule):
         Reports an evaluation pass (one that trains nothing and sums up metrics) over a loader
         with torch's `DistributedSampler`, and an evaluation function that expects such a loader,
         where nothing removes the repeated samples. Also one over a loader with `drop_last=True`
-        that goes to the end.
+        that goes to the end; there, any pass counts that only uses a model and keeps what it gives.
 
     Why is this bad?
         The sampler makes all ranks equally long: it repeats up to `num_replicas - 1` samples, or
@@ -149,6 +156,7 @@ _COUNTING = frozenset(
         "update_metric", "update_metrics",
     }
 )  # fmt: skip
+_ADDS = frozenset({"append", "extend", "update"})
 _CORRECTS = Concept(
     spelled=re.compile(
         r"total_size|gather_for_metrics|duplicat|dedup|uniq|drop_last|surplus|padd(?:ed|ing)",
@@ -172,7 +180,8 @@ def _cut_off(model: Model) -> Iterator[Suspect]:
         for found in _passes_of(model, site):
             if found.stmt in seen or _ends_early(found.stmt):
                 continue
-            if not _sums_up(found.scope, found.stmt) or pass_trains(model, found):
+            is_named = _sums_up(found.scope, found.stmt)
+            if pass_trains(model, found) or not (is_named or _keeps_results(model, found)):
                 continue
             through = found.loader.through
             if excludes(model, through, site) or model.flow.constants(given, through) != {True}:
@@ -187,6 +196,37 @@ def _cut_off(model: Model) -> Iterator[Suspect]:
                 effect="up to `batch_size - 1` samples, on each rank, are never evaluated",
                 advice="leave `drop_last` out",
             )
+
+
+def _keeps_results(model: Model, found: Pass) -> bool:
+    """Whether a pass only uses a model, and keeps what comes out for each batch.
+
+    One that also trains, or shuffles, may be over data of which enough is left.
+    """
+    loader, loop = found.loader, found.stmt
+    shuffle = model.flow.argument(loader, "shuffle")
+    if not isinstance(loop, For) or not (shuffle is None or _is_off(model, loader, shuffle)):
+        return False
+    if is_named_after_training(loader) or not pass_evaluates(model, found):
+        return False
+    if loader.site is None or any(pass_trains(model, e) for e in _passes_of(model, loader.site)):
+        return False
+    drawn = {node.id for node in walk(loop.target) if isinstance(node, Name)}
+    kept = [
+        arg.value
+        for call in found.scope.calls_in(loop)
+        if last_name(call.func) in _COUNTING | _ADDS
+        for arg in call.args
+    ]
+    kept += [stmt.value for stmt in statements(loop.body) if isinstance(stmt, AugAssign)]
+    return any(
+        depends_on(model.flow, each, lambda e: isinstance(e, Name) and e.id in drawn) is not None
+        for each in kept
+    )
+
+
+def _is_off(model: Model, loader: Obj, shuffle: Expr) -> bool:
+    return model.flow.constants(shuffle, loader.through) == {False}
 
 
 def _passes_of(model: Model, site: Call) -> list[Pass]:
@@ -300,7 +340,7 @@ def _puts_into_dict(found: Pass) -> bool:
     kept = [
         call
         for call in found.scope.calls
-        if last_name(call.func) in {"update", "extend", "append"}
+        if last_name(call.func) in _ADDS
         and call.stmt is not None
         and found.stmt.encloses(call.stmt)
         and isinstance(call.func, Attr)

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from sampler_lint.analysis.origins import is_one_object
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import ITERATES
-from sampler_lint.domain.datasets import orders_itself
+from sampler_lint.domain.fixed_orders import orders_items
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.domain.samplers import order_giver
@@ -32,8 +32,8 @@ class WalkedTwiceAtOnce(Rule):
         batch of both in each turn (`next(iterator)`), where both iterations certainly have the
         same order: because the sampler's order is determined by its seed and epoch, as for
         `DistributedSampler`, or because nothing shuffles. Not reported where an iteration draws
-        its own order (`shuffle=True`, `RandomSampler`), for datasets that order themselves or are
-        iterable, and for persistent workers.
+        its own order (`shuffle=True`, `RandomSampler`), for datasets that are iterable or order
+        their samples while they are read, and for persistent workers.
 
     Why is this bad?
         Each batch is combined with itself: images are mixed with themselves, pairs consist of
@@ -202,4 +202,4 @@ def _alike(model: Model, one: Expr, other: Expr) -> bool:
 def _giver(model: Model, loader: Obj) -> str | None:
     """What gives every walk over a loader one order; None if that is not certain."""
     data = model.flow.argument(loader, "dataset") if model.role(loader) == "loader" else None
-    return None if data is None or orders_itself(model, data) else order_giver(model, loader)
+    return None if data is None or orders_items(model, data) else order_giver(model, loader)

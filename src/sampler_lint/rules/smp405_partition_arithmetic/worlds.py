@@ -140,10 +140,12 @@ def _failing_check(model: Model, cls: Class, trial: Trial, error: RaisedError) -
             effect=f"with {trial.story}, the {what} in `__iter__` fails ({error.kind})",
             advice="compute it from what `__iter__` will yield",
         )
+    # Said apart, so that a baseline with the one does not hide the other.
+    when = "fails with few samples" if trial in model.trials(cls).tiny else "fails"
     return Suspect(
         names.module,
         node_of(error.node),
-        f"this {what} fails: `{cls.name}` does not have as many indices as it expects",
+        f"this {what} {when}: `{cls.name}` does not have as many indices as it expects",
         effect=f"with {trial.story}, {error.kind}",
         advice="repeat the indices as often as needed, then truncate to exactly that length",
     )

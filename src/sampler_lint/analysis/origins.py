@@ -424,6 +424,10 @@ class _Slice:
         part = part_of(value, binding.path)
         if how == "assign" and part is not None:
             return _Found([onward(step, Hop.ASSIGNED, part, owner)])
+        if how == "assign" and isinstance(value, Call) and Hop.RETURN & self._through:
+            unpacked = self._unpacked(step, value, binding.path)
+            if unpacked.is_whole:
+                return unpacked
         held = [value, *contents(owner, value)] if Hop.ELEMENT & self._through else []
         found = [onward(step, Hop.ELEMENT, each, owner) for each in held]
         return _Found(found, is_whole=how != "assign")
@@ -493,6 +497,16 @@ class _Slice:
             found += self._returned(step, function, frames)
             is_whole &= bool(function.returns)
         return _Found(found, is_whole)
+
+    def _unpacked(self, step: Step, call: Call, path: tuple[int, ...]) -> _Found:
+        """``a, b = call()``: that part of what is returned, where it is a display."""
+        found: list[Step] = []
+        whole = self._call(step, call)
+        for each in whole.before:
+            part = part_of(each.expr, path) if each.hop is Hop.RETURN else None
+            if part is not None:
+                found.append(each._replace(expr=part))
+        return _Found(found, whole.is_whole and bool(found) and len(found) == len(whole.before))
 
     def _returned(
         self, step: Step, function: Function, frames: tuple[Frame, ...]

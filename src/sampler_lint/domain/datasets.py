@@ -25,6 +25,7 @@ from sampler_lint.syntax.nodes import (
     Class,
     Const,
     Expr,
+    Function,
     Index,
     Name,
     Other,
@@ -172,17 +173,36 @@ def _is_none(expr: Expr) -> bool:
     return isinstance(expr, Const) and expr.value is None
 
 
-def _making(model: Model, dataset: Expr) -> Iterator[Expr]:
-    """What makes a dataset, alone or as a part of what it returns (``data, classes = build()``)."""
+def _making(model: Model, dataset: Expr, within: tuple[Function, ...] = ()) -> Iterator[Expr]:
+    """What makes a dataset, alone or as a part of what it returns (``data, classes = build()``).
+
+    ``within`` are the functions that were gone into.
+    """
     for end in ends(model.flow, dataset, Hop.ASSIGNED):
         owner = owner_of(end) if isinstance(end, Name) else None
         found = definitions(owner, end) if owner is not None and isinstance(end, Name) else ()
         if found and all(each.how == "assign" for each in found):
             # The slice goes on from the others.
-            lost = (each.value for each in found if part_of(each.value, each.path) is None)
-            yield from (value for value in lost if value is not None)
+            for each in found:
+                if each.value is not None and part_of(each.value, each.path) is None:
+                    yield from _returning(model, each.value, each.path, within)
         else:
             yield end
+
+
+def _returning(
+    model: Model, made: Expr, path: tuple[int, ...], within: tuple[Function, ...]
+) -> Iterator[Expr]:
+    """What makes one part of what a call returns; the call, where that is not seen."""
+    functions = model.flow.callees(made) if isinstance(made, Call) else []
+    given = [(each, stmt.value) for each in functions for stmt in each.returns]
+    parts = [(function, part_of(value, path)) for function, value in given]
+    if not parts or any(part is None or function in within for function, part in parts):
+        yield made
+        return
+    for function, part in parts:
+        assert part is not None
+        yield from _making(model, part, (*within, function))
 
 
 def _from_other_source(one: Expr, other: Expr) -> bool:

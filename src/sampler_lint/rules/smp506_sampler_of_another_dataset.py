@@ -12,7 +12,7 @@ from sampler_lint.domain.datasets import are_apart, sampled
 from sampler_lint.domain.escape import is_left
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import in_test_function
-from sampler_lint.findings import Related
+from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import same, statements, unparse, walk
 from sampler_lint.syntax.nodes import Assign, Call, Expr, Name, Stmt, last_name
@@ -25,7 +25,8 @@ class SamplerOfAnotherDataset(Rule):
         Reports a loader whose sampler (or batch sampler) was built over a dataset that is
         certainly not the loader's: both are built in the repository, at different places, from
         different sources, and neither is made from the other. Also one of torch over the numbers
-        up to the length of such a dataset. Not reported for samplers over other indices, labels
+        up to the length of such a dataset. Only `likely` where the loader may get another sampler
+        of which it is not known what it is over. Not reported for samplers over other indices, labels
         or a range, for a dataset and its subset or wrapper, and for two datasets that are built
         alike but for how samples are transformed. Reports an evaluation loader that gets the
         dataset or the sampler of another loader, where another one, built by the same call and
@@ -67,9 +68,9 @@ class SamplerOfAnotherDataset(Rule):
             if loader.site is None or data is None or in_test_function(loader.site.scope):
                 continue
             samplers = [(each, _over(model, each)) for each in model.samplers_of(loader)]
-            if samplers and all(over and are_apart(model, data, over) for _, over in samplers):
-                sampler, over = samplers[0]
-                assert over is not None
+            known = [(each, over) for each, over in samplers if over is not None]
+            if known and all(are_apart(model, data, over) for _, over in known):
+                sampler, over = known[0]
                 told.add(loader.site)
                 yield Suspect(
                     model.module_of(loader.site.scope),
@@ -77,6 +78,7 @@ class SamplerOfAnotherDataset(Rule):
                     f"this `{loader.name}` over `{unparse(data)}` has a `{sampler.name}` over "
                     f"`{unparse(over)}`",
                     why=(Related(model.place_of(sampler), "the sampler is built here"),),
+                    grade=Grade.CERTAIN if known == samplers else Grade.LIKELY,
                     effect="where the lengths differ, it raises `IndexError` or never reads some "
                     "samples",
                     advice="build a sampler over this dataset",

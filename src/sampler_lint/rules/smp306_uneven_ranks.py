@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from sampler_lint.analysis.values import Obj
-from sampler_lint.domain.concepts import COLLECTIVE
+from sampler_lint.domain.concepts import COLLECTIVE, SAMPLER_ARGUMENTS
 from sampler_lint.domain.epochs import feeds_training
 from sampler_lint.domain.injection import Injection, shards_itself
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
@@ -226,12 +226,11 @@ def _trained_with(model: Model, cls: Class) -> Call | None:
     for loader in model.loaders:
         if loader.site is None or feeds_training(model, loader) is not True:
             continue
-        if any(
-            isinstance(value, Obj) and value.cls is cls
-            for name in ("sampler", "batch_sampler")
-            for value in model.passed_to(loader, name)
-        ):
-            return trained_together(model, loader.site)
+        given = [value for name in SAMPLER_ARGUMENTS for value in model.passed_to(loader, name)]
+        if any(isinstance(value, Obj) and value.cls is cls for value in given):
+            joins = trained_together(model, loader.site)
+            if joins is not None:
+                return joins
     return None
 
 

@@ -26,9 +26,9 @@ class SamplerOfAnotherDataset(Rule):
         certainly not the loader's: both are built in the repository, at different places, from
         different sources, and neither is made from the other. Also one of torch over the numbers
         up to the length of such a dataset. Only `likely` where the loader may get another sampler
-        of which it is not known what it is over. Not reported for samplers over other indices, labels
-        or a range, for a dataset and its subset or wrapper, and for two datasets that are built
-        alike but for how samples are transformed. Reports an evaluation loader that gets the
+        of which it is not known what it is over. Not reported for samplers over other indices,
+        labels or a range, for a dataset and its subset or wrapper, and for two datasets that are
+        built alike but for how samples are transformed. Reports an evaluation loader that gets the
         dataset or the sampler of another loader, where another one, built by the same call and
         named for evaluation, is never used.
 

@@ -74,8 +74,9 @@ def _measuring() -> Slipcover:
     def save() -> None:
         process = os.getpid()  # a number that another may have had before
         path = named.setdefault(process, f"{folder}/{process}-{time.time_ns()}.json")
-        with open(path, "w", encoding="utf-8") as file:
+        with open(f"{path}.part", "w", encoding="utf-8") as file:
             json.dump(measuring.get_coverage(), file)
+        os.replace(file.name, path)  # whole, also where a test kills the process meanwhile
 
     def save_and_leave(status: int) -> NoReturn:
         try:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sampler_lint import catalog
 from sampler_lint.analysis.declared import Declared
+from sampler_lint.analysis.origins import as_passed
 from sampler_lint.analysis.points_to import Flow
 from sampler_lint.analysis.values import ExtObj, Lit, Obj, Unknown, Value
 from sampler_lint.catalog import TORCH_DATA, Contract
@@ -477,12 +478,14 @@ class Model:
     def passed_to(self, obj: Obj, name: str) -> frozenset[Value]:
         """What was passed for a constructor parameter: empty if nothing was.
 
-        Contains :class:`~.analysis.values.Unknown` when ``*args``/``**kwargs`` may carry it.
+        A factory passes on what it got by the call through which the object came. Contains
+        :class:`~.analysis.values.Unknown` when ``*args``/``**kwargs`` may carry it.
         """
         given = self.flow.argument(obj, name)
         if given is None:
             return self.flow.given(obj, name) if self.flow.may_be_passed(obj, name) else frozenset()
-        return self.flow.values(given)
+        given = as_passed(self.flow, given, obj.through)
+        return frozenset() if given is None else self.flow.values(given)
 
     def samplers_of(self, loader: Obj) -> Iterator[Obj]:
         """The known samplers and batch samplers that a loader is given."""

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sampler_lint import catalog
-from sampler_lint.analysis.arguments import MISSING, passed
-from sampler_lint.analysis.origins import LOCAL, Hop, depends_on, ends, parameter_of
+from sampler_lint.analysis.origins import LOCAL, Hop, as_passed, depends_on, ends, parameter_of
 from sampler_lint.analysis.values import Ext, Obj, Pack, Value
 from sampler_lint.domain.concepts import WORLD_SIZE
 from sampler_lint.domain.injection import Injection, Switch
@@ -98,7 +97,7 @@ def one_rank(model: Model, sampler: Obj, through: Call | None) -> OneRank | None
             if role in found or model.flow.may_be_passed(sampler, name):
                 return None
             given = model.flow.argument(sampler, name)
-            found[role] = name, default if given is None else _as_passed(model, given, through)
+            found[role] = name, default if given is None else as_passed(model.flow, given, through)
     if found.keys() != {Role.RANK, Role.WORLD_SIZE}:
         return None
     (name, rank), (_, size) = found[Role.RANK], found[Role.WORLD_SIZE]
@@ -110,15 +109,6 @@ def one_rank(model: Model, sampler: Obj, through: Call | None) -> OneRank | None
         return None
     is_literal = isinstance(rank, Const) and model.flow.argument(sampler, name) is rank
     return OneRank(name, rank, value, is_literal)
-
-
-def _as_passed(model: Model, given: Expr, through: Call | None) -> Expr | None:
-    """What a factory's parameter is in the call of it by which the object came."""
-    owner = parameter_of(given)
-    if owner is None or through is None or owner[0] not in model.flow.callees(through):
-        return given
-    value = passed(*owner, through)
-    return owner[1].default if value is MISSING else value
 
 
 def _is_of_processes(model: Model, sampler: Obj, size: Expr | None) -> bool:

@@ -342,6 +342,26 @@ def runs_in(model: Model, loop: Loop, scope: Scope) -> bool | None:
     return None if offered else False
 
 
+def begins_in(model: Model, scope: Scope) -> set[str] | None:
+    """The files whose own code leads to a scope by calls; None if others may call it, too.
+
+    A function that nothing calls begins in its own file.
+    """
+    found: set[str] = set()
+    seen, todo = {scope}, [scope]
+    while todo:
+        function = todo.pop()
+        run_by = _run_by(model, function) if isinstance(function, Function) else None
+        if run_by is not None and run_by.is_offered:
+            return None
+        if run_by is None or not run_by.scopes:
+            found.add(model.module_of(function).path)
+            continue
+        todo += run_by.scopes - seen
+        seen |= run_by.scopes
+    return found
+
+
 class _RunBy(NamedTuple):
     """What may run a function."""
 

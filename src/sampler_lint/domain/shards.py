@@ -13,6 +13,7 @@ from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.concepts import ORDERS, SEEDS_ALL, library_of
 from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.draws import Seeded, seeded
+from sampler_lint.domain.epoch_calls import begins_in
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import program_files
 from sampler_lint.domain.rank_terms import RankTerm, differs, drawn_apart, is_rank
@@ -225,9 +226,12 @@ def drawn_by(
     """Those of the draws that may be from that generator, as it is seeded there."""
     files = program_files(model)
     origin = model.module_of(seeding.term.scope)
+    begun = begins_in(model, seeding.call.scope)
     for draw in drawn:
-        if seeding.library in {draw.library, None} and all(
-            files.share_importer(draw.module, other) for other in (seeding.module, origin)
+        if (
+            seeding.library in {draw.library, None}
+            and all(files.share_importer(draw.module, each) for each in (seeding.module, origin))
+            and (begun is None or not begun.isdisjoint(files.leading_to(draw.module.path)))
         ):
             yield draw
 

@@ -122,7 +122,7 @@ def persists(model: Model, loader: Obj) -> bool:
     asked = only(model.flow, given, Hop.ASSIGNED)
     if isinstance(asked, Compare) and workers is not None and same(asked.left, workers):
         return asked.ops == ["Gt"]
-    return model.flow.constants(given) == {True}
+    return model.option(loader, "persistent_workers", False) == {True}
 
 
 def _changes(model: Model, loader: Obj, dataset: Obj, cls: Class, acts: _Acts) -> Iterator[Change]:

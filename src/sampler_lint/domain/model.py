@@ -487,6 +487,16 @@ class Model:
         given = as_passed(self.flow, given, obj.through)
         return frozenset() if given is None else self.flow.values(given)
 
+    def option(self, obj: Obj, name: str, default: Any) -> set[Any] | None:
+        """The literal values that a constructor parameter may have; None if one is not known.
+
+        ``default`` is the value where nothing is passed.
+        """
+        given = self.flow.argument(obj, name)
+        if given is None:
+            return None if self.flow.may_be_passed(obj, name) else {default}
+        return self.flow.constants(given, obj.through)
+
     def samplers_of(self, loader: Obj) -> Iterator[Obj]:
         """The known samplers and batch samplers that a loader is given."""
         for name in ("sampler", "batch_sampler"):

@@ -397,10 +397,9 @@ def shuffles_by_epoch(model: Model, sampler: Obj, through: Call | None) -> bool:
 
 def order_giver(model: Model, loader: Obj) -> str | None:
     """What certainly gives two walks of a loader in one epoch the same order, in words."""
-    persistent = model.flow.argument(loader, "persistent_workers")
     if any(map(partial(model.flow.may_be_passed, loader), (*SAMPLER_ARGUMENTS, "shuffle"))):
         return None
-    if not (persistent is None or model.flow.constants(persistent) == {False}):
+    if model.option(loader, "persistent_workers", False) != {False}:
         return None
     for name in SAMPLER_ARGUMENTS:
         for value in model.passed_to(loader, name):
@@ -414,11 +413,9 @@ def order_giver(model: Model, loader: Obj) -> str | None:
 
 def reads_in_turn(model: Model, loader: Obj) -> bool:
     """Whether a loader certainly has no sampler and does not shuffle."""
-    if any(map(partial(model.flow.may_be_passed, loader), (*SAMPLER_ARGUMENTS, "shuffle"))):
+    if any(map(partial(model.flow.may_be_passed, loader), SAMPLER_ARGUMENTS)):
         return False
-    shuffle = model.flow.argument(loader, "shuffle")
-    is_off = shuffle is None or model.flow.constants(shuffle) == {False}
-    return is_off and all(
+    return model.option(loader, "shuffle", False) == {False} and all(
         isinstance(value, Lit) and value.value is None
         for name in SAMPLER_ARGUMENTS
         for value in model.passed_to(loader, name)

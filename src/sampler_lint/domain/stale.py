@@ -65,11 +65,7 @@ def _makes_iterator(value: Expr | None) -> bool:
 
 def has_workers(model: Model, loader: Obj) -> bool:
     """Whether a loader may fetch ahead in worker processes."""
-    given = model.flow.argument(loader, "num_workers")
-    if given is None:
-        return model.flow.may_be_passed(loader, "num_workers")
-    constants = model.flow.constants(given)
-    return constants is None or any(value != 0 for value in constants)
+    return model.option(loader, "num_workers", 0) != {0}
 
 
 def made_ahead(model: Model, cls: Class) -> EpochState | None:

@@ -189,7 +189,7 @@ def _grade(model: Model, loader: Obj) -> Grade | None:
         return None
     if model.flow.may_be_passed(loader, "worker_init_fn"):
         return None
-    constants = model.flow.constants(given)
+    constants = model.flow.constants(given, loader.through)
     if constants is None:
         return Grade.LIKELY
     several = any(isinstance(value, int) and value > 1 for value in constants)

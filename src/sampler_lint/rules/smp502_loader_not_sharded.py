@@ -268,10 +268,9 @@ def _draws_from_all(dotted: str) -> bool:
 
 
 def _may_shuffle(model: Model, loader: Obj) -> bool:
-    shuffle = model.flow.argument(loader, "shuffle")
-    if shuffle is None:
+    if model.flow.argument(loader, "shuffle") is None:
         return False
-    constants = model.flow.constants(shuffle, loader.through)
+    constants = model.option(loader, "shuffle", False)
     return constants is None or any(constants)
 
 

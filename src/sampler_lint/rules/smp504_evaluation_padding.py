@@ -292,8 +292,7 @@ def _divides_exactly(model: Model, cls: Class) -> bool:
 
 def _drops(model: Model, sampler: Obj) -> bool | None:
     """Whether the sampler drops samples instead of repeating some; None if either may be."""
-    drop_last = model.flow.argument(sampler, "drop_last")
-    truths = model.flow.constants(drop_last) if drop_last is not None else {False}
+    truths = model.option(sampler, "drop_last", False)
     return next(iter(truths)) is True if truths is not None and len(truths) == 1 else None
 
 

@@ -169,9 +169,8 @@ _SEEDS_NUMPY = "1.9"
 
 def _has_several(model: Model, loader: Obj) -> bool:
     """Whether a loader certainly has workers."""
-    given = model.flow.argument(loader, "num_workers")
-    constants = model.flow.constants(given) if given is not None else None
-    return constants is not None and all(isinstance(n, int) and n > 0 for n in constants)
+    numbers = model.option(loader, "num_workers", 0)
+    return numbers is not None and all(isinstance(n, int) and n > 0 for n in numbers)
 
 
 def _is_seeded(drawn: Call) -> bool:
@@ -181,10 +180,7 @@ def _is_seeded(drawn: Call) -> bool:
 
 def _starts_anew(model: Model, loader: Obj) -> bool:
     """Whether each pass certainly starts workers of its own."""
-    given = model.flow.argument(loader, "persistent_workers")
-    if given is None:
-        return not model.flow.may_be_passed(loader, "persistent_workers")
-    return model.flow.constants(given) == {False}
+    return model.option(loader, "persistent_workers", False) == {False}
 
 
 def _drawn(model: Model, loader: Obj, library: str) -> Call | None:

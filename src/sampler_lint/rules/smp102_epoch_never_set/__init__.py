@@ -191,10 +191,7 @@ def _suspect(model: Model, found: EpochLoop, reached: Carrier, doubt: _Veto | No
 
 
 def _may_persist(model: Model, loader: Obj) -> bool:
-    given = model.flow.argument(loader, "persistent_workers")
-    if given is None:
-        return model.flow.may_be_passed(loader, "persistent_workers")
-    return model.flow.constants(given) != {False}
+    return model.option(loader, "persistent_workers", False) != {False}
 
 
 def _told(model: Model, found: EpochLoop, reached: Carrier) -> Suspect:

@@ -314,6 +314,10 @@ def _suspect(
             fix = partial(add_parameter, model, function, site, fixed)
         else:
             advice = f"pass the program's seed as `{keyword}=`"
+    cls = sampler.cls
+    if fix is not None and isinstance(cls, Class) and any(ignores_seed(model, cls)):
+        fix = None  # what is passed would change nothing
+        advice += f", once `{cls.name}` shuffles by its seed"
     return Suspect(
         module,
         site,

@@ -606,16 +606,6 @@ class Function(Scope):
         return False
 
     @property
-    def sets_property(self) -> bool:
-        """Whether it goes with a property that is defined above: ``@order.setter``."""
-        return any(
-            isinstance(one, Attr)
-            and one.name in {"setter", "deleter"}
-            and getattr(one.value, "id", None) == self.name
-            for one in self.decorators
-        )
-
-    @property
     def is_generator(self) -> bool:
         """Whether calling it gives a generator."""
         return bool(self.yields)
@@ -639,13 +629,11 @@ class Class(Scope):
     decorators: list[Expr]
 
     def method(self, name: str) -> Function | None:
-        """The method ``name`` defined in this class body (the last one, as Python has it).
-
-        Of a property, what reading it calls: not its setter.
-        """
+        """The method ``name`` defined in this class body: the last one that is no setter."""
         for binding in reversed(self.bindings.get(name, ())):
-            if isinstance(binding.payload, Function) and not binding.payload.sets_property:
-                return binding.payload
+            found = binding.payload
+            if isinstance(found, Function) and "setter" not in map(last_name, found.decorators):
+                return found
         return None
 
     @property

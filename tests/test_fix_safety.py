@@ -245,6 +245,32 @@ def reasons(folder: Path, code: str, **files: str) -> list[str]:
             + "sampler = DistributedSampler(data)\n",
             "`'3'` is not an int",
         ),
+        (
+            OPTIONS.replace("args = p", "p.set_defaults(**{'seed': os.getpid()})\nargs = p")
+            + LOADED,
+            "`seed` may be another, or gone",
+        ),
+        (
+            OPTIONS.replace(
+                "p.add_argument", "q = p.add_subparsers().add_parser('a')\nq.add_argument"
+            ).replace("torch.manual_seed(args.seed)", "if args:\n    torch.manual_seed(args.seed)")
+            + LOADED,
+            "only one command has the option `seed`",
+        ),
+        (
+            # Where the program has read it on the way, it is there.
+            OPTIONS.replace(
+                "p.add_argument", "q = p.add_subparsers().add_parser('a')\nq.add_argument"
+            )
+            + LOADED,
+            "",
+        ),
+        (
+            "class Env:\n    @property\n    def rank(self):\n        print('asked')\n"
+            "        return dist.get_rank()\nenv = Env()\n"
+            "sampler = DistributedSampler(data, seed=3 + env.rank)\n",
+            "`env.rank` does more than give a value",
+        ),
     ],
 )
 def test_what_speaks_against_a_fix(code: str, reason: str, tmp_path: Path) -> None:

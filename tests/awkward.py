@@ -6,6 +6,7 @@ and so on; :func:`programs` gives them all with what must hold of them once they
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 import textwrap
@@ -909,6 +910,7 @@ def _written() -> Iterator[Program]:
             yield Program(f"{path.stem}: {title}", files, not repeats, first)
 
 
+@functools.cache
 def programs() -> list[Program]:
     """All of them."""
     made = (_never_set(), _misplaced(), _seeds(), _factories(), _classes(), _single(), _written())

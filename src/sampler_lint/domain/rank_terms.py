@@ -16,6 +16,7 @@ from sampler_lint.analysis.origins import (
     NUMBERS,
     Hop,
     Step,
+    entries,
     is_computed,
     onward,
     origins,
@@ -319,12 +320,19 @@ def _settings_and_defaults(model: Model, step: Step) -> Iterator[Step]:
     """The same, and what a setting is if nobody sets it: the default of an option, of a field."""
     yield from _settings(model, step)
     read = _setting(step.expr)
+    if read is not None:
+        yield from _built_with(model, step, *read)
     if isinstance(step.expr, Call) and ENVIRONMENT.is_call(step.expr):
         yield from (onward(step, Hop.OPERAND, each) for each in step.expr.positional[1:])
     if read is None or _is_variable(step.expr):
         return
     _, name = read
     program = model.project.program_of(model.module_of(step.scope))
+    for prop in model.properties(name):
+        if model.project.program_of(model.module_of(prop)) == program:
+            for returned in prop.returns:
+                if returned.value is not None:
+                    yield onward(step, Hop.RETURN, returned.value, prop, ())
     for call in options(model, program, name):
         default, kind = call.keyword("default"), call.keyword("type")
         action = call.keyword("action")
@@ -352,6 +360,18 @@ def _settings_and_defaults(model: Model, step: Step) -> Iterator[Step]:
             if name in cls.bindings:
                 for store in model.project.own_stores(name, cls):
                     yield from stored(step, store)
+
+
+def _built_with(model: Model, step: Step, owner: Expr, name: str) -> Iterator[Step]:
+    """What the calls that make the owner pass by that name: ``replace(cfg, seed=…)``."""
+    made = origins(model.flow, owner, _MADE_OF & ~Hop.OPERAND, scope=step.scope)
+    for call in (each.expr for each in made if isinstance(each.expr, Call)):
+        for arg in call.args:
+            if arg.keyword == name:
+                yield onward(step, Hop.ATTRIBUTE, arg.value, call.scope, ())
+            elif arg.stars == 2:
+                for value, frames in entries(model.flow, arg.value, name):
+                    yield onward(step, Hop.ATTRIBUTE, value, call.scope, frames)
 
 
 def agrees(scope: Scope) -> bool:

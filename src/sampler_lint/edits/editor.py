@@ -25,6 +25,7 @@ from sampler_lint.findings import Applicability, Edit, Fix
 from sampler_lint.source import LINE_END, SourceFile
 from sampler_lint.syntax.navigation import blocks
 from sampler_lint.syntax.nodes import (
+    Bin,
     Call,
     Class,
     Define,
@@ -107,6 +108,18 @@ class Editor:
     def replace(self, node: Expr | Stmt, code: str) -> Editor:
         """Write ``code`` in the place of an expression, or of a simple statement."""
         return self._put(*self._span(node), code)
+
+    def replace_whole(self, node: Bin, code: str) -> Editor:
+        """The same for a sum, with the parentheses around it, as ``code`` needs none."""
+        import libcst as cst
+
+        text, (start, end) = self.source.text, self._span(node)
+        region = Region(self.module, self._around(node))
+        first, last = region.whole(region.find(node, cst.BinaryOperation))
+        around = text[first:start] + text[end:last]
+        if around.strip("()") or text[first - 1].isidentifier():  # a comment, or `return(…)`
+            return self.replace(node, code)
+        return self._put(first, last, code)
 
     def wrap(self, node: Expr, before: str, after: str = "") -> Editor:
         """Write something directly before and behind an expression."""

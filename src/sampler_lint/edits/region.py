@@ -67,6 +67,10 @@ class Region:
         closing = node.rpar
         return self.span(closing[-1] if closing else node)[1]
 
+    def whole(self, node: cst.BaseExpression) -> tuple[int, int]:
+        """Where an expression stands, with the parentheses around it."""
+        return self.span(node.lpar[0] if node.lpar else node)[0], self.end(node)
+
     def find(self, node: Node, *kinds: type[NodeT]) -> NodeT:
         """The libcst node of one of the ``kinds`` that stands exactly where ``node`` does.
 

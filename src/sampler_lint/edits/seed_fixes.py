@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sampler_lint.analysis.values import Ext, ExtObj
 from sampler_lint.domain.draws import seeded
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.seed_names import Seed, in_scope
@@ -14,6 +15,16 @@ from sampler_lint.syntax.nodes import Bin, Call, Const, Expr, Function, Name, la
 def spelled(seed: Seed) -> str:
     """The seed as an int-valued expression."""
     return f"{seed.code} or 0" if seed.is_number is False else seed.code
+
+
+def summed(model: Model, call: Call, *terms: str) -> str:
+    """A sum that a call seeds a generator with; numpy takes no more than 32 bits, and no sign."""
+    text = " + ".join(terms)
+    is_numpy = any(
+        isinstance(value, (Ext, ExtObj)) and value.dotted.startswith("numpy.")
+        for value in model.flow.values(call.func)
+    )
+    return f"({text}) % 2**32" if is_numpy else text
 
 
 def pass_seed(editor: Editor, site: Call, keyword: str, given: Expr | None, value: str) -> None:

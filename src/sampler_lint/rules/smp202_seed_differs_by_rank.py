@@ -42,8 +42,10 @@ from sampler_lint.syntax.nodes import (
     Call,
     Choice,
     Class,
+    Const,
     Expr,
     Function,
+    Name,
     Store,
     last_name,
 )
@@ -302,13 +304,24 @@ def _drop_rank(term: RankTerm, what: str, safe: Applicability, editor: Editor) -
     """Leave the rank out of a sum."""
     for node in walk(term.whole):
         if isinstance(node, Bin) and node.op == "Add" and term.term in {node.left, node.right}:
-            rest = node.left if node.right is term.term else node.right
+            rest = _other(node, term.term)
+            if isinstance(rest, Const) and rest.value == 1:  # `seed * (rank + 1)`
+                products = (one for one in walk(term.whole) if isinstance(one, Bin))
+                product = next((one for one in products if node in {one.left, one.right}), None)
+                if product is not None and product.op == "Mult":
+                    node, rest = product, _other(product, node)
             text = text_of(editor.source, rest)
             if isinstance(rest, Choice) and node is not term.whole:
                 text = f"({text})"  # it binds less than what stands around the sum
             message = f"Drop `{text_of(editor.source, term.term)}` from the {what}"
+            if isinstance(rest, (Attr, Call, Const, Name)):
+                return editor.replace_whole(node, text).fix(message, safe)
             return editor.replace(node, text).fix(message, safe)
     return None
+
+
+def _other(sides: Bin, one: Expr) -> Expr:
+    return sides.left if sides.right is one else sides.right
 
 
 # --------------------------------------------------------------------------- global generators

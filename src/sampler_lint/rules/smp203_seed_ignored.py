@@ -13,7 +13,7 @@ from sampler_lint.domain.samplers import ignores_seed, may_shuffle, own_seed
 from sampler_lint.domain.seeds import constructions, epoch_carries_seed, seeding, takes_seed
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import text_of
-from sampler_lint.edits.seed_fixes import pass_in, take_seed
+from sampler_lint.edits.seed_fixes import pass_in, summed, take_seed
 from sampler_lint.findings import Applicability, Fix, Related, Severity
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import unparse
@@ -148,7 +148,7 @@ def _suspect(
     fix: Fixer
     if attribute is not None:
         advice = f"seed with `self.{attribute} + {given}`"
-        fix = partial(_use_seed, seeded, attribute)
+        fix = partial(_use_seed, model, seeded, attribute)
     else:
         advice = f"give `{cls.name}` a `seed` parameter and seed with `self.seed + {given}`"
         fix = partial(_take_seed, model, cls, seeded)
@@ -166,13 +166,13 @@ def _suspect(
 # --------------------------------------------------------------------------- fixes
 
 
-def _use_seed(seeded: Seeded, attribute: str, editor: Editor) -> Fix | None:
-    if not _add_seed(editor, seeded, attribute):
+def _use_seed(model: Model, seeded: Seeded, attribute: str, editor: Editor) -> Fix | None:
+    if not _add_seed(model, editor, seeded, attribute):
         return None
     return editor.fix(f"Seed with `self.{attribute}` too", Applicability.SAFE)
 
 
-def _add_seed(editor: Editor, seeded: Seeded, attribute: str) -> bool:
+def _add_seed(model: Model, editor: Editor, seeded: Seeded, attribute: str) -> bool:
     """Add the seed to what a generator is seeded with, if that can be told."""
     scope, seed = seeded.call.scope, seeded.seed
     if not isinstance(scope, Function) or scope.self_name is None:
@@ -182,7 +182,7 @@ def _add_seed(editor: Editor, seeded: Seeded, attribute: str) -> bool:
         text = f"({text})"
     elif not isinstance(seed, (Name, Attr, Bin, Call)):
         return False
-    editor.replace(seed, f"{scope.self_name}.{attribute} + {text}")
+    editor.replace(seed, summed(model, seeded.call, f"{scope.self_name}.{attribute}", text))
     return True
 
 
@@ -191,7 +191,7 @@ def _take_seed(model: Model, cls: Class, seeded: Seeded, editor: Editor) -> Fix 
     init = cls.method("__init__")
     if init is None or init.define is None or "seed" in init.bindings:
         return None
-    if not _add_seed(editor, seeded, "seed") or not _keep_seed(model, cls, init, editor):
+    if not _add_seed(model, editor, seeded, "seed") or not _keep_seed(model, cls, init, editor):
         return None
     take_seed(editor, init, "0")
     calls = [call for call in model.flow.callers(init) if last_name(call.func) != "__init__"]

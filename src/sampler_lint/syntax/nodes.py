@@ -629,10 +629,11 @@ class Class(Scope):
     decorators: list[Expr]
 
     def method(self, name: str) -> Function | None:
-        """The method ``name`` defined in this class body (the last one, as Python has it)."""
+        """The method ``name`` defined in this class body: the last one that is no setter."""
         for binding in reversed(self.bindings.get(name, ())):
-            if isinstance(binding.payload, Function):
-                return binding.payload
+            found = binding.payload
+            if isinstance(found, Function) and "setter" not in map(last_name, found.decorators):
+                return found
         return None
 
     @property

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from sampler_lint.domain.model import Model
 from sampler_lint.edits.safety.bases import other_base, other_init
 from sampler_lint.edits.safety.callers import new_parameters
+from sampler_lint.edits.safety.effects import caught, dropped
 from sampler_lint.edits.safety.meaning import (
     TooLongError,
     changed_by,
@@ -24,7 +25,6 @@ from sampler_lint.edits.safety.meaning import (
 )
 from sampler_lint.edits.safety.places import (
     awaited,
-    caught,
     moved,
     other_object,
     other_readers,
@@ -75,7 +75,7 @@ def why_unsafe(model: Model, edits: Iterable[Edit]) -> str | None:
         if reason := Values(model, module, changed).wrong():
             return reason
         reason = still_read(model, module, changed) or other_base(model, module, changed)
-        reason = reason or caught(original(model, module).tree, changed)
+        reason = reason or caught(model, module, changed) or dropped(model, module, changed)
         if reason := reason or other_init(model, changed):
             return reason
     return new_parameters(model, changes)

@@ -291,7 +291,7 @@ def _runs_before(tree: Tree, ways: Assigned, here: ast.AST, name: str) -> ast.st
         if state is None or name in state:
             continue
         defines = isinstance(stmt, (*FUNCTIONS, ast.ClassDef))
-        parts = list(ast.walk(stmt) if defines else _always(stmt))
+        parts = list(ast.walk(stmt) if defines else always(stmt))
         if leads_there & {n.id for n in parts if isinstance(n, ast.Name)}:
             if not defines and any(isinstance(n, ast.Call) for n in parts):
                 return stmt if isinstance(stmt, ast.stmt) else None
@@ -324,7 +324,7 @@ def _read_before(changed: Changed, node: ast.AST) -> set[str]:
     old = changed.back.get(stmt) if stmt is not None else None
     if old is None:
         return set()
-    return {n.id for n in _always(old) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
+    return {n.id for n in always(old) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)}
 
 
 def _next_reads(changed: Changed, stmt: ast.stmt) -> set[str]:
@@ -337,7 +337,7 @@ def _next_reads(changed: Changed, stmt: ast.stmt) -> set[str]:
     for following in block[block.index(stmt) + 1 :]:
         found |= {
             n.id
-            for n in _always(following)
+            for n in always(following)
             if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load)
         }
         if isinstance(following, (ast.stmt,)) and hasattr(following, "body"):
@@ -347,7 +347,7 @@ def _next_reads(changed: Changed, stmt: ast.stmt) -> set[str]:
     return found
 
 
-def _always(stmt: ast.AST) -> Iterator[ast.AST]:
+def always(stmt: ast.AST) -> Iterator[ast.AST]:
     """The parts of a statement that are evaluated whatever happens."""
     stack: list[ast.AST] = [stmt]
     while stack:
@@ -371,4 +371,4 @@ def _shown(node: ast.AST) -> str:
     return text if len(text) <= LONGEST_QUOTED else text[: LONGEST_QUOTED - 3] + "..."
 
 
-__all__ = ["changed_by", "original", "reads", "rebound", "restructured", "scopes_of"]
+__all__ = ["always", "changed_by", "original", "reads", "rebound", "restructured", "scopes_of"]

@@ -78,31 +78,6 @@ def awaited(changed: Changed) -> str | None:
     return None
 
 
-def caught(whole: Tree, changed: Changed) -> str | None:
-    """A place that calls what the fix changes, and is prepared for the error of a wrong call."""
-    names = {
-        one.name
-        for one, (start, end) in changed.old.spans.items()
-        if isinstance(one, (*FUNCTIONS, ast.ClassDef))
-        if any(start <= edit.start <= end for edit in changed.edits)
-    }
-    for node in whole.tries if names else ():
-        if not any(map(_awaits_wrong_call, node.handlers)):
-            continue
-        for call in (one for stmt in node.body for one in ast.walk(stmt)):
-            if isinstance(call, ast.Call) and (path(call.func) or "").rpartition(".")[2] in names:
-                return f"line {call.lineno} is prepared for its error"
-    return None
-
-
-def _awaits_wrong_call(handler: ast.ExceptHandler) -> bool:
-    caught = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(
-        isinstance(one, ast.Name) and one.id in {"AttributeError", "TypeError", "ValueError"}
-        for one in caught
-    )
-
-
 def _stale(changed: Changed, stmt: ast.stmt) -> str | None:
     """An object that the statement uses and that a later turn of its loop replaces."""
     tree = changed.new

@@ -76,14 +76,14 @@ def in_model(module: Module, changed: Changed, node: ast.AST) -> tuple[Scope, St
     old = changed.back.get(stmt) if stmt is not None else None
     found = None
     if isinstance(old, ast.stmt):
-        found = _statements_of(scope).get((old.lineno, old.col_offset))
+        found = statements_of(scope).get((old.lineno, old.col_offset))
     return scope, found
 
 
-def _statements_of(scope: Scope) -> dict[tuple[int, int], Stmt]:
+def statements_of(scope: Scope) -> dict[tuple[int, int], Stmt]:
     """The statements of a scope by where they begin."""
     known: dict[Scope, dict[tuple[int, int], Stmt]]
-    known = scope.module.memo.setdefault(_statements_of, {})
+    known = scope.module.memo.setdefault(statements_of, {})
     if scope not in known:
         known[scope] = {(stmt.row, stmt.col): stmt for stmt in statements(scope.body)}
     return known[scope]
@@ -101,7 +101,7 @@ def receiver(model: Model, module: Module, changed: Changed, call: ast.Call) -> 
     if reason is None and row is not None:
         return f"line {row} puts something else in the place of `set_epoch`"
     base = call.func.value if isinstance(call.func, ast.Attribute) else None
-    while reason is None and isinstance(base, (ast.Attribute, ast.Name)):
+    while reason is None and isinstance(base, (ast.Attribute, ast.Name, ast.Subscript)):
         reason = _other(model, module, changed, call, base)
         base = base.value if isinstance(base, ast.Attribute) else None
     return reason

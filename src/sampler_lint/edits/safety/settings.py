@@ -161,10 +161,11 @@ def _sets(node: ast.AST, name: str, is_read: bool) -> Iterator[_Store]:
             yield _Store(None)
         if called in {"set_defaults", "update"}:
             yield from (_Store(keyword.value) for keyword in node.keywords if keyword.arg == name)
-            tables = [one for one in args if not isinstance(one, ast.Dict)]
-            if owner is not None and _is_namespace(owner):
-                yield from (_Store(table) for table in tables)
-            for table in (one for one in args if isinstance(one, ast.Dict)):
+            spread = [keyword.value for keyword in node.keywords if keyword.arg is None]
+            given = [*args, *spread]
+            if called == "set_defaults" or (owner is not None and _is_namespace(owner)):
+                yield from (_Store(table) for table in given if not isinstance(table, ast.Dict))
+            for table in (one for one in given if isinstance(one, ast.Dict)):
                 for key, value in zip(table.keys, table.values, strict=True):
                     if key is not None and _is_key(key, name):
                         yield _Store(value)

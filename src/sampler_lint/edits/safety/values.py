@@ -6,23 +6,24 @@ import ast
 from collections.abc import Iterator
 
 from sampler_lint.analysis.arguments import MISSING, passed
-from sampler_lint.analysis.origins import Hop, only, parameter_of, part_of
+from sampler_lint.analysis.origins import LOCAL, Hop, only, origins, parameter_of, part_of
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EPOCH
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.options import options
 from sampler_lint.domain.rank_terms import why_not_shared
 from sampler_lint.domain.seeds import constructions, is_seed_name
 from sampler_lint.domain.signatures import refuser
 from sampler_lint.edits.safety.callers import is_wrapped
 from sampler_lint.edits.safety.kinds import Kinds, scope_at
-from sampler_lint.edits.safety.meaning import scopes_of
+from sampler_lint.edits.safety.meaning import always, scopes_of
 from sampler_lint.edits.safety.names import COMPREHENSIONS, Assigned, path
 from sampler_lint.edits.safety.receivers import in_model, receiver
 from sampler_lint.edits.safety.settings import set_elsewhere
 from sampler_lint.edits.safety.texts import FUNCTIONS, Changed
 from sampler_lint.syntax.lower import expression
 from sampler_lint.syntax.navigation import self_class, walk
-from sampler_lint.syntax.nodes import Attr, Class, Const, Expr, Name
+from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Name, Scope, last_name
 from sampler_lint.workspace.project import Module
 
 
@@ -165,6 +166,7 @@ class Values:
             why_not_shared(self._model, seed, scope)
             or set_elsewhere(self._model, self._module, value)
             or self._asked_for(value)
+            or self._of_one_command(value, scope)
             or self._unpassed(value, seed)
         )
 
@@ -183,6 +185,34 @@ class Values:
             if (ast.unparse(call.args[0]), asked) in read:
                 return f"line {call.lineno} asks whether `{asked!s}` is there"
         return None
+
+    def _of_one_command(self, value: ast.expr, scope: Scope) -> str | None:
+        """An option that only some subcommands take: of others it is not there."""
+        for node in ast.walk(value):
+            if not isinstance(node, ast.Attribute) or ast.unparse(node) in self._read_above(value):
+                continue
+            program = self._model.project.program_of(self._model.module_of(scope))
+            for option in options(self._model, program, node.attr):
+                parser = option.func.value if isinstance(option.func, Attr) else None
+                made = parser and origins(self._model.flow, parser, LOCAL | Hop.CALLER | Hop.RETURN)
+                calls = (one.expr for one in made or () if isinstance(one.expr, Call))
+                if any(last_name(call.func) == "add_parser" for call in calls):
+                    place = self._model.place(option.scope, option)
+                    return f"{place}: only one command has the option `{node.attr}`"
+        return None
+
+    def _read_above(self, value: ast.expr) -> set[str]:
+        """The attributes that the same function has read on every way to a value."""
+        found: set[str] = set()
+        stmt = self._tree.statement(value)
+        while stmt is not None and not isinstance(stmt, (*FUNCTIONS, ast.ClassDef)):
+            block = self._tree.block(stmt)
+            for above in block[: block.index(stmt)]:
+                found |= {
+                    ast.unparse(one) for one in always(above) if isinstance(one, ast.Attribute)
+                }
+            stmt = next((one for one in self._tree.around(stmt) if isinstance(one, ast.stmt)), None)
+        return found
 
     def _unpassed(self, value: ast.expr, seed: Expr) -> str | None:
         """A parameter that has its default in every call, and is for nothing else."""
@@ -223,13 +253,19 @@ class Values:
         return None
 
     def _has_no_room(self, node: ast.Attribute) -> str | None:
-        """A written attribute that ``__slots__`` does not list, where no base brings a dict."""
+        """A written attribute that the object has no place for.
+
+        A method has its name, or ``__slots__`` does not list it and no base brings a dict.
+        """
         cls = self._scopes.scope(self._scopes.scope(node))
         old = self._changed.back.get(cls)
         scope = scope_at(self._module, old) if isinstance(cls, ast.ClassDef) else None
         is_stored = isinstance(node.ctx, ast.Store) and self._changed.is_written(node)
         if not is_stored or not isinstance(scope, Class):
             return None
+        for base in (*self._model.flow.mro(scope), *self._model.flow.subclasses(scope)):
+            if isinstance(base, Class) and base.method(node.attr) is not None:
+                return f"`{node.attr}` is a method of `{base.name}`"
         slots = [
             base.bindings.get("__slots__") if isinstance(base, Class) else None
             for base in self._model.flow.mro(scope)

@@ -22,6 +22,7 @@ from sampler_lint.domain.epoch_state import (
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import name_of, text_of
+from sampler_lint.edits.seed_fixes import summed
 from sampler_lint.findings import Applicability, Fix, Related
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp104_epoch_not_forwarded.setter import (
@@ -310,7 +311,8 @@ def _seed_with_epoch(
     if this is None:
         return None
     module = model.module_of(function)
-    text = f"{text_of(module.source, argument)} + {this}.{attribute}"
+    kept = text_of(module.source, argument)
+    text = summed(model, found[0], kept, f"{this}.{attribute}")
     editor.at(module).replace(argument, text)
     return editor.fix(f"Seed with `{text}`", Applicability.SAFE)
 

@@ -79,7 +79,8 @@ class SeedNotPassed(Rule):
         factory gets a new parameter `seed: int = 0` that every call in the repository passes,
         through the functions in between (it is also added to the literal seed of a generator in
         the same factory). Unsafe where the seed's type is not known, and where only some calls
-        have a seed to pass. Display-only where none has one, since nothing would change then.
+        have a seed to pass. Display-only where none has one, since nothing would change then. No
+        fix where the class leaves its seed out of the shuffle (SMP203), for the same reason.
 
     How it is proved:
         Invariant `seed-matters`: two runs with different seeds give one order before the fix
@@ -314,6 +315,10 @@ def _suspect(
             fix = partial(add_parameter, model, function, site, fixed)
         else:
             advice = f"pass the program's seed as `{keyword}=`"
+    cls = sampler.cls
+    if fix is not None and isinstance(cls, Class) and any(ignores_seed(model, cls)):
+        fix = None  # what is passed would change nothing
+        advice += f", once `{cls.name}` shuffles by its seed"
     return Suspect(
         module,
         site,

@@ -28,7 +28,14 @@ from sampler_lint.rules._meant import (
     only_tells,
     tell_both,
 )
-from sampler_lint.syntax.navigation import self_class, statements, unbound_names, unparse, walk
+from sampler_lint.syntax.navigation import (
+    nodes_in,
+    self_class,
+    statements,
+    unbound_names,
+    unparse,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
     Attr,
     AugAssign,
@@ -322,6 +329,8 @@ def _is_checked(model: Model, call: Call, depth: int) -> bool:
         for outer in stmt.ancestors()
     ):
         return True
+    if any(node is call for option in _options(stmt) for node in walk(option)):
+        return True
     function = call.scope
     if not isinstance(function, Function):
         return False
@@ -334,6 +343,13 @@ def _is_checked(model: Model, call: Call, depth: int) -> bool:
     return not callers or (
         depth > 0 and all(_is_checked(model, caller, depth - 1) for caller in callers)
     )
+
+
+def _options(stmt: Stmt) -> Iterator[Expr]:
+    """The parts of a statement that are evaluated if another part of it says so."""
+    for node in nodes_in([stmt]):
+        if isinstance(node, Choice):
+            yield from node.options if node.kind == "if" else node.options[1:]
 
 
 def _asks_for_ranks(stmt: Stmt) -> bool:

@@ -8,7 +8,7 @@ import os
 import random
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -44,6 +44,37 @@ def watch(fetcher: Any, path: str, about: dict[str, Any]) -> None:
         return batch
 
     fetcher.fetch = first
+
+
+def watch_fetches(fetcher: Any, times: int, tell: Callable[[bool], None]) -> None:
+    """Tell of each of the first fetches in this process whether it has drawn at random."""
+    fetch, left = fetcher.fetch, times
+
+    def watched(*args: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if not left:
+            del fetcher.fetch
+        before = _known(fetcher.dataset)
+        batch = fetch(*args)
+        tell(before != _known(fetcher.dataset))
+        return batch
+
+    fetcher.fetch = watched
+
+
+def _known(dataset: Any) -> list[Any]:
+    """What :func:`_states` tells of, as bytes, but of this process, which has to be quick."""
+    numpy: Any = sys.modules.get("numpy.random")
+    states = [random.getstate(), sys.modules["torch"].get_rng_state().numpy().tobytes()]
+    if numpy is not None:
+        _, keys, *rest = numpy.get_state()
+        states += [keys.tobytes(), rest]
+    with contextlib.suppress(Exception):
+        states += [
+            _listed(state() if callable(state) else state.state) for _, state in held(dataset)
+        ]
+    return states
 
 
 def _states(dataset: Any) -> Iterator[tuple[str, int]]:

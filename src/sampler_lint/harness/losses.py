@@ -102,20 +102,19 @@ def miscounted(run: Run) -> Iterator[Diagnosis]:
                     (*read, Evidence("added up here", relative(path, run.root), line)),
                 )
         elif (
-            shuffled
-            and loader.drop_last
+            loader.drop_last
             and every
             and all(one.missing for one in every)
             and not any(one.grad for one in job[0].passes)
         ):
-            yield Diagnosis(
-                "SMP504",
-                f"evaluation leaves out {len(every[0].missing)} of {every[0].expected} samples, "
-                f"others each time: it is shuffled, and its last batch is dropped; evaluate all "
-                f"of them in one order",
-                *where,
-                read,
-            )
+            left = f"evaluation leaves out {len(every[0].missing)} of {every[0].expected} samples"
+            why = ": its loader drops the last batch; leave `drop_last` out"
+            if shuffled:
+                why = (
+                    ", others each time: it is shuffled, and its last batch is dropped; evaluate "
+                    "all of them in one order"
+                )
+            yield Diagnosis("SMP504", left + why, *where, read)
 
 
 def _counted(job: Sequence[Stream]) -> tuple[str, int] | None:

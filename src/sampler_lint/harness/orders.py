@@ -107,7 +107,7 @@ def _begun_again(log: Log, epochs: Sequence[Pass]) -> bool:
 
 
 def _in_turns(log: Log, stream: Stream) -> _Cause | None:
-    """Whether one training is told the same few epochs in turn, three times or more."""
+    """Whether one training is told the same few epochs in turn, or each of them several times."""
     epochs = [one for _, one in epochs_of(stream)]
     calls = _calls_of(log, stream)
     values = [in_force(calls, one, None) for one in epochs]
@@ -115,12 +115,21 @@ def _in_turns(log: Log, stream: Stream) -> _Cause | None:
         return None  # another training has begun
     kinds = list(dict.fromkeys(values))
     turns = len(values) // len(kinds)
-    if len(kinds) < 2 or turns < 3 or values[: turns * len(kinds)] != kinds * turns:
+    told = len([call for call in calls if call.direct]) >= len(values)
+    if len(kinds) < 2 or turns < 2:
         return None
-    return _Cause(
-        "SMP103",
-        f"`set_epoch` is called with {numbers(kinds)} again and again; count on over the rounds",
-    )
+    if turns > 2 and values[: turns * len(kinds)] == kinds * turns:
+        return _Cause(
+            "SMP103",
+            f"`set_epoch` is called with {numbers(kinds)} again and again; count on over rounds",
+        )
+    if told and values == [one for one in kinds for _ in range(turns)]:
+        return _Cause(
+            "SMP103",
+            f"`set_epoch` is called with {numbers(values)}: each number serves {turns} epochs; "
+            f"count each of them",
+        )
+    return None
 
 
 def _reread(log: Log, stream: Stream) -> bool:

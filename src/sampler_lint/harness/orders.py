@@ -18,7 +18,7 @@ from sampler_lint.properties import ENOUGH, numbers
 def orders(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     """Epochs of a shuffling loader that have one order."""
     loader = job[0].loader
-    if loader.iterable or loader.shuffling is False:
+    if loader.iterable or (loader.shuffling is False and not _chosen_anew(job[0])):
         return
     repeats, _ = repeated_orders(job)
     for alike, ranks in repeats.items():
@@ -64,9 +64,18 @@ def rewound(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         )
 
 
+def _chosen_anew(stream: Stream) -> bool:
+    """Whether the samples are put in some order, other than the dataset's, before each epoch."""
+    subset = stream.loader.subset
+    datasets = {one.dataset for one in stream.loaders}
+    return bool(subset) and subset != sorted(subset or ()) and len(datasets) > 1
+
+
 def _meant_random(loader: Loader, epochs: Sequence[Pass]) -> bool:
     """Whether equal orders are certainly neither meant nor chance."""
     first = epochs[0]
+    if loader.shuffling is False:
+        return True
     if loader.shuffling is None:
         # A sampler that takes the epoch varies with it, unless it counts upwards anyway, and so
         # does one whose code draws an order.
@@ -219,6 +228,12 @@ def _cause(log: Log, stream: Stream, epochs: Sequence[Pass]) -> _Cause:
 
 def _carrierless(loader: Loader) -> _Cause:
     inner = loader.samplers[-1]["cls"] if loader.samplers else "the sampler"
+    if loader.shuffling is False:
+        return _Cause(
+            "SMP106",
+            "the samples are put in order before each, from one seed; add the epoch to the seed",
+            ("SMP102", "SMP203"),
+        )
     if inner == "list":
         return _Cause(
             "SMP106",

@@ -90,15 +90,23 @@ def _wrapped(sampler: Any) -> Any:
 
 
 def base_dataset(subset_type: Any, dataset: Any, most: int) -> tuple[Any, list[int] | None]:
-    """The dataset below ``Subset`` layers, and the indices into it (None: all, or too many)."""
+    """What is below ``Subset`` layers, and the indices into it (None: all, or too many).
+
+    A dataset of Hugging Face's is such a layer, over a table of its own.
+    """
     indices: list[int] | None = None
-    while type(dataset) is subset_type:
-        if len(dataset.indices) > most:
+    while True:
+        if type(dataset) is subset_type:
+            chosen, below = dataset.indices, dataset.dataset
+        elif type(dataset).__module__ == "datasets.arrow_dataset" and dataset._indices is not None:
+            chosen, below = dataset._indices.column(0), dataset._data
+        else:
+            return dataset, indices
+        if len(chosen) > most:
             return dataset, None
-        layer = [operator.index(one) for one in dataset.indices]
+        layer = [operator.index(one) for one in getattr(chosen, "to_pylist", chosen.__iter__)()]
         indices = layer if indices is None else [layer[one] for one in indices]
-        dataset = dataset.dataset
-    return dataset, indices
+        dataset = below
 
 
 def mark(dataset: Any) -> int:

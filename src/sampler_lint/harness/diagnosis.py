@@ -176,9 +176,9 @@ def _workers(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
 
 
 def _given_alike(run: Run) -> Iterator[Diagnosis]:
-    """Ranks that average gradients, and compute them of the same inputs, which no loader reads."""
+    """Ranks that average gradients, and compute them of the same inputs, not all from loaders."""
     logs = [rank.log for rank in run.ranks]
-    if learns(run) or len(logs) < 2:
+    if len(logs) < 2 or all(learns(replace(run, ranks=[rank])) for rank in run.ranks):
         return
     given = [{one.number: one.digest for one in log.inputs} for log in logs]
     shared = set.intersection(*map(set, given))
@@ -225,6 +225,11 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
             f"them out"
         )
         yield Diagnosis("SMP502", text, path, line, tuple(places(run, job)))
+    if known and (overlap := _overlapping_parts(loaders)):
+        yield Diagnosis(
+            "SMP202", overlap, *spot(loaders[0], job[0].passes), tuple(places(run, job))
+        )
+        return
     if seen.expected is None:
         return
     if not _share_out(loaders) or not (known or not any(rank.log.groups for rank in run.ranks)):
@@ -296,6 +301,22 @@ def _draws_again(seen: Observation) -> bool:
     )
 
 
+def _overlapping_parts(loaders: Sequence[Loader]) -> str | None:
+    """How the parts of the ranks overlap, which together are as large as the dataset."""
+    parts, length = [set(loader.subset or ()) for loader in loaders], loaders[0].dataset_length
+    alike = len({(loader.mark, loader.dataset_length) for loader in loaders}) == 1
+    every, total = set().union(*parts), sum(map(len, parts))
+    if not alike or length is None or not 0 <= length - total < len(loaders):
+        return None
+    if not all(parts) or total - len(every) < ENOUGH or any(one == parts[0] for one in parts[1:]):
+        return None
+    return (
+        f"the parts of the ranks are as large as the dataset, but {total - len(every)} of {length} "
+        f"samples are in several and {length - len(every)} in none: each rank takes its part of an "
+        f"order of its own; use the same seed on all ranks"
+    )
+
+
 def _first_shares(readings: list[Reading], each: int) -> list[Reading]:
     """What the ranks read of the first epoch, of a pass that goes on into others."""
     if any(one.ended or one.stride > 1 or one.count <= each for one in readings):
@@ -311,7 +332,7 @@ def _repeats(one: Reading, around: int, padded: bool) -> bool:
     """Whether a rank repeats more than padding does, which needs more samples than there are, or
     stands at the end."""
     known = one.indices if padded else one.indices[: -around or None]
-    return len(known) - len(set(known)) > (around if padded else 0)
+    return len(known) - len(set(known)) > (one_round([one]) if padded else 0)
 
 
 def _share_out(loaders: Sequence[Loader]) -> bool:

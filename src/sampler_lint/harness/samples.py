@@ -230,11 +230,11 @@ def alike_draws(stream: Stream, log: Log) -> str | None:
     numbers = {loader.number for loader in stream.loaders}
     drawn = [one for one in log.draws if one["loader"] in numbers]
     for source in sorted({name for one in drawn for name in one["drawn"]}):
-        states = [
-            (one["number"], one["worker"], tuple(one["drawn"][source]))
-            for one in drawn
-            if source in one["drawn"]
-        ]
+        of_source = [one for one in drawn if source in one["drawn"]]
+        made = None in [one["drawn"][source][0] for one in of_source]
+        if made and len({one["batch"] for one in of_source}) < len(of_source):
+            continue  # made for the first sample, and perhaps seeded with what that is
+        states = [(one["number"], one["worker"], tuple(one["drawn"][source])) for one in of_source]
         for number in sorted({one[0] for one in states}):
             inside = [state for at, _, state in states if at == number]
             if len(inside) > 1 and len(set(inside)) == 1:

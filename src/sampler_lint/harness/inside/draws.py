@@ -32,12 +32,12 @@ def watch(fetcher: Any, path: str, about: dict[str, Any]) -> None:
         with contextlib.suppress(Exception):
             after = dict(_states(fetcher.dataset))
             drawn = {
-                name: (one, after[name])
-                for name, one in before.items()
-                if after.get(name, one) != one
+                name: (before.get(name), one)
+                for name, one in after.items()
+                if before.get(name) != one
             }
             if drawn:
-                line = json.dumps({**about, "drawn": drawn}) + "\n"
+                line = json.dumps({**about, "drawn": drawn, "batch": _digest(args)}) + "\n"
                 file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | CLOEXEC, 0o600)
                 os.write(file, line.encode("ascii"))
                 os.close(file)

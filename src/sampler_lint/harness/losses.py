@@ -104,7 +104,8 @@ def miscounted(run: Run) -> Iterator[Diagnosis]:
         elif (
             loader.drop_last
             and every
-            and all(one.missing for one in every)
+            # A sampler alone leaves out less than one for each rank, to make them equally long.
+            and all(one.missing and (shuffled or len(one.missing) >= len(job)) for one in every)
             and not any(one.grad for one in job[0].passes)
         ):
             left = f"evaluation leaves out {len(every[0].missing)} of {every[0].expected} samples"

@@ -115,6 +115,25 @@ for epoch in range(3):
         one.judge([run] * len(one.runs))
 
 
+def test_a_rank_that_ends_with_a_batch_it_does_not_learn_from_is_named(tmp_path, gloo_session):
+    """It has taken as many batches as the others, which wait for its gradients."""
+    body = """
+model, opt = make()
+sampler = DistributedSampler(data)
+loader = DataLoader(data, batch_size=5, sampler=sampler)
+for epoch in range(2):
+    sampler.set_epoch(epoch)
+    for x, y in loader:
+        if rank == 1 and epoch == 1:
+            sys.exit()
+        step(model, opt, x, y)
+"""
+    script = tmp_path / "train.py"
+    script.write_text(next(iter(KNOWN.values())).text.partition("sampler =")[0] + body)
+    run = gloo_session.run(script, world_size=2, timeout=25.0)
+    assert {one.code for one in diagnose(run)} == {"SMP306"}
+
+
 @pytest.mark.parametrize("left", [0, 3])
 def test_epochs_that_a_rank_left_early_are_not_compared(left, tmp_path, gloo_session):
     """Its next epoch is another one than the next that the others have read to the end."""

@@ -536,7 +536,9 @@ def _parted_ways(run: Run) -> Iterator[Diagnosis]:
         for rank in run.ranks
     }
     fewest = min(count for number, count in read.items() if number not in {r.rank for r in done})
-    if any(read[rank.rank] >= fewest for rank in done):
+    learned = {rank.rank: (rank.log.exit or {}).get("backwards", 0) for rank in run.ranks}
+    least = min(count for number, count in learned.items() if number not in {r.rank for r in done})
+    if any(read[one.rank] >= fewest and learned[one.rank] >= least for one in done):
         return  # it was not the loop that it left early
     last = []
     for rank in run.ranks:

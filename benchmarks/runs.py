@@ -23,12 +23,21 @@ from sampler_lint.harness.diagnosis import diagnose
 from sampler_lint.harness.world import World
 
 FOLDER = Path(__file__).parent / "runs"
-PLAIN = ("programs.txt", "second.txt", "third.txt", "fourth.txt", "fifth.txt")
+PLAIN = (
+    "programs.txt",
+    "second.txt",
+    "third.txt",
+    "fourth.txt",
+    "fifth.txt",
+    "sixth.txt",
+    "seventh.txt",
+)
 FRAMEWORKS = (
     "frameworks.txt",
     "second_frameworks.txt",
     "third_frameworks.txt",
     "fourth_frameworks.txt",
+    "fifth_frameworks.txt",
 )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 from sampler_lint.harness.invariants import (
@@ -29,15 +30,18 @@ from sampler_lint.harness.orders import (
     orders,
     replayed,
     rewound,
+    skips_again,
     unshuffled,
     values_told,
     went_on,
 )
-from sampler_lint.harness.runs import Loader, Pass, Run, Stream
+from sampler_lint.harness.runs import Loader, Pass, Run, Stream, relative
 from sampler_lint.harness.samples import (
     alike_draws,
     divide_batches,
+    drawn_once,
     hold_the_same,
+    random_shares,
     stream_faults,
     unheard_epochs,
 )
@@ -55,6 +59,9 @@ from sampler_lint.properties import (
     same_order,
     share,
 )
+
+#: So many inputs may be alike by chance, or in a warm-up.
+FEW_INPUTS = 2
 
 
 def diagnose(run: Run) -> list[Diagnosis]:
@@ -74,6 +81,7 @@ def diagnose(run: Run) -> list[Diagnosis]:
                 known = together is not None
                 found += _shares(part, job, size, known=known) if not divided else ()
                 found += _steps(part, job) if learns(run) else ()
+        found += _given_alike(part) if together is not None else ()
     for team in parted(run):
         part = replace(run, ranks=[run.ranks[place] for place in team])
         found += [one for job in training_jobs(part) for one in _reads_apart(part, job)]
@@ -81,7 +89,7 @@ def diagnose(run: Run) -> list[Diagnosis]:
     found += [one for job in jobs for one in unshuffled(run, job)]
     found += [one for job in jobs for one in (*began_again(run, job), *dropped(run, job))]
     if not any(one.code == "SMP103" for one in found):
-        found += [one for job in jobs for one in went_on(run, job)]
+        found += [one for job in jobs for one in (*went_on(run, job), *skips_again(run, job))]
     if learns(run):
         found += [*miscounted(run), *overlapping(run, jobs)]
     if run.stalled and not any(one.code == "SMP306" for one in found):
@@ -111,8 +119,34 @@ def _streamed(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     """What is wrong with the samples of iterable data."""
     loader = job[0].loader
     if loader.iterable:
-        for code, text in stream_faults(job, [rank.log for rank in run.ranks]):
+        told = [*stream_faults(job, [rank.log for rank in run.ranks])]
+        if not told and len(job) > 1:
+            told = [*_shared_stream(run, job)]
+        for code, text in told:
             yield Diagnosis(code, text, *spot(loader, job[0].passes), tuple(places(run, job)))
+
+
+def _shared_stream(run: Run, job: Sequence[Stream]) -> Iterator[tuple[str, str]]:
+    """What is wrong with how the ranks share a stream out."""
+    loaders = [stream.loader for stream in job]
+    sharing, size = _sharding(loaders), len(job)
+    if len(sharing) > 1:
+        yield (
+            "SMP502",
+            f"{' and '.join(sharing)} both share the stream out over the {size} ranks, so that "
+            f"most of it is read by none; keep one",
+        )
+    elif sharing:
+        among = next(filter(None, map(_among, loaders[0].sources)), size)
+        if among > size and among != size * loaders[0].workers:
+            yield "SMP502", f"the stream is shared out over {among} ranks, but there are {size}"
+        elif overlap := random_shares(job):
+            yield (
+                "SMP202",
+                f"epoch 0: ranks {run.ranks[0].rank} and {run.ranks[1].rank} read {overlap} "
+                f"samples both, and others not at all: each takes its part of an order of its "
+                f"own; shuffle with one seed on all ranks, and then take the parts",
+            )
 
 
 def _workers(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
@@ -122,6 +156,15 @@ def _workers(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     if not stream.loader.iterable and (text := alike_draws(stream, run.ranks[0].log)):
         text += "; seed it in each worker with `torch.initial_seed()`, or not at all"
         yield Diagnosis("SMP601", text, *where, read)
+    if not stream.loader.iterable and drawn_once(stream):
+        yield Diagnosis(
+            "SMP106",
+            "the samples are drawn at random in the first epoch, and without a random number in "
+            "each later one: they are kept with what was drawn; keep them as they are before it",
+            *where,
+            read,
+            ("SMP601", "SMP602"),
+        )
     if not stream.loader.iterable and (name := unheard_epochs(stream)):
         yield Diagnosis(
             "SMP104",
@@ -129,6 +172,28 @@ def _workers(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
             f"copies that they began with; let no worker persist, or keep it in shared memory",
             *where,
             read,
+        )
+
+
+def _given_alike(run: Run) -> Iterator[Diagnosis]:
+    """Ranks that average gradients, and compute them of the same inputs, not all from loaders."""
+    logs = [rank.log for rank in run.ranks]
+    if len(logs) < 2 or all(learns(replace(run, ranks=[rank])) for rank in run.ranks):
+        return
+    given = [{one.number: one.digest for one in log.inputs} for log in logs]
+    shared = set.intersection(*map(set, given))
+    alike = all(one[number] == given[0][number] for one in given for number in shared)
+    # A model may be given the same inputs in every step, whatever they are.
+    if alike and len({given[0][number] for number in shared}) > FEW_INPUTS:
+        first = logs[0].inputs[0]
+        yield Diagnosis(
+            "SMP502",
+            f"ranks {listed([rank.rank for rank in run.ranks])} give the model the same inputs in "
+            f"each step, and average the same gradients; seed what they are drawn with by the "
+            f"rank, or share them out",
+            first.path,
+            first.line,
+            (Evidence("the model is called here", relative(first.path, run.root), first.line),),
         )
 
 
@@ -160,6 +225,11 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
             f"them out"
         )
         yield Diagnosis("SMP502", text, path, line, tuple(places(run, job)))
+    if known and (overlap := _overlapping_parts(loaders)):
+        yield Diagnosis(
+            "SMP202", overlap, *spot(loaders[0], job[0].passes), tuple(places(run, job))
+        )
+        return
     if seen.expected is None:
         return
     if not _share_out(loaders) or not (known or not any(rank.log.groups for rank in run.ranks)):
@@ -174,6 +244,8 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
             continue
         if len({one.stride for one in readings}) > 1:
             return
+        if _sharding(loaders):
+            readings = _first_shares(readings, len(seen.expected) // size)
         padded = sum(one.count for one in readings) > len(seen.expected)
         if any(_repeats(one, one_round(readings), padded) for one in readings):
             return  # it draws with replacement
@@ -229,11 +301,38 @@ def _draws_again(seen: Observation) -> bool:
     )
 
 
+def _overlapping_parts(loaders: Sequence[Loader]) -> str | None:
+    """How the parts of the ranks overlap, which together are as large as the dataset."""
+    parts, length = [set(loader.subset or ()) for loader in loaders], loaders[0].dataset_length
+    alike = len({(loader.mark, loader.dataset_length) for loader in loaders}) == 1
+    every, total = set().union(*parts), sum(map(len, parts))
+    if not alike or length is None or not 0 <= length - total < len(loaders):
+        return None
+    if not all(parts) or total - len(every) < ENOUGH or any(one == parts[0] for one in parts[1:]):
+        return None
+    return (
+        f"the parts of the ranks are as large as the dataset, but {total - len(every)} of {length} "
+        f"samples are in several and {length - len(every)} in none: each rank takes its part of an "
+        f"order of its own; use the same seed on all ranks"
+    )
+
+
+def _first_shares(readings: list[Reading], each: int) -> list[Reading]:
+    """What the ranks read of the first epoch, of a pass that goes on into others."""
+    if any(one.ended or one.stride > 1 or one.count <= each for one in readings):
+        return readings
+    cut = []
+    for one in readings:
+        steps = sum(read <= each for read in accumulate(map(len, one.items)))
+        cut.append(replace(one, items=one.items[:steps], taken=None, count_of=None, checksum=None))
+    return cut
+
+
 def _repeats(one: Reading, around: int, padded: bool) -> bool:
     """Whether a rank repeats more than padding does, which needs more samples than there are, or
     stands at the end."""
     known = one.indices if padded else one.indices[: -around or None]
-    return len(known) - len(set(known)) > (around if padded else 0)
+    return len(known) - len(set(known)) > (one_round([one]) if padded else 0)
 
 
 def _share_out(loaders: Sequence[Loader]) -> bool:
@@ -328,7 +427,7 @@ def _sharding(loaders: Sequence[Loader]) -> list[str]:
     """
     size = len(loaders)
     found = []
-    for chain in zip(*(loader.samplers for loader in loaders), strict=False):
+    for chain in zip(*(loader.samplers or loader.sources for loader in loaders), strict=False):
         values = [sampler["values"] for sampler in chain]
         of_rank = any(
             all(_number(one.get(name)) == rank for rank, one in enumerate(values))
@@ -437,7 +536,9 @@ def _parted_ways(run: Run) -> Iterator[Diagnosis]:
         for rank in run.ranks
     }
     fewest = min(count for number, count in read.items() if number not in {r.rank for r in done})
-    if any(read[rank.rank] >= fewest for rank in done):
+    learned = {rank.rank: (rank.log.exit or {}).get("backwards", 0) for rank in run.ranks}
+    least = min(count for number, count in learned.items() if number not in {r.rank for r in done})
+    if any(read[one.rank] >= fewest and learned[one.rank] >= least for one in done):
         return  # it was not the loop that it left early
     last = []
     for rank in run.ranks:

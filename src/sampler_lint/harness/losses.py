@@ -7,10 +7,13 @@ from collections.abc import Iterator, Sequence
 from sampler_lint.harness.invariants import observed
 from sampler_lint.harness.runs import Run, Stream, relative
 from sampler_lint.harness.told import Diagnosis, Evidence, percent, places, spot
-from sampler_lint.properties import ENOUGH, numbers, shares
+from sampler_lint.properties import ENOUGH, Share, numbers, shares
 
 #: A part of the samples as large as this is more than a tail that nobody misses.
 _MUCH = 5
+
+#: Epochs of different orders that leave out the same samples; two may do so by chance.
+_EPOCHS = 3
 
 
 def lost(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
@@ -33,6 +36,28 @@ def lost(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
             *where,
             read,
         )
+    elif left := _never_read(job, every):
+        yield Diagnosis("SMP405", f"{left}; mend how the sampler counts", *where, read)
+
+
+def _never_read(job: Sequence[Stream], every: Sequence[Share]) -> str | None:
+    """Samples that a sampler of the user's reads in no epoch, whatever the order, though it reads
+    as many as there are, or all but a tail of them."""
+    passes = [one for one in job[0].passes if one.exhausted]
+    own = any(not one["module"].startswith("torch.") for one in job[0].loader.samplers)
+    same = all(found.missing == every[0].missing for found in every)
+    orders = len({one.checksum for one in passes})
+    if not own or not same or min(len(every), orders) < _EPOCHS:
+        return None
+    missing, size = every[0].missing, every[0].expected
+    if 0 < len(missing) < every[0].round and missing == [*range(size)][-len(missing) :]:
+        return f"the last {len(missing)} of {size} samples are read in no epoch, whatever its order"
+    if len(missing) * _MUCH >= size and all(found.total >= size for found in every):
+        return (
+            f"as many samples are read in an epoch as there are, but {len(missing)} of {size} in "
+            f"none ({numbers(missing)}), and others several times"
+        )
+    return None
 
 
 def dropped(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
@@ -77,20 +102,20 @@ def miscounted(run: Run) -> Iterator[Diagnosis]:
                     (*read, Evidence("added up here", relative(path, run.root), line)),
                 )
         elif (
-            shuffled
-            and loader.drop_last
+            loader.drop_last
             and every
-            and all(one.missing for one in every)
+            # A sampler alone leaves out less than one for each rank, to make them equally long.
+            and all(one.missing and (shuffled or len(one.missing) >= len(job)) for one in every)
             and not any(one.grad for one in job[0].passes)
         ):
-            yield Diagnosis(
-                "SMP504",
-                f"evaluation leaves out {len(every[0].missing)} of {every[0].expected} samples, "
-                f"others each time: it is shuffled, and its last batch is dropped; evaluate all "
-                f"of them in one order",
-                *where,
-                read,
-            )
+            left = f"evaluation leaves out {len(every[0].missing)} of {every[0].expected} samples"
+            why = ": its loader drops the last batch; leave `drop_last` out"
+            if shuffled:
+                why = (
+                    ", others each time: it is shuffled, and its last batch is dropped; evaluate "
+                    "all of them in one order"
+                )
+            yield Diagnosis("SMP504", left + why, *where, read)
 
 
 def _counted(job: Sequence[Stream]) -> tuple[str, int] | None:

@@ -18,18 +18,21 @@ from sampler_lint.properties import ENOUGH, numbers
 def orders(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     """Epochs of a shuffling loader that have one order."""
     loader = job[0].loader
-    if loader.iterable or loader.shuffling is False:
+    if loader.iterable or (loader.shuffling is False and not _chosen_anew(job[0])):
         return
     repeats, _ = repeated_orders(job)
     for alike, ranks in repeats.items():
         rank = ranks[0]
         epochs = [epochs_of(job[rank])[number][1] for number in alike]
         log = run.ranks[rank].log
-        if not _meant_random(loader, epochs) or _asked_again(log, job[rank], epochs):
+        if not _meant_random(loader, epochs) or _begun_again(log, epochs):
+            continue
+        again = _in_turns(log, job[rank])
+        if not again and _asked_again(log, job[rank], epochs):
             continue
         if _reread(log, job[rank]):
             continue
-        cause = _cause(log, job[rank], epochs)
+        cause = again or _cause(log, job[rank], epochs)
         message = (
             f"epochs {span(alike)} have one order on {who_of(ranks, len(job))}: {cause.reason}"
         )
@@ -61,13 +64,24 @@ def rewound(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         )
 
 
+def _chosen_anew(stream: Stream) -> bool:
+    """Whether the samples are put in some order, other than the dataset's, before each epoch."""
+    subset = stream.loader.subset
+    datasets = {one.dataset for one in stream.loaders}
+    return bool(subset) and subset != sorted(subset or ()) and len(datasets) > 1
+
+
 def _meant_random(loader: Loader, epochs: Sequence[Pass]) -> bool:
     """Whether equal orders are certainly neither meant nor chance."""
     first = epochs[0]
+    if loader.shuffling is False:
+        return True
     if loader.shuffling is None:
         # A sampler that takes the epoch varies with it, unless it counts upwards anyway, and so
         # does one whose code draws an order.
         numbers = [one for one in first.indices if isinstance(one, int)]
+        if loader.samplers and loader.samplers[0]["cls"] == "list" and loader.passes[1:]:
+            return False  # batches that are read as they were made, once
         if not any(one["set_epoch"] or one["shuffles"] for one in loader.samplers):
             return False
         if numbers == sorted(numbers):
@@ -81,7 +95,7 @@ def _asked_again(log: Log, stream: Stream, epochs: Sequence[Pass]) -> bool:
 
     So it takes an epoch again, after a failure or because it wants to.
     """
-    calls = _calls_of(log, stream)
+    calls = [call for call in _calls_of(log, stream) if call.direct]
     begins = [one.number for one in stream.passes]
     asked = []
     for epoch in epochs:
@@ -92,6 +106,39 @@ def _asked_again(log: Log, stream: Stream, epochs: Sequence[Pass]) -> bool:
         and all(values == asked[0] for values in asked)
         and any(call.value != asked[0][0] for call in calls)
     )
+
+
+def _begun_again(log: Log, epochs: Sequence[Pass]) -> bool:
+    """Whether a state was loaded between each of these epochs and the next, so that what is wrong
+    is where the run went on."""
+    loaded = [sum(begun <= one.number for begun, _ in log.resumed) for one in epochs]
+    return all(before < after for before, after in itertools.pairwise(loaded))
+
+
+def _in_turns(log: Log, stream: Stream) -> _Cause | None:
+    """Whether one training is told the same few epochs in turn, or each of them several times."""
+    epochs = [one for _, one in epochs_of(stream)]
+    calls = _calls_of(log, stream)
+    values = [in_force(calls, one, None) for one in epochs]
+    if any(epochs[0].number + 1 < begun for begun in log.trainings) or not calls:
+        return None  # another training has begun
+    kinds = list(dict.fromkeys(values))
+    turns = len(values) // len(kinds)
+    told = len([call for call in calls if call.direct]) >= len(values)
+    if len(kinds) < 2 or turns < 2:
+        return None
+    if turns > 2 and values[: turns * len(kinds)] == kinds * turns:
+        return _Cause(
+            "SMP103",
+            f"`set_epoch` is called with {numbers(kinds)} again and again; count on over rounds",
+        )
+    if told and values == [one for one in kinds for _ in range(turns)]:
+        return _Cause(
+            "SMP103",
+            f"`set_epoch` is called with {numbers(values)}: each number serves {turns} epochs; "
+            f"count each of them",
+        )
+    return None
 
 
 def _reread(log: Log, stream: Stream) -> bool:
@@ -134,7 +181,7 @@ class _Cause:
 
 
 def _cause(log: Log, stream: Stream, epochs: Sequence[Pass]) -> _Cause:
-    owners = [next(one for one in stream.loaders if epoch in one.passes) for epoch in epochs]
+    owners = [_owner(stream, epoch) for epoch in epochs]
     loader = owners[0]
     carriers = [sampler for owner in owners for sampler in owner.samplers if sampler["set_epoch"]]
     objects = {sampler["object"] for sampler in carriers}
@@ -181,6 +228,18 @@ def _cause(log: Log, stream: Stream, epochs: Sequence[Pass]) -> _Cause:
 
 def _carrierless(loader: Loader) -> _Cause:
     inner = loader.samplers[-1]["cls"] if loader.samplers else "the sampler"
+    if loader.shuffling is False:
+        return _Cause(
+            "SMP106",
+            "the samples are put in order before each, from one seed; add the epoch to the seed",
+            ("SMP102", "SMP203"),
+        )
+    if inner == "list":
+        return _Cause(
+            "SMP106",
+            "what draws their batches gets the same seed before each; add the epoch to the seed",
+            ("SMP102", "SMP203"),
+        )
     if loader.samplers and loader.samplers[-1]["module"].startswith("torch."):
         return _Cause(
             "SMP102",
@@ -328,7 +387,7 @@ def began_again(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     calls = _calls_of(log, stream)
     for begun, steps in log.resumed:
         later = [one for one in stream.passes if one.number >= begun and one.learned]
-        if not later or stream.passes[0].number < begun or not calls:
+        if not later or _owner(stream, later[0]).passes[0].number < begun:
             continue
         if _is_rest(run, job, later[0]):
             continue
@@ -336,7 +395,7 @@ def began_again(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         before = [one for one in _earlier(log, stream.loader) if one.number < begun]
         read = any((a.count, a.checksum) == (later[0].count, later[0].checksum) for a in before)
         done = bool(later[0].length) and steps >= (later[0].length or 0)
-        if (value == 0 and done) or (read and len(before) > 1):
+        if calls and ((value == 0 and done) or (read and len(before) > 1)):
             yield Diagnosis(
                 "SMP103",
                 f"the optimizer's state was loaded, yet the first pass after it has the order of "
@@ -345,6 +404,23 @@ def began_again(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
                 (*places(run, job), *_calls(run, log)),
             )
             return
+        samplers = stream.loader.samplers
+        own = bool(samplers) and not samplers[-1]["module"].startswith("torch.")
+        if not calls and own and read and before[-1].begins != later[0].begins:
+            yield Diagnosis(
+                "SMP105",
+                f"the optimizer's state was loaded, yet the first pass after it reads again in the "
+                f"order of an earlier one: {samplers[-1]['cls']} sets out from its beginning; "
+                f"restore how far it was",
+                *spot(stream.loader, later),
+                tuple(places(run, job)),
+            )
+            return
+
+
+def _owner(stream: Stream, one: Pass) -> Loader:
+    """The loader whose pass this is."""
+    return next(loader for loader in stream.loaders if one in loader.passes)
 
 
 def _is_rest(run: Run, job: Sequence[Stream], one: Pass) -> bool:
@@ -367,7 +443,7 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         saved = [one for one in log.saved if one[0] <= begun][-1:]
         every = _earlier(log, stream.loader)
         after = next((one for one in every if one.number >= begun), None)
-        if not saved or after is None or after not in stream.passes or stream.loader.loaded:
+        if not saved or after is None or after not in stream.passes:
             continue
         others = [one for loader in log.loaders for one in loader.passes if one.learned]
         if any(begun <= one.number < after.number for one in others):
@@ -377,7 +453,10 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
             continue
         (left,), length = before, before[0].length or 0
         done = saved[0][1] - left.steps
-        told = _misplaced(left, after, done, length, values_told(log, (left, after)))
+        values = values_told(log, (left, after))
+        told = _fetched_ahead(left, after, done, values)
+        if not stream.loader.loaded:
+            told = told or _misplaced(left, after, done, length, values)
         if told:
             yield Diagnosis(
                 "SMP105",
@@ -395,6 +474,54 @@ def values_told(log: Log, passes: Sequence[Pass]) -> list[Any]:
         owner = next(loader for loader in log.loaders if one in loader.passes)
         values.append(in_force(_calls_of(log, Stream([owner])), one))
     return values
+
+
+def _fetched_ahead(left: Pass, after: Pass, done: int, values: list[Any]) -> str | None:
+    """What workers had fetched when a pass was left, and the rest of it does not read."""
+    ahead = left.batches[left.yielded :]
+    fetched = {index for batch in ahead for index in batch}
+    if done != left.yielded or not fetched or not (left.complete and after.complete):
+        return None
+    whole = after.exhausted and left.drawn + after.drawn == left.length
+    if values[0] == values[1] and whole and not fetched & set(after.indices):
+        return (
+            f"after {done} batches, but the {len(ahead)} that workers had fetched by then count as "
+            f"read, and are skipped"
+        )
+    return None
+
+
+def skips_again(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
+    """A run that leaves out in every epoch what had been read of the one in which it was saved."""
+    stream, log = job[0], run.ranks[0].log
+    for begun, _ in log.resumed:
+        saved = [one for one in log.saved if one[0] <= begun][-1:]
+        before = [one for one in stream.passes if one.learned and one.number < begun][-1:]
+        if not saved or not before:
+            continue
+        (left,), length = before, before[0].length or 0
+        done = saved[0][1] - left.steps
+        # To skip, frameworks make another loader.
+        data = [one for one in log.loaders if one.dataset == stream.loader.dataset]
+        later = [each for one in data for each in one.passes if each.number >= begun]
+        later = [one for one in later if one.learned and one.exhausted]
+        every = sorted(one.steps for loader in log.loaders for one in loader.passes)
+        ends = [*every, log.ended_steps or 0]
+        taken = [
+            next((end for end in ends if end > one.steps), one.steps) - one.steps for one in later
+        ]
+        if not (1 < done < length - 1 and left.yielded <= done + 1 and len(later) > 1):
+            continue
+        if all(one == length - done for one in taken):
+            yield Diagnosis(
+                "SMP105",
+                f"the optimizer's state was saved after {done} of {length} batches of an epoch, "
+                f"but that many are skipped in each of the {len(later)} epochs after it was "
+                f"loaded; skip them in the first alone",
+                *spot(stream.loader, later),
+                tuple(places(run, job)),
+            )
+            return
 
 
 def _misplaced(left: Pass, after: Pass, done: int, length: int, values: list[Any]) -> str | None:

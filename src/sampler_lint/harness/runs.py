@@ -58,6 +58,9 @@ class Pass:
     """Of the same batches, how many numbers their largest tensor holds."""
     fed: list[list[int]] = field(default_factory=list)
     """Of the same batches, how many those tensors held that wrapped models were given then."""
+    drew: list[bool] = field(default_factory=list)
+    """Of the same batches, whether they were fetched with random numbers, in the process that reads
+    the loader."""
     backwards: int = 0
     """How often the process had computed gradients when the loader ended."""
     steps: int = 0
@@ -140,6 +143,9 @@ class Loader:
     """The class of its dataset is the user's own."""
     shuffles: bool = False
     """The code of its dataset draws an order."""
+    sources: list[dict[str, Any]] = field(default_factory=list)
+    """Of iterable data, the dataset and those in it: the ``cls``, whether its code ``asks`` for
+    the rank, and its ``values`` that are numbers."""
     lasting: bool = False
     """Its workers outlive a pass."""
     loaded: bool = False
@@ -157,6 +163,11 @@ class Loader:
         """Equal for the loaders of one rank that do the same job, wherever they are built."""
         classes = tuple(sampler["cls"] for sampler in self.samplers)
         return (self.cls, self.dataset_cls, self.dataset_length, self.mark, classes)
+
+    @property
+    def read(self) -> list[Pass]:
+        """Its passes but those that were begun for nothing, as some frameworks do."""
+        return [one for one in self.passes if one.drawn or one.yielded]
 
     @property
     def chooses(self) -> bool:
@@ -193,6 +204,16 @@ class SetEpoch:
     """Called by the user's own code, not by a framework."""
 
 
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What a wrapped model was given to learn from, at its calls 1, 2, 4, 8 …"""
+
+    number: int
+    digest: int
+    path: str
+    line: int
+
+
 @dataclass(slots=True)
 class Log:
     """What the recorder noted in one process."""
@@ -211,6 +232,7 @@ class Log:
     """Groups of ranks each of which holds a part of one parameter."""
     gradients: dict[tuple[int, int], int | None] = field(default_factory=dict)
     """Checksums of what optimizers were given: by optimizer, and by its step."""
+    inputs: list[Inputs] = field(default_factory=list)
     resumed: list[tuple[int, int]] = field(default_factory=list)
     """When an optimizer's state was loaded: how many passes had begun, and its steps."""
     saved: list[tuple[int, int]] = field(default_factory=list)
@@ -219,6 +241,8 @@ class Log:
     """The program uses ``Join``: its ranks may take different numbers of steps."""
     exit: dict[str, Any] | None = None
     """Set when the program came to its end: the ``error`` that ended it, ``path``, ``line``."""
+    stepped: dict[int, list[int]] = field(default_factory=dict)
+    """How many passes had begun at steps 1, 2, 4, 8 … of each optimizer."""
     ended_steps: int | None = None
     """Steps that optimizers had taken when the program came to its end."""
     draws: list[dict[str, Any]] = field(default_factory=list)
@@ -228,6 +252,17 @@ class Log:
     set_epochs: list[SetEpoch] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
     """What made the recorder fall silent."""
+
+    @property
+    def trainings(self) -> list[int]:
+        """How many passes had begun when a training began: an optimizer takes its first step, and
+        those before it no more."""
+        every = self.stepped.values()
+        return [
+            new[0]
+            for new in every
+            if all(old is new or old[0] > new[0] or old[-1] < new[0] for old in every)
+        ]
 
 
 @dataclass(slots=True)
@@ -268,7 +303,7 @@ class RankRun:
 
     def streams(self) -> list[Stream]:
         """Its jobs, each as one stream, in the order in which they were built."""
-        return list(_streams(self.log.loaders).values())
+        return list(_streams(self.log).values())
 
     def __str__(self) -> str:
         at = f" at {self.place}" if self.place else ""
@@ -335,7 +370,7 @@ class Run:
 
     def streams(self) -> list[list[Stream]]:
         """The jobs that every rank has, each as one stream a rank, in rank order."""
-        by_rank = [_streams(rank.log.loaders) for rank in self.ranks]
+        by_rank = [_streams(rank.log) for rank in self.ranks]
         if not by_rank:
             return []
         return [
@@ -351,16 +386,29 @@ def _lost_peer(reason: str) -> bool:
     return any(word in reason for word in words)
 
 
-def _streams(loaders: Sequence[Loader]) -> dict[tuple[Any, ...], Stream]:
-    """The rank's jobs: loaders of one role on one dataset, used once each, are one job."""
+def _streams(log: Log) -> dict[tuple[Any, ...], Stream]:
+    """The rank's jobs: loaders of one role on one dataset, used once each, are one job.
+
+    So are those on datasets that are made anew for each epoch of a training, and hold the same.
+    """
     chains: dict[tuple[Any, ...], list[Loader]] = {}
-    for loader in loaders:
+    for loader in log.loaders:
         if loader.passes:
             chains.setdefault((*loader.role, loader.dataset), []).append(loader)
+    anew: dict[tuple[Any, ...], list[Loader]] = {}
+    for key, chain in list(chains.items()):
+        (loader, *others), read = chain, chain[0].read
+        if not others and len(read) == 1 and read[0].learned:
+            training = sum(begun <= read[0].number + 1 for begun in log.trainings)
+            same = (*loader.role, training, loader.mark, *(loader.subset or ()))
+            if same in anew:
+                anew[same] += chains.pop(key)
+            else:
+                anew[same] = chain
     counts: dict[tuple[Any, ...], int] = {}
     streams: dict[tuple[Any, ...], Stream] = {}
     for chain in chains.values():
-        once = all(len(loader.passes) == 1 for loader in chain)
+        once = all(len(loader.read) <= 1 for loader in chain)
         for members in [chain] if once else [[loader] for loader in chain]:
             role = members[0].role
             counts[role] = counts.get(role, 0) + 1
@@ -395,6 +443,9 @@ def read_log(path: str) -> Log:
             log.parts.append(tuple(event["ranks"]))
         elif kind == "step":
             log.gradients[event["optimizer"], event["step"]] = event["gradients"]
+            log.stepped.setdefault(event["optimizer"], []).append(len(passes))
+        elif kind == "inputs":
+            log.inputs.append(Inputs(**event))
         elif kind == "optimizer_loaded":
             log.resumed.append((len(passes), event["steps"]))
         elif kind == "optimizer_saved":
@@ -427,6 +478,8 @@ def read_log(path: str) -> Log:
             current.contents.append((event["indices"], samples))
             current.sizes.append(event["size"])
             current.fed.append([])
+        elif kind == "fetched" and event["number"] in passes:
+            passes[event["number"]].drew.append(event["drew"])
         elif kind == "fed":
             passes[event["number"]].fed[-1].append(event["size"])
         elif kind == "loaded":

@@ -8,6 +8,9 @@ from itertools import pairwise
 from sampler_lint.harness.runs import Log, Pass, Stream
 from sampler_lint.properties import ENOUGH, Index, listed
 
+#: Fewer batches may draw, or not, for another reason: to set something up.
+FEW = 3
+
 #: Digests of the parts of a sample.
 Sample = tuple[int, ...]
 
@@ -129,6 +132,20 @@ def _not_split_by_ranks(job: Sequence[Stream], logs: Sequence[Log]) -> Iterator[
             return
 
 
+def random_shares(job: Sequence[Stream]) -> int:
+    """How many samples two ranks read both, of which neither reads any twice.
+
+    Some, not all: each has taken its part of them in a way of its own.
+    """
+    passes = [stream.passes[0] for stream in job[:2]]
+    first, second = (_stream_of(one) for one in passes)
+    if not all(one.ended and len(one.contents) == one.yielded for one in passes):
+        return 0
+    both = len({*first} & {*second})
+    alone = len({*first}) == len(first) and len({*second}) == len(second)
+    return both if alone and ENOUGH <= both < min(len(first), len(second)) else 0
+
+
 def _one_part(one: Pass, other: Pass, workers: int) -> bool:
     """Whether one worker of several reads what a worker of another rank reads, and others not."""
     parts = [_by_worker(each, workers) for each in (one, other)]
@@ -202,16 +219,22 @@ def unheard_epochs(stream: Stream) -> str | None:
     return None
 
 
+def drawn_once(stream: Stream) -> bool:
+    """Whether the dataset draws for each sample when it is first read, and no more after that."""
+    drew = [one.drew for one in stream.passes if len(one.drew) >= FEW]
+    return len(drew) > 1 and all(drew[0]) and not any(any(later) for later in drew[1:])
+
+
 def alike_draws(stream: Stream, log: Log) -> str | None:
     """How the workers of a loader draw the same random numbers, if they do."""
     numbers = {loader.number for loader in stream.loaders}
     drawn = [one for one in log.draws if one["loader"] in numbers]
     for source in sorted({name for one in drawn for name in one["drawn"]}):
-        states = [
-            (one["number"], one["worker"], tuple(one["drawn"][source]))
-            for one in drawn
-            if source in one["drawn"]
-        ]
+        of_source = [one for one in drawn if source in one["drawn"]]
+        made = None in [one["drawn"][source][0] for one in of_source]
+        if made and len({one["batch"] for one in of_source}) < len(of_source):
+            continue  # made for the first sample, and perhaps seeded with what that is
+        states = [(one["number"], one["worker"], tuple(one["drawn"][source])) for one in of_source]
         for number in sorted({one[0] for one in states}):
             inside = [state for at, _, state in states if at == number]
             if len(inside) > 1 and len(set(inside)) == 1:

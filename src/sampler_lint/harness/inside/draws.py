@@ -8,7 +8,7 @@ import os
 import random
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -32,18 +32,49 @@ def watch(fetcher: Any, path: str, about: dict[str, Any]) -> None:
         with contextlib.suppress(Exception):
             after = dict(_states(fetcher.dataset))
             drawn = {
-                name: (one, after[name])
-                for name, one in before.items()
-                if after.get(name, one) != one
+                name: (before.get(name), one)
+                for name, one in after.items()
+                if before.get(name) != one
             }
             if drawn:
-                line = json.dumps({**about, "drawn": drawn}) + "\n"
+                line = json.dumps({**about, "drawn": drawn, "batch": _digest(args)}) + "\n"
                 file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | CLOEXEC, 0o600)
                 os.write(file, line.encode("ascii"))
                 os.close(file)
         return batch
 
     fetcher.fetch = first
+
+
+def watch_fetches(fetcher: Any, times: int, tell: Callable[[bool], None]) -> None:
+    """Tell of each of the first fetches in this process whether it has drawn at random."""
+    fetch, left = fetcher.fetch, times
+
+    def watched(*args: Any) -> Any:
+        nonlocal left
+        left -= 1
+        if not left:
+            del fetcher.fetch
+        before = _known(fetcher.dataset)
+        batch = fetch(*args)
+        tell(before != _known(fetcher.dataset))
+        return batch
+
+    fetcher.fetch = watched
+
+
+def _known(dataset: Any) -> list[Any]:
+    """What :func:`_states` tells of, as bytes, but of this process, which has to be quick."""
+    numpy: Any = sys.modules.get("numpy.random")
+    states = [random.getstate(), sys.modules["torch"].get_rng_state().numpy().tobytes()]
+    if numpy is not None:
+        _, keys, *rest = numpy.get_state()
+        states += [keys.tobytes(), rest]
+    with contextlib.suppress(Exception):
+        states += [
+            _listed(state() if callable(state) else state.state) for _, state in held(dataset)
+        ]
+    return states
 
 
 def _states(dataset: Any) -> Iterator[tuple[str, int]]:

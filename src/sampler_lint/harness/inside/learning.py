@@ -168,8 +168,12 @@ def _feeding(recorder: Any, original: Any) -> Any:
 
     @functools.wraps(original)
     def forward(*args: Any, **kwargs: Any) -> Any:
-        if not torch.compiler.is_compiling() and recorder.looked:
-            recorder.guarded(recorder.note_fed, (*args[1:], *kwargs.values()))
+        if not torch.compiler.is_compiling():
+            if recorder.looked:
+                recorder.guarded(recorder.note_fed, (*args[1:], *kwargs.values()))
+            recorder.called += 1
+            if not recorder.called & (recorder.called - 1) and torch.is_grad_enabled():
+                recorder.guarded(recorder.note_inputs, (*args[1:], *kwargs.values()))
         return original(*args, **kwargs)
 
     return forward

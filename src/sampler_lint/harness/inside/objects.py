@@ -90,15 +90,23 @@ def _wrapped(sampler: Any) -> Any:
 
 
 def base_dataset(subset_type: Any, dataset: Any, most: int) -> tuple[Any, list[int] | None]:
-    """The dataset below ``Subset`` layers, and the indices into it (None: all, or too many)."""
+    """What is below ``Subset`` layers, and the indices into it (None: all, or too many).
+
+    A dataset of Hugging Face's is such a layer, over a table of its own.
+    """
     indices: list[int] | None = None
-    while type(dataset) is subset_type:
-        if len(dataset.indices) > most:
+    while True:
+        if type(dataset) is subset_type:
+            chosen, below = dataset.indices, dataset.dataset
+        elif type(dataset).__module__ == "datasets.arrow_dataset" and dataset._indices is not None:
+            chosen, below = dataset._indices.column(0), dataset._data
+        else:
+            return dataset, indices
+        if len(chosen) > most:
             return dataset, None
-        layer = [operator.index(one) for one in dataset.indices]
+        layer = [operator.index(one) for one in getattr(chosen, "to_pylist", chosen.__iter__)()]
         indices = layer if indices is None else [layer[one] for one in indices]
-        dataset = dataset.dataset
-    return dataset, indices
+        dataset = below
 
 
 def mark(dataset: Any) -> int:
@@ -164,21 +172,45 @@ def asks_for_rank(cls: type) -> bool:
 
 def shuffles_itself(thing: Any) -> bool:
     """Whether the user's code of the object, or of a dataset in it, draws an order."""
+    for one in layers(thing):
+        held = getattr(one, "__dict__", {})
+        if any(value is False and "shuffle" in name for name, value in held.items()):
+            continue  # it has been told not to
+        if any(map(_draws_order, _names_in(type(one), users=True))):
+            return True
+    return False
+
+
+def layers(thing: Any) -> Iterator[Any]:
+    """The object and the datasets in it."""
     base = sys.modules["torch.utils.data"].Dataset
     todo, seen = [thing], list[Any]()
     while todo:
         one = todo.pop()
-        if any(one is other for other in seen):
-            continue
-        seen.append(one)
-        held = getattr(one, "__dict__", {})
-        if any(value is False and "shuffle" in name for name, value in held.items()):
-            continue  # it has been told not to
-        for names in _names_in(type(one), users=True):
-            if names & _SHUFFLES or any(both <= names for both in _SAMPLES):
-                return True
-        todo += [value for value in held.values() if isinstance(value, base)]
-    return False
+        if not any(one is other for other in seen):
+            seen.append(one)
+            yield one
+            held = getattr(one, "__dict__", {}).values()
+            todo += [value for value in held if isinstance(value, base)]
+
+
+def numbers_in(*named: dict[str, Any]) -> dict[str, int]:
+    """What is a number among things that have names."""
+    return {
+        name: value
+        for held in named
+        for name, value in held.items()
+        if type(value) in (int, bool) and not name.startswith("__")
+    }
+
+
+def draws_an_order(frame: FrameType) -> bool:
+    """Whether a function draws an order; the top of a script does too much else."""
+    return frame.f_code.co_name != "<module>" and _draws_order({*frame.f_code.co_names})
+
+
+def _draws_order(names: set[str]) -> bool:
+    return bool(names & _SHUFFLES) or any(both <= names for both in _SAMPLES)
 
 
 def of_module(cls: type) -> dict[str, Any]:

@@ -26,11 +26,12 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import is_dataclass
 from types import FrameType, ModuleType
 from typing import Any
 
 from . import draws
-from .content import LOOKED_AT, largest
+from .content import LOOKED_AT, checksum, largest
 from .learning import (
     Learning,
     averaged_by,
@@ -47,10 +48,13 @@ from .objects import (
     base_dataset,
     chain,
     class_name,
+    draws_an_order,
     is_prime,
     is_users,
+    layers,
     length_of,
     mark,
+    numbers_in,
     of_module,
     plain,
     self_of,
@@ -101,10 +105,12 @@ class Recorder(Log):
         self._passes = 0
         self._looked_into: Counter[int] = Counter()
         self._in_set_epoch: set[int] = set()
+        #: How often wrapped models were called.
+        self.called = 0
         #: How many more sums to look at: some after each loader, until gradients are computed.
         self.counting = 0
         #: The pass that began last, and the last whose gradients were noted as thrown away.
-        self._last: Pass | None = None
+        self.last: Pass | None = None
         self._dropped: Pass | None = None
         #: The loader and the pass that began last, for the workers that are forked then.
         self.current: tuple[int, int] | None = None
@@ -194,6 +200,7 @@ class Recorder(Log):
             own_iterator=type(loader).__iter__ is not self.data.DataLoader.__iter__,
             users_dataset=self._is_users(_file_of(type(loader.dataset))),
             shuffles=shuffles_itself(loader.dataset),
+            sources=self._sources(loader.dataset) if iterable else [],
             workers=loader.num_workers,
             lasting=loader.num_workers > 0 and loader.persistent_workers,
             own_batch_sampler=loader.batch_size is None and loader.batch_sampler is not None,
@@ -245,13 +252,8 @@ class Recorder(Log):
                 "module": type(one).__module__,
                 "set_epoch": callable(getattr(type(one), "set_epoch", None)),
                 "asks": asks_for_rank(type(one)),
-                "shuffles": shuffles_itself(one),
-                "values": {
-                    name: value
-                    for held in (of_module(type(one)), getattr(one, "__dict__", {}))
-                    for name, value in held.items()
-                    if type(value) in (int, bool) and not name.startswith("__")
-                },
+                "shuffles": shuffles_itself(one) or (type(one) is list and self._made_at_random()),
+                "values": numbers_in(of_module(type(one)), getattr(one, "__dict__", {})),
             }
             for one in chain(sampler)
         ]
@@ -272,6 +274,28 @@ class Recorder(Log):
             if type(one) is data.SequentialSampler:
                 return None if unknown else False
         return None
+
+    def _sources(self, dataset: Any) -> list[dict[str, Any]]:
+        """A stream and those in it, the outermost first: what they know of ranks."""
+        return [
+            {
+                "cls": class_name(one),
+                "asks": asks_for_rank(type(one)),
+                "values": numbers_in(
+                    *map(vars, filter(is_dataclass, getattr(one, "__dict__", {}).values())),
+                    of_module(type(one)),
+                    getattr(one, "__dict__", {}),
+                ),
+            }
+            for one in layers(dataset)
+        ]
+
+    def _made_at_random(self) -> bool:
+        """Whether the user's function at work draws an order."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and not self._is_users(frame.f_code.co_filename):
+            frame = frame.f_back
+        return frame is not None and draws_an_order(frame)
 
     def _is_users(self, path: str) -> bool:
         """Whether a file is no library's, as far as its path tells."""
@@ -319,7 +343,7 @@ class Recorder(Log):
         self._looked_into[number] += 1
         started = Pass(self, self._passes, loader, stride, at_once, counted_only, looks)
         self.current = number, self._passes
-        self._last = started
+        self.last = started
         self._passes += 1
         self.totals[0] += 1
         self.counting = SUMS
@@ -423,7 +447,7 @@ class Recorder(Log):
             object=self._numbers.of(sampler),
             cls=class_name(sampler),
             value=plain(value),
-            passes=self._passes - (self._last is not None and self._last.waits),
+            passes=self._passes - (self.last is not None and self.last.waits),
             time=time.time(),
             path=path,
             line=line,
@@ -436,7 +460,7 @@ class Recorder(Log):
 
         Only those that were the last when a loader ended: within its loop it may be meant.
         """
-        unused, last = self.backwards - self.learning.used, self._last
+        unused, last = self.backwards - self.learning.used, self.last
         if not unused or last is None or last is self._dropped or not self.learning.used:
             return
         if last.ended_at == self.backwards:
@@ -448,15 +472,26 @@ class Recorder(Log):
         """Note that an optimizer's state was asked for, as one who saves it does."""
         self.note("optimizer_saved", steps=self.learning.taken)
 
+    def note_fetched(self, drew: bool) -> None:
+        """Note whether a batch of the pass that began last was fetched with random numbers."""
+        if self.last is not None:
+            self.guarded(self.note, "fetched", number=self.last.number, drew=drew)
+
     @property
     def looked(self) -> bool:
         """Whether the program has a batch that was looked into."""
-        return self._last is not None and self._last.looked
+        return self.last is not None and self.last.looked
 
     def note_fed(self, things: Any) -> None:
         """Note how large a part of the batch a model is given."""
-        if self._last is not None:
-            self.note("fed", number=self._last.number, size=largest(things))
+        if self.last is not None:
+            self.note("fed", number=self.last.number, size=largest(things))
+
+    def note_inputs(self, things: Any) -> None:
+        """Note which inputs a model is given, where there is no loader to tell."""
+        if digest := checksum(things):
+            path, line = self._place()
+            self.note("inputs", number=self.called, digest=digest, path=path, line=line)
 
     def note_reduced(self, tensor: Any, *args: Any, **kwargs: Any) -> None:
         """Note a few numbers that the program itself adds up over the ranks after a loader."""
@@ -575,9 +610,11 @@ class Recorder(Log):
         def _create_fetcher(*args: Any, **kwargs: Any) -> Any:
             fetcher = create_fetcher(*args, **kwargs)
             worker = self.data.get_worker_info()
-            if worker is not None:
-                with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception):
+                if worker is not None:
                     recorder.in_worker(fetcher, worker.id)
+                elif recorder.last is not None and recorder.last.looks:
+                    draws.watch_fetches(fetcher, recorder.last.looks, recorder.note_fetched)
             return fetcher
 
         kinds.create_fetcher = staticmethod(_create_fetcher)

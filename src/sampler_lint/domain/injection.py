@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from sampler_lint import catalog
+from sampler_lint.analysis.origins import entries
 from sampler_lint.analysis.values import Ext
 from sampler_lint.domain.concepts import RANK, WORLD_SIZE
 from sampler_lint.domain.model import Model, scopes_inside
@@ -214,12 +215,17 @@ class Switch:
     """No Trainer stands in the code with all its arguments."""
 
 
-def is_told_to_leave_samplers(call: Call) -> bool:
-    """Whether a Trainer is told to put no sampler of its own into loaders."""
-    return any(
-        arg.keyword in _switches() and isinstance(arg.value, Const) and arg.value.value is False
+def is_told_to_leave_samplers(model: Model, call: Call) -> bool:
+    """Whether a Trainer is told to put no sampler of its own into loaders, also by a dict."""
+    given = [arg.value for arg in call.args if arg.keyword in _switches()]
+    given += [
+        item
         for arg in call.args
-    )
+        if arg.stars == 2
+        for name in _switches()
+        for item, _ in entries(model.flow, arg.value, name)
+    ]
+    return any(isinstance(value, Const) and value.value is False for value in given)
 
 
 def told_by_settings(model: Model, module: Module) -> str | None:

@@ -31,7 +31,14 @@ from sampler_lint.rules._meant import (
     only_tells,
     tell_both,
 )
-from sampler_lint.syntax.navigation import owner_of, self_class, statements, unbound_names, unparse, walk
+from sampler_lint.syntax.navigation import (
+    owner_of,
+    self_class,
+    statements,
+    unbound_names,
+    unparse,
+    walk,
+)
 from sampler_lint.syntax.nodes import (
     Attr,
     AugAssign,
@@ -311,10 +318,10 @@ def _tests(model: Model, step: Step) -> Iterator[Expr]:
     """What decides which of several values one is."""
     if isinstance(step.expr, Choice):
         yield from [step.expr.test] if step.expr.test is not None else step.expr.options
-    owner = owner_of(step.expr) if isinstance(step.expr, Name) else None
-    for binding in definitions(owner, step.expr) if owner is not None else ():
-        if binding.stmt is not None:
-            yield from (test for test, _ in tests(model, binding.stmt))
+    if isinstance(step.expr, Name) and (owner := owner_of(step.expr)) is not None:
+        for binding in definitions(owner, step.expr):
+            if binding.stmt is not None:
+                yield from (test for test, _ in tests(model, binding.stmt))
 
 
 def _is_told_no_epoch(model: Model, expr: Expr) -> bool:

@@ -107,7 +107,8 @@ class Injection:
         """What the program's Trainers let Lightning do: see :class:`Switch`."""
         trainers: list[Call] = []
         lightning = catalog.framework("lightning")
-        for module in self.model.project.modules_in(program):
+        holding = program_files(self.model).holding(program, _TRAINERS.search)
+        for module in dict.fromkeys((*self.model.project.modules_in(program), *holding)):
             if any(_forbids(table) for table in _tables(module)):
                 return Switch.FORBIDDEN
             for call in module.facts.all_calls:
@@ -194,6 +195,10 @@ class Injection:
             return False
         switch = self.switch(self.program(module))
         return switch in certain or (switch == Switch.UNKNOWN and not shards_itself(cls))
+
+
+#: A script that only starts the training says no sampler word.
+_TRAINERS = re.compile(rb"lightning[\s\S]*\bTrainer\(")
 
 
 @cache

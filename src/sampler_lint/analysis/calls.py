@@ -53,6 +53,7 @@ from sampler_lint.syntax.navigation import (
 )
 from sampler_lint.syntax.nodes import (
     Arg,
+    Assign,
     Attr,
     Bin,
     Call,
@@ -81,6 +82,7 @@ _DICTS = {"dict", "collections.OrderedDict", "collections.defaultdict"}
 _TRANSPARENT_CALLS = frozenset(
     {
         *("cast", "typing.cast", "copy.copy", "copy.deepcopy", "typing.assert_type"),
+        "weakref.proxy",
         *("iter", "list", "reversed", "set", "sorted", "tuple"),
     }
 )
@@ -601,8 +603,10 @@ class Calls(Attributes):
         names = [called_by(function)]
         if function.name == "__next__":
             names.append("next")
-        if function.name == "__call__":
-            return
+        if function.name == "__call__" and function.cls is not None:
+            names = self._names_of_made(function.cls, *self.subclasses(function.cls))
+        elif isinstance(function.outer, Function) and _is_returned(function, function.outer):
+            names += self._names_of_made(function.outer)
         if function.name == "__init__" and function.cls is not None:
             derived = self.subclasses(function.cls)
             names = [cls.name for cls in (function.cls, *derived)]
@@ -615,6 +619,17 @@ class Calls(Attributes):
                 calls = [call for call in calls if self._may_mean(call, function)]
             if len(calls) <= MOST_CALLERS:
                 yield from calls
+
+    def _names_of_made(self, *makers: Class | Function) -> list[str]:
+        """What the objects that classes build, or that functions return, are assigned to."""
+        made = (call for maker in makers for call in self.project.calls_near(maker.name, maker))
+        targets = (
+            target
+            for call in made
+            if isinstance(call.stmt, Assign) and call.stmt.value is call
+            for target in call.stmt.targets
+        )
+        return [*dict.fromkeys(name for each in targets if (name := last_name(each)) is not None)]
 
     def _may_mean(self, call: Call, function: Function) -> bool:
         """Whether a call that spells a function's name may call it, by the rules of scopes.
@@ -752,6 +767,13 @@ def _advances(flow: Calls, value: Value) -> Function | None:
         return None
     method = flow.method(value.cls, "__next__")
     return method if isinstance(method, Function) else None
+
+
+def _is_returned(function: Function, outer: Function) -> bool:
+    """Whether a function gives back another that is defined in it."""
+    return any(
+        isinstance(each.value, Name) and each.value.id == function.name for each in outer.returns
+    )
 
 
 def _assigned(name: Name) -> Expr | None:

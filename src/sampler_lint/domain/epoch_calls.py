@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
-from sampler_lint.analysis.values import ExtObj, Lit, Obj, Unknown, Value, Why
+from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Unknown, Value, Why
 from sampler_lint.domain.concepts import BEFORE_PASS, EPOCH, ITERATED, SETS_EPOCH
+from sampler_lint.domain.conditions import contradict
 from sampler_lint.domain.epoch_state import epoch_state, reach, seeds_by_epoch
 from sampler_lint.domain.epochs import EpochLoop, sampler_around
 from sampler_lint.domain.model import Model, scopes_inside
@@ -382,7 +383,7 @@ def _run_by(model: Model, function: Function) -> _RunBy:
             *(
                 call
                 for call in model.flow.call_candidates(function)
-                if _may_mean(call, function) and not model.flow.callees(call)
+                if _may_mean(model, call, function) and not model.flow.callees(call)
             ),
         ]
         by_python = function.cls is not None and function.name.startswith("__")
@@ -396,10 +397,20 @@ def _run_by(model: Model, function: Function) -> _RunBy:
     return known[function]
 
 
-def _may_mean(call: Call, function: Function) -> bool:
-    """Whether a call that is not followed is spelled as one of a function: a method's by a dot."""
-    return last_name(call.func) == function.name and (
-        isinstance(call.func, Attr) == (function.cls is not None)
+def _may_mean(model: Model, call: Call, function: Function) -> bool:
+    """Whether a call that is not followed is spelled as one of a function: a method's by a dot.
+
+    What a library made has no method of a class of the tree, unless that derives from one.
+    """
+    if last_name(call.func) != function.name:
+        return False
+    cls = function.cls
+    if cls is None:
+        return not isinstance(call.func, Attr)
+    values = model.flow.values(call.func)
+    is_foreign = bool(values) and all(isinstance(value, Ext) for value in values)
+    return isinstance(call.func, Attr) and not (
+        is_foreign and all(isinstance(base, Class) for base in model.flow.mro(cls))
     )
 
 
@@ -483,18 +494,37 @@ def _is_offered(model: Model, function: Function) -> bool:
 def may_act_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool:
     """Whether code at ``node`` may run in a turn of the loop, or of one that runs the loop again.
 
-    What another program, a test or a function that nothing on the way calls does has no say.
+    What another program, a test or a function that nothing on the way calls does has no say, nor
+    what runs under an answer that the pass does not, or in another loop beside this one.
     """
     stmt = node if isinstance(node, Stmt) else getattr(node, "stmt", None)
     if sampler_around(model, found.loop.scope) is not None and not is_test(model.module_of(scope)):
         return model.project.same_program(scope, found.loop.scope)
-    if scope in found.scopes or (stmt is not None and found.loop.encloses(stmt)):
+    if isinstance(node, (Call, Stmt)) and contradict(
+        model, [node], [found.inner.stmt, *found.calls]
+    ):
+        return False
+    if stmt is not None and found.loop.encloses(stmt):
         return True
-    if isinstance(scope, Function) and runs_in(model, found.loop, scope) is not False:
+    is_apart = scope is found.loop.scope and stmt is not None and _has_own_loop(stmt, found.loop)
+    if scope in found.scopes and not is_apart:
+        return True
+    if (
+        isinstance(scope, Function)
+        and not is_apart
+        and runs_in(model, found.loop, scope) is not False
+    ):
         return True
     return any(
         (stmt is not None and outer.encloses(stmt)) or runs_in(model, outer, scope)
         for outer in _loops_over(model, found.loop)
+    )
+
+
+def _has_own_loop(stmt: Stmt, loop: Loop) -> bool:
+    """Whether a loop around a statement has nothing to do with another: it does not hold that."""
+    return any(
+        isinstance(each, (For, While)) and not each.encloses(loop) for each in stmt.ancestors()
     )
 
 

@@ -431,7 +431,7 @@ def _brought(
 
     None if the loader gets there by another way than a parameter.
     """
-    if not isinstance(source, Name) or source.scope is not function:
+    if not isinstance(source, Name) or owner_of(source) is not function:
         return None
     given = given_by(model.flow, call, source)
     if given is None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from sampler_lint import catalog
+from sampler_lint.analysis.origins import entries
 from sampler_lint.analysis.values import Ext
 from sampler_lint.domain.concepts import RANK, WORLD_SIZE
 from sampler_lint.domain.model import Model, scopes_inside
@@ -106,7 +107,8 @@ class Injection:
         """What the program's Trainers let Lightning do: see :class:`Switch`."""
         trainers: list[Call] = []
         lightning = catalog.framework("lightning")
-        for module in self.model.project.modules_in(program):
+        holding = program_files(self.model).holding(program, _TRAINERS.search)
+        for module in dict.fromkeys((*self.model.project.modules_in(program), *holding)):
             if any(_forbids(table) for table in _tables(module)):
                 return Switch.FORBIDDEN
             for call in module.facts.all_calls:
@@ -195,6 +197,10 @@ class Injection:
         return switch in certain or (switch == Switch.UNKNOWN and not shards_itself(cls))
 
 
+#: A script that only starts the training says no sampler word.
+_TRAINERS = re.compile(rb"lightning[\s\S]*\bTrainer\(")
+
+
 @cache
 def _switches() -> frozenset[str]:
     """The Trainer's arguments that keep Lightning from sharding, in whichever version."""
@@ -214,12 +220,17 @@ class Switch:
     """No Trainer stands in the code with all its arguments."""
 
 
-def is_told_to_leave_samplers(call: Call) -> bool:
-    """Whether a Trainer is told to put no sampler of its own into loaders."""
-    return any(
-        arg.keyword in _switches() and isinstance(arg.value, Const) and arg.value.value is False
+def is_told_to_leave_samplers(model: Model, call: Call) -> bool:
+    """Whether a Trainer is told to put no sampler of its own into loaders, also by a dict."""
+    given = [arg.value for arg in call.args if arg.keyword in _switches()]
+    given += [
+        item
         for arg in call.args
-    )
+        if arg.stars == 2
+        for name in _switches()
+        for item, _ in entries(model.flow, arg.value, name)
+    ]
+    return any(isinstance(value, Const) and value.value is False for value in given)
 
 
 def told_by_settings(model: Model, module: Module) -> str | None:

@@ -90,7 +90,7 @@ def _leads_to(expr: Expr, names: set[str], known: dict[tuple[Scope, str], bool])
 
 
 def _is_loader(model: Model, expr: Expr) -> bool:
-    return isinstance(expr, (Name, Attr)) and any(
+    return isinstance(expr, (Name, Attr, Call)) and any(
         _holds_loader(model, value) for value in model.flow.values(expr)
     )
 

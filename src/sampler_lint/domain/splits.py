@@ -224,7 +224,7 @@ def _returned(model: Model, expr: Expr | None, depth: int) -> Iterator[Expr | No
 
 def _is_whole(model: Model, source: Expr) -> bool:
     """Whether iterating the expression gives every process the same, and comes to an end."""
-    source = only(model.flow, source, Hop.ASSIGNED | Hop.ATTRIBUTE)
+    source = only(model.flow, source, Hop.ASSIGNED | Hop.ATTRIBUTE | Hop.CALLER)
     if isinstance(source, Comp):
         return bool(source.iters) and _is_whole(model, source.iters[0])
     if isinstance(source, Index) and isinstance(source.key, Other):

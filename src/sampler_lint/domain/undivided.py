@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container, Iterator, Mapping
 from typing import NamedTuple
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import is_one_value
-from sampler_lint.analysis.values import Ext, Obj
+from sampler_lint.analysis.values import Ext, ExtObj, Obj, Pack, Table, Unknown
 from sampler_lint.domain.concepts import (
     ITERATED,
     ITERATES,
     PROCESSES,
+    SAMPLER,
     SEEDS_ALL,
     SHARDS,
     SHARES,
     TRAINS,
     WORLD_SIZE,
 )
+from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.datasets import sampled
-from sampler_lint.domain.epochs import feeds_training, loops_over, trains
+from sampler_lint.domain.epochs import EpochLoop, feeds_training, loops_over, trains
 from sampler_lint.domain.injection import (
     Injection,
     is_one_device,
@@ -28,15 +31,17 @@ from sampler_lint.domain.injection import (
 )
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import program_files
-from sampler_lint.domain.ranks import chains, data_parallel, is_guarded, reached
+from sampler_lint.domain.ranks import chains, data_parallel, is_about_processes, is_guarded, reached
 from sampler_lint.domain.samplers import is_distributed_sampler
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.syntax.navigation import nodes_in, statements, walk
 from sampler_lint.syntax.nodes import (
+    UNEQUAL,
     Attr,
     Bin,
     Call,
     Class,
+    Compare,
     Const,
     Expr,
     Function,
@@ -47,6 +52,7 @@ from sampler_lint.syntax.nodes import (
     Return,
     Scope,
     Stmt,
+    Unary,
     last_name,
 )
 from sampler_lint.workspace.project import Module
@@ -142,14 +148,51 @@ def _trains_as_it_is(model: Model, loader: Obj, scopes: set[Scope]) -> bool:
         is_distributed_sampler(model, made)
         and (over := sampled(model, made)) is not None
         and is_one_value(model.flow, over, data)
+        and not _has_loader(model, made)
         for made in model.constructions()
     ):
         return False  # somebody divides that dataset: SMP503 tells of a sampler that is not passed
-    loops = loops_over(model, loader)
-    return any(trains(model, loop) for loop in loops) and all(
-        isinstance(value, Obj) and loader.may_be(value) and _is_iterated_there(loop.inner.source)
-        for loop in loops
-        for value in model.flow.values(loop.inner.source)
+    return _is_read_raw(model, loader, loops_over(model, loader))
+
+
+def _has_loader(model: Model, sampler: Obj) -> bool:
+    """Whether a loader gets a sampler: this one in another branch, or another one."""
+    return any(
+        sampler.may_be(given)
+        for loader in model.loaders
+        for given in model.passed_to(loader, "sampler")
+    )
+
+
+def _is_read_raw(model: Model, loader: Obj, loops: list[EpochLoop]) -> bool:
+    """Whether a loop trains, and each of them reads what a constructor made and nothing else.
+
+    Another loader may be read there if this one is asked for by more than the number of processes.
+    """
+    read = [value for loop in loops for value in model.flow.values(loop.inner.source)]
+    is_chosen = any(not loader.may_be(value) for value in read)
+    return (
+        any(trains(model, loop) for loop in loops)
+        and all(isinstance(value, Obj) and model.role(value) == "loader" for value in read)
+        and all(_is_iterated_there(loop.inner.source) for loop in loops)
+        and not (is_chosen and loader.site and not is_asked_for(model, loader.site))
+    )
+
+
+def is_asked_for(model: Model, site: Call) -> bool:
+    """Whether a call is made where a test says yes, and no test there is about processes.
+
+    What one process does without being asked for it, where several do something else, is right.
+    """
+    asked = [*tests(model, site)]
+    return any(answer is not _is_negated(test) for test, answer in asked) and not any(
+        is_about_processes(model, test) or SAMPLER.is_mentioned(test) for test, _ in asked
+    )
+
+
+def _is_negated(test: Expr) -> bool:
+    return (isinstance(test, Unary) and test.op == "Not") or (
+        isinstance(test, Compare) and test.ops[0] in UNEQUAL
     )
 
 
@@ -176,19 +219,21 @@ def _may_divide(scopes: set[Scope], name: str) -> bool:
 
 
 class Left(NamedTuple):
-    """What keeps Lightning from dividing a loader."""
+    """What keeps a framework from dividing a loader."""
 
     call: Call
     """The Trainer (or LightningCLI, or Fabric) that is told so, or whose set-up is missing."""
-    settings: str | None
+    settings: str | None = None
     """The file of settings that tells it, where the code does not."""
+    through: str = ""
+    """What would divide the loader, if it were handed to it."""
 
 
 def left_whole(model: Model, loader: Obj) -> Left | None:
-    """What keeps Lightning from dividing a loader that it trains with, or never gives it one.
+    """What keeps Lightning from dividing a loader that it trains with.
 
-    A Trainer that is told ``use_distributed_sampler=False``, perhaps by a file of settings, or a
-    Fabric whose ``setup_dataloaders`` is never called. None where anything may divide it.
+    A Trainer that is told ``use_distributed_sampler=False``, perhaps by a file of settings. None
+    where anything may divide it.
     """
     if loader.site is None or is_guarded(loader.site):
         return None
@@ -205,25 +250,83 @@ def left_whole(model: Model, loader: Obj) -> Left | None:
     ]
     made = [call for scope in scopes for call in scope.calls if injection.is_lightning(call)]
     trainers = [call for call in made if last_name(call.func) in {"Trainer", "LightningCLI"}]
-    fabrics = [call for call in made if last_name(call.func) == "Fabric"]
-    called = {name for scope in scopes for name in scope.called}
     settings = None
-    if trainers and not fabrics:
-        if not all(map(is_told_to_leave_samplers, trainers)):
-            settings = told_by_settings(model, module) if _reads_settings(trainers) else None
-            if settings is None:
-                return None
-        is_left = _is_fitted(model, loader, scopes)
-    else:
-        is_left = bool(fabrics) and not trainers and "setup_dataloaders" not in called
-        is_left = is_left and any(trains(model, loop) for loop in loops_over(model, loader))
-    if not is_left or any(map(is_one_device, made)):
+    if not trainers or any(last_name(call.func) == "Fabric" for call in made):
         return None
-    if settings is None and any(call.has_double_star for call in made):
+    if not all(is_told_to_leave_samplers(model, call) for call in trainers):
+        settings = told_by_settings(model, module) if _reads_settings(trainers) else None
+        if settings is None:
+            return None
+    if not _is_fitted(model, loader, scopes) or any(map(is_one_device, made)):
         return None
-    if any(map(_shards_by_itself, scopes)) or _chooses_by_rank(loader.site.scope):
+    if any(_shards_by_itself(scope, made) for scope in scopes):
         return None
-    return Left((trainers or fabrics)[0], settings)
+    return None if _chooses_by_rank(loader.site.scope) else Left(trainers[0], settings)
+
+
+def left_out(model: Model, loader: Obj) -> Left | None:
+    """What gives each rank a part of the loaders that it is handed, and never gets this one.
+
+    An Accelerator, or a Fabric, with which a loop trains that reads the loader as it was built.
+    """
+    if loader.site is None or is_guarded(loader.site):
+        return None
+    module = model.module_of(loader.site.scope)
+    files = program_files(model)
+    for framework in sorted(Injection(model).trainers(module)):
+        known = catalog.sharders(framework)
+        loops = loops_over(model, loader) if known else []
+        scopes = {scope for loop in loops for scope in _around(model, loop)}
+        made = [call for call in _averaging_by(model, framework, known, scopes) if call.stmt]
+        if not made or any(map(is_one_device, made)) or not _is_read_raw(model, loader, loops):
+            continue
+        if _differs_by_rank(scopes, loader.site) or any(
+            _takes_share(node) for scope in scopes for node in nodes_in(statements(scope.body))
+        ):
+            return None
+        together = [
+            each
+            for each in model.project.modules_in(model.project.program_of(module))
+            if not files.run_apart(module, each)
+        ]
+        if not any(_may_be_handed(model, each, framework, loader) for each in together):
+            return Left(made[0], through=next(iter(known)).rpartition(".")[2])
+    return None
+
+
+def _around(model: Model, loop: EpochLoop) -> set[Scope]:
+    """What runs with a loop: what leads to it, and what that calls."""
+    return {scope for entry, _ in chains(model, loop.loop.scope) for scope in reached(model, entry)}
+
+
+def _averaging_by(
+    model: Model, framework: str, known: Mapping[str, catalog.Sharder], scopes: set[Scope]
+) -> Iterator[Call]:
+    """Where the object of a framework is made by which a program computes its gradients."""
+    owners = {name.rpartition(".")[0] for name in known}
+    for scope in scopes:
+        for call in scope.calls:
+            if last_name(call.func) == "backward" and isinstance(call.func, Attr):
+                for value in model.flow.values(call.func.value):
+                    if isinstance(value, ExtObj) and f"{value.dotted}()" in owners:
+                        yield value.site
+
+
+def _may_be_handed(model: Model, module: Module, framework: str, loader: Obj) -> bool:
+    """Whether a file hands the loader to what divides it, or what it hands that is not known."""
+    names = {name.rpartition(".")[2] for name in catalog.sharders(framework)}
+    return any(
+        arg.stars
+        or not (values := model.flow.values(arg.value))
+        or any(
+            isinstance(value, (Unknown, Pack, Table))
+            or (isinstance(value, Obj) and loader.may_be(value))
+            for value in values
+        )
+        for call in module.facts.all_calls
+        if last_name(call.func) in names
+        for arg in call.args
+    )
 
 
 def _reads_settings(trainers: list[Call]) -> bool:
@@ -269,13 +372,17 @@ def _differs_by_rank(scopes: set[Scope], site: Call) -> bool:
     )
 
 
-def _shards_by_itself(scope: Scope) -> bool:
-    """Whether a scope uses anything that gives the ranks different samples; imports do not."""
+def _shards_by_itself(scope: Scope, but: Container[Call] = ()) -> bool:
+    """Whether a scope uses anything that gives the ranks different samples; imports do not.
+
+    What some calls are told has no say.
+    """
     names = [
         arg.keyword
         for call in scope.calls
+        if call not in but
         for arg in call.args
-        if not (isinstance(arg.value, Const) and arg.value.value is False)
+        if not (isinstance(arg.value, Const) and (arg.value.value is False or _is_text(arg.value)))
     ]
     names += [param.name for param in scope.params] if isinstance(scope, Function) else []
     bases = scope.bases if isinstance(scope, Class) else []

@@ -6,11 +6,14 @@ import functools
 from collections.abc import Iterator
 
 from sampler_lint import catalog
-from sampler_lint.analysis.origins import Hop, Step, ends
+from sampler_lint.analysis.origins import Hop, Step, origins
+from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import ASKS_BY_NAME, LOOKS, PROCESSES, SAMPLER
+from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.datasets import is_iterated
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model, scopes_inside
+from sampler_lint.domain.ranks import is_about_processes
 from sampler_lint.edits.editor import Fixer, replacing
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Related
@@ -30,6 +33,7 @@ from sampler_lint.rules._meant import (
 )
 from sampler_lint.syntax.navigation import (
     nodes_in,
+    owner_of,
     self_class,
     statements,
     unbound_names,
@@ -303,9 +307,22 @@ def _other_choice(model: Model, loader: Obj) -> str | None:
         # What is set in several places was set in one of them before: only a choice counts.
         stores = model.project.own_stores(expr.name, cls)
         expr = stores[0].value if len(stores) == 1 and not stores[0].path else None
-    found = [*ends(model.flow, expr, through, stop=stop)] if expr is not None else []
+    steps = [*origins(model.flow, expr, through, stop=stop)] if expr is not None else []
+    found = [step.expr for step in steps if step.is_end]
+    if not any(is_about_processes(model, test) for step in steps for test in _tests(model, step)):
+        return None  # who trains with it may always have chosen the sampler
     others = (unparse(each) for each in found if _is_told_no_epoch(model, each))
     return next(others, None) if len(found) > 1 else None
+
+
+def _tests(model: Model, step: Step) -> Iterator[Expr]:
+    """What decides which of several values one is."""
+    if isinstance(step.expr, Choice):
+        yield from [step.expr.test] if step.expr.test is not None else step.expr.options
+    if isinstance(step.expr, Name) and (owner := owner_of(step.expr)) is not None:
+        for binding in definitions(owner, step.expr):
+            if binding.stmt is not None:
+                yield from (test for test, _ in tests(model, binding.stmt))
 
 
 def _is_told_no_epoch(model: Model, expr: Expr) -> bool:

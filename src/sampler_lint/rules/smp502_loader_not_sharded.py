@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import depends_on
-from sampler_lint.analysis.values import Obj
+from sampler_lint.analysis.values import Obj, Pack
 from sampler_lint.domain.concepts import (
     DRAW,
     FIRST_RANK,
@@ -25,7 +25,7 @@ from sampler_lint.domain.ranks import (
     starts,
 )
 from sampler_lint.domain.shares import one_rank, shares_out
-from sampler_lint.domain.undivided import Left, left_whole, undivided
+from sampler_lint.domain.undivided import Left, is_asked_for, left_out, left_whole, undivided
 from sampler_lint.findings import Grade, Related
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
@@ -54,8 +54,9 @@ class LoaderNotSharded(Rule):
         parallelism). Nor if the program shards anything else, or imports a package that does,
         unless a loop certainly trains with exactly the loader built here. With Lightning: a
         loader that a Trainer with `use_distributed_sampler=False` trains with (likely, where a
-        YAML file beside the code says so, for LightningCLI or `Trainer(**settings)`), or a Fabric
-        whose `setup_dataloaders` is never called, on several devices. Also reports a distributed
+        YAML file beside the code says so, for LightningCLI or `Trainer(**settings)`), on several
+        devices; with Fabric and Accelerate: a loader that a loop trains with as it was built,
+        without `setup_dataloaders` or `prepare`. Also reports a distributed
         sampler whose `rank` is the rank within the node, or one literal or default in every
         process, or whose `num_replicas` is the number of this machine's devices.
 
@@ -210,7 +211,7 @@ def _check_loader(model: Model, loader: Obj) -> Suspect | None:
     joins = undivided(model, loader)
     if joins is not None:
         return _suspect(model, loader, joins)
-    keeps = left_whole(model, loader)
+    keeps = left_whole(model, loader) or left_out(model, loader)
     return _left_by_framework(model, loader, keeps) if keeps is not None else None
 
 
@@ -220,9 +221,10 @@ def _is_unsharded(model: Model, loader: Obj) -> bool:
     dataset = model.flow.argument(loader, "dataset")
     if dataset is None or loader.site.has_star or loader.site.has_double_star:
         return False
-    classes = built_classes(model, dataset)
-    if classes is None or not all(_is_whole(model, cls) for cls in classes):
-        return False
+    if not _is_list(model, dataset):
+        classes = built_classes(model, dataset)
+        if classes is None or not all(_is_whole(model, cls) for cls in classes):
+            return False
     samplers = [
         value
         for name in ("sampler", "batch_sampler")
@@ -236,6 +238,12 @@ def _is_unsharded(model: Model, loader: Obj) -> bool:
     return depends_on(model.flow, dataset, PROCESSES.names) is None
 
 
+def _is_list(model: Model, dataset: Expr) -> bool:
+    """Whether the samples certainly are a list or tuple."""
+    values = model.flow.values(dataset)
+    return bool(values) and all(isinstance(value, Pack) for value in values)
+
+
 def _is_whole(model: Model, cls: Class | str) -> bool:
     """Whether a dataset certainly is map-style and does not know ranks."""
     if isinstance(cls, str):
@@ -244,19 +252,37 @@ def _is_whole(model: Model, cls: Class | str) -> bool:
 
 
 def _is_blind(model: Model, sampler: Expr) -> bool:
-    """Whether a sampler certainly is one that shuffles and does not know ranks."""
+    """Whether a sampler, or one of several, certainly shuffles and does not know ranks.
+
+    One of several, where it is asked for by more than the number of processes.
+    """
     classes = built_classes(model, sampler)
     if classes is None:
         return False
-    return (
-        all(
-            knows_ranks(model, cls) is False
-            and any(DRAW.names(c.func) for scope in scopes_inside(cls) for c in scope.calls)
-            if isinstance(cls, Class)
-            else _draws_from_all(cls)
-            for cls in classes
-        )
-        and depends_on(model.flow, sampler, PROCESSES.names) is None
+    blind = {cls for cls in classes if _knows_no_rank(model, cls)}
+    if blind == classes:
+        return depends_on(model.flow, sampler, PROCESSES.names) is None
+    sites = _sites(model, sampler, blind)
+    return bool(sites) and not any(
+        site is None
+        or not is_asked_for(model, site)
+        or any(depends_on(model.flow, arg.value, PROCESSES.names) for arg in site.args)
+        for site in sites
+    )
+
+
+def _sites(model: Model, expr: Expr, classes: set[Class | str]) -> list[Call | None]:
+    """Where objects of some classes that an expression may be are built."""
+    values = model.flow.values(expr)
+    return [each.site for each in values if isinstance(each, Obj) and each.cls in classes]
+
+
+def _knows_no_rank(model: Model, cls: Class | str) -> bool:
+    """Whether samplers of a class certainly draw, from all samples, alike on each rank."""
+    if isinstance(cls, str):
+        return _draws_from_all(cls)
+    return knows_ranks(model, cls) is False and any(
+        DRAW.names(call.func) for scope in scopes_inside(cls) for call in scope.calls
     )
 
 
@@ -290,12 +316,21 @@ def _suspect(model: Model, loader: Obj, joins: Call) -> Suspect:
         if sampler
         else "it has no sampler"
     )
-    why = (Related(model.place(joins.scope, joins), "the program runs as several processes"),)
+    why = [Related(model.place(joins.scope, joins), "the program runs as several processes")]
+    classes = (built_classes(model, sampler) or set()) if sampler is not None else set()
+    blind = {cls for cls in classes if _knows_no_rank(model, cls)}
+    if sampler is not None and blind != classes:
+        given = "one of its samplers does not depend on the rank"
+        why += [
+            Related(model.place(site.scope, site), "this one")
+            for site in _sites(model, sampler, blind)
+            if site is not None
+        ]
     return Suspect(
         module,
         loader.site.func,
         f"this `{loader.name}` trains in several processes and nothing shards it",
-        why=why,
+        why=tuple(why),
         effect=f"{given}, so every process reads the whole dataset in each epoch",
         advice=_advice(model, sampler),
     )
@@ -319,15 +354,14 @@ def _left_by_framework(model: Model, loader: Obj, left: Left) -> Suspect:
     """A loader that Lightning would divide, if it were let to."""
     assert loader.site is not None
     keeps = left.call
-    is_fabric = last_name(keeps.func) == "Fabric"
     told = (
-        "Fabric divides only what `setup_dataloaders` returns"
-        if is_fabric
+        f"`{last_name(keeps.func)}` divides only what its `{left.through}` returns"
+        if left.through
         else "the Trainer does not replace samplers"
     )
     advice = (
-        "pass it through `setup_dataloaders`"
-        if is_fabric
+        f"pass it through `{left.through}`"
+        if left.through
         else "let the Trainer put in its sampler, or give the loader a `DistributedSampler`"
     )
     why = [Related(model.place(keeps.scope, keeps), told)]

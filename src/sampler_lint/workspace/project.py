@@ -637,10 +637,15 @@ class Project:
     def calls_near(self, name: str, scope: Scope) -> list[Call]:
         """:meth:`calls_named`, in the program that ``scope`` belongs to.
 
-        A file that says no sampler word belongs to no program: it may be anybody's helper.
+        A file that says no sampler word belongs to no program: it may be anybody's helper. It
+        calls its own functions all the same.
         """
-        program = self.program_of(self.module_of(scope))
-        return self.calls_in(program, name) if program else self.calls_named(name)
+        module = self.module_of(scope)
+        program = self.program_of(module)
+        found = self.calls_in(program, name) if program else self.calls_named(name)
+        if module in self._looked_at:
+            return found
+        return [*found, *(call for call in module.facts.all_calls if last_name(call.func) == name)]
 
     def stores_near(self, attribute: str, scope: Scope) -> list[Store]:
         """Every assignment to ``….attribute`` in the program of ``scope``, as for calls."""

@@ -196,7 +196,13 @@ def _same_in_every_turn(model: Model, loop: Loop | None, argument: Expr) -> bool
     """Whether the argument is the same in each turn of the loop, or wherever it is asked for."""
     if isinstance(argument, Const) or loop is None:
         return isinstance(argument, Const)
-    return all(_stays(model, loop, part) for part in ends(model.flow, argument, Hop.OPERAND))
+    through = Hop.OPERAND | Hop.CALLER
+    parts = ends(model.flow, argument, through, stop=lambda step: step.scope is loop.scope)
+    return all(_stays(model, loop, leaf) for part in parts for leaf in _leaves(model, part))
+
+
+def _leaves(model: Model, part: Expr) -> Iterator[Expr]:
+    return ends(model.flow, part, Hop.OPERAND)
 
 
 def _stays(model: Model, loop: Loop, part: Expr) -> bool:
@@ -219,16 +225,18 @@ def _stays(model: Model, loop: Loop, part: Expr) -> bool:
             and not model.project.outer_stores_near(part.name, cls)
             and is_kept_literal(model, cls, part.name)
         )
-    if isinstance(part, Attr) and isinstance(part.value, Name):
+    if isinstance(part, Attr) and isinstance(part.value, (Name, Attr)):
         root = part.value
-        # args.epochs, cfg.seed: nothing in the program ever sets it.
+        # args.epochs, self.cfg.seed: nothing in the program ever sets it.
+        changes = (
+            [each.stmt for each in root.scope.bindings.get(root.id, ())]
+            if isinstance(root, Name)
+            else [each.stmt for each in model.project.stores_near(root.name, root.scope)]
+        )
         return (
             holds_options(model, root)
             and not model.project.stores_near(part.name, part.scope)
-            and not any(
-                binding.stmt is not None and loop.encloses(binding.stmt)
-                for binding in root.scope.bindings.get(root.id, ())
-            )
+            and not any(stmt is not None and loop.encloses(stmt) for stmt in changes)
         )
     return False
 

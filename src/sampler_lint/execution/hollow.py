@@ -1,8 +1,8 @@
-"""Lengths of classes whose constructor cannot be followed as a whole.
+"""Lengths of classes that cannot be followed as a whole.
 
-A statement of the constructor that cannot be followed leaves what it may have stored open: that
-is taken for whatever it is used as. Where ``__len__`` and ``__iter__`` rest on the same, the one
-tells whether it counts what the other yields, whatever that may hold.
+A statement that cannot be followed, and neither yields nor leaves its block, leaves what it may
+have stored open: that is taken for whatever it is used as. Where ``__len__`` and ``__iter__`` rest
+on the same, the one tells whether it counts what the other yields, whatever that may hold.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from sampler_lint.execution.budget import BUDGET, MOST_HANDED_OUT, STEPS_A_LOOK
 from sampler_lint.execution.errors import (
+    CannotTellError,
     GoesOnError,
     OverBudgetError,
     RaisedError,
@@ -34,6 +35,9 @@ from sampler_lint.execution.values import (
     last_name,
 )
 from sampler_lint.syntax.nodes import Class
+
+#: What a statement does to those behind it, besides storing something.
+_LEAVING = (ast.Yield, ast.YieldFrom, ast.Return, ast.Break, ast.Continue)
 
 
 class Measured(NamedTuple):
@@ -131,7 +135,20 @@ class _Hollow:
         init = self.interpreter.member(self.spec.klass, "__init__")
         if self.follows and isinstance(init, Fn):
             self._begin(instance, init, world, heard)
-        return question(instance), heard.asked
+
+        def skips(stmt: ast.stmt, frame: Frame, error: CannotTellError) -> bool:
+            may_be = type(error) is CannotTellError and not any(
+                isinstance(node, _LEAVING) for node in ast.walk(stmt)
+            )
+            if may_be:
+                self._leave_open(stmt, instance, frame, heard)
+            return may_be
+
+        self.interpreter.skips = skips
+        try:
+            return question(instance), heard.asked
+        finally:
+            self.interpreter.skips = None
 
     def _begin(self, instance: Instance, init: Fn, world: World, heard: _Heard) -> None:
         """Run the constructor, statement by statement."""

@@ -50,6 +50,11 @@ class World(NamedTuple):
     batch_size: int
     drop_last: bool = False
 
+    @property
+    def is_even(self) -> bool:
+        """Whether nothing is left once each rank has its batches."""
+        return self.samples % (self.ranks * self.batch_size) == 0
+
     def counts(self, *, sharded: bool) -> set[int]:
         """What a sampler may yield here: samples or batches, of all or of a rank's share."""
         ranks = self.ranks if sharded else 1
@@ -69,6 +74,15 @@ _SAYS_UNEVEN = re.compile(
 )
 _LIMIT_NAMES = re.compile(r"^(max|min)_|_(length|len|limit|threshold|tokens|frames|max|min)$")
 _PROGRESS_NAMES = re.compile(r"(^|_)(steps?|iter(ation)?s?|batch(es)?|batch_idx)$", re.IGNORECASE)
+
+
+def says_uneven(option: str) -> bool:
+    """Whether the name of an option says that ranks may differ with it."""
+    return _SAYS_UNEVEN.search(option) is not None
+
+
+def _is_limit(name: str) -> bool:
+    return _LIMIT_NAMES.search(name) is not None and not says_uneven(name)
 
 
 class SetUp:
@@ -127,16 +141,16 @@ class SetUp:
     def options(self) -> Iterator[tuple[str, Any]]:
         """Optional arguments with another value than their default: flags, and limits."""
         for param, default in self.params:
-            if not isinstance(default, ast.Constant) or _SAYS_UNEVEN.search(param.arg):
+            if not isinstance(default, ast.Constant):
                 continue
             if isinstance(default.value, bool):
                 yield param.arg, not default.value
-            elif default.value is None and _LIMIT_NAMES.search(param.arg):
+            elif default.value is None and _is_limit(param.arg):
                 yield param.arg, SMALL_LIMIT
         init = self.interpreter.member(self.klass, "__init__")
         if isinstance(init, Fn) and init.node.args.kwarg is not None:
             for name in _read_keywords(init.node, init.node.args.kwarg.arg):
-                if _LIMIT_NAMES.search(name) and not _SAYS_UNEVEN.search(name):
+                if _is_limit(name):
                     yield name, SMALL_LIMIT
 
     def flags(self) -> Iterator[tuple[str, bool]]:

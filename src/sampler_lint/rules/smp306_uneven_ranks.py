@@ -187,9 +187,9 @@ def _left_over(model: Model) -> Iterator[Suspect]:
 def _uneven(
     model: Model, module: Module, cls: Class, trials: Trials, given: Obj | None = None
 ) -> Suspect | None:
-    trial = next(filter(is_uneven, trials.usual), None)
+    trial = next(filter(is_uneven, trials.told), None)
     trained: Call | None = None
-    if trial is not None and is_meant(trials.usual):
+    if trial is not None and is_meant(trials.told):
         trained = _trained_with(model, cls)
         trial = trial if trained is not None else None
     trial = trial or _uneven_by_option(trials)
@@ -238,7 +238,7 @@ def _uneven_by_option(trials: Trials) -> Trial | None:
     """A world in which one optional argument makes the ranks differ."""
     for _, group in groupby(trials.varied, key=lambda trial: trial.also):
         same = tuple(group)
-        found = next(filter(is_uneven, same), None)
+        found = next((t for t in same if is_uneven(t) and not t.says_uneven), None)
         if found is not None and not is_meant(same):
             return found
     return None

@@ -11,6 +11,7 @@ import ast
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sampler_lint.execution.budget import BUDGET, MOST_HANDED_OUT, STEPS_A_LOOK
@@ -23,6 +24,7 @@ from sampler_lint.execution.errors import (
 )
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.set_up import ITEM, Made, SetUp, World, is_number
+from sampler_lint.execution.slices import steps_of
 from sampler_lint.execution.statements import Return
 from sampler_lint.execution.trials import EVEN, LEFT_OVER, SILENT, guess
 from sampler_lint.execution.values import (
@@ -117,14 +119,17 @@ class _Hollow:
         count, walked = self._asked(world, self._count)
         guesses = self.spec.guesses or {}
         of_items = {key for key in walked if ITEM in key}  # they may say what is not yielded
-        if any(is_number(guesses.get(key)) for key in measured | of_items) or not count:
+        if any(is_number(guesses.get(key)) for key in of_items) or not count:
             return None
+        numbers, counted = (
+            {key for key in asked if is_number(guesses.get(key))} for asked in (measured, walked)
+        )
         measured, walked = (
             {key for key in asked if _is_sequence(guesses.get(key))} for asked in (measured, walked)
         )
-        if measured != walked or len(measured) > 1:
+        if numbers - counted or measured != walked or len(measured | numbers) > 1:
             return None
-        return count, length, "".join(measured)
+        return count, length, "".join(measured | numbers)
 
     def _asked(self, world: World, question: Callable[[Instance], int]) -> tuple[int, set[str]]:
         """An answer of a new object, and what it rests on of what is left open."""
@@ -205,8 +210,25 @@ class _Hollow:
                         yield found.node
                         yield from self._called(found.node, instance, seen)
 
+    def _methods(self, instance: Instance) -> tuple[ast.AST, ...]:
+        """The methods of an object that may run once it is built."""
+        return tuple(
+            member.node
+            for klass in instance.klass.mro
+            if isinstance(klass, Klass)
+            for name, member in klass.members.items()
+            if isinstance(member, Fn) and name != "__init__"
+        )
+
     def _count(self, instance: Instance) -> int:
-        handed_out = itertools.islice(self.interpreter.iterate(instance), MOST_HANDED_OUT)
+        method = self.interpreter.method(instance, "__iter__")
+        steps = None if method is None else steps_of(method.function.node, self._methods(instance))
+        if method is None or steps is None:
+            whole = self.interpreter.iterate(instance)
+        else:
+            only = replace(method.function, node=steps)
+            whole = self.interpreter.iterate(self.interpreter.run(only, [instance], {}, instance))
+        handed_out = itertools.islice(whole, MOST_HANDED_OUT)
         count = sum(1 for _ in handed_out)
         if count == MOST_HANDED_OUT:
             raise GoesOnError("whether it ends")

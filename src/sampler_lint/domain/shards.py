@@ -74,16 +74,24 @@ def _shuffled_shares(model: Model, scope: Scope) -> Iterator[tuple[Seeded, Index
     By itself, or by who calls it for what it orders.
     """
     for found in seeded(model, scope) if isinstance(scope, Function) else ():
-        by_it = partial(_draws_by, model, found=found)
-        share = _share_of(model, scope, found.call, by_it)
-        if share is not None:
-            yield found, share, scope
-        elif isinstance(scope, Function) and _gives_ordered(scope, by_it):
-            for call in model.flow.callers(scope):
-                share = _share_of(model, call.scope, call, partial(operator.is_, call))
-                if share is not None:
-                    yield found, share, call.scope
-                    break
+        taken = _taken(model, scope, found.call, partial(_draws_by, model, found=found))
+        if taken is not None:
+            yield found, *taken
+
+
+def _taken(
+    model: Model, scope: Scope, first: Call, draws: Callable[[Call], bool]
+) -> tuple[Index | Call, Scope] | None:
+    """The share that is taken of what a function orders, and who takes it."""
+    share = _share_of(model, scope, first, draws)
+    if share is not None:
+        return share, scope
+    if isinstance(scope, Function) and _gives_ordered(scope, draws):
+        for call in model.flow.callers(scope):
+            share = _share_of(model, call.scope, call, partial(operator.is_, call))
+            if share is not None:
+                return share, call.scope
+    return None
 
 
 def _gives_ordered(function: Function, draws: Callable[[Call], bool]) -> bool:
@@ -103,7 +111,7 @@ def shared_draws(model: Model, cls: Class) -> Iterator[GlobalDraw]:
             given = call.keyword("generator") or call.keyword("random")
             if library is None or given is not None:
                 continue
-            if _share_of(model, scope, call, partial(operator.is_, call)) is not None:
+            if _taken(model, scope, call, partial(operator.is_, call)) is not None:
                 what = f"`{last_name(call.func)}`"
                 yield GlobalDraw(model.module_of(scope), call, library, what, shared_by=cls)
 

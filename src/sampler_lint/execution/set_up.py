@@ -21,6 +21,7 @@ from sampler_lint.execution.budget import (
 )
 from sampler_lint.execution.errors import CannotTellError, Kind, WantedError
 from sampler_lint.execution.interpreter import Interpreter
+from sampler_lint.execution.standard import place_of
 from sampler_lint.execution.values import (
     COLUMN,
     NOT_MADE,
@@ -538,7 +539,10 @@ class Made:
         if guess is None:
             # `args.world_size` is what `world_size` would be.
             part = _LAST_PART.search(pattern)
-            value = UNKNOWN if part is None else self.spec.placed(part[1], self.world, self.place)
+            is_value = part is not None and place_of(part[1]) is None  # and no `get_rank`
+            value = UNKNOWN
+            if part is not None and is_value:
+                value = self.spec.placed(part[1], self.world, self.place)
             return NOT_MADE if value is UNKNOWN else value
         if isinstance(guess, _Text):
             return str(guess)

@@ -7,12 +7,11 @@ import copy
 from collections.abc import Iterator
 from functools import lru_cache
 
-from sampler_lint.execution.builtin import has_builtin
+from sampler_lint.execution.builtin import BUILTINS
 
 #: What a block is left or stopped by.
 _LEAVING = (ast.Yield, ast.YieldFrom, ast.Return, ast.Break, ast.Continue)
 _BLOCKS = (ast.For, ast.While, ast.If, ast.With)
-_CHANGING = frozenset({"delattr", "eval", "exec", "next", "setattr"})
 _CHECKS = (ast.Assert, ast.Raise)
 
 
@@ -103,7 +102,7 @@ def _touched(stmt: ast.stmt) -> set[str]:
 def _only_reads(call: ast.Call) -> bool:
     """Whether it is a builtin that leaves its arguments as they are."""
     name = call.func.id if isinstance(call.func, ast.Name) else ""
-    return has_builtin(name) and name not in _CHANGING
+    return name in BUILTINS and name != "next"
 
 
 def _stored(code: ast.AST) -> set[str]:

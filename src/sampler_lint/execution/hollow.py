@@ -23,7 +23,7 @@ from sampler_lint.execution.errors import (
     WantedError,
 )
 from sampler_lint.execution.interpreter import Interpreter
-from sampler_lint.execution.set_up import ITEM, Made, SetUp, World, is_number
+from sampler_lint.execution.set_up import ITEM, Made, SetUp, World, is_number, is_sequence
 from sampler_lint.execution.slices import steps_of
 from sampler_lint.execution.statements import Return
 from sampler_lint.execution.trials import EVEN, LEFT_OVER, SILENT, guess
@@ -125,7 +125,7 @@ class _Hollow:
             {key for key in asked if is_number(guesses.get(key))} for asked in (measured, walked)
         )
         measured, walked = (
-            {key for key in asked if _is_sequence(guesses.get(key))} for asked in (measured, walked)
+            {key for key in asked if is_sequence(guesses.get(key))} for asked in (measured, walked)
         )
         if numbers - counted or measured != walked or len(measured | numbers) > 1:
             return None
@@ -238,7 +238,3 @@ class _Hollow:
 def _can_change(value: Any) -> bool:
     """Whether a value may be changed by who is handed it."""
     return isinstance(value, (list, dict, set, Array, Instance, Iterator))
-
-
-def _is_sequence(guess: Any) -> bool:
-    return type(guess) is str and guess != "something" and not is_number(guess)

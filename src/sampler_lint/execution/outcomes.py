@@ -91,6 +91,8 @@ class Trial(NamedTuple):
     """What the class's own constructor stored, and that of a base overwrote with something else."""
     parts_guessed: bool = False
     """Whether something stands for a part of an argument, such as an attribute of the data."""
+    walks_guess: bool = False
+    """Whether something that may be gone through stands for an argument."""
     is_flagged: bool = False
     """Whether the one optional argument that is given is a flag, not a limit."""
     says_uneven: bool = False

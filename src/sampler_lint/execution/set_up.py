@@ -485,6 +485,11 @@ def is_number(guess: Any) -> bool:
     return guess in (*STAND_INS[Kind.NUMBER], *ITEM_STAND_INS[Kind.NUMBER])
 
 
+def is_sequence(guess: Any) -> bool:
+    """Whether what stands for an argument is something to go through."""
+    return type(guess) is str and guess != "something" and not is_number(guess)
+
+
 class _Text(str):
     """A text that the program compares an argument with."""
 

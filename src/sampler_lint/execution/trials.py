@@ -32,7 +32,7 @@ from sampler_lint.execution.errors import (
 )
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.outcomes import Trial, Trials, Turn
-from sampler_lint.execution.set_up import SetUp, World, says_uneven, stand_ins
+from sampler_lint.execution.set_up import SetUp, World, is_sequence, says_uneven, stand_ins
 from sampler_lint.execution.values import Data, Fn, Instance, Lost
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import Role
@@ -552,7 +552,8 @@ def _of_all_ranks(
     has_batch_size = spec.takes_batch_size and not any(value is None for _, value in given)
     takes = has_batch_size, spec.takes_drop_last
     parts_guessed = any("." in name for name in spec.guesses or ())
-    return Trial(world, tuple(turns), *takes, refused, story, tuple(lost), parts_guessed)
+    walked = any(map(is_sequence, (spec.guesses or {}).values()))
+    return Trial(world, tuple(turns), *takes, refused, story, tuple(lost), parts_guessed, walked)
 
 
 def _varied(interpreter: Interpreter, spec: SetUp, *, sharded: bool) -> Iterator[Trial]:

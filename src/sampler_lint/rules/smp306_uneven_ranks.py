@@ -187,9 +187,11 @@ def _left_over(model: Model) -> Iterator[Suspect]:
 def _uneven(
     model: Model, module: Module, cls: Class, trials: Trials, given: Obj | None = None
 ) -> Suspect | None:
-    trial = next(filter(is_uneven, trials.told), None)
+    # What is given to be shared out may be such that it can be.
+    told = tuple(trial for trial in trials.told if not trial.walks_guess)
+    trial = next(filter(is_uneven, told), None)
     trained: Call | None = None
-    if trial is not None and is_meant(trials.told):
+    if trial is not None and is_meant(told):
         trained = _trained_with(model, cls)
         trial = trial if trained is not None else None
     trial = trial or _uneven_by_option(trials)

@@ -117,6 +117,7 @@ _ANNOTATED = {
     re.compile("Callable"): Role.FUNCTION,
     _INT: Role.NUMBER,
 }
+_SAMPLER = re.compile(r"Sampler\b")  # and no `SamplerConfig`
 _BATCHES = re.compile(r"BatchSampler|(Sampler|Itera(ble|tor))\[\s*[Ll]ist\b")
 _SEVERAL = re.compile(
     r"([\w.]*(Optional|Union)\[\s*)?([\w.]*\.)?([Ll]ist|Sequence|[Tt]uple|[Dd]ict|Mapping)\b"
@@ -146,7 +147,7 @@ def role_of(name: str, annotation: str = "") -> Role | None:
     """What a parameter wants; None when neither its name nor its annotation tells."""
     found = _NAMES.fullmatch(name.strip("_"))
     role = None if found is None or found.lastgroup is None else Role[found.lastgroup]
-    if "Sampler" in annotation and role is not Role.BATCH_SAMPLER:
+    if _SAMPLER.search(annotation) and role is not Role.BATCH_SAMPLER:
         role = Role.SAMPLER
     if role is Role.SAMPLER and _BATCHES.search(annotation):
         return Role.BATCH_SAMPLER

@@ -25,9 +25,11 @@ from sampler_lint.syntax.nodes import (
     Call,
     Class,
     Expr,
+    For,
     Function,
     Index,
     Name,
+    Node,
     Scope,
     Stmt,
     last_name,
@@ -47,17 +49,19 @@ class OwnShuffle(NamedTuple):
 
     seeded: Seeded
     term: RankTerm
-    share: Index
+    share: Index | Call
     """The slice that takes the rank's share."""
+    taker: Scope
+    """The function that takes it."""
 
 
 def own_shuffles(model: Model, module: Module) -> Iterator[OwnShuffle]:
     """The shuffles of a file that each rank makes differently before it takes its slice."""
     for scope in module.facts.scopes:
-        for found, share in _shuffled_shares(model, scope):
+        for found, share, taker in _shuffled_shares(model, scope):
             term = differs(model, found.seed, scope)
             if term is not None:
-                yield OwnShuffle(found, term, share)
+                yield OwnShuffle(found, term, share, taker)
 
 
 def slices_own_shuffle(model: Model, cls: Class) -> bool:
@@ -65,12 +69,39 @@ def slices_own_shuffle(model: Model, cls: Class) -> bool:
     return any(True for scope in scopes_inside(cls) for _ in _shuffled_shares(model, scope))
 
 
-def _shuffled_shares(model: Model, scope: Scope) -> Iterator[tuple[Seeded, Index]]:
-    """The generators of a function that order something, and the share that it takes of that."""
+def _shuffled_shares(model: Model, scope: Scope) -> Iterator[tuple[Seeded, Index | Call, Scope]]:
+    """The generators of a function that order something, and the share that is taken of that.
+
+    By itself, or by who calls it for what it orders.
+    """
     for found in seeded(model, scope) if isinstance(scope, Function) else ():
-        share = _share_of(model, scope, found.call, partial(_draws_by, model, found=found))
-        if share is not None:
-            yield found, share
+        taken = _taken(model, scope, found.call, partial(_draws_by, model, found=found))
+        if taken is not None:
+            yield found, *taken
+
+
+def _taken(
+    model: Model, scope: Scope, first: Call, draws: Callable[[Call], bool]
+) -> tuple[Index | Call, Scope] | None:
+    """The share that is taken of what a function orders, and who takes it."""
+    share = _share_of(model, scope, first, draws)
+    if share is not None:
+        return share, scope
+    if isinstance(scope, Function) and _gives_ordered(scope, draws):
+        for call in model.flow.callers(scope):
+            share = _share_of(model, call.scope, call, partial(operator.is_, call))
+            if share is not None:
+                return share, call.scope
+    return None
+
+
+def _gives_ordered(function: Function, draws: Callable[[Call], bool]) -> bool:
+    """Whether what a function hands out was ordered by a draw."""
+    ordered: set[str] = set()
+    for stmt in statements(function.body):
+        _note_ordered(stmt, ordered, draws)
+    given = [stmt.value for stmt in function.returns if stmt.value is not None]
+    return any(_is_ordered(value, ordered, draws) for value in (*given, *function.yields))
 
 
 def shared_draws(model: Model, cls: Class) -> Iterator[GlobalDraw]:
@@ -81,14 +112,14 @@ def shared_draws(model: Model, cls: Class) -> Iterator[GlobalDraw]:
             given = call.keyword("generator") or call.keyword("random")
             if library is None or given is not None:
                 continue
-            if _share_of(model, scope, call, partial(operator.is_, call)) is not None:
+            if _taken(model, scope, call, partial(operator.is_, call)) is not None:
                 what = f"`{last_name(call.func)}`"
                 yield GlobalDraw(model.module_of(scope), call, library, what, shared_by=cls)
 
 
 def _share_of(
     model: Model, scope: Scope, first: Call, draws: Callable[[Call], bool]
-) -> Index | None:
+) -> Index | Call | None:
     """The first slice by rank of something that was ordered by a draw, from a call on."""
     ordered: set[str] = set()
     after = first.stmt.order if first.stmt is not None else 0
@@ -96,19 +127,23 @@ def _share_of(
         if stmt.order < after:
             continue
         for node in nodes_in([stmt]):
-            if (
-                isinstance(node, Index)
-                and is_share(model, node)
-                and _is_ordered(node.value, ordered, draws)
-            ):
+            whole = _shared(model, node)
+            if whole is not None and _is_ordered(whole, ordered, draws):
+                assert isinstance(node, (Index, Call))
                 return node
         _note_ordered(stmt, ordered, draws)
     return None
 
 
-def is_share(model: Model, node: Index) -> bool:
-    """Whether an index takes the part of a rank (``indices[self.rank : total : replicas]``)."""
-    return depends_on(model.flow, node.key, is_rank, LOCAL) is not None
+def _shared(model: Model, node: Node) -> Expr | None:
+    """What a rank takes its part of: ``x[rank:total:size]``, or ``islice(x, rank, None, size)``."""
+    if isinstance(node, Index):
+        whole, part = node.value, node.key
+    elif isinstance(node, Call) and last_name(node.func) == "islice" and len(node.positional) > 2:
+        whole, part = node.positional[:2]
+    else:
+        return None
+    return whole if depends_on(model.flow, part, is_rank, LOCAL) is not None else None
 
 
 def _is_ordered(expr: Expr, ordered: set[str], draws: Callable[[Call], bool]) -> bool:
@@ -125,6 +160,8 @@ def _note_ordered(stmt: Stmt, ordered: set[str], draws: Callable[[Call], bool]) 
             continue
         if last_name(node.func) == "shuffle" and node.positional:
             ordered.add(last_name(node.positional[0]) or "")
+    if isinstance(stmt, For) and _is_ordered(stmt.iter, ordered, draws):
+        ordered |= {last_name(node) or "" for node in walk(stmt.target)}
     if isinstance(stmt, Assign):
         names = {last_name(target) or "" for target in stmt.targets}
         if _is_ordered(stmt.value, ordered, draws):

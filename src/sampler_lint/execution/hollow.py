@@ -1,8 +1,8 @@
-"""Lengths of classes whose constructor cannot be followed as a whole.
+"""Lengths of classes that cannot be followed as a whole.
 
-A statement of the constructor that cannot be followed leaves what it may have stored open: that
-is taken for whatever it is used as. Where ``__len__`` and ``__iter__`` rest on the same, the one
-tells whether it counts what the other yields, whatever that may hold.
+A statement that cannot be followed, and neither yields nor leaves its block, leaves what it may
+have stored open: that is taken for whatever it is used as. Where ``__len__`` and ``__iter__`` rest
+on the same, the one tells whether it counts what the other yields, whatever that may hold.
 """
 
 from __future__ import annotations
@@ -11,17 +11,20 @@ import ast
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sampler_lint.execution.budget import BUDGET, MOST_HANDED_OUT, STEPS_A_LOOK
 from sampler_lint.execution.errors import (
+    CannotTellError,
     GoesOnError,
     OverBudgetError,
     RaisedError,
     WantedError,
 )
 from sampler_lint.execution.interpreter import Interpreter
-from sampler_lint.execution.set_up import ITEM, Made, SetUp, World, is_number
+from sampler_lint.execution.set_up import ITEM, Made, SetUp, World, is_number, is_sequence
+from sampler_lint.execution.slices import steps_of
 from sampler_lint.execution.statements import Return
 from sampler_lint.execution.trials import EVEN, LEFT_OVER, SILENT, guess
 from sampler_lint.execution.values import (
@@ -34,6 +37,9 @@ from sampler_lint.execution.values import (
     last_name,
 )
 from sampler_lint.syntax.nodes import Class
+
+#: What a statement does to those behind it, besides storing something.
+_LEAVING = (ast.Yield, ast.YieldFrom, ast.Return, ast.Break, ast.Continue)
 
 
 class Measured(NamedTuple):
@@ -113,14 +119,17 @@ class _Hollow:
         count, walked = self._asked(world, self._count)
         guesses = self.spec.guesses or {}
         of_items = {key for key in walked if ITEM in key}  # they may say what is not yielded
-        if any(is_number(guesses.get(key)) for key in measured | of_items) or not count:
+        if any(is_number(guesses.get(key)) for key in of_items) or not count:
             return None
-        measured, walked = (
-            {key for key in asked if _is_sequence(guesses.get(key))} for asked in (measured, walked)
+        numbers, counted = (
+            {key for key in asked if is_number(guesses.get(key))} for asked in (measured, walked)
         )
-        if measured != walked or len(measured) > 1:
+        measured, walked = (
+            {key for key in asked if is_sequence(guesses.get(key))} for asked in (measured, walked)
+        )
+        if numbers - counted or measured != walked or len(measured | numbers) > 1:
             return None
-        return count, length, "".join(measured)
+        return count, length, "".join(measured | numbers)
 
     def _asked(self, world: World, question: Callable[[Instance], int]) -> tuple[int, set[str]]:
         """An answer of a new object, and what it rests on of what is left open."""
@@ -131,7 +140,20 @@ class _Hollow:
         init = self.interpreter.member(self.spec.klass, "__init__")
         if self.follows and isinstance(init, Fn):
             self._begin(instance, init, world, heard)
-        return question(instance), heard.asked
+
+        def skips(stmt: ast.stmt, frame: Frame, error: CannotTellError) -> bool:
+            may_be = type(error) is CannotTellError and not any(
+                isinstance(node, _LEAVING) for node in ast.walk(stmt)
+            )
+            if may_be:
+                self._leave_open(stmt, instance, frame, heard)
+            return may_be
+
+        self.interpreter.skips = skips
+        try:
+            return question(instance), heard.asked
+        finally:
+            self.interpreter.skips = None
 
     def _begin(self, instance: Instance, init: Fn, world: World, heard: _Heard) -> None:
         """Run the constructor, statement by statement."""
@@ -188,8 +210,25 @@ class _Hollow:
                         yield found.node
                         yield from self._called(found.node, instance, seen)
 
+    def _methods(self, instance: Instance) -> tuple[ast.AST, ...]:
+        """The methods of an object that may run once it is built."""
+        return tuple(
+            member.node
+            for klass in instance.klass.mro
+            if isinstance(klass, Klass)
+            for name, member in klass.members.items()
+            if isinstance(member, Fn) and name != "__init__"
+        )
+
     def _count(self, instance: Instance) -> int:
-        handed_out = itertools.islice(self.interpreter.iterate(instance), MOST_HANDED_OUT)
+        method = self.interpreter.method(instance, "__iter__")
+        steps = None if method is None else steps_of(method.function.node, self._methods(instance))
+        if method is None or steps is None:
+            whole = self.interpreter.iterate(instance)
+        else:
+            only = replace(method.function, node=steps)
+            whole = self.interpreter.iterate(self.interpreter.run(only, [instance], {}, instance))
+        handed_out = itertools.islice(whole, MOST_HANDED_OUT)
         count = sum(1 for _ in handed_out)
         if count == MOST_HANDED_OUT:
             raise GoesOnError("whether it ends")
@@ -199,7 +238,3 @@ class _Hollow:
 def _can_change(value: Any) -> bool:
     """Whether a value may be changed by who is handed it."""
     return isinstance(value, (list, dict, set, Array, Instance, Iterator))
-
-
-def _is_sequence(guess: Any) -> bool:
-    return type(guess) is str and guess != "something" and not is_number(guess)

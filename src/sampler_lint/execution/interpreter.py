@@ -271,6 +271,9 @@ class Interpreter(Statements):
         if isinstance(callee, (Bound, Fn)):
             return self._call_function(callee, args, keywords)
         if isinstance(callee, Data) and not isinstance(callee, Source):
+            place = standard.place_of(callee.key.rpartition(".")[2])
+            if place is not None and isinstance(callee, Given):  # whatever is given to ask
+                return perform(place, self, args, keywords)
             self.outside += 1
             asked = args[-1] if isinstance(callee, Entry) and args else None
             places = self.listed(asked) if isinstance(asked, (list, Array)) else []

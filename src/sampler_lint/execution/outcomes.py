@@ -91,8 +91,12 @@ class Trial(NamedTuple):
     """What the class's own constructor stored, and that of a base overwrote with something else."""
     parts_guessed: bool = False
     """Whether something stands for a part of an argument, such as an attribute of the data."""
+    walks_guess: bool = False
+    """Whether something that may be gone through stands for an argument."""
     is_flagged: bool = False
     """Whether the one optional argument that is given is a flag, not a limit."""
+    says_uneven: bool = False
+    """Whether that argument says itself that ranks may differ."""
 
     @property
     def raised(self) -> RaisedError | None:
@@ -116,6 +120,22 @@ class Trial(NamedTuple):
         return any(
             turn.yielded is not None and turn.indices != self.turns[0].indices
             for turn in self.turns
+        )
+
+    @property
+    def counted(self) -> tuple[Any, ...]:
+        """How many each rank yields and promises, or what it raises."""
+        return tuple((t.count, t.length, t.raised and t.raised.kind) for t in self.turns)
+
+    @property
+    def fits(self) -> bool:
+        """Whether every rank yields something, as much as each other one and as it promises."""
+        counts = {turn.count for turn in self.turns}
+        return (
+            self.raised is None
+            and len(counts) == 1
+            and 0 not in counts
+            and all(turn.length in {None, turn.count} for turn in self.turns)
         )
 
     @property
@@ -180,6 +200,22 @@ class Trials(NamedTuple):
     def sharded(self) -> bool:
         """Whether ranks differ in what they yield."""
         return any(trial.differs for trial in (*self.usual, *self.guessed))
+
+    @property
+    def told(self) -> tuple[Trial, ...]:
+        """Worlds that tell of the class and not of guesses: the usual ones, or the guessed ones.
+
+        Of those, where other guesses change nothing that is counted, and where all comes out right
+        with data that divides evenly.
+        """
+        if self.usual:
+            return self.usual
+        counted: dict[World, set[Any]] = {}
+        for trial in self.guessed:
+            counted.setdefault(trial.world, set()).add(trial.counted)
+        even = [trial for trial in self.guessed if trial.world.is_even]
+        is_free = all(len(found) == 1 for found in counted.values())
+        return self.guessed if is_free and even and all(t.fits for t in even) else ()
 
     @property
     def story(self) -> str:

@@ -21,6 +21,7 @@ from sampler_lint.execution.budget import (
 )
 from sampler_lint.execution.errors import CannotTellError, Kind, WantedError
 from sampler_lint.execution.interpreter import Interpreter
+from sampler_lint.execution.standard import place_of
 from sampler_lint.execution.values import (
     COLUMN,
     NOT_MADE,
@@ -50,6 +51,11 @@ class World(NamedTuple):
     batch_size: int
     drop_last: bool = False
 
+    @property
+    def is_even(self) -> bool:
+        """Whether nothing is left once each rank has its batches."""
+        return self.samples % (self.ranks * self.batch_size) == 0
+
     def counts(self, *, sharded: bool) -> set[int]:
         """What a sampler may yield here: samples or batches, of all or of a rank's share."""
         ranks = self.ranks if sharded else 1
@@ -69,6 +75,15 @@ _SAYS_UNEVEN = re.compile(
 )
 _LIMIT_NAMES = re.compile(r"^(max|min)_|_(length|len|limit|threshold|tokens|frames|max|min)$")
 _PROGRESS_NAMES = re.compile(r"(^|_)(steps?|iter(ation)?s?|batch(es)?|batch_idx)$", re.IGNORECASE)
+
+
+def says_uneven(option: str) -> bool:
+    """Whether the name of an option says that ranks may differ with it."""
+    return _SAYS_UNEVEN.search(option) is not None
+
+
+def _is_limit(name: str) -> bool:
+    return _LIMIT_NAMES.search(name) is not None and not says_uneven(name)
 
 
 class SetUp:
@@ -127,16 +142,16 @@ class SetUp:
     def options(self) -> Iterator[tuple[str, Any]]:
         """Optional arguments with another value than their default: flags, and limits."""
         for param, default in self.params:
-            if not isinstance(default, ast.Constant) or _SAYS_UNEVEN.search(param.arg):
+            if not isinstance(default, ast.Constant):
                 continue
             if isinstance(default.value, bool):
                 yield param.arg, not default.value
-            elif default.value is None and _LIMIT_NAMES.search(param.arg):
+            elif default.value is None and _is_limit(param.arg):
                 yield param.arg, SMALL_LIMIT
         init = self.interpreter.member(self.klass, "__init__")
         if isinstance(init, Fn) and init.node.args.kwarg is not None:
             for name in _read_keywords(init.node, init.node.args.kwarg.arg):
-                if _LIMIT_NAMES.search(name) and not _SAYS_UNEVEN.search(name):
+                if _is_limit(name):
                     yield name, SMALL_LIMIT
 
     def flags(self) -> Iterator[tuple[str, bool]]:
@@ -470,6 +485,11 @@ def is_number(guess: Any) -> bool:
     return guess in (*STAND_INS[Kind.NUMBER], *ITEM_STAND_INS[Kind.NUMBER])
 
 
+def is_sequence(guess: Any) -> bool:
+    """Whether what stands for an argument is something to go through."""
+    return type(guess) is str and guess != "something" and not is_number(guess)
+
+
 class _Text(str):
     """A text that the program compares an argument with."""
 
@@ -524,7 +544,10 @@ class Made:
         if guess is None:
             # `args.world_size` is what `world_size` would be.
             part = _LAST_PART.search(pattern)
-            value = UNKNOWN if part is None else self.spec.placed(part[1], self.world, self.place)
+            is_value = part is not None and place_of(part[1]) is None  # and no `get_rank`
+            value = UNKNOWN
+            if part is not None and is_value:
+                value = self.spec.placed(part[1], self.world, self.place)
             return NOT_MADE if value is UNKNOWN else value
         if isinstance(guess, _Text):
             return str(guess)

@@ -6,7 +6,7 @@ import ast
 import itertools
 import re
 from collections.abc import Callable, Iterator
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from sampler_lint.execution.arrays import ARRAYS, nested, transposed
@@ -218,8 +218,15 @@ def _islice(run: Run, values: Any, *bounds: Any) -> Iterator[Any]:
 
 
 @DOTTED(Cost.BY_ITEM, "itertools.accumulate")
-def _accumulate(run: Run, values: Any) -> Iterator[Any]:
-    return itertools.accumulate(map(plain, run.iterate(values)), partial(binary, ast.Add))
+def _accumulate(
+    run: Run, values: Any, function: Any = None, *, initial: Any = None
+) -> Iterator[Any]:
+    def joined(left: Any, right: Any) -> Any:
+        if function is None:
+            return binary(ast.Add, left, right)
+        return plain(run.call(function, [left, right], {}))
+
+    return itertools.accumulate(map(plain, run.iterate(values)), joined, initial=initial)
 
 
 @DOTTED(Cost.BY_ITEM, "itertools.repeat")

@@ -50,6 +50,8 @@ class Statements(Expressions):
     """Executes statements: generators of what they yield."""
 
     stands_in: bool
+    skips: Callable[[ast.stmt, Frame, CannotTellError], bool] | None = None
+    """Whether to go on behind a statement that cannot be followed; it never is unless given."""
 
     def block(self, body: list[ast.stmt], frame: Frame) -> Iterator[Any]:
         """Execute statements one by one."""
@@ -57,15 +59,19 @@ class Statements(Expressions):
             BUDGET.left -= 1
             if BUDGET.left < 0:
                 BUDGET.over()
-            # Most statements yield nothing, and need no generator of their own.
-            if isinstance(stmt, ast.If):
-                yield from self.block(self._chosen(stmt, frame), frame)
-            elif (simple := _SIMPLE.get(type(stmt))) is not None:
-                simple(self, stmt, frame)
-            elif isinstance(stmt, ast.Expr) and type(stmt.value) not in _YIELDS:
-                self._expression(stmt.value, frame)
-            else:
-                yield from self._compound(stmt, frame)
+            try:
+                # Most statements yield nothing, and need no generator of their own.
+                if isinstance(stmt, ast.If):
+                    yield from self.block(self._chosen(stmt, frame), frame)
+                elif (simple := _SIMPLE.get(type(stmt))) is not None:
+                    simple(self, stmt, frame)
+                elif isinstance(stmt, ast.Expr) and type(stmt.value) not in _YIELDS:
+                    self._expression(stmt.value, frame)
+                else:
+                    yield from self._compound(stmt, frame)
+            except CannotTellError as error:
+                if self.skips is None or not self.skips(stmt, frame, error):
+                    raise
 
     def _compound(self, stmt: ast.stmt, frame: Frame) -> Iterator[Any]:
         """A statement that may yield."""

@@ -32,7 +32,7 @@ from sampler_lint.execution.errors import (
 )
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.outcomes import Trial, Trials, Turn
-from sampler_lint.execution.set_up import SetUp, World, stand_ins
+from sampler_lint.execution.set_up import SetUp, World, is_sequence, says_uneven, stand_ins
 from sampler_lint.execution.values import Data, Fn, Instance, Lost
 from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.parameters import Role
@@ -106,6 +106,8 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
         endless = tuple(_each(interpreter, spec, spec.large_worlds))
         trials = trials._replace(endless=endless, repeated=_repeated(interpreter, spec))
     elif any(not any(trial.differs for trial in same) for same in _by_arguments(trials)):
+        if not all(map(_is_told, trials.usual)):
+            _tell_samples(interpreter, spec)
         trials = trials._replace(repeated=_repeated(interpreter, spec))
     if BUDGET.gone:
         return plain
@@ -163,9 +165,11 @@ def _plainly(interpreter: Interpreter, spec: SetUp) -> Trials:
     trials = Trials(
         tuple(usual), tuple(tiny), failing=failing, length_raised=length_raised, unknown=unknown
     )
+    if usual:
+        varied = tuple(_varied(interpreter, spec, sharded=trials.sharded))
+        trials = trials._replace(varied=varied)
     if trials.sharded:
         trials = trials._replace(
-            varied=tuple(_varied(interpreter, spec)),
             resumed=tuple(_resumed(interpreter, spec, 0)),
             resized=tuple(_resumed(interpreter, spec, 1)),
             overrun=tuple(_resumed(interpreter, spec, 0, steps=MORE_THAN_AN_EPOCH)),
@@ -311,6 +315,23 @@ def _hands_out(
     if trial.raised is not None:
         raise trial.raised
     return all(turn.count for turn in trial.turns)
+
+
+def _tell_samples(interpreter: Interpreter, spec: SetUp) -> None:
+    """Guess what is left unknown, so that it is known which samples are yielded, if that helps."""
+
+    def tells() -> bool:
+        return _is_told(_trial(interpreter, spec, _WORLDS[0]))
+
+    with contextlib.suppress(RaisedError, OverBudgetError):
+        if guess(spec, tells):
+            return
+    spec.guesses = None
+
+
+def _is_told(trial: Trial) -> bool:
+    """Whether it is known which samples a world yields, if any."""
+    return trial.raised is not None or all(turn.indices is not None for turn in trial.turns)
 
 
 def _repeated(interpreter: Interpreter, spec: SetUp) -> Trial | None:
@@ -459,7 +480,7 @@ def is_as_long_as_it_says(interpreter: Interpreter, cls: Class) -> bool:
     with contextlib.suppress(RaisedError, *SILENT):
         spec = SetUp(interpreter, interpreter.class_of(cls))
         usual = _usual(interpreter, spec, welcoming(interpreter, spec))
-        flagged = (trial for trial in _varied(interpreter, spec) if trial.is_flagged)
+        flagged = (t for t in _varied(interpreter, spec, sharded=True) if t.is_flagged)
         return all(
             trial.raised is None and all(turn.length == turn.count for turn in trial.turns)
             for trial in itertools.chain(usual, flagged)
@@ -531,21 +552,26 @@ def _of_all_ranks(
     has_batch_size = spec.takes_batch_size and not any(value is None for _, value in given)
     takes = has_batch_size, spec.takes_drop_last
     parts_guessed = any("." in name for name in spec.guesses or ())
-    return Trial(world, tuple(turns), *takes, refused, story, tuple(lost), parts_guessed)
+    walked = any(map(is_sequence, (spec.guesses or {}).values()))
+    return Trial(world, tuple(turns), *takes, refused, story, tuple(lost), parts_guessed, walked)
 
 
-def _varied(interpreter: Interpreter, spec: SetUp) -> Iterator[Trial]:
-    """Worlds in which one optional argument is given; none for an option not understood."""
+def _varied(interpreter: Interpreter, spec: SetUp, *, sharded: bool) -> Iterator[Trial]:
+    """Worlds in which one optional argument is given; none for an option not understood.
+
+    A class that knows nothing of ranks does the same on each of them.
+    """
+    worlds = _SOME if sharded else tuple(world._replace(ranks=1) for world in _SOME)
     for option in itertools.islice(spec.options(), MOST_OPTIONS):
         try:
-            trials = [_trial(interpreter, spec, world, option) for world in _SOME]
+            trials = [_trial(interpreter, spec, world, option) for world in worlds]
         except SILENT:
             continue
         # It may refuse what does not go with the option.
         built = [trial for trial in trials if trial.turns or trial.raised is None]
         if len(built) > 1 and all(trial.raised is None for trial in built):
-            is_flag = isinstance(option[1], bool)
-            yield from (trial._replace(is_flagged=is_flag) for trial in built)
+            is_flag, uneven = isinstance(option[1], bool), says_uneven(option[0])
+            yield from (t._replace(is_flagged=is_flag, says_uneven=uneven) for t in built)
 
 
 def _stuck(interpreter: Interpreter, spec: SetUp, worlds: tuple[World, ...]) -> Iterator[Trial]:

@@ -286,7 +286,7 @@ def _own_shuffle(model: Model, shuffle: OwnShuffle) -> Suspect:
         f"`{who}` shuffles with a seed that contains `{unparse(term.term)}`, and then takes the "
         f"rank's slice"
     )
-    why = (Related(model.place(scope, shuffle.share), "the rank's share is taken here"),)
+    why = (Related(model.place(shuffle.taker, shuffle.share), "the rank's share is taken here"),)
     inside = term.scope is scope or (isinstance(term.scope, Function) and term.scope.cls is cls)
     safe = Applicability.SAFE if inside else Applicability.UNSAFE
     return Suspect(

@@ -187,9 +187,11 @@ def _left_over(model: Model) -> Iterator[Suspect]:
 def _uneven(
     model: Model, module: Module, cls: Class, trials: Trials, given: Obj | None = None
 ) -> Suspect | None:
-    trial = next(filter(is_uneven, trials.usual), None)
+    # What is given to be shared out may be such that it can be.
+    told = tuple(trial for trial in trials.told if not trial.walks_guess)
+    trial = next(filter(is_uneven, told), None)
     trained: Call | None = None
-    if trial is not None and is_meant(trials.usual):
+    if trial is not None and is_meant(told):
         trained = _trained_with(model, cls)
         trial = trial if trained is not None else None
     trial = trial or _uneven_by_option(trials)
@@ -238,7 +240,7 @@ def _uneven_by_option(trials: Trials) -> Trial | None:
     """A world in which one optional argument makes the ranks differ."""
     for _, group in groupby(trials.varied, key=lambda trial: trial.also):
         same = tuple(group)
-        found = next(filter(is_uneven, same), None)
+        found = next((t for t in same if is_uneven(t) and not t.says_uneven), None)
         if found is not None and not is_meant(same):
             return found
     return None

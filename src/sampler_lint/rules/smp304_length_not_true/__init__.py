@@ -34,9 +34,10 @@ class LengthNotTrue(Rule):
         that returns nothing or a float; a `__len__` inherited from torch under an `__iter__` that
         skips samples; and a generator whose `next()` finds nothing left, also around other
         samplers in this repository. Arguments whose type is not known get a value that the class
-        can use; then only a length that is wrong in every case counts. Where a constructor cannot
-        be followed, a length is wrong that always differs by the same number from what is yielded
-        of the same attribute; of a sampler that never ends, one that is always one more than an
+        can use; then a length counts that is wrong in every case, or, where other values change
+        nothing, in those in which something is left over. Where a class cannot be followed, a
+        length is wrong that always differs by the same number from what is yielded of the same
+        attribute; of a sampler that never ends, one that is always one more than an
         epoch has. Not reported for a class that the interpreter cannot follow otherwise, and for a
         `__len__` that says it is an estimate.
 

@@ -49,7 +49,7 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
         return None
     trials = model.trials(cls)
     flagged = [trial for trial in trials.varied if trial.is_flagged]
-    trial = next(filter(_is_wrong, (*trials.usual, *flagged)), None)
+    trial = next(filter(_is_wrong, (*trials.told, *flagged)), None)
     guessed = [trial for trial in trials.guessed if trial.raised is None and not _is_idle(trial)]
     grade = Grade.CERTAIN
     if len(guessed) >= FEWEST_GUESSED and all(map(_is_wrong, guessed)):
@@ -94,7 +94,7 @@ def one_too_many(model: Model, cls: Class) -> Suspect | None:
     length = defined_by(model, cls, "__len__")
     trials = model.trials(cls).endless
     # Elsewhere it may be rounded.
-    even = [t for t in trials if t.world.samples % (t.world.ranks * t.world.batch_size) == 0]
+    even = [t for t in trials if t.world.is_even]
     if length is None or len(even) < FEWEST_GUESSED or _promises_nothing(model, length):
         return None
     if not all(map(_is_one_more, even)):

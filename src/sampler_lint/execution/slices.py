@@ -30,10 +30,14 @@ def steps_of(node: ast.AST, methods: tuple[ast.AST, ...]) -> ast.FunctionDef | N
     if any(isinstance(each, (ast.Try, ast.FunctionDef, ast.NamedExpr)) for each in inside):
         return None
     changed = {name for method in methods for name in _stored(method)}
+    aliases = [*_aliases(inside)]
     needed: set[str] = set()
     while True:
         before = len(needed)
         body = _kept(node.body, needed, changed)
+        for name, parts in aliases:
+            if needed & parts:
+                needed.add(name)  # what is done to it is done to what matters
         if body is None:
             return None
         if len(needed) == before:
@@ -79,6 +83,29 @@ def _kept(body: list[ast.stmt], needed: set[str], changed: set[str]) -> list[ast
             return None
         out.append(made)
     return out
+
+
+def _aliases(inside: list[ast.AST]) -> Iterator[tuple[str, set[str]]]:
+    """The variables that may be changed in their place, each with what it may be a part of."""
+    touched: list[ast.expr] = []
+    for node in inside:
+        if isinstance(node, (ast.Attribute, ast.Subscript)):
+            touched.append(node.value)
+        elif isinstance(node, ast.AugAssign):
+            touched.append(node.target)
+        elif isinstance(node, ast.Call) and not _only_reads(node):
+            touched += node.args
+    changed = {each.id for each in touched if isinstance(each, ast.Name)}
+    for node in inside:
+        if isinstance(node, ast.Assign):
+            targets, value = node.targets, node.value
+        elif isinstance(node, ast.For):
+            targets, value = [node.target], node.iter
+        else:
+            continue
+        if not (isinstance(value, ast.Call) and _only_reads(value)):
+            for name in changed.intersection(name for each in targets for name in _names(each)):
+                yield name, _names(value)
 
 
 def _header(stmt: ast.stmt) -> ast.expr | None:

@@ -235,12 +235,18 @@ class Model:
 
     @cached_property
     def used_as_batch_sampler(self) -> dict[Class, Obj]:
-        """Classes of the tree passed as ``batch_sampler=``, with the loader."""
+        """Classes of the tree passed as ``batch_sampler=``, with the loader.
+
+        A registry may hold both kinds, and what a loader gets as either is not known to be one.
+        """
         out: dict[Class, Obj] = {}
         for loader in self.loaders:
+            given = self.passed_to(loader, "sampler")
+            single = {value.cls for value in given if isinstance(value, Obj)}
             for value in self.passed_to(loader, "batch_sampler"):
-                if isinstance(value, Obj) and isinstance(value.cls, Class):
-                    out.setdefault(value.cls, loader)
+                cls = value.cls if isinstance(value, Obj) else None
+                if isinstance(cls, Class) and cls not in single:
+                    out.setdefault(cls, loader)
         return out
 
     def attributes(self, cls: Class) -> Attributes:

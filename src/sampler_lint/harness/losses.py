@@ -50,7 +50,10 @@ def _never_read(job: Sequence[Stream], every: Sequence[Share]) -> str | None:
     if not own or not same or min(len(every), orders) < _EPOCHS:
         return None
     missing, size = every[0].missing, every[0].expected
-    if 0 < len(missing) < every[0].round and missing == [*range(size)][-len(missing) :]:
+    # All that full batches hold may have been meant to be all.
+    is_rest = (size - len(missing)) % every[0].round == 0
+    tail = [*range(size)][-len(missing) :]
+    if 0 < len(missing) < every[0].round and missing == tail and not is_rest:
         return f"the last {len(missing)} of {size} samples are read in no epoch, whatever its order"
     if len(missing) * _MUCH >= size and all(found.total >= size for found in every):
         return (

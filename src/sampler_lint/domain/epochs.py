@@ -37,6 +37,7 @@ from sampler_lint.syntax.navigation import (
 from sampler_lint.syntax.nodes import (
     ORDERED,
     UNEQUAL,
+    Assign,
     Attr,
     Call,
     Class,
@@ -706,13 +707,19 @@ def starts_for_ever(loop: Loop) -> bool:
 
 def pass_trains(model: Model, inner: Pass) -> bool:
     """Whether a pass, in whatever loop, steps an optimizer in its body or what that calls."""
-    body: Stmt = inner.stmt
-    if is_without_gradients(inner.scope, body):
+    body: Stmt | None = inner.stmt
+    if is_without_gradients(inner.scope, inner.stmt):
         return False
     if not isinstance(body, (For, While)):
-        enclosing = [s for s in body.ancestors() if isinstance(s, (For, While))]
-        body = enclosing[0] if enclosing else body
+        # An iterator that is kept is asked for its batches anywhere below.
+        below = None if _keeps_iterator(inner.stmt) else inner.stmt
+        body = next(iter(_loops_of(inner.stmt)), below)
     return steps(model, inner.scope, body, set())
+
+
+def _keeps_iterator(stmt: Stmt) -> bool:
+    made = stmt.value if isinstance(stmt, Assign) else None
+    return isinstance(made, Call) and makes_iterator(last_name(made.func))
 
 
 def pass_evaluates(model: Model, inner: Pass) -> bool:

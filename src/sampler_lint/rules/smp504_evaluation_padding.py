@@ -20,6 +20,7 @@ from sampler_lint.domain.epochs import (
 )
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function, is_test
+from sampler_lint.domain.shares import passes_over_shared
 from sampler_lint.findings import Grade, Related, Severity
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.parameters import Role, role_of
@@ -57,7 +58,8 @@ class EvaluationPadding(Rule):
         with torch's `DistributedSampler`, and an evaluation function that expects such a loader,
         where nothing removes the repeated samples. Also one over a loader with `drop_last=True`
         that goes to the end; there, any pass counts that only uses a model and keeps what it gives.
-        Only `likely` of such a loader that a hook gives a framework, as `test_dataloader`.
+        Only `likely` of such a loader that a hook gives a framework, as `test_dataloader`, and of
+        an evaluation of what Accelerate divides that calls `gather`, not `gather_for_metrics`.
 
     Why is this bad?
         The sampler makes all ranks equally long: it repeats up to `num_replicas - 1` samples, or
@@ -116,6 +118,7 @@ class EvaluationPadding(Rule):
             )
         yield from _cut_off(model)
         yield from _cut_off_in_hooks(model)
+        yield from _gathered(model)
         for module in model.modules:
             for function in module.facts.functions:
                 if any(scope is function for scope, _ in seen):
@@ -207,6 +210,38 @@ def _cut_off_in_hooks(model: Model) -> Iterator[Suspect]:
         if model.flow.constants(given, loader.through) == {True}:
             seen.add(site)
             yield _leaves_out(model, site, given, hook, hook, Grade.LIKELY)
+
+
+def _gathered(model: Model) -> Iterator[Suspect]:
+    """Evaluations that gather, of what Accelerate divides, also what makes the ranks even."""
+    for found in passes_over_shared(model):
+        gather = next(
+            (
+                call
+                for call in found.scope.calls_in(found.stmt)
+                if last_name(call.func) == "gather"
+                and any(
+                    isinstance(value, Ext) and value.dotted.startswith("accelerate.")
+                    for value in model.flow.values(call.func)
+                )
+            ),
+            None,
+        )
+        later = (s for s in statements(found.scope.body) if s.order >= found.stmt.order)
+        if (
+            gather is not None
+            and not pass_trains(model, found)
+            and not any(_CORRECTS.names(node) or _cuts(node) for node in nodes_in(later))
+        ):
+            yield Suspect(
+                model.module_of(found.scope),
+                gather.func,
+                f"`{unparse(gather.func)}` also gathers the samples that make the ranks even",
+                why=(Related(model.place_of(found.loader), "the loader is built here"),),
+                grade=Grade.LIKELY,
+                effect=_TWICE,
+                advice="call `gather_for_metrics`, which leaves them out",
+            )
 
 
 def _leaves_out(

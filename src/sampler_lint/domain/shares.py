@@ -125,7 +125,8 @@ def _is_of_processes(model: Model, sampler: Obj, size: Expr | None) -> bool:
 
 
 def _is_world_size(expr: Expr) -> bool:
-    return WORLD_SIZE.names(expr) or WORLD_SIZE.is_call(expr)
+    is_named = role_of(last_name(expr) or "") is Role.WORLD_SIZE
+    return is_named or WORLD_SIZE.names(expr) or WORLD_SIZE.is_call(expr)
 
 
 class Again(NamedTuple):

@@ -481,17 +481,24 @@ class Model:
         """Every ``DataLoader`` (or subclass) built in the candidate files."""
         return [obj for obj in self._constructions if self.role(obj) == "loader"]
 
+    def argument(self, obj: Obj, name: str) -> Expr | None:
+        """The expression passed for a constructor parameter; None where none is seen.
+
+        A factory passes on what it got by the call through which the object came. None also
+        where ``*args`` or ``**kwargs`` may carry it: see :meth:`Flow.may_be_passed`.
+        """
+        given = self.flow.argument(obj, name)
+        return None if given is None else as_passed(self.flow, given, obj.through)
+
     def passed_to(self, obj: Obj, name: str) -> frozenset[Value]:
         """What was passed for a constructor parameter: empty if nothing was.
 
-        A factory passes on what it got by the call through which the object came. Contains
-        :class:`~.analysis.values.Unknown` when ``*args``/``**kwargs`` may carry it.
+        Contains :class:`~.analysis.values.Unknown` when ``*args``/``**kwargs`` may carry it.
         """
-        given = self.flow.argument(obj, name)
+        given = self.argument(obj, name)
         if given is None:
             return self.flow.given(obj, name) if self.flow.may_be_passed(obj, name) else frozenset()
-        given = as_passed(self.flow, given, obj.through)
-        return frozenset() if given is None else self.flow.values(given)
+        return self.flow.values(given)
 
     def option(self, obj: Obj, name: str, default: Any) -> set[Any] | None:
         """The literal values that a constructor parameter may have; None if one is not known.

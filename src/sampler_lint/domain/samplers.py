@@ -162,7 +162,7 @@ def _is_left_false(model: Model, sampler: Obj, given: Expr) -> bool:
 
 def _are_alike(model: Model, sampler: Obj) -> bool:
     """Whether the data certainly takes no notice of the index: made up, to measure speed with."""
-    data = model.flow.argument(sampler, "dataset")
+    data = model.argument(sampler, "dataset")
     values = model.flow.values(data) if data is not None else frozenset()
     return bool(values) and all(
         isinstance(value, Obj) and isinstance(value.cls, Class) and _ignores_index(model, value.cls)
@@ -326,7 +326,7 @@ def shuffles(model: Model, sampler: Obj, through: Call | None = None) -> bool | 
                 return True
     elif not is_distributed_sampler(model, sampler):
         return None
-    given = model.flow.argument(sampler, "shuffle")
+    given = model.argument(sampler, "shuffle")
     if given is None:
         if sampler.cls == DECLARED_SAMPLER:
             return declared_shuffles(sampler)
@@ -348,7 +348,7 @@ def _shuffles_unasked(sampler: Obj) -> bool:
 
 def shuffle_choice(model: Model, sampler: Obj, through: Call | None = None) -> Expr | None:
     """What chooses whether a sampler that :func:`shuffles` does so; None if it always does."""
-    given = model.flow.argument(sampler, "shuffle")
+    given = model.argument(sampler, "shuffle")
     if given is None or model.flow.constants(given, through or sampler.through) is not None:
         return None
     return given
@@ -384,7 +384,7 @@ def _default(model: Model, obj: Obj, name: str, *, default: bool) -> bool | None
 
 def shuffles_by_epoch(model: Model, sampler: Obj, through: Call | None) -> bool:
     """Whether its order certainly changes with the epoch it is given."""
-    given = model.flow.argument(sampler, "shuffle")
+    given = model.argument(sampler, "shuffle")
     if isinstance(sampler.cls, Class):
         constants = None
         if given is not None:

@@ -64,7 +64,7 @@ class SamplerOfAnotherDataset(Rule):
         """Compare each loader's dataset with those of its samplers, and with what is left over."""
         told = set()
         for loader in model.loaders:
-            data = model.flow.argument(loader, "dataset")
+            data = model.argument(loader, "dataset")
             if loader.site is None or data is None or in_test_function(loader.site.scope):
                 continue
             samplers = [(each, _over(model, each)) for each in model.samplers_of(loader)]
@@ -74,7 +74,7 @@ class SamplerOfAnotherDataset(Rule):
                 told.add(loader.site)
                 yield Suspect(
                     model.module_of(loader.site.scope),
-                    data,
+                    model.flow.argument(loader, "dataset") or loader.site,
                     f"this `{loader.name}` over `{unparse(data)}` has a `{sampler.name}` over "
                     f"`{unparse(over)}`",
                     why=(Related(model.place_of(sampler), "the sampler is built here"),),
@@ -92,7 +92,7 @@ def _over(model: Model, sampler: Obj) -> Expr | None:
     if over is not None or not isinstance(sampler.cls, str):
         return over
     for name in ("indices", "weights"):
-        given = model.flow.argument(sampler, name)
+        given = model.argument(sampler, name)
         made = only(model.flow, given, Hop.ASSIGNED) if given is not None else None
         measured = [
             node.positional[0]
@@ -135,7 +135,7 @@ def _instead(model: Model, told: set[Call]) -> Iterator[Suspect]:
 
 def _told_apart_by(model: Model, loader: Obj) -> Iterator[str]:
     """The arguments that choose the samples of a loader: its samplers, or else the dataset."""
-    chosen = [name for name in SAMPLER_ARGUMENTS if model.flow.argument(loader, name) is not None]
+    chosen = [name for name in SAMPLER_ARGUMENTS if model.argument(loader, name) is not None]
     yield from chosen or ("dataset",)
 
 

@@ -478,8 +478,29 @@ class Model:
 
     @cached_property
     def loaders(self) -> list[Obj]:
-        """Every ``DataLoader`` (or subclass) built in the candidate files."""
-        return [obj for obj in self._constructions if self.role(obj) == "loader"]
+        """Every ``DataLoader`` (or subclass) built in the candidate files.
+
+        What a factory builds is another loader for each of its calls.
+        """
+        return [
+            each
+            for obj in self._constructions
+            if self.role(obj) == "loader"
+            for each in self._by_call(obj)
+        ]
+
+    def _by_call(self, obj: Obj) -> list[Obj]:
+        """An object as each call of the function that returns it gets it."""
+        scope = obj.site.scope if obj.site is not None else None
+        if not isinstance(scope, Function):
+            return [obj]
+        found = [
+            value
+            for call in self.flow.callers(scope)
+            for value in self.flow.values(call)
+            if isinstance(value, Obj) and value.site is obj.site and value.through is not None
+        ]
+        return list(dict.fromkeys(found)) or [obj]
 
     def argument(self, obj: Obj, name: str) -> Expr | None:
         """The expression passed for a constructor parameter; None where none is seen.

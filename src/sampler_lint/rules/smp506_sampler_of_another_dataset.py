@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.analysis.origins import Hop, only
+from sampler_lint.analysis.origins import Hop, only, scope_of
 from sampler_lint.analysis.reaching import definitions, surely_runs_before
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, SAMPLER_ARGUMENTS
@@ -73,8 +73,8 @@ class SamplerOfAnotherDataset(Rule):
                 sampler, over = known[0]
                 told.add(loader.site)
                 yield Suspect(
-                    model.module_of(loader.site.scope),
-                    model.flow.argument(loader, "dataset") or loader.site,
+                    model.module_of(scope_of(data)),
+                    data,
                     f"this `{loader.name}` over `{unparse(data)}` has a `{sampler.name}` over "
                     f"`{unparse(over)}`",
                     why=(Related(model.place_of(sampler), "the sampler is built here"),),

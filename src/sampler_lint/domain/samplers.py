@@ -30,6 +30,26 @@ from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Function, 
 
 def ignores_seed(model: Model, cls: Class) -> Iterator[Seeded]:
     """The generators that the class's own methods seed with the epoch and nothing else."""
+    return (each for each in _seeded_to_draw(model, cls) if is_epoch_alone(model, each.seed))
+
+
+def seeds_constantly(model: Model, cls: Class) -> Iterator[Seeded]:
+    """The generators that the class's own methods seed with a number, and never otherwise."""
+    found = list(_seeded_to_draw(model, cls))
+    constant = [each for each in found if _is_number(model, each.seed)]
+    others = {each.generator for each in found if each not in constant}
+    return (each for each in constant if each.generator not in others)
+
+
+def _is_number(model: Model, seed: Expr) -> bool:
+    return all(
+        isinstance(part, Const) and type(part.value) is int
+        for part in ends(model.flow, seed, LOCAL)
+    )
+
+
+def _seeded_to_draw(model: Model, cls: Class) -> Iterator[Seeded]:
+    """The generators that the class's own methods seed and draw from."""
     if not any(draws(scope) for scope in scopes_inside(cls)):
         return
     for scope in scopes_inside(cls):
@@ -37,8 +57,6 @@ def ignores_seed(model: Model, cls: Class) -> Iterator[Seeded]:
             continue
         within = [scope, *scope.module.inside(scope)]
         for found in seeded(model, scope):
-            if not is_epoch_alone(model, found.seed):
-                continue
             # One that the method itself makes is drawn from there; one that is kept, anywhere.
             kept = found.generator is None or scope.name in BEFORE_PASS
             drawn = any(map(draws, within)) and any(_draws_from(each, found) for each in within)

@@ -148,10 +148,11 @@ def check(
 
 
 def parses(path: str, data: bytes) -> bool:
-    """Whether a file can be checked with a content."""
+    """Whether a file can be checked with a content, as it will be."""
+    from sampler_lint.syntax.parse import parse_ahead
     from sampler_lint.workspace.project import syntax_error
 
-    return syntax_error(path, lambda: data) is None
+    return syntax_error(path, lambda: data, parse_ahead) is None
 
 
 def _asked(

@@ -74,6 +74,10 @@ class Tried:
         self._known[key] = _Answer(result, read, dict(interpreter.told), self._turn)
         return result
 
+    def rests_on(self, path: str) -> bool:
+        """Whether an answer rests on a file."""
+        return any(path in answer.read for answer in self._known.values())
+
     def forget(self, path: str) -> None:
         """Let go of what rests on a file, whose rows are others now."""
         kept = {key: answer for key, answer in self._known.items() if path not in answer.read}

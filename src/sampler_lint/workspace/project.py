@@ -47,7 +47,7 @@ from sampler_lint.syntax.nodes import (
 )
 from sampler_lint.syntax.parse import FactsError, check_syntax, parse
 from sampler_lint.timings import Watch, counted
-from sampler_lint.workspace.aliases import aliases_in, names_meant
+from sampler_lint.workspace.aliases import aliases_in, may_be_class, names_meant
 from sampler_lint.workspace.first_look import Look, first_looks, kinds
 from sampler_lint.workspace.import_paths import ImportPaths
 from sampler_lint.workspace.import_scan import imports_in
@@ -187,6 +187,7 @@ class Project:
         self.digests: dict[str, str] = {}
         """What each file held when it was first read, if ``digest`` was given."""
         self._told_imports: dict[str, list[Imported] | None] = {}
+        self._looked_up: set[str] = set()
         self._program_by_path: dict[str, str] = {}
         self._calls_by_program: dict[str, dict[str, list[Call]]] = {}
         self._stores_by_program: dict[str, dict[str, list[Store]]] = {}
@@ -608,10 +609,19 @@ class Project:
     @cached_property
     def _aliases(self) -> dict[str, dict[str, set[str]]]:
         """By program, name of a function or class → names that it is given to."""
+        self.look_up(each.name for module in self.candidates for each in module.facts.functions)
         return {
             program: aliases_in([module.facts for module in modules])
             for program, modules in self._modules_by_program.items()
         }
+
+    def look_up(self, words: Iterable[str]) -> None:
+        """Somebody looks for names that are spelled so, in lists of all (:func:`.word_of`)."""
+        self._looked_up.update(words)
+
+    def may_matter(self, word: str) -> bool:
+        """Whether it says something to somebody that a name is spelled so, which nobody read."""
+        return word in self._looked_up or may_be_class(word)
 
     def aliased(self, program: str) -> Iterable[tuple[str, set[str]]]:
         """Names of functions and classes of a program with their aliases."""
@@ -783,11 +793,15 @@ class Project:
         return frozenset(self._imports.get(self.program_of(module), ()))
 
 
-def syntax_error(display: str, read: Callable[[], bytes]) -> FileError | None:
+def syntax_error(
+    display: str,
+    read: Callable[[], bytes],
+    check: Callable[[str], None] = check_syntax,
+) -> FileError | None:
     """What keeps a file from being parsed, which is thrown away again."""
     try:
         source = SourceFile(display, read())
-        check_syntax(source.text)
+        check(source.text)
     except SourceError as error:
         return error.error
     except FactsError as error:

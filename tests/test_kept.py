@@ -260,7 +260,7 @@ def test_a_name_that_nobody_reads_is_typed_on(tree: Path, monkeypatch: pytest.Mo
     for typed in ("o", "ot", "oth", "othe", "other", "count", "othe", "other"):
         text = FILES["train.py"].replace("            print(batch)", f"            {typed}", 1)
         engine.check([str(tree)], overlay={str(tree / "train.py"): text.encode()}, session=session)
-    assert len(linked) == 3, "the first, and those about what a function of the program is called"
+    assert len(linked) == 4, "the first two, and to and from what a function is called"
 
 
 MINE = """\

@@ -257,7 +257,7 @@ def test_a_name_that_nobody_reads_is_typed_on(tree: Path, monkeypatch: pytest.Mo
     before = Tree._linked
     monkeypatch.setattr(Tree, "_linked", lambda *given: linked.append(None) or before(*given))
     session = engine.Session()
-    for typed in ("o", "ot", "oth", "othe", "other", "count", "othe", "other"):
+    for typed in ("o", "ot", "oth", "othe", "other", "main", "othe", "other"):
         text = FILES["train.py"].replace("            print(batch)", f"            {typed}", 1)
         engine.check([str(tree)], overlay={str(tree / "train.py"): text.encode()}, session=session)
     assert len(linked) == 4, "the first two, and to and from what a function is called"
@@ -319,9 +319,12 @@ class Tries:
     ("name", "added", "is_tried"),
     [
         ("train.py", "\n\ndef more():\n    return 1\n", False),
-        ("data.py", "\nMORE = 1\n", True),
+        ("data.py", "\nMORE = 1\n", False),
+        ("data.py", "\nShares.more = 1\n", False),
+        ("data.py", "\nfrom counts import more as count\n", True),
         ("data.py", "\n# more\n", False),
-        ("counts.py", "\n\ndef more():\n    return 1\n", True),
+        ("counts.py", "\n\ndef more():\n    return 1\n", False),
+        ("counts.py", "\n\ndef count(data, world_size):\n    return 1\n", True),
         ("train.py", "\n\nshares = Shares([1, 2], rank=3, world_size=4)\n", True),
     ],
 )

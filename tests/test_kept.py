@@ -257,10 +257,16 @@ def test_a_name_that_nobody_reads_is_typed_on(tree: Path, monkeypatch: pytest.Mo
     before = Tree._linked
     monkeypatch.setattr(Tree, "_linked", lambda *given: linked.append(None) or before(*given))
     session = engine.Session()
-    for typed in ("o", "ot", "oth", "othe", "other", "main", "othe", "other"):
-        text = FILES["train.py"].replace("            print(batch)", f"            {typed}", 1)
+
+    def links(typed: str) -> int:
+        made = len(linked)
+        text = FILES["train.py"].replace("            print(batch)\n", f"            {typed}\n", 1)
         engine.check([str(tree)], overlay={str(tree / "train.py"): text.encode()}, session=session)
-    assert len(linked) == 4, "the first two, and to and from what a function is called"
+        return len(linked) - made
+
+    assert [links(typed) for typed in ("pass", "pass; o", "ot", "oth")] == [1, 0, 1, 0]
+    assert [links(f"x = {typed}") for typed in ("o", "ot", "othe")] == [1, 0, 0]
+    assert [links(f"x = {typed}") for typed in ("main", "mai", "ma")] == [1, 1, 0], "a function"
 
 
 MINE = """\

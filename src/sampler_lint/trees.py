@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from sampler_lint.domain.model import Model
     from sampler_lint.domain.tried import Tried
     from sampler_lint.rules import Rule, Suspect
-    from sampler_lint.source import SourceFile
     from sampler_lint.suppressions import Suppressions
-    from sampler_lint.syntax.nodes import ModuleFacts, Node
-    from sampler_lint.workspace.moving import Move
+    from sampler_lint.syntax.nodes import Node
+    from sampler_lint.workspace.moving import Move, Reread
     from sampler_lint.workspace.project import Before, Project
     from sampler_lint.workspace.requirements import Requirements
 
@@ -216,8 +215,8 @@ class Tree:
             if read is None:
                 return False
             move = read.move() if project.would_read_alike(path, overlay[path]) else None
-            if move is None or not self._may_make(move):
-                self._keep_file(path, read.source, read.facts())
+            if move is None or (move.renamed and self.model.tries(move.module)):
+                self._keep_facts(read)
                 return False
             moves.append(move)
         whys = [self._moved(suspect, moves) for _, suspect in self._suspected]
@@ -236,19 +235,10 @@ class Tree:
             self._found[rule.code] += self._told_of(rule, suspect, seen)
         return True
 
-    def _may_make(self, move: Move) -> bool:
-        """Whether it says nothing to anybody how the names that it renames are spelled."""
-        from sampler_lint.syntax.nodes import word_of
-
-        if not move.renamed:
-            return True
-        words = {word for name, spelled in move.renamed for word in (word_of(name), spelled)}
-        return not any(map(self.project.may_matter, words)) and not self.model.tries(move.module)
-
-    def _keep_file(self, path: str, source: SourceFile, facts: ModuleFacts | None) -> None:
-        """Read no more what was read of a file for the next project of the tree."""
-        if facts is not None and self._kept is not None and self._kept.before is not None:
-            self._kept.before = self._kept.before.with_file(path, source, facts)
+    def _keep_facts(self, read: Reread) -> None:
+        """Let the next project of the tree have what was read of a file."""
+        if self._kept is not None and self._kept.before is not None:
+            self._kept.before = read.added_to(self._kept.before)
 
     def _moved(self, suspect: Suspect, moves: Sequence[Move]) -> tuple[Related, ...] | None:
         """What a suspect rests on, where it is now; None if that is not known."""

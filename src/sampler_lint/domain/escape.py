@@ -47,8 +47,8 @@ from sampler_lint.syntax.nodes import (
     Unary,
     While,
     With,
-    word_of,
 )
+from sampler_lint.syntax.unread import word_of
 from sampler_lint.workspace.project import Module
 
 

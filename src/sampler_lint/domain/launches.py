@@ -33,8 +33,8 @@ from sampler_lint.syntax.nodes import (
     Scope,
     Stmt,
     last_name,
-    word_of,
 )
+from sampler_lint.syntax.unread import word_of
 from sampler_lint.workspace.project import Module, Project
 
 #: The part that runs when a file is started, and the one that runs when it is imported, too.

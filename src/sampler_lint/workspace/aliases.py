@@ -18,8 +18,8 @@ from sampler_lint.syntax.nodes import (
     Name,
     Seq,
     last_name,
-    word_of,
 )
+from sampler_lint.syntax.unread import word_of
 
 
 def called_by(function: Function) -> str:

@@ -3,7 +3,7 @@
 Most of what is typed in an editor changes no answer. So it is with a text that has the same syntax
 tree, whose lines still hold the same nodes, and that answers alike whatever was asked of the old
 one (:meth:`~..source.SourceFile.tells`): a comment, an empty line. And so it is with a name that is
-spelled otherwise, if nobody has read how it was spelled (:class:`~..syntax.nodes.Unread`).
+spelled otherwise, if nobody has read how it was spelled (:class:`~..syntax.unread.Unread`).
 
 Only the statement that was edited is compared: around it stands the same text, which Python reads
 alike, because the old statement is whole by itself, too.
@@ -18,10 +18,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 from sampler_lint.findings import Place
 from sampler_lint.source import SourceError, SourceFile
-from sampler_lint.syntax.lower import extract
-from sampler_lint.syntax.nodes import ModuleFacts, Name, Node, Unread
+from sampler_lint.syntax.lower import extract, is_idle
+from sampler_lint.syntax.nodes import Name, Node
 from sampler_lint.syntax.parse import FactsError, parse
-from sampler_lint.workspace.project import Module
+from sampler_lint.syntax.unread import Unread, word_of
+from sampler_lint.workspace.project import Before, Module
 
 #: Where a node begins and ends: row, column, and again.
 _Span: TypeAlias = tuple[int, int, int, int]
@@ -43,17 +44,20 @@ class Reread(NamedTuple):
         except (SourceError, FactsError):
             return None
 
-    def facts(self) -> ModuleFacts | None:
-        """What it says; it is noted who reads the names in the lines that were edited."""
+    def added_to(self, before: Before) -> Before:
+        """What the next project has, with what it says now.
+
+        It will be noted who reads the names in the lines that were edited.
+        """
         try:
             facts = extract(self.tree, lists_nodes=True)
         except FactsError:
-            return None
+            return before
         edit = _Edit(_lines(self.module.source), _lines(self.source))
         for node in facts.made:
             if type(node) is Name and edit.first <= node.row <= edit.last:
                 node.__class__ = Unread
-        return facts
+        return before.with_file(self.module.path, self.source, facts)
 
     def move(self) -> Move | None:
         """How its nodes move; None if its code, or what its text told, is another."""
@@ -78,14 +82,15 @@ class Reread(NamedTuple):
             return None
         renamed: list[tuple[Name, str]] = []
         if changed.renamed:
-            found = set()
+            found, matters = set(), self.module.project.may_matter
             for node in made:
                 span = node.row, node.col, node.end_row, node.end_col
                 if isinstance(node, Name) and span in changed.renamed:
-                    if type(node) is not Unread:
+                    spelled = changed.renamed[span]
+                    if type(node) is not Unread or any(map(matters, (word_of(node), spelled))):
                         return None
                     found.add(span)
-                    renamed.append((node, changed.renamed[span]))
+                    renamed.append((node, spelled))
             if found != changed.renamed.keys():
                 return None
         if not self.module.source.is_alike(self.source, rows):
@@ -210,7 +215,7 @@ class _Compared:
         self.renamed: dict[_Span, str] = {}
 
     def are_alike(self, old: ast.AST, new: ast.AST) -> bool:
-        """Whether they are the same but for the spelling of names that are read."""
+        """Whether they are the same but for the spelling of names, and what does nothing."""
         todo: list[tuple[Any, Any]] = [(old, new)]
         while todo:
             one, other = todo.pop()
@@ -229,6 +234,7 @@ class _Compared:
                 else:
                     todo += [(getattr(one, f, None), getattr(other, f, None)) for f in one._fields]
             elif isinstance(one, list):
+                one, other = ([e for e in each if not is_idle(e)] for each in (one, other))
                 if len(one) != len(other):
                     return False
                 todo += zip(one, other, strict=True)
@@ -269,7 +275,7 @@ def _statement(tree: ast.Module, edit: _Edit) -> Any:
             (block, place)
             for block in _blocks(around)
             for place, stmt in enumerate(block)
-            if _rows(stmt)[0] <= last and first <= _rows(stmt)[1]
+            if _rows(stmt)[0] <= last and first <= _rows(stmt)[1] and not is_idle(stmt)
         ]
         if len(touched) == 1:
             [(block, place)] = touched

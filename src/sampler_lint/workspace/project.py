@@ -45,7 +45,7 @@ from sampler_lint.syntax.nodes import (
     Store,
     last_name,
 )
-from sampler_lint.syntax.parse import FactsError, check_syntax, parse
+from sampler_lint.syntax.parse import FactsError, parse
 from sampler_lint.timings import Watch, counted
 from sampler_lint.workspace.aliases import aliases_in, may_be_class, names_meant
 from sampler_lint.workspace.first_look import Look, first_looks, kinds
@@ -53,6 +53,7 @@ from sampler_lint.workspace.import_paths import ImportPaths
 from sampler_lint.workspace.import_scan import imports_in
 from sampler_lint.workspace.partition import Partition
 from sampler_lint.workspace.places import Importer, Place
+from sampler_lint.workspace.readable import syntax_error
 from sampler_lint.workspace.relevance import Mattering, that_matter
 
 PlacedT = TypeVar("PlacedT", Call, Store)
@@ -616,7 +617,7 @@ class Project:
         }
 
     def look_up(self, words: Iterable[str]) -> None:
-        """Somebody looks for names that are spelled so, in lists of all (:func:`.word_of`)."""
+        """Somebody looks for names that are spelled so, in lists of all (:mod:`..syntax.unread`)."""
         self._looked_up.update(words)
 
     def may_matter(self, word: str) -> bool:
@@ -791,19 +792,3 @@ class Project:
     def imports_of(self, module: Module) -> frozenset[str]:
         """Top-level names that the program of ``module`` imports."""
         return frozenset(self._imports.get(self.program_of(module), ()))
-
-
-def syntax_error(
-    display: str,
-    read: Callable[[], bytes],
-    check: Callable[[str], None] = check_syntax,
-) -> FileError | None:
-    """What keeps a file from being parsed, which is thrown away again."""
-    try:
-        source = SourceFile(display, read())
-        check(source.text)
-    except SourceError as error:
-        return error.error
-    except FactsError as error:
-        return source.error(error.reason, error.row)
-    return None

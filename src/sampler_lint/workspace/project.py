@@ -617,7 +617,7 @@ class Project:
         }
 
     def look_up(self, words: Iterable[str]) -> None:
-        """Somebody looks for names that are spelled so, in lists of all (:mod:`..syntax.unread`)."""
+        """Somebody looks for names spelled so, in lists of all (:mod:`..syntax.unread`)."""
         self._looked_up.update(words)
 
     def may_matter(self, word: str) -> bool:

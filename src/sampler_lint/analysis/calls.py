@@ -110,6 +110,7 @@ class Calls(Attributes):
         """What calls fill the ``*args`` of functions with."""
         self._callers: dict[Function, dict[tuple[Call, Value | None, Function], None]] = {}
         self._imports_of: dict[str, set[str]] = {}
+        self._leading: dict[tuple[frozenset[str], str], bool] = {}
         self._resolved_unspelled: set[str] = set()
         """The programs whose calls that spell nothing are resolved."""
 
@@ -657,6 +658,12 @@ class Calls(Attributes):
 
     def _leads_to(self, files: set[str], path: str) -> bool:
         """Whether one of the files is one, or imports it, which may hand on what is in it."""
+        key = frozenset(files), path
+        if key not in self._leading:
+            self._leading[key] = self._are_leading(files, path)
+        return self._leading[key]
+
+    def _are_leading(self, files: set[str], path: str) -> bool:
         todo, seen = list(files), set(files)
         while todo and path not in seen:
             more = self._imported_by(todo.pop()) - seen

@@ -16,6 +16,7 @@ from sampler_lint.analysis.arguments import (
     complete,
     decorated,
     field_names,
+    given_as,
     passed,
     remaining,
 )
@@ -200,6 +201,10 @@ class Calls(Attributes):
             self._apply_next(value, call, var)
         elif dotted in _TRANSPARENT_CALLS and call.positional:
             self._flow(self._expr(call.positional[-1]), var)
+        elif len(back := catalog.handed_back(dotted)) == 1 and (
+            given := given_as(call, back, *back)
+        ):
+            self._flow(self._expr(given), var)
         elif dotted.endswith(".__init__"):
             self._add(var, Lit(None, "NoneType"))
         else:
@@ -766,6 +771,12 @@ class Calls(Attributes):
                     if method is not None:
                         out[method] = None
         return list(out)
+
+
+def _handed_back(dotted: str, call: Call) -> Expr | None:
+    """The one thing that a library's function gives back of what it is given."""
+    params = catalog.handed_back(dotted)
+    return given_as(call, params, *params) if len(params) == 1 else None
 
 
 def _advances(flow: Calls, value: Value) -> Function | None:

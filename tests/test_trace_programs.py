@@ -64,6 +64,12 @@ multi7/right_temperature_mixture reader7/leader_sends_all_the_same
 workers7/rng_of_the_transform_seeded_by_worker_alone epochs4/number_by_two_passes
 hand7/loader_by_hand_over_permutation_of_the_rank hand7/right_permutation_of_the_epoch
 hand7/permutation_made_once_per_training
+tp8/hand_made_column_parallel_shuffled_apart tp8/right_hand_made_column_parallel
+pipe8/two_stages_of_unlike_orders pipe8/right_two_stages_by_send local/right_federated_overlap
+windows8/workers_draw_alike_on_ranks windows8/right_workers_draw_by_rank
+resume8/skips_by_optimizer_steps resume8/right_skips_by_micro_batches
+concat8/sampler_of_the_first_part concat8/right_sampler_of_both pack8/right_documents_by_rank
+ppo8/right_number_told_before_each_pass early8/one_rank_stops_at_its_patience
 """.split()
 
 KNOWN = {one.name: one for file in PLAIN for one in programs(file)}

@@ -32,6 +32,7 @@ PLAIN = (
     "sixth.txt",
     "seventh.txt",
     "eighth.txt",
+    "ninth.txt",
 )
 FRAMEWORKS = (
     "frameworks.txt",
@@ -39,6 +40,7 @@ FRAMEWORKS = (
     "third_frameworks.txt",
     "fourth_frameworks.txt",
     "fifth_frameworks.txt",
+    "ninth_frameworks.txt",
 )
 
 

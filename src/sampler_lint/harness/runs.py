@@ -406,7 +406,7 @@ def _lost_peer(reason: str) -> bool:
 
 
 def _streams(log: Log) -> dict[tuple[Any, ...], Stream]:
-    """The rank's jobs: loaders of one role on one dataset, used once each, are one job.
+    """The rank's jobs: loaders of one role on one dataset, of one sampler or used once each.
 
     So are those on datasets that are made anew for each epoch of a training, and hold the same.
     """
@@ -428,11 +428,18 @@ def _streams(log: Log) -> dict[tuple[Any, ...], Stream]:
     streams: dict[tuple[Any, ...], Stream] = {}
     for chain in chains.values():
         once = all(len(loader.read) <= 1 for loader in chain)
-        for members in [chain] if once else [[loader] for loader in chain]:
+        for members in [chain] if once or _of_one_sampler(chain) else [[one] for one in chain]:
             role = members[0].role
             counts[role] = counts.get(role, 0) + 1
             streams[role, counts[role]] = Stream(members)
     return streams
+
+
+def _of_one_sampler(loaders: Sequence[Loader]) -> bool:
+    """Whether loaders that are read one after the other have one sampler."""
+    passes = [one.number for loader in loaders for one in loader.passes]
+    of = {one.samplers[-1]["object"] if one.samplers else -one.number for one in loaders}
+    return len(of) == 1 and passes == sorted(passes)
 
 
 def relative(path: str, root: str) -> str:

@@ -370,7 +370,7 @@ def _by_annotation(annotation: Expr | None, otherwise: bool | None) -> bool | No
 
 def _is_number(model: Model, module: Module, node: Attr | Index) -> bool | None:
     """Whether a configured seed is an int: from argparse, a dataclass, or what is assigned."""
-    if isinstance(node, Attr) and _class_of(model, node.value) is None:
+    if isinstance(node, Attr) and not _owners(model, node):
         option = _argparse_default(model, module, node.name)
         if option is not None:
             return option
@@ -391,14 +391,19 @@ def _is_compared_with_none(model: Model, node: Attr | Index) -> bool:
     )
 
 
-def _is_declared_number(model: Model, node: Attr) -> bool | None:
-    answers: set[bool | None] = set()
-    for value in model.flow.values(node.value):
-        if isinstance(value, Obj) and isinstance(value.cls, Class):
-            answers.add(_field_is_int(value.cls, node.name))
+def _owners(model: Model, node: Attr) -> set[Class]:
+    """The classes of the tree whose attribute is read."""
+    holders = model.flow.values(node.value)
+    found = {one.cls for one in holders if isinstance(one, Obj) and isinstance(one.cls, Class)}
     owner = _class_of(model, node.value)
-    if owner is not None and not answers:
-        answers.add(_field_is_int(owner, node.name))
+    return found if found or owner is None else {owner}
+
+
+def _is_declared_number(model: Model, node: Attr) -> bool | None:
+    # What a class does not declare, its values tell.
+    answers: set[bool | None] = {_field_is_int(one, node.name) for one in _owners(model, node)} - {
+        None
+    }
     for value in model.flow.values(node):
         if isinstance(value, Lit):
             answers.add(isinstance(value.value, int))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.origins import Hop, is_one_value, origins
 from sampler_lint.analysis.reaching import may_be_set
-from sampler_lint.analysis.values import ClassRef, Lit, Obj, Unknown
+from sampler_lint.analysis.values import ClassRef, Lit, Obj
 from sampler_lint.domain.concepts import DEVICES, PROCESSES, WORKERS
 from sampler_lint.domain.draws import is_drawn, is_module
 from sampler_lint.domain.model import Model
@@ -81,7 +81,7 @@ def _by_parameter(model: Model, function: Function, param: Param) -> Seed | None
         return None
     number: bool | None = None
     if isinstance(param.default, Const):
-        number = isinstance(param.default.value, int)
+        number = _is_int(param.default.value)
     return Seed(param.name, _by_annotation(param.annotation, number))
 
 
@@ -401,28 +401,31 @@ def _owners(model: Model, node: Attr) -> set[Class]:
 
 def _is_declared_number(model: Model, node: Attr) -> bool | None:
     # What a class does not declare, its values tell.
-    answers: set[bool | None] = {_field_is_int(one, node.name) for one in _owners(model, node)} - {
-        None
-    }
+    declared = {_field_is_int(one, node.name) for one in _owners(model, node)} - {None}
+    answers = set(declared)
     for value in model.flow.values(node):
         if isinstance(value, Lit):
-            answers.add(isinstance(value.value, int))
-        elif isinstance(value, Unknown) and not answers:
+            answers.add(_is_int(value.value))
+        elif not declared:
             answers.add(None)
-    if False in answers:
-        return False
-    return True if answers == {True} else None
+    return None if None in answers or not answers else False not in answers
 
 
 def _field_is_int(cls: Class, name: str) -> bool | None:
     for stmt in cls.body:
         if isinstance(stmt, Declare) and isinstance(stmt.target, Name) and stmt.target.id == name:
-            return isinstance(stmt.annotation, Name) and stmt.annotation.id == "int"
+            named = {one.id for one in walk(stmt.annotation) if isinstance(one, Name)}
+            return named == {"int"} or (False if "int" in named else None)
         if isinstance(stmt, Assign) and isinstance(stmt.value, Const):
             target = stmt.targets[0]
             if isinstance(target, Name) and target.id == name:
-                return isinstance(stmt.value.value, int)
+                return _is_int(stmt.value.value)
     return None
+
+
+def _is_int(value: object) -> bool | None:
+    """Whether a literal is an int; None if it is something else that no seed can be."""
+    return type(value) is int if value is None or type(value) is int else None
 
 
 def _argparse_default(model: Model, module: Module, name: str) -> bool | None:
@@ -433,7 +436,7 @@ def _argparse_default(model: Model, module: Module, name: str) -> bool | None:
         if default is None:
             return isinstance(required, Const) and bool(required.value)
         if isinstance(default, Const):
-            return isinstance(default.value, int)
+            return _is_int(default.value)
         kind = call.keyword("type")
         return True if kind is not None and last_name(kind) == "int" else None
     return None

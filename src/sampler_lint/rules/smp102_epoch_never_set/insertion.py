@@ -83,15 +83,19 @@ def _counted_at_its_end(loop: Loop) -> str | None:
     last = loop.body[-1]
     if not isinstance(last, AugAssign) or not isinstance(last.target, Name):
         return None
-    name, by_one = last.target.id, isinstance(last.value, Const) and last.value.value == 1
-    if last.op != "Add" or not by_one or skips_its_end(loop):
+    name, bindings = last.target.id, loop.scope.bindings.get(last.target.id, [])
+    if last.op != "Add" or not _is_int(last.value, 1) or skips_its_end(loop):
         return None
-    others = [each for each in loop.scope.bindings[name] if each.stmt is not last]
+    others = [each for each in bindings if each.stmt is not last]
     first = others[0].stmt if len(others) == 1 and others[0].how == "assign" else None
     if first is None or first.block is not loop.block or first.order > loop.order:
         return None
-    value = others[0].value
-    return name if isinstance(value, Const) and type(value.value) is int else None
+    return name if _is_int(others[0].value) else None
+
+
+def _is_int(expr: Expr | None, value: int | None = None) -> bool:
+    known = expr.value if isinstance(expr, Const) else None
+    return type(known) is int and value in (None, known)
 
 
 class _Receiver(NamedTuple):

@@ -81,7 +81,7 @@ def _by_parameter(model: Model, function: Function, param: Param) -> Seed | None
         return None
     number: bool | None = None
     if isinstance(param.default, Const):
-        number = _is_int(param.default.value)
+        number = isinstance(param.default.value, int)
     return Seed(param.name, _by_annotation(param.annotation, number))
 
 
@@ -436,7 +436,7 @@ def _argparse_default(model: Model, module: Module, name: str) -> bool | None:
         if default is None:
             return isinstance(required, Const) and bool(required.value)
         if isinstance(default, Const):
-            return _is_int(default.value)
+            return isinstance(default.value, int)
         kind = call.keyword("type")
         return True if kind is not None and last_name(kind) == "int" else None
     return None

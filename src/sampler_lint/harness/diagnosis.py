@@ -232,10 +232,6 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
             "SMP202", overlap, *spot(loaders[0], job[0].passes), tuple(places(run, job))
         )
         return
-    if known and (lost_by := _own_shared_out(job, seen)):
-        path, line = spot(loaders[0], job[0].passes)
-        yield Diagnosis("SMP502", lost_by, path, line, tuple(places(run, job)))
-        return
     if seen.expected is None:
         return
     if not _share_out(loaders) or not (known or not any(rank.log.groups for rank in run.ranks)):
@@ -268,26 +264,6 @@ def _shares(run: Run, job: Sequence[Stream], size: int, *, known: bool) -> Itera
                 code, f"epoch {number}: {text}", path, line, (*places(run, job), *evidence)
             )
             return
-
-
-def _own_shared_out(job: Sequence[Stream], seen: Observation) -> str | None:
-    """How ranks that have samples of their own share those out among all of them."""
-    loaders, epochs = [stream.loader for stream in job], [*seen.epochs()]
-    sharing, lengths = _sharding(loaders), [loader.dataset_length for loader in loaders]
-    if len({loader.mark for loader in loaders}) < len(job) or not sharing or not epochs:
-        return None
-    if any(_shared_among(loader) != len(job) or loader.chooses for loader in loaders):
-        return None
-    short = all(
-        length is not None and reading.count * len(job) < length + reading.largest * len(job)
-        for length, reading in zip(lengths, epochs[0][1], strict=True)
-    )
-    if not short or loaders[0].shuffling is False or hold_the_same(job) is not False:
-        return None
-    return (
-        f"each rank has samples of its own, and {sharing[0]} shares those out over the {len(job)} "
-        f"ranks once more: {percent(len(job) - 1, len(job))} of them are read by none; keep one"
-    )
 
 
 def _of_one_epoch(run: Run, pairs: Sequence[Sequence[Pass]]) -> bool:

@@ -33,6 +33,7 @@ PLAIN = (
     "seventh.txt",
     "eighth.txt",
     "ninth.txt",
+    "tenth.txt",
 )
 FRAMEWORKS = (
     "frameworks.txt",

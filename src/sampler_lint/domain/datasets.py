@@ -92,7 +92,7 @@ def orders_itself(model: Model, dataset: Expr) -> bool:
 def sampled(model: Model, sampler: Obj) -> Expr | None:
     """The dataset that a sampler of torch, or one derived from it, is built over."""
     names = ("dataset", "data_source")
-    return next(filter(None, (model.flow.argument(sampler, name) for name in names)), None)
+    return next(filter(None, (model.argument(sampler, name) for name in names)), None)
 
 
 def are_apart(model: Model, one: Expr, other: Expr) -> bool:

@@ -287,7 +287,7 @@ def _loaders_held(model: Model, wrapper: Obj) -> Iterator[tuple[Obj, Expr]]:
 def _is_given_another(model: Model, wrapper: Obj, cls: Class, name: str) -> bool:
     """Whether an attribute keeps what the constructor is given, and no loader is given here."""
     kept = parameter_kept(model, cls, name)
-    given = model.flow.argument(wrapper, kept.name) if kept is not None else None
+    given = model.argument(wrapper, kept.name) if kept is not None else None
     return given is not None and all(
         not isinstance(value, Obj) and not isinstance(value, Unknown)
         for value in model.flow.values(given)

@@ -131,7 +131,7 @@ def _draws_of(module: ModuleFacts, name: str) -> Iterator[Call]:
 
 def order_given(model: Model, loader: Obj) -> Call | None:
     """The draw of the list of numbers that a loader is given for a sampler."""
-    given = model.flow.argument(loader, "sampler")
+    given = model.argument(loader, "sampler")
     if given is None or any(isinstance(each, Obj) for each in model.flow.values(given)):
         return None
     made = only(model.flow, given, Hop.ASSIGNED)
@@ -322,8 +322,7 @@ def may_be_told_not_to(model: Model, obj: Obj, call: Call) -> bool:
     return any(
         param.name in asked
         and (
-            model.flow.argument(obj, param.name) is not None
-            or model.flow.may_be_passed(obj, param.name)
+            model.argument(obj, param.name) is not None or model.flow.may_be_passed(obj, param.name)
         )
         for param in init.params
     )
@@ -346,7 +345,7 @@ def is_asked_to_draw(model: Model, obj: Obj, order: FixedOrder) -> bool:
         param = init.param(name.lstrip("_")) if name and isinstance(init, Function) else None
         if param is None or model.flow.may_be_passed(obj, param.name):
             continue
-        given = model.flow.argument(obj, param.name) or param.default
+        given = model.argument(obj, param.name) or param.default
         constants = model.flow.constants(given) if given is not None else None
         if constants is not None and not any(constants):
             return False

@@ -490,20 +490,48 @@ class Model:
 
     @cached_property
     def loaders(self) -> list[Obj]:
-        """Every ``DataLoader`` (or subclass) built in the candidate files."""
-        return [obj for obj in self._constructions if self.role(obj) == "loader"]
+        """Every ``DataLoader`` (or subclass) built in the candidate files.
+
+        What a factory builds is another loader for each of its calls.
+        """
+        return [
+            each
+            for obj in self._constructions
+            if self.role(obj) == "loader"
+            for each in self._by_call(obj)
+        ]
+
+    def _by_call(self, obj: Obj) -> list[Obj]:
+        """An object as each call of the function that returns it gets it."""
+        scope = obj.site.scope if obj.site is not None else None
+        if not isinstance(scope, Function):
+            return [obj]
+        found = [
+            value
+            for call in self.flow.callers(scope)
+            for value in self.flow.values(call)
+            if isinstance(value, Obj) and value.site is obj.site and value.through is not None
+        ]
+        return list(dict.fromkeys(found)) or [obj]
+
+    def argument(self, obj: Obj, name: str) -> Expr | None:
+        """The expression passed for a constructor parameter; None where none is seen.
+
+        A factory passes on what it got by the call through which the object came. None also
+        where ``*args`` or ``**kwargs`` may carry it: see :meth:`Flow.may_be_passed`.
+        """
+        given = self.flow.argument(obj, name)
+        return None if given is None else as_passed(self.flow, given, obj.through)
 
     def passed_to(self, obj: Obj, name: str) -> frozenset[Value]:
         """What was passed for a constructor parameter: empty if nothing was.
 
-        A factory passes on what it got by the call through which the object came. Contains
-        :class:`~.analysis.values.Unknown` when ``*args``/``**kwargs`` may carry it.
+        Contains :class:`~.analysis.values.Unknown` when ``*args``/``**kwargs`` may carry it.
         """
-        given = self.flow.argument(obj, name)
+        given = self.argument(obj, name)
         if given is None:
             return self.flow.given(obj, name) if self.flow.may_be_passed(obj, name) else frozenset()
-        given = as_passed(self.flow, given, obj.through)
-        return frozenset() if given is None else self.flow.values(given)
+        return self.flow.values(given)
 
     def option(self, obj: Obj, name: str, default: Any) -> set[Any] | None:
         """The literal values that a constructor parameter may have; None if one is not known.

@@ -30,6 +30,26 @@ from sampler_lint.syntax.nodes import Attr, Call, Class, Const, Expr, Function, 
 
 def ignores_seed(model: Model, cls: Class) -> Iterator[Seeded]:
     """The generators that the class's own methods seed with the epoch and nothing else."""
+    return (each for each in _seeded_to_draw(model, cls) if is_epoch_alone(model, each.seed))
+
+
+def seeds_constantly(model: Model, cls: Class) -> Iterator[Seeded]:
+    """The generators that the class's own methods seed with a number, and never otherwise."""
+    found = list(_seeded_to_draw(model, cls))
+    constant = [each for each in found if _is_number(model, each.seed)]
+    others = {each.generator for each in found if each not in constant}
+    return (each for each in constant if each.generator not in others)
+
+
+def _is_number(model: Model, seed: Expr) -> bool:
+    return all(
+        isinstance(part, Const) and type(part.value) is int
+        for part in ends(model.flow, seed, LOCAL)
+    )
+
+
+def _seeded_to_draw(model: Model, cls: Class) -> Iterator[Seeded]:
+    """The generators that the class's own methods seed and draw from."""
     if not any(draws(scope) for scope in scopes_inside(cls)):
         return
     for scope in scopes_inside(cls):
@@ -37,8 +57,6 @@ def ignores_seed(model: Model, cls: Class) -> Iterator[Seeded]:
             continue
         within = [scope, *scope.module.inside(scope)]
         for found in seeded(model, scope):
-            if not is_epoch_alone(model, found.seed):
-                continue
             # One that the method itself makes is drawn from there; one that is kept, anywhere.
             kept = found.generator is None or scope.name in BEFORE_PASS
             drawn = any(map(draws, within)) and any(_draws_from(each, found) for each in within)
@@ -162,7 +180,7 @@ def _is_left_false(model: Model, sampler: Obj, given: Expr) -> bool:
 
 def _are_alike(model: Model, sampler: Obj) -> bool:
     """Whether the data certainly takes no notice of the index: made up, to measure speed with."""
-    data = model.flow.argument(sampler, "dataset")
+    data = model.argument(sampler, "dataset")
     values = model.flow.values(data) if data is not None else frozenset()
     return bool(values) and all(
         isinstance(value, Obj) and isinstance(value.cls, Class) and _ignores_index(model, value.cls)
@@ -326,7 +344,7 @@ def shuffles(model: Model, sampler: Obj, through: Call | None = None) -> bool | 
                 return True
     elif not is_distributed_sampler(model, sampler):
         return None
-    given = model.flow.argument(sampler, "shuffle")
+    given = model.argument(sampler, "shuffle")
     if given is None:
         if sampler.cls == DECLARED_SAMPLER:
             return declared_shuffles(sampler)
@@ -348,7 +366,7 @@ def _shuffles_unasked(sampler: Obj) -> bool:
 
 def shuffle_choice(model: Model, sampler: Obj, through: Call | None = None) -> Expr | None:
     """What chooses whether a sampler that :func:`shuffles` does so; None if it always does."""
-    given = model.flow.argument(sampler, "shuffle")
+    given = model.argument(sampler, "shuffle")
     if given is None or model.flow.constants(given, through or sampler.through) is not None:
         return None
     return given
@@ -384,7 +402,7 @@ def _default(model: Model, obj: Obj, name: str, *, default: bool) -> bool | None
 
 def shuffles_by_epoch(model: Model, sampler: Obj, through: Call | None) -> bool:
     """Whether its order certainly changes with the epoch it is given."""
-    given = model.flow.argument(sampler, "shuffle")
+    given = model.argument(sampler, "shuffle")
     if isinstance(sampler.cls, Class):
         constants = None
         if given is not None:

@@ -58,7 +58,7 @@ def _is_alone(model: Model, sampler: Obj) -> bool:
     """Whether a sampler is told, by its caller or a default, that there is one process."""
     for name, default in _parameters(model, sampler).items():
         if role_of(name) is Role.WORLD_SIZE:
-            given = model.flow.argument(sampler, name) or default
+            given = model.argument(sampler, name) or default
             if given is not None and model.flow.constants(given) == {1}:
                 return True
     return False

@@ -83,7 +83,7 @@ def same_on_ranks(model: Model, loader: Obj) -> Function | Call | None:
     The ``__iter__`` of a class of the tree, or the call that opens a stream of `datasets`. None
     where the data may hang on the rank, or on a draw that ranks do not share.
     """
-    data = model.flow.argument(loader, "dataset")
+    data = model.argument(loader, "dataset")
     if data is None or depends_on(model.flow, data, PROCESSES.is_mentioned) is not None:
         return None
     found: Function | Call | None = None

@@ -143,7 +143,7 @@ def _trains_as_it_is(model: Model, loader: Obj, scopes: set[Scope]) -> bool:
         for node in nodes_in(statements(scope.body))
     ):
         return False
-    data = model.flow.argument(loader, "dataset")
+    data = model.argument(loader, "dataset")
     if data is None or any(
         is_distributed_sampler(model, made)
         and (over := sampled(model, made)) is not None

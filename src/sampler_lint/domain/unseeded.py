@@ -94,7 +94,7 @@ def _given_to_framework(model: Model, program: str) -> Iterator[Expr | None]:
         if loader.site is not None and {"accelerate", "lightning"} & injection.trainers(
             model.module_of(loader.site.scope)
         ):
-            yield model.flow.argument(loader, "dataset")
+            yield model.argument(loader, "dataset")
     for module in model.project.modules_in(program):
         if "transformers" in injection.trainers(module):
             for call in module.facts.all_calls:

@@ -242,7 +242,7 @@ def _functions_of(model: Model, part: Obj | FuncRef) -> list[Function]:
 def held(model: Model, obj: Obj, cls: Class, name: str) -> frozenset[Value]:
     """What an object keeps in an attribute: what it was given, not others of its class."""
     param = parameter_kept(model, cls, name) if obj.site is not None else None
-    given = model.flow.argument(obj, param.name) if param is not None else None
+    given = model.argument(obj, param.name) if param is not None else None
     if param is None or model.flow.may_be_passed(obj, param.name):
         return model.flow.ask_field(obj, name)
     given = given if given is not None else param.default

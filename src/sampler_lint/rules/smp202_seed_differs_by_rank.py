@@ -265,7 +265,7 @@ def _epochs_given(model: Model) -> Iterator[Suspect]:
 def _shuffles_what_it_divides(model: Model, sampler: Obj) -> bool:
     if not is_distributed_sampler(model, sampler) or not may_shuffle(model, sampler):
         return False
-    size = model.flow.argument(sampler, "num_replicas")
+    size = model.argument(sampler, "num_replicas")
     if size is not None and Lit(1, "int") in model.flow.values(size):
         return False  # what the rank reads is its own already
     cls = sampler.cls

@@ -1,20 +1,23 @@
-"""SMP203: a sampler's own shuffle is seeded with the epoch alone."""
+"""SMP203: a sampler's own shuffle is seeded with the epoch, or a number, alone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
 
+from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.draws import Seeded
+from sampler_lint.domain.epochs import feeds_training
 from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_imported, is_test
-from sampler_lint.domain.samplers import ignores_seed, may_shuffle, own_seed
+from sampler_lint.domain.samplers import ignores_seed, may_shuffle, own_seed, seeds_constantly
 from sampler_lint.domain.seeds import constructions, epoch_carries_seed, seeding, takes_seed
 from sampler_lint.edits.editor import Editor, Fixer
 from sampler_lint.edits.names import text_of
 from sampler_lint.edits.seed_fixes import pass_in, summed, take_seed
 from sampler_lint.findings import Applicability, Fix, Related, Severity
+from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import unparse
 from sampler_lint.syntax.nodes import (
@@ -24,6 +27,7 @@ from sampler_lint.syntax.nodes import (
     Bin,
     Call,
     Class,
+    Const,
     Expr,
     Function,
     Name,
@@ -35,14 +39,16 @@ from sampler_lint.workspace.project import Module
 
 
 class SeedIgnored(Rule):
-    """A sampler seeds its shuffle with the epoch alone, so no seed changes the order.
+    """A sampler seeds its shuffle with the epoch or a number alone: no seed changes the order.
 
     What it does:
         Reports `g.manual_seed(self.epoch)`, `random.seed(self.epoch)`,
         `np.random.RandomState(self.epoch)` and the like in a sampler, when the class takes a seed
         that it does not use there, or when the program seeds its generators from a setting
         (`torch.manual_seed(args.seed)`...) and builds the class so that it shuffles. Not reported
-        where the seed is passed with the epoch (`sampler.set_epoch(args.seed + epoch)`).
+        where the seed is passed with the epoch (`sampler.set_epoch(args.seed + epoch)`). Also a
+        number (`g.manual_seed(0)`), in a sampler that a loader trains with and that is given no
+        generator.
 
     Why is this bad?
         Epoch `k` has the same order in every run, whatever the seed. Runs with different seeds
@@ -77,7 +83,11 @@ class SeedIgnored(Rule):
             if is_test(module) or not model.is_meant_as_sampler(cls):
                 continue
             found = list(ignores_seed(model, cls))
-            if not found or epoch_carries_seed(model, module):
+            if found and epoch_carries_seed(model, module):
+                continue
+            if not found and any(_is_left_to_itself(model, *each) for each in _uses(model, cls)):
+                found = list(seeds_constantly(model, cls))
+            if not found:
                 continue
             reason = _setting(model, module, cls)
             if reason is None or launches(model).is_dead(cls):
@@ -85,6 +95,23 @@ class SeedIgnored(Rule):
             if takes_seed(model, cls) or _may_be_built(model, module, cls):
                 for seeded in found:
                     yield _suspect(model, module, cls, seeded, *reason)
+
+
+def _uses(model: Model, cls: Class) -> Iterator[tuple[Obj, Obj]]:
+    """The objects of the class, each with a loader that draws by it."""
+    for loader in model.loaders:
+        for sampler in model.samplers_of(loader):
+            if isinstance(sampler.cls, Class) and cls in model.flow.mro(sampler.cls):
+                yield sampler, loader
+
+
+def _is_left_to_itself(model: Model, sampler: Obj, loader: Obj) -> bool:
+    """Whether a sampler of a loader that trains is given no generator to draw from."""
+    return feeds_training(model, loader) is True and not any(
+        model.argument(sampler, name) is not None or model.flow.may_be_passed(sampler, name)
+        for name in model.flow.params(sampler.cls) or ()
+        if role_of(name) is Role.GENERATOR
+    )
 
 
 def _setting(model: Model, module: Module, cls: Class) -> tuple[str, tuple[Related, ...]] | None:
@@ -145,8 +172,10 @@ def _suspect(
 ) -> Suspect:
     given = unparse(seeded.seed)
     attribute = own_seed(model, cls)
-    fix: Fixer
-    if attribute is not None:
+    fix: Fixer | None
+    if isinstance(seeded.seed, Const):
+        advice, fix = f"give `{cls.name}` a `seed` parameter and seed with it", None
+    elif attribute is not None:
         advice = f"seed with `self.{attribute} + {given}`"
         fix = partial(_use_seed, model, seeded, attribute)
     else:

@@ -35,8 +35,9 @@ class BatchSamplerWithoutBatchSize(Rule):
         and where the repository's requirements allow no version that reads it
         (docs/frameworks.md).
 
-        Likely, with the word "would", where no loader in the repository takes the batch sampler
-        and its program uses none of these frameworks: in libraries, whose users may use one.
+        Likely, with the word "would", where the program uses none of these frameworks: of batch
+        samplers that no loader in the repository takes, as in libraries, whose users may use one,
+        and of those that are told the one size of their batches and keep it under another name.
 
     Why is this bad?
         torch itself never reads the attribute, so single-GPU training works. Lightning reads
@@ -69,23 +70,23 @@ class BatchSamplerWithoutBatchSize(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Compare what each batch sampler defines with what the tree's frameworks read."""
-        injection = Injection(model)
-        told = set()
-        for suspect, cls in self._of_frameworks(model, injection):
-            told.add(cls)
-            yield suspect
+        found = {cls: suspect for suspect, cls in self._of_frameworks(model, Injection(model))}
         for module, read, owner in reads_of_batch_samplers(model):
             kind = owner.cls
-            if isinstance(kind, Class) and kind not in told and is_batch_sampler(model, kind):
-                told.add(kind)
-                yield _read_here(model, module, read, kind)
+            if not isinstance(kind, Class) or not is_batch_sampler(model, kind):
+                continue
+            if kind not in found or found[kind].grade is Grade.LIKELY:
+                found[kind] = _read_here(model, module, read, kind)
+        yield from found.values()
 
     def _of_frameworks(self, model: Model, injection: Injection) -> Iterator[tuple[Suspect, Class]]:
         for module, cls in model.classes():
             if not is_batch_sampler(model, cls) or is_abstract(cls):
                 continue
             trainers = injection.trainers(module)
-            assumes = _is_for_others(model, module, cls) and injection.may_rebuild(module, cls)
+            assumes = (
+                _is_for_others(model, module, cls) or _hides_its_size(cls)
+            ) and injection.may_rebuild(module, cls)
             if not (assumes or trainers):
                 continue
             attributes = model.attributes(cls)
@@ -158,6 +159,12 @@ def _is_for_others(model: Model, module: Module, cls: Class) -> bool:
     """Whether the tree itself, a test or registry in it too, makes no use of the class."""
     is_tried = is_test(module) or in_test_function(cls)
     return cls not in model.used_as_batch_sampler and not cls.decorators and not is_tried
+
+
+def _hides_its_size(cls: Class) -> bool:
+    """Whether the batches have one size, which the class is told and keeps under another name."""
+    size = _batch_size(cls)
+    return size is not None and bool(size[0]) and size[1] is Applicability.SAFE
 
 
 def _would_miss(trainers: frozenset[str], missing: list[str]) -> bool:

@@ -184,8 +184,8 @@ def _of_pipeline(model: Model, reader: Reader) -> Iterator[Suspect]:
 
 def _grade(model: Model, loader: Obj) -> Grade | None:
     """How sure it is that the loader has several workers, to which nothing tells their part."""
-    given = model.flow.argument(loader, "num_workers")
-    if given is None or model.flow.argument(loader, "worker_init_fn") is not None:
+    given = model.argument(loader, "num_workers")
+    if given is None or model.argument(loader, "worker_init_fn") is not None:
         return None
     if model.flow.may_be_passed(loader, "worker_init_fn"):
         return None

@@ -302,7 +302,7 @@ def _other_choice(model: Model, loader: Obj) -> str | None:
     def stop(step: Step) -> bool:
         return not isinstance(step.expr, (Choice, Name))
 
-    expr = model.flow.argument(loader, "sampler")
+    expr = model.argument(loader, "sampler")
     if isinstance(expr, Attr) and (cls := self_class(expr.value)) is not None:
         # What is set in several places was set in one of them before: only a choice counts.
         stores = model.project.own_stores(expr.name, cls)

@@ -218,7 +218,7 @@ def _check_loader(model: Model, loader: Obj) -> Suspect | None:
 def _is_unsharded(model: Model, loader: Obj) -> bool:
     """Whether the loader shuffles a map-style dataset, and nothing it is given knows ranks."""
     assert loader.site is not None
-    dataset = model.flow.argument(loader, "dataset")
+    dataset = model.argument(loader, "dataset")
     if dataset is None or loader.site.has_star or loader.site.has_double_star:
         return False
     if not _is_list(model, dataset):
@@ -228,7 +228,7 @@ def _is_unsharded(model: Model, loader: Obj) -> bool:
     samplers = [
         value
         for name in ("sampler", "batch_sampler")
-        if (value := model.flow.argument(loader, name)) is not None
+        if (value := model.argument(loader, name)) is not None
     ]
     if samplers:
         if not all(_is_blind(model, value) for value in samplers):
@@ -294,7 +294,7 @@ def _draws_from_all(dotted: str) -> bool:
 
 
 def _may_shuffle(model: Model, loader: Obj) -> bool:
-    if model.flow.argument(loader, "shuffle") is None:
+    if model.argument(loader, "shuffle") is None:
         return False
     constants = model.option(loader, "shuffle", False)
     return constants is None or any(constants)
@@ -307,7 +307,7 @@ def _suspect(model: Model, loader: Obj, joins: Call) -> Suspect:
         (
             value
             for name in ("sampler", "batch_sampler")
-            if (value := model.flow.argument(loader, name)) is not None
+            if (value := model.argument(loader, name)) is not None
         ),
         None,
     )

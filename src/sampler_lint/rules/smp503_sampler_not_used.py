@@ -110,8 +110,7 @@ def _without_sampler(model: Model) -> dict[tuple[Scope, str], list[tuple[Obj, Ex
             if loader.site is None or over is None:
                 continue
             if not any(
-                model.flow.argument(loader, name) is not None
-                or model.flow.may_be_passed(loader, name)
+                model.argument(loader, name) is not None or model.flow.may_be_passed(loader, name)
                 for name in ("sampler", "batch_sampler")
             ):
                 found.setdefault((loader.site.scope, unparse(over)), []).append((loader, over))

@@ -204,7 +204,7 @@ def _keeps_results(model: Model, found: Pass) -> bool:
     One that also trains, or shuffles, may be over data of which enough is left.
     """
     loader, loop = found.loader, found.stmt
-    shuffle = model.flow.argument(loader, "shuffle")
+    shuffle = model.argument(loader, "shuffle")
     if not isinstance(loop, For) or not (shuffle is None or _is_off(model, loader, shuffle)):
         return False
     if is_named_after_training(loader) or not pass_evaluates(model, found):

@@ -158,7 +158,7 @@ def _walked_alike(model: Model, one: Expr, other: Expr) -> tuple[Obj, str] | Non
     if len(here) != 1 or len(there) != 1 or model.role(here[0]) != "loader":
         return None
     data, sampler, size = (
-        [model.flow.argument(each, name) for each in (here[0], there[0])]
+        [model.argument(each, name) for each in (here[0], there[0])]
         for name in ("dataset", "sampler", "batch_size")
     )
     is_it = partial(is_one_object, model.flow)
@@ -201,5 +201,5 @@ def _alike(model: Model, one: Expr, other: Expr) -> bool:
 
 def _giver(model: Model, loader: Obj) -> str | None:
     """What gives every walk over a loader one order; None if that is not certain."""
-    data = model.flow.argument(loader, "dataset") if model.role(loader) == "loader" else None
+    data = model.argument(loader, "dataset") if model.role(loader) == "loader" else None
     return None if data is None or orders_items(model, data) else order_giver(model, loader)

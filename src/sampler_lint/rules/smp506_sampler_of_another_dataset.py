@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sampler_lint.analysis.origins import Hop, only
+from sampler_lint.analysis.origins import Hop, only, scope_of
 from sampler_lint.analysis.reaching import definitions, surely_runs_before
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, SAMPLER_ARGUMENTS
@@ -64,7 +64,7 @@ class SamplerOfAnotherDataset(Rule):
         """Compare each loader's dataset with those of its samplers, and with what is left over."""
         told = set()
         for loader in model.loaders:
-            data = model.flow.argument(loader, "dataset")
+            data = model.argument(loader, "dataset")
             if loader.site is None or data is None or in_test_function(loader.site.scope):
                 continue
             samplers = [(each, _over(model, each)) for each in model.samplers_of(loader)]
@@ -73,7 +73,7 @@ class SamplerOfAnotherDataset(Rule):
                 sampler, over = known[0]
                 told.add(loader.site)
                 yield Suspect(
-                    model.module_of(loader.site.scope),
+                    model.module_of(scope_of(data)),
                     data,
                     f"this `{loader.name}` over `{unparse(data)}` has a `{sampler.name}` over "
                     f"`{unparse(over)}`",
@@ -92,7 +92,7 @@ def _over(model: Model, sampler: Obj) -> Expr | None:
     if over is not None or not isinstance(sampler.cls, str):
         return over
     for name in ("indices", "weights"):
-        given = model.flow.argument(sampler, name)
+        given = model.argument(sampler, name)
         made = only(model.flow, given, Hop.ASSIGNED) if given is not None else None
         measured = [
             node.positional[0]
@@ -135,7 +135,7 @@ def _instead(model: Model, told: set[Call]) -> Iterator[Suspect]:
 
 def _told_apart_by(model: Model, loader: Obj) -> Iterator[str]:
     """The arguments that choose the samples of a loader: its samplers, or else the dataset."""
-    chosen = [name for name in SAMPLER_ARGUMENTS if model.flow.argument(loader, name) is not None]
+    chosen = [name for name in SAMPLER_ARGUMENTS if model.argument(loader, name) is not None]
     yield from chosen or ("dataset",)
 
 

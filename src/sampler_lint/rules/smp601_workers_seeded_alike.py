@@ -107,7 +107,7 @@ def _left_unseeded(model: Model) -> Iterator[Suspect]:
         if site is None or is_test(model.module_of(site.scope)) or not _has_several(model, loader):
             continue
         if any(
-            model.flow.argument(loader, name) is not None or model.flow.may_be_passed(loader, name)
+            model.argument(loader, name) is not None or model.flow.may_be_passed(loader, name)
             for name in ("worker_init_fn", "multiprocessing_context")
         ):
             continue
@@ -142,7 +142,7 @@ def _copied(model: Model) -> Iterator[Suspect]:
         site = loader.site
         if site is None or is_test(model.module_of(site.scope)) or not _has_several(model, loader):
             continue
-        if model.flow.argument(loader, "worker_init_fn") is not None or model.flow.may_be_passed(
+        if model.argument(loader, "worker_init_fn") is not None or model.flow.may_be_passed(
             loader, "worker_init_fn"
         ):
             continue

@@ -193,7 +193,7 @@ class EpochOnlyOnSampler(Rule):
         closed = _is_closed(model, call, values, loaders)
         if closed or not library or of_a_sampler or not is_guarded(call, origin):
             unknown = next((obj for obj, path in paths_to if isinstance(path, Unknown)), None)
-            given = None if unknown is None else model.flow.argument(unknown, "batch_sampler")
+            given = None if unknown is None else model.argument(unknown, "batch_sampler")
             if unknown is not None and given is not None:
                 return _unknown_missed(model, call, loader, unknown, given)
             if closed is not None:
@@ -350,7 +350,7 @@ def _may_be(model: Model, call: Call, loader: Expr, shape: Shape) -> bool:
         and not in_tests(model, obj)
     ]
     given = {
-        name: any(model.flow.argument(obj, name) is not None for obj in built)
+        name: any(model.argument(obj, name) is not None for obj in built)
         for name in SAMPLER_ARGUMENTS
     }
     return given["sampler"] or not given["batch_sampler"]

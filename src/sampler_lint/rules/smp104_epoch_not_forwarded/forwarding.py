@@ -170,7 +170,7 @@ def _carries(model: Model, cls: Class, wrapper: Class) -> bool:
 
 
 def _never_shuffles(model: Model, obj: Obj) -> bool:
-    given = model.flow.argument(obj, "shuffle")
+    given = model.argument(obj, "shuffle")
     if given is None:
         return False
     constants = model.flow.constants(given, obj.through)

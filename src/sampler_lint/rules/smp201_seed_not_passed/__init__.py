@@ -211,7 +211,7 @@ def _unheard(model: Model, sampler: Obj) -> Suspect | None:
     shuffle = next(ignores_seed(model, sampler.cls), None)
     if shuffle is None or epoch_carries_seed(model, module):
         return None
-    given = model.flow.argument(sampler, "shuffle")
+    given = model.argument(sampler, "shuffle")
     constants = model.flow.constants(given, sampler.through) if given is not None else {True}
     if constants is not None and not any(constants):
         return None

@@ -41,6 +41,7 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     Function,
+    Index,
     Name,
     Node,
     Scope,
@@ -408,6 +409,17 @@ class Model:
             return first_true(interpreter, cls, self.module_of(cls), returned, candidates)
 
         return self._tried.ask((Model.true_length, cls, returned, *candidates), (cls,), run)
+
+    def start_of_share(self, cls: Class, sliced: Index, candidates: list[str]) -> str | None:
+        """The one of several codes from which a slice gives each rank a share of its own."""
+
+        def run(interpreter: Interpreter) -> str | None:
+            from sampler_lint.execution.candidates import start_of_share
+
+            return start_of_share(interpreter, cls, self.module_of(cls), sliced, candidates)
+
+        key = (Model.start_of_share, cls, sliced, *candidates)
+        return self._tried.ask(key, (cls,), run)
 
     # -- samplers and loaders
 

@@ -31,6 +31,9 @@ PLAIN = (
     "fifth.txt",
     "sixth.txt",
     "seventh.txt",
+    "eighth.txt",
+    "ninth.txt",
+    "tenth.txt",
 )
 FRAMEWORKS = (
     "frameworks.txt",
@@ -38,6 +41,7 @@ FRAMEWORKS = (
     "third_frameworks.txt",
     "fourth_frameworks.txt",
     "fifth_frameworks.txt",
+    "ninth_frameworks.txt",
 )
 
 
@@ -77,7 +81,8 @@ def main() -> None:
         for number, program in enumerate(chosen):
             path = Path(folder) / f"train{number}.py"
             path.write_text(program.text, "utf-8")
-            found = diagnose(world.run(path, world_size=program.ranks, timeout=25))
+            run = world.run(path, world_size=program.ranks, timeout=25)
+            found = diagnose(run)
             codes = {one.code for one in found}
             family = tally.setdefault(program.name.partition("/")[0], Counter())
             if program.codes:
@@ -86,6 +91,8 @@ def main() -> None:
                     print(f"missed {program.name}: {' or '.join(sorted(program.codes))}")
             else:
                 family.update(right=1, false=bool(codes))
+                if run.trouble:
+                    print(f"failed {program.name}: {run.trouble}")
                 for one in found:
                     print(f"false  {program.name}: {one.code} {one.message}")
     total: Counter[str] = sum(tally.values(), Counter())

@@ -354,6 +354,45 @@ def test_a_fix_that_brings_up_what_stays_is_taken_back(bench: Bench) -> None:
     assert bench.quiet()
 
 
+def raising(rule: Rule) -> Rule:
+    return lambda path, text: [
+        replace(each, effect="AttributeError when the line runs") for each in rule(path, text)
+    ]
+
+
+def test_what_an_error_hid_is_uncovered_not_brought_up(bench: Bench) -> None:
+    """The fix of the error stays, and what stands behind it is told."""
+    hidden = replacing("(?s)(?<=bar\n)old", "", code="SMP102")
+    bench.rules = [
+        raising(replacing("foo", "bar")),
+        lambda path, text: [replace(each, fix=None) for each in hidden(path, text)],
+    ]
+    bench.put(a="foo\nold\n")
+    report = bench.fix()
+    assert bench.get() == "bar\nold\n"
+    assert reasons(report) == ["no fix"]
+    assert bench.quiet()
+
+
+def test_what_stands_in_the_fix_of_an_error_is_brought_up(bench: Bench) -> None:
+    bench.rules = [raising(replacing("foo", "bar")), unfixable("bar", "SMP102")]
+    bench.put(a="foo\n")
+    assert reasons(bench.fix()) == ["reverted: the fix would cause SMP102"]
+    assert bench.get() == "foo\n"
+
+
+def test_what_another_fix_causes_behind_an_error_is_taken_back(bench: Bench) -> None:
+    bench.rules = [
+        raising(replacing("foo", "bar")),
+        replacing("eggs", "spam", code="SMP103"),
+        unfixable("(?<=bar\n)spam", "SMP102"),
+    ]
+    bench.put(a="foo\neggs\n")
+    report = bench.fix()
+    assert reasons(report) == ["reverted: the fix would cause SMP102"]
+    assert bench.get() == "bar\neggs\n"
+
+
 def test_fixes_that_only_together_bring_something_up_are_taken_back(bench: Bench) -> None:
     bench.rules = [
         replacing("foo", "bar"),

@@ -8,6 +8,7 @@ as it stands in the file, so nothing outside an edit can change.
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -150,6 +151,11 @@ class Finding:
     """What happens at run time; empty where the message says it."""
     advice: str = ""
     """What to do, as an imperative sentence without full stop."""
+
+    @property
+    def raises(self) -> bool:
+        """Whether the program ends there with an error, so that what comes after it never runs."""
+        return re.search(r"\b[A-Z][A-Za-z]*Error\b", self.effect) is not None
 
     @property
     def whole(self) -> str:

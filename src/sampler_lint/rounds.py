@@ -441,16 +441,26 @@ class Rounds(Generic[CheckedT]):
         return list(failed.values())
 
     def _take_back_what_brings_up_others(self) -> bool:
-        """Go back to where a finding appeared that still stands, and block what brought it up."""
+        """Go back to where a finding appeared that still stands, and block what brought it up.
+
+        What was there before, behind an error that is mended now, was not brought up.
+        """
         for finding in self._states[-1].checked.findings:
             now = finding
             for index in range(len(self._states) - 1, 0, -1):
                 state, later = self._states[index - 1 : index + 1]
                 before = self._before(state, now, later.contents)
                 if before is None:
+                    guilty = [
+                        one
+                        for one in self._bringing_up(now, state)
+                        if not one.raises or self._is_written_by(one, now, later.contents)
+                    ]
+                    if not guilty:
+                        break
                     del self._states[index:]
                     reason = f"reverted: the fix would cause {now.code}"
-                    self._block(state, self._bringing_up(now, state), reason)
+                    self._block(state, guilty, reason)
                     return True
                 now = before
         return False
@@ -466,6 +476,18 @@ class Rounds(Generic[CheckedT]):
                     found = self._check({**self._overlay, **contents}).findings
                     guilty += [suspect] if any(_kind(f) == _kind(finding) for f in found) else []
         return guilty or suspects
+
+    def _is_written_by(
+        self, fixed: Finding, finding: Finding, contents: Mapping[str, bytes]
+    ) -> bool:
+        """Whether a finding stands in what the fix of another has written."""
+        state = next(state for state in self._states if fixed in state.chosen)
+        edits = _by_path(state.chosen)[finding.path]
+        own = [moved(one.start, one.end, edits) for one in _by_path([fixed])[finding.path]]
+        if not own:
+            return False
+        offset = _offset(finding, self._source(finding.path, contents))
+        return any(start <= offset < end for start, end in own)
 
     def _before(
         self, state: _State[CheckedT], finding: Finding, contents: Mapping[str, bytes]

@@ -111,6 +111,7 @@ class Calls(Attributes):
         """What calls fill the ``*args`` of functions with."""
         self._callers: dict[Function, dict[tuple[Call, Value | None, Function], None]] = {}
         self._imports_of: dict[str, set[str]] = {}
+        self._leading: dict[tuple[frozenset[str], str], bool] = {}
         self._resolved_unspelled: set[str] = set()
         """The programs whose calls that spell nothing are resolved."""
 
@@ -499,17 +500,19 @@ class Calls(Attributes):
             index = function.params.index(param) - shift
             if function.is_bound:
                 index -= 1
-            if given is None or index < 0:
+            if index >= 0 and given is None:
                 continue
-            source = self._component(self._expr(given), index)
-            self._on(
-                self._expr(target),
-                lambda value, source=source: (  # type: ignore[misc]
+            source = self._component(self._expr(given), index) if given and index >= 0 else None
+
+            def start(value: Value, source: Var | None = source) -> None:
+                if not isinstance(value, FuncRef) or value.function is not function:
+                    return
+                if source is None:
+                    self._add(var, Unknown("the number of the process", Why.FOREIGN))
+                else:
                     self._flow(source, var)
-                    if isinstance(value, FuncRef) and value.function is function
-                    else None
-                ),
-            )
+
+            self._on(self._expr(target), start)
 
     @cached_property
     def _spawned(self) -> dict[str, list[tuple[Call, Expr, int]]]:
@@ -660,6 +663,12 @@ class Calls(Attributes):
 
     def _leads_to(self, files: set[str], path: str) -> bool:
         """Whether one of the files is one, or imports it, which may hand on what is in it."""
+        key = frozenset(files), path
+        if key not in self._leading:
+            self._leading[key] = self._are_leading(files, path)
+        return self._leading[key]
+
+    def _are_leading(self, files: set[str], path: str) -> bool:
         todo, seen = list(files), set(files)
         while todo and path not in seen:
             more = self._imported_by(todo.pop()) - seen

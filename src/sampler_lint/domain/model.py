@@ -41,6 +41,7 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     Function,
+    Index,
     Name,
     Node,
     Scope,
@@ -130,6 +131,10 @@ class Model:
         """Keep nothing that may say in which row of a file something stands."""
         self.memo.clear()
         self._tried.forget(path)
+
+    def tries(self, module: Module) -> bool:
+        """Whether a class was tried with what a file says."""
+        return self._tried.rests_on(module.path)
 
     @property
     def modules(self) -> list[Module]:
@@ -404,6 +409,17 @@ class Model:
             return first_true(interpreter, cls, self.module_of(cls), returned, candidates)
 
         return self._tried.ask((Model.true_length, cls, returned, *candidates), (cls,), run)
+
+    def start_of_share(self, cls: Class, sliced: Index, candidates: list[str]) -> str | None:
+        """The one of several codes from which a slice gives each rank a share of its own."""
+
+        def run(interpreter: Interpreter) -> str | None:
+            from sampler_lint.execution.candidates import start_of_share
+
+            return start_of_share(interpreter, cls, self.module_of(cls), sliced, candidates)
+
+        key = (Model.start_of_share, cls, sliced, *candidates)
+        return self._tried.ask(key, (cls,), run)
 
     # -- samplers and loaders
 

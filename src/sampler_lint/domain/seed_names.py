@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.origins import Hop, is_one_value, origins
 from sampler_lint.analysis.reaching import may_be_set
-from sampler_lint.analysis.values import ClassRef, Lit, Obj, Unknown
+from sampler_lint.analysis.values import ClassRef, Lit, Obj
 from sampler_lint.domain.concepts import DEVICES, PROCESSES, WORKERS
 from sampler_lint.domain.draws import is_drawn, is_module
 from sampler_lint.domain.model import Model
@@ -370,7 +370,7 @@ def _by_annotation(annotation: Expr | None, otherwise: bool | None) -> bool | No
 
 def _is_number(model: Model, module: Module, node: Attr | Index) -> bool | None:
     """Whether a configured seed is an int: from argparse, a dataclass, or what is assigned."""
-    if isinstance(node, Attr) and _class_of(model, node.value) is None:
+    if isinstance(node, Attr) and not _owners(model, node):
         option = _argparse_default(model, module, node.name)
         if option is not None:
             return option
@@ -391,33 +391,41 @@ def _is_compared_with_none(model: Model, node: Attr | Index) -> bool:
     )
 
 
-def _is_declared_number(model: Model, node: Attr) -> bool | None:
-    answers: set[bool | None] = set()
-    for value in model.flow.values(node.value):
-        if isinstance(value, Obj) and isinstance(value.cls, Class):
-            answers.add(_field_is_int(value.cls, node.name))
+def _owners(model: Model, node: Attr) -> set[Class]:
+    """The classes of the tree whose attribute is read."""
+    holders = model.flow.values(node.value)
+    found = {one.cls for one in holders if isinstance(one, Obj) and isinstance(one.cls, Class)}
     owner = _class_of(model, node.value)
-    if owner is not None and not answers:
-        answers.add(_field_is_int(owner, node.name))
+    return found if found or owner is None else {owner}
+
+
+def _is_declared_number(model: Model, node: Attr) -> bool | None:
+    # What a class does not declare, its values tell.
+    declared = {_field_is_int(one, node.name) for one in _owners(model, node)} - {None}
+    answers = set(declared)
     for value in model.flow.values(node):
         if isinstance(value, Lit):
-            answers.add(isinstance(value.value, int))
-        elif isinstance(value, Unknown) and not answers:
+            answers.add(_is_int(value.value))
+        elif not declared:
             answers.add(None)
-    if False in answers:
-        return False
-    return True if answers == {True} else None
+    return None if None in answers or not answers else False not in answers
 
 
 def _field_is_int(cls: Class, name: str) -> bool | None:
     for stmt in cls.body:
         if isinstance(stmt, Declare) and isinstance(stmt.target, Name) and stmt.target.id == name:
-            return isinstance(stmt.annotation, Name) and stmt.annotation.id == "int"
+            named = {one.id for one in walk(stmt.annotation) if isinstance(one, Name)}
+            return named == {"int"} or (False if "int" in named else None)
         if isinstance(stmt, Assign) and isinstance(stmt.value, Const):
             target = stmt.targets[0]
             if isinstance(target, Name) and target.id == name:
-                return isinstance(stmt.value.value, int)
+                return _is_int(stmt.value.value)
     return None
+
+
+def _is_int(value: object) -> bool | None:
+    """Whether a literal is an int; None if it is something else that no seed can be."""
+    return type(value) is int if value is None or type(value) is int else None
 
 
 def _argparse_default(model: Model, module: Module, name: str) -> bool | None:

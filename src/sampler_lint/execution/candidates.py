@@ -1,4 +1,6 @@
-"""Tries what a length might have been meant to be, in the small worlds of :mod:`.trials`."""
+"""Tries what a length, or the start of a share, might have been meant to be, in the small worlds of
+:mod:`.trials`.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +10,10 @@ from collections.abc import Iterable
 
 from sampler_lint.execution.budget import BUDGET
 from sampler_lint.execution.interpreter import Interpreter
-from sampler_lint.execution.trials import is_as_long_as_it_says
-from sampler_lint.syntax.nodes import Class, Expr
+from sampler_lint.execution.outcomes import Trial
+from sampler_lint.execution.trials import is_as_long_as_it_says, try_out
+from sampler_lint.properties import equal_steps, partitions
+from sampler_lint.syntax.nodes import Class, Expr, Index
 from sampler_lint.workspace.project import Module
 
 
@@ -31,6 +35,46 @@ def first_true(
     finally:
         stmt.value = original
     return None
+
+
+def start_of_share(
+    interpreter: Interpreter, cls: Class, module: Module, sliced: Index, candidates: Iterable[str]
+) -> str | None:
+    """The one candidate from which, if the slice starts there, the ranks share out all there is.
+
+    That is so in every world, and in even parts.
+    """
+    tree = interpreter.names_of(module).tree
+    place = (sliced.row, sliced.col, sliced.end_row, sliced.end_col)
+    node = _slices(tree).get(place)
+    if node is None:
+        return None
+    original, found = node.lower, list[str]()
+    try:
+        for code in candidates:
+            node.lower = ast.parse(code, mode="eval").body
+            trials = try_out(interpreter, cls)
+            told = trials.told if trials.repeated is None and trials.torn is None else ()
+            if trials.sharded and told and not any(map(_shares_badly, told)):
+                found.append(code)
+    finally:
+        node.lower = original
+    return found[0] if len(found) == 1 else None
+
+
+def _shares_badly(trial: Trial) -> bool:
+    seen = trial.observed
+    return trial.raised is not None or bool(partitions(seen) or equal_steps(seen))
+
+
+@functools.lru_cache(maxsize=1)
+def _slices(tree: ast.Module) -> dict[tuple[int, int, int | None, int | None], ast.Slice]:
+    """The slices of a file by where what they are taken of begins and they end."""
+    return {
+        (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset): node.slice
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice)
+    }
 
 
 @functools.lru_cache(maxsize=1)

@@ -30,6 +30,7 @@ from sampler_lint.harness.runs import (
     recorded_run,
     relative,
     waiting_place,
+    waiting_within,
 )
 
 _LEFT_OUT = shutil.ignore_patterns(
@@ -167,10 +168,12 @@ def dump_stacks(directory: str, pids: Collection[int], *, wait: float = supervis
     return asked
 
 
-def hung_rank(directory: str, pid: int, root: str) -> str | None:
-    """Where a process waited when :func:`dump_stacks` asked it."""
+def note_wait(rank: RankRun, pid: int, directory: str, root: str) -> None:
+    """Note where the rank waited when :func:`dump_stacks` asked its process."""
     stack = Path(stack_path(directory, pid))
-    return waiting_place(stack.read_text("utf-8", "replace"), root) if stack.exists() else None
+    if stack.exists():
+        text = stack.read_text("utf-8", "replace")
+        rank.place, rank.within = waiting_place(text, root), waiting_within(text, root)
 
 
 def _judge_end(rank: RankRun, child: supervise.Child, directory: str, root: str) -> None:
@@ -195,6 +198,7 @@ def came_to_end(rank: RankRun, root: str) -> bool:
     end = rank.log.exit
     if end is not None and end["error"] is not None:
         rank.outcome, rank.reason = "died", end["error"]
+        rank.within = [(path, line) for path, line in end["within"]]
         if end["path"]:
             rank.place = f"{relative(end['path'], root)}:{end['line']}"
     return end is not None
@@ -203,7 +207,7 @@ def came_to_end(rank: RankRun, root: str) -> bool:
 def hung(rank: RankRun, pid: int, directory: str, root: str) -> None:
     """Note that the rank was still at work when time was up, and where."""
     rank.outcome, rank.reason = "hung", "time was up"
-    rank.place = hung_rank(directory, pid, root)
+    note_wait(rank, pid, directory, root)
 
 
 def copy_tree(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:

@@ -8,10 +8,12 @@ loaders that do not train, samplers that repeat or choose, ranks that share a sh
 
 from __future__ import annotations
 
+import ast
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
 from sampler_lint.harness.invariants import (
@@ -35,7 +37,7 @@ from sampler_lint.harness.orders import (
     values_told,
     went_on,
 )
-from sampler_lint.harness.runs import Loader, Pass, Run, Stream, relative
+from sampler_lint.harness.runs import Loader, Pass, RankRun, Run, Stream, relative
 from sampler_lint.harness.samples import (
     alike_draws,
     divide_batches,
@@ -538,13 +540,14 @@ def _parted_ways(run: Run) -> Iterator[Diagnosis]:
     fewest = min(count for number, count in read.items() if number not in {r.rank for r in done})
     learned = {rank.rank: (rank.log.exit or {}).get("backwards", 0) for rank in run.ranks}
     least = min(count for number, count in learned.items() if number not in {r.rank for r in done})
-    if any(read[one.rank] >= fewest and learned[one.rank] >= least for one in done):
+    even = any(read[one.rank] >= fewest and learned[one.rank] >= least for one in done)
+    if even and not all(_waits_among_passes(rank) for rank in run.ranks if rank not in done):
         return  # it was not the loop that it left early
     last = []
     for rank in run.ranks:
         used = [loader for loader in rank.log.loaders if loader.passes]
         last += [max(used, key=lambda loader: loader.passes[-1].number)] if used else []
-    loader = next((one for one in last if not one.passes[-1].ended), None)
+    loader = next((one for one in last if even or not one.passes[-1].ended), None)
     if loader is not None:
         waiting = listed([f"{place} (rank {rank.rank})" for rank, place in waits[:4]])
         said = f"the ranks wait for each other at {waiting}"
@@ -557,6 +560,25 @@ def _parted_ways(run: Run) -> Iterator[Diagnosis]:
             *spot(loader, loader.passes),
             tuple(Evidence(str(rank)) for rank in run.ranks),
         )
+
+
+def _waits_among_passes(rank: RankRun) -> bool:
+    """Whether a rank waits inside a loop in which a loader is iterated, too, as in each epoch."""
+    passes = {(one.path, one.line) for loader in rank.log.loaders for one in loader.passes}
+    return any(
+        loop.lineno < line <= (loop.end_lineno or 0)
+        and any(loop.lineno < begun <= (loop.end_lineno or 0) for at, begun in passes if at == path)
+        for path, line in rank.within
+        for loop in _loops(path)
+    )
+
+
+def _loops(path: str) -> list[ast.For | ast.While]:
+    try:
+        tree = ast.parse(Path(path).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return []
+    return [one for one in ast.walk(tree) if isinstance(one, (ast.For, ast.While))]
 
 
 # -- lengths

@@ -221,13 +221,13 @@ def steps_taken(job: Sequence[Stream], *, finished: bool = False) -> Observation
     ``finished``: the program is, and no rank will take more.
     """
     ranks = []
-    for number, stream in enumerate(job):
-        learning = [*filter(_learned, stream.passes)] or stream.passes
+    every = [[*filter(_learned, stream.passes)] or stream.passes for stream in job]
+    for number, learning in enumerate(every):
         readings = [
             Reading(
                 [],
                 epoch,
-                taken=one.yielded,
+                taken=one.yielded - _looked_at(one, [each[epoch:][:1] for each in every]),
                 ended=finished
                 or one.ended
                 or (one.exhausted and one.yielded == one.drawn)
@@ -237,6 +237,15 @@ def steps_taken(job: Sequence[Stream], *, finished: bool = False) -> Observation
         ]
         ranks.append(Rank(number, passes=readings))
     return Observation(ranks)
+
+
+def _looked_at(one: Pass, others: Sequence[Sequence[Pass]]) -> bool:
+    """Whether the last batch of a pass was only looked at when it was left: all ranks took as many
+    steps in this epoch, and one had no more batches."""
+    passes = [each[0] for each in others if each]
+    fewest = min(each.yielded for each in passes)
+    even = len(passes) == len(others) and {each.taken for each in passes} == {one.taken}
+    return even and one.taken > 0 and not one.ended and one.yielded == fewest + 1
 
 
 # -- reshuffles, seed-matters

@@ -36,6 +36,16 @@ def lost(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
             *where,
             read,
         )
+    elif loader.elsewhere and all(found.missing == every[0].missing for found in every):
+        unread, size = len(every[0].missing), every[0].expected
+        if unread >= max(found.round for found in every):
+            yield Diagnosis(
+                "SMP506",
+                f"{unread} of {size} samples are read in no epoch ({numbers(every[0].missing)}): "
+                f"the sampler was built over another dataset; build it over the loader's",
+                *spot(loader, job[0].passes),
+                tuple(places(run, job)),
+            )
     elif left := _never_read(job, every):
         yield Diagnosis("SMP405", f"{left}; mend how the sampler counts", *where, read)
 

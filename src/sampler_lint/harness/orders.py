@@ -30,7 +30,7 @@ def orders(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         again = _in_turns(log, job[rank])
         if not again and _asked_again(log, job[rank], epochs):
             continue
-        if _reread(log, job[rank]):
+        if _reread(log, job[rank]) or _refilled(epochs_of(job[rank]), epochs):
             continue
         cause = again or _cause(log, job[rank], epochs)
         message = (
@@ -154,6 +154,16 @@ def _reread(log: Log, stream: Stream) -> bool:
     values = {str(calls[at].value) for at in times if at >= 0}
     whole = [count for at, count in sorted(times.items())][:-1]
     return -1 not in times and len(times) > 1 < len(values) and min(whole) > 1
+
+
+def _refilled(every: Sequence[tuple[int, Pass]], alike: Sequence[Pass]) -> bool:
+    """Whether the dataset held the same in epochs of one order, and something else in all others.
+
+    So the order is meant to be one for each collection of samples.
+    """
+    marks = {one.mark for one in alike}
+    others = {one.mark for _, one in every if one not in alike}
+    return len(marks) == 1 and bool(others) and not marks & others
 
 
 def _calls(run: Run, log: Log) -> list[Evidence]:
@@ -440,7 +450,7 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     """A run that goes on elsewhere in its data than where an optimizer's state was saved."""
     stream, log = job[0], run.ranks[0].log
     for begun, _ in log.resumed:
-        saved = [one for one in log.saved if one[0] <= begun][-1:]
+        saved = [one for one in log.saved if one.passes <= begun][-1:]
         every = _earlier(log, stream.loader)
         after = next((one for one in every if one.number >= begun), None)
         if not saved or after is None or after not in stream.passes:
@@ -448,15 +458,18 @@ def went_on(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
         others = [one for loader in log.loaders for one in loader.passes if one.learned]
         if any(begun <= one.number < after.number for one in others):
             continue  # the rest of an epoch, read by another loader
-        before = [one for one in every if one.number < saved[0][0]][-1:]
+        before = [one for one in every if one.number < saved[0].passes][-1:]
         if not before or before[0].length is None or after.length != before[0].length:
             continue
-        (left,), length = before, before[0].length or 0
-        done = saved[0][1] - left.steps
+        (left,) = before
+        steps = saved[0].steps - left.steps
+        # If it was saved after another loader was read, each step is taken for a batch.
+        done = saved[0].given if left.number == saved[0].passes - 1 else steps
+        each = -(-done // max(steps, 1))
         values = values_told(log, (left, after))
         told = _fetched_ahead(left, after, done, values)
         if not stream.loader.loaded:
-            told = told or _misplaced(left, after, done, length, values)
+            told = told or _misplaced(left, after, done, each, values)
         if told:
             yield Diagnosis(
                 "SMP105",
@@ -495,24 +508,19 @@ def skips_again(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     """A run that leaves out in every epoch what had been read of the one in which it was saved."""
     stream, log = job[0], run.ranks[0].log
     for begun, _ in log.resumed:
-        saved = [one for one in log.saved if one[0] <= begun][-1:]
+        saved = [one for one in log.saved if one.passes <= begun][-1:]
         before = [one for one in stream.passes if one.learned and one.number < begun][-1:]
         if not saved or not before:
             continue
         (left,), length = before, before[0].length or 0
-        done = saved[0][1] - left.steps
+        done = saved[0].steps - left.steps
         # To skip, frameworks make another loader.
         data = [one for one in log.loaders if one.dataset == stream.loader.dataset]
         later = [each for one in data for each in one.passes if each.number >= begun]
         later = [one for one in later if one.learned and one.exhausted]
-        every = sorted(one.steps for loader in log.loaders for one in loader.passes)
-        ends = [*every, log.ended_steps or 0]
-        taken = [
-            next((end for end in ends if end > one.steps), one.steps) - one.steps for one in later
-        ]
         if not (1 < done < length - 1 and left.yielded <= done + 1 and len(later) > 1):
             continue
-        if all(one == length - done for one in taken):
+        if all(one.taken == length - done for one in later):
             yield Diagnosis(
                 "SMP105",
                 f"the optimizer's state was saved after {done} of {length} batches of an epoch, "
@@ -524,8 +532,12 @@ def skips_again(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
             return
 
 
-def _misplaced(left: Pass, after: Pass, done: int, length: int, values: list[Any]) -> str | None:
-    """Where a pass should have gone on after ``done`` of ``length`` batches, and where it does."""
+def _misplaced(left: Pass, after: Pass, done: int, each: int, values: list[Any]) -> str | None:
+    """Where a pass should have gone on after ``done`` batches, and where it does.
+
+    ``each`` step takes so many: those since the last one may be read again.
+    """
+    length = left.length or 0
     again = values[0] == values[1] and left.begins == after.begins
     if 1 < done < length - 1 and left.yielded <= done + 1:
         if again and after.learned >= min(length, after.yielded) - 1 > done:
@@ -535,7 +547,8 @@ def _misplaced(left: Pass, after: Pass, done: int, length: int, values: list[Any
             )
         skipped = after.yielded - after.learned
         every = left.learned >= left.yielded - 1  # it learns from each batch that it does not skip
-        if again and every and after.yielded == length and skipped and abs(skipped - done) > 1:
+        right = done - each <= skipped <= done + 1
+        if again and every and after.yielded == length and skipped and not right:
             return (
                 f"after {done} of {length} batches of epoch {values[0]}, but the first pass after "
                 f"it was loaded skips {skipped} of them"

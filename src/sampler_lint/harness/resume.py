@@ -92,7 +92,7 @@ def resume_check(
 
 
 def _in_the_middle(log: Log, steps: int) -> int:
-    saved = sorted({taken for _, taken in log.saved if 0 < taken < steps - _BEYOND})
+    saved = sorted({one.steps for one in log.saved if 0 < one.steps < steps - _BEYOND})
     if not saved:
         return steps // 2
     return min(saved, key=lambda one: abs(one - steps // 2)) + _BEYOND
@@ -159,7 +159,7 @@ def _compared(whole: Run, stopped: Run, resumed: Run, stop: int) -> tuple[list[D
             raise HarnessError("the run that was to go on learned from nothing")
         loader = next(one for one in rest.log.loaders if gone_on[0].owner in one.passes)
         place = spot(loader, [gone_on[0].owner])
-        saved = [taken * each for _, taken in part.log.saved if 0 < taken <= stop]
+        saved = [one.steps * each for one in part.log.saved if 0 < one.steps <= stop]
         told = _fault(held, [one.holds for one in gone_on], saved, stop * each)
         if told:
             message = (

@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from sampler_lint.harness.inside import tape
 from sampler_lint.harness.inside.objects import is_users
@@ -48,6 +48,8 @@ class Pass:
     path: str = ""
     line: int = 0
     """Where the user's code began it: the ``for`` loop, ``trainer.fit`` …"""
+    mark: int = 0
+    """Differs when the dataset held other data at its beginning (where that shows)."""
     dataset_values: dict[str, int] = field(default_factory=dict)
     """Attributes of the dataset that are numbers, in the process that reads the loader."""
     random: bool = False
@@ -65,6 +67,8 @@ class Pass:
     """How often the process had computed gradients when the loader ended."""
     steps: int = 0
     """How many steps optimizers had taken when it began."""
+    taken: int = 0
+    """How many they took after that, until a pass began at later steps, or the program ended."""
     dropped: tuple[int, int] | None = None
     """How often gradients were computed at its end that no step has used, and the steps then."""
     reduced: list[tuple[str, int, list[float]]] = field(default_factory=list)
@@ -136,6 +140,8 @@ class Loader:
     (``shuffles``), and its attributes that are numbers (``values``)."""
     shuffling: bool | None
     """Whether the order is meant to be random; None when nothing says so."""
+    elsewhere: bool = False
+    """The innermost sampler was built over another dataset."""
     own_iterator: bool = False
     """Its class yields batches in a way of its own: a pass need not be an epoch."""
     workers: int = 0
@@ -204,6 +210,17 @@ class SetEpoch:
     """Called by the user's own code, not by a framework."""
 
 
+class Saved(NamedTuple):
+    """The state of an optimizer was asked for, as one who saves it does."""
+
+    passes: int
+    """How many passes had begun."""
+    steps: int
+    """All steps that were taken."""
+    given: int
+    """The batches that the pass begun last had given."""
+
+
 @dataclass(frozen=True, slots=True)
 class Inputs:
     """What a wrapped model was given to learn from, at its calls 1, 2, 4, 8 …"""
@@ -235,8 +252,8 @@ class Log:
     inputs: list[Inputs] = field(default_factory=list)
     resumed: list[tuple[int, int]] = field(default_factory=list)
     """When an optimizer's state was loaded: how many passes had begun, and its steps."""
-    saved: list[tuple[int, int]] = field(default_factory=list)
-    """When it was asked for: how many passes had begun, and all steps that were taken."""
+    saved: list[Saved] = field(default_factory=list)
+    """When it was asked for."""
     joins: bool = False
     """The program uses ``Join``: its ranks may take different numbers of steps."""
     exit: dict[str, Any] | None = None
@@ -297,6 +314,8 @@ class RankRun:
     """The exception, the exit status, or the place it waited at."""
     place: str | None = None
     """``file:line`` in the user's code of the exception or of the wait."""
+    within: list[tuple[str, int]] = field(default_factory=list)
+    """The lines of the user's code that were at work then."""
     stdout: str = ""
     stderr: str = ""
     log: Log = field(default_factory=Log)
@@ -387,7 +406,7 @@ def _lost_peer(reason: str) -> bool:
 
 
 def _streams(log: Log) -> dict[tuple[Any, ...], Stream]:
-    """The rank's jobs: loaders of one role on one dataset, used once each, are one job.
+    """The rank's jobs: loaders of one role on one dataset, of one sampler or used once each.
 
     So are those on datasets that are made anew for each epoch of a training, and hold the same.
     """
@@ -409,11 +428,18 @@ def _streams(log: Log) -> dict[tuple[Any, ...], Stream]:
     streams: dict[tuple[Any, ...], Stream] = {}
     for chain in chains.values():
         once = all(len(loader.read) <= 1 for loader in chain)
-        for members in [chain] if once else [[loader] for loader in chain]:
+        for members in [chain] if once or _of_one_sampler(chain) else [[one] for one in chain]:
             role = members[0].role
             counts[role] = counts.get(role, 0) + 1
             streams[role, counts[role]] = Stream(members)
     return streams
+
+
+def _of_one_sampler(loaders: Sequence[Loader]) -> bool:
+    """Whether loaders that are read one after the other have one sampler."""
+    passes = [one.number for loader in loaders for one in loader.passes]
+    of = {one.samplers[-1]["object"] if one.samplers else -one.number for one in loaders}
+    return len(of) == 1 and passes == sorted(passes)
 
 
 def relative(path: str, root: str) -> str:
@@ -449,7 +475,7 @@ def read_log(path: str) -> Log:
         elif kind == "optimizer_loaded":
             log.resumed.append((len(passes), event["steps"]))
         elif kind == "optimizer_saved":
-            log.saved.append((len(passes), event["steps"]))
+            log.saved.append(Saved(len(passes), event["steps"], event["given"]))
         elif kind == "dropped":
             passes[event["number"]].dropped = event["backwards"], event["steps"]
         elif kind == "reduced" and event["number"] in passes:
@@ -466,6 +492,7 @@ def read_log(path: str) -> Log:
         elif kind == "samplers":
             loader = loaders[event["loader"]]
             loader.samplers, loader.shuffling = event["samplers"], event["shuffling"]
+            loader.elsewhere = event["elsewhere"]
         elif kind == "pass":
             owner = loaders[event.pop("loader")]
             current = passes[event["number"]] = Pass(**event)
@@ -499,6 +526,10 @@ def read_log(path: str) -> Log:
     of_passes = os.path.splitext(path)[0] + ".tape"
     if os.path.exists(of_passes):
         _read_tape(of_passes, passes)
+    ends = [*sorted(one.steps for one in passes.values()), log.ended_steps or 0]
+    for current in passes.values():
+        later = (end for end in ends if end > current.steps)
+        current.taken = next(later, current.steps) - current.steps
     for loader in log.loaders:
         if loader.iterable:  # the index sampler of torch is endless: the loader's end counts
             for current in loader.passes:
@@ -530,22 +561,25 @@ def _events(path: str) -> Iterator[dict[str, Any]]:
                 yield json.loads(line)
 
 
-def waiting_place(stack: str, root: str) -> str | None:
-    """Where a process waits, from its ``faulthandler`` dump: ``file:line``.
+def waiting_within(stack: str, root: str) -> list[tuple[str, int]]:
+    """The lines at which a process waits, from its ``faulthandler`` dump, the innermost first.
 
-    That is the innermost frame below ``root``, or else the innermost of no library. The main
-    thread comes last in a dump, and its innermost frame first in a thread.
+    Those are below ``root``, or else of no library. The main thread comes last in a dump, and its
+    innermost frame first in a thread.
     """
-    place = None
+    within: list[tuple[str, int]] = []
     for thread in stack.split("\n\n"):
-        frames = [(match["path"], match["line"]) for match in _FRAME.finditer(thread)]
-        users = [
-            (path, line) for path, line in frames if is_users(path) and not path.startswith(_OURS)
-        ]
+        frames = [(match["path"], int(match["line"])) for match in _FRAME.finditer(thread)]
+        users = [one for one in frames if is_users(one[0]) and not one[0].startswith(_OURS)]
         inside = [one for one in users if relative(one[0], root) != one[0]]
-        for path, line in (inside or users)[:1]:
-            place = f"{relative(path, root)}:{line}"
-    return place
+        within = inside or users or within
+    return within
+
+
+def waiting_place(stack: str, root: str) -> str | None:
+    """The innermost of these lines: ``file:line``."""
+    within = waiting_within(stack, root)
+    return f"{relative(within[0][0], root)}:{within[0][1]}" if within else None
 
 
 def waits_for_ranks(stack: str) -> bool:

@@ -35,8 +35,11 @@ def hold_the_same(job: Sequence[Stream]) -> bool | None:
             if all(len(one[part]) == 1 for each in (first, other) for one in each.values())
         ]
         if not steady:
-            # All of it is random. Where nobody shuffles, an index may mean nothing at all.
-            if job[0].loader.shuffling is False:
+            # All of it is random, and perhaps drawn alike. Where nobody shuffles, an index may
+            # mean nothing at all.
+            if all(first[index] == other[index] for index in shared):
+                told = True
+            elif job[0].loader.shuffling is False:
                 return False
             continue
         agreeing = [

@@ -24,7 +24,7 @@ from sampler_lint.harness import HarnessError
 from sampler_lint.harness.command import (
     came_to_end,
     dump_stacks,
-    hung_rank,
+    note_wait,
     recorded_environment,
     startable,
 )
@@ -372,7 +372,7 @@ def _collected(directory: str, root: str, watch: _Watch, status: int) -> Run:
         if watch.reason:
             rank.outcome, rank.reason = watch.outcome, watch.reason
             if log.pid in watch.stopped:
-                rank.place = hung_rank(directory, log.pid, root)
+                note_wait(rank, log.pid, directory, root)
         elif status != 0:
             rank.outcome, rank.reason = "died", "it did not come to its end"
     return run

@@ -22,12 +22,19 @@ from .log import STOP_AT
 PATIENCE = 20
 
 
+#: So many exchanges may be for another reason.
+FEW_EXCHANGES = 3
+
+
 class Learning:
     """What one process was seen to learn; ``note`` appends to its log."""
 
     def __init__(self, note: Callable[..., None]) -> None:
         self._note = note
         self._told: set[tuple[str, tuple[int, ...]]] = set()
+        #: Of how many batches a group has exchanged what the model made, and at which one, how.
+        self._exchanged: dict[tuple[int, ...], int] = {}
+        self._exchanging: dict[tuple[int, ...], tuple[Any, set[str]]] = {}
         self._optimizers: Any = weakref.WeakKeyDictionary()
         self._steps: list[int] = []
         #: How often gradients had been computed at the last step.
@@ -46,6 +53,22 @@ class Learning:
         if (kind, members) not in self._told:
             self._told.add((kind, members))
             self._note(kind, ranks=members)
+
+    def exchanged(self, batch: Any, how: str, ranks: Any) -> None:
+        """Note ranks that exchange what a model makes of ``batch`` before gradients are computed.
+
+        A sum is one exchange; else something is sent, and something comes back. A few times may
+        be for another reason.
+        """
+        members = tuple(sorted(int(rank) for rank in ranks))
+        at, ways = self._exchanging.get(members, (None, set()))
+        ways = {*ways, how} if at == batch else {how}
+        self._exchanging[members] = batch, ways
+        if ways in ({"all_reduce"}, {"send", "recv"}):
+            self._exchanging[members] = batch, {*ways, ""}
+            self._exchanged[members] = self._exchanged.get(members, 0) + 1
+            if self._exchanged[members] == FEW_EXCHANGES:
+                self.tell("parts", members)
 
     def stepped(self, optimizer: Any, backwards: int) -> None:
         """Note what the optimizer was given, at steps 1, 2, 4, 8 …
@@ -189,19 +212,24 @@ def averaged_on_mesh(recorder: Any, module: Any, wrapper: Any) -> None:
         recorder.learning.tell("averages", dist.get_process_group_ranks(group))
 
 
-def patch_reductions(recorder: Any, module: Any) -> None:
-    """Note where the program adds up over ranks what it has not learned from: metrics."""
-    for name in ("all_reduce", "reduce"):
+def patch_collectives(recorder: Any, module: Any) -> None:
+    """Note where the program adds up over ranks what it has not learned from: metrics; and with
+    whom it exchanges what a model makes of a batch."""
+    for name in ("all_reduce", "reduce", "send", "recv"):
         original = getattr(module, name, None)
         if original is not None:
-            setattr(module, name, _summing(recorder, original))
+            setattr(module, name, _noting(recorder, original))
 
 
-def _summing(recorder: Any, original: Any) -> Any:
+def _noting(recorder: Any, original: Any) -> Any:
+    name = original.__name__
+
     @functools.wraps(original)
-    def reduce(*args: Any, **kwargs: Any) -> Any:
-        if recorder.counting:
+    def collective(*args: Any, **kwargs: Any) -> Any:
+        if recorder.counting and "reduce" in name:
             recorder.guarded(recorder.note_reduced, *args, **kwargs)
+        if recorder.looked:
+            recorder.guarded(recorder.note_exchanged, name, original, args, kwargs)
         return original(*args, **kwargs)
 
-    return reduce
+    return collective

@@ -78,6 +78,8 @@ class Pass:
         self.looks = looked_at
         self._awaited: list[list[Any] | None] = []
         self._looked_into = 0
+        #: How many samples the batch holds that was looked into last.
+        self.rows = 0
         state = [0] * STATE
         if at_once:
             state[YIELDED] = -1
@@ -179,9 +181,9 @@ class Pass:
             if self._log.tape is self._tape and (index is not None or self._counted_only):
                 told = digests(batch, None if index is None else len(index))
                 keys = None if index is None else [plain(one) for one in index[: len(told)]]
-                size = largest(batch)
+                size, self.rows = largest(batch), len(index or told)
                 self._log.note("content", number=self.number, indices=keys, samples=told, size=size)
-                self._looked_into = self._given
+                self._looked_into = self.given
 
     def _learned(self, batches: int) -> None:
         """Note that gradients were computed since the last batch, which is training.
@@ -203,14 +205,19 @@ class Pass:
                     self._learned(0)
 
     @property
-    def _given(self) -> int:
+    def given(self) -> int:
         """How many batches the program was given."""
         return int(self._state[BATCHES] if self._at_once else self._state[YIELDED])
 
     @property
+    def has_learned(self) -> bool:
+        """Whether gradients were computed since it gave a batch."""
+        return bool(self._log.backwards != self._backwards)
+
+    @property
     def looked(self) -> bool:
         """Whether the batch that it was given last was looked into."""
-        return 0 < self._looked_into == self._given
+        return 0 < self._looked_into == self.given
 
     @property
     def waits(self) -> bool:

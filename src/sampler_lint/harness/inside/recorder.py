@@ -36,8 +36,8 @@ from .learning import (
     Learning,
     averaged_by,
     averaged_on_mesh,
+    patch_collectives,
     patch_optimizers,
-    patch_reductions,
     patch_wrapper,
 )
 from .log import KEEP_ALL, Log
@@ -154,14 +154,16 @@ class Recorder(Log):
             return
         error = getattr(sys, "last_value", None)
         self.note_zeroed()
-        done = {"backwards": self.backwards, "steps": self.learning.taken}
+        done: dict[str, Any] = {"backwards": self.backwards, "steps": self.learning.taken}
         if error is None:
             self.note("exit", error=None, path=None, line=None, **done)
             return
-        place: tuple[str | None, int] = (None, 0)
-        for frame, line in traceback.walk_tb(error.__traceback__):
-            if self._is_users(frame.f_code.co_filename):
-                place = (os.path.abspath(frame.f_code.co_filename), line)
+        done["within"] = [
+            (os.path.abspath(frame.f_code.co_filename), line)
+            for frame, line in traceback.walk_tb(error.__traceback__)
+            if self._is_users(frame.f_code.co_filename)
+        ]
+        place = [*done["within"], (None, 0)][max(len(done["within"]) - 1, 0)]
         if isinstance(error, SyntaxError) and error.filename and place[0] is None:
             place = (error.filename, error.lineno or 0)
         text = " ".join(str(error).split())[:300]
@@ -204,25 +206,39 @@ class Recorder(Log):
             workers=loader.num_workers,
             lasting=loader.num_workers > 0 and loader.persistent_workers,
             own_batch_sampler=loader.batch_size is None and loader.batch_sampler is not None,
-            **self._indices(number, index_sampler),
+            **self._indices(number, index_sampler, loader.dataset),
         )
         for thing in (loader, loader.dataset, *makers):
             self.watch(type(thing))
         return number
 
-    def _indices(self, number: int, sampler: Any) -> dict[str, Any]:
+    def _indices(self, number: int, sampler: Any, dataset: Any) -> dict[str, Any]:
         """What a loader's indices come from."""
-        self._loaders[number] = [self._numbers.of(one) for one in chain(sampler)]
-        for one in chain(sampler):
+        every = [*chain(sampler)]
+        self._loaders[number] = [self._numbers.of(one) for one in every]
+        for one in every:
             self.watch(type(one))
-        return {"samplers": self._samplers(sampler), "shuffling": self._shuffling(sampler)}
+        return {
+            "samplers": self._samplers(sampler),
+            "shuffling": self._shuffling(sampler),
+            "elsewhere": bool(every) and self._is_of_another(every[-1], dataset),
+        }
+
+    def _is_of_another(self, sampler: Any, dataset: Any) -> bool:
+        """Whether a sampler was built over another dataset, not the first part of this one."""
+        source = attribute(sampler, "dataset") or attribute(sampler, "data_source")
+        if not isinstance(source, self.data.Dataset) or source is dataset:
+            return False
+        whole, subset = base_dataset(self.data.Subset, source, KEPT_PER_PASS)
+        return whole is not dataset or (subset is not None and subset != [*range(len(subset))])
 
     def _note_changed(self, loader: Any, number: int) -> None:
         """Note it when a loader has got other samplers since it was built."""
         if not isinstance(loader.dataset, self.data.IterableDataset):
             sampler = loader._index_sampler
             if self._loaders[number] != [self._numbers.of(one) for one in chain(sampler)]:
-                self.note("samplers", loader=number, **self._indices(number, sampler))
+                indices = self._indices(number, sampler, loader.dataset)
+                self.note("samplers", loader=number, **indices)
 
     def _makers(self, loader: Any) -> list[Any]:
         """The libraries' objects that build the loader and take ``set_epoch`` for it."""
@@ -354,6 +370,7 @@ class Recorder(Log):
             length=length,
             length_error=error,
             sampler_length=sampler_length,
+            mark=mark(loader.dataset),
             grad=self._torch.is_grad_enabled(),
             stride=stride,
             dataset_values=_numbers_of(loader.dataset),
@@ -470,7 +487,8 @@ class Recorder(Log):
 
     def note_saved(self) -> None:
         """Note that an optimizer's state was asked for, as one who saves it does."""
-        self.note("optimizer_saved", steps=self.learning.taken)
+        given = self.last.given if self.last is not None else 0
+        self.note("optimizer_saved", steps=self.learning.taken, given=given)
 
     def note_fetched(self, drew: bool) -> None:
         """Note whether a batch of the pass that began last was fetched with random numbers."""
@@ -505,6 +523,22 @@ class Recorder(Log):
         path, line = os.path.abspath(caller.f_code.co_filename), caller.f_lineno
         values = [float(one) for one in tensor.detach().reshape(-1).tolist()]
         self.note("reduced", number=self._passes - 1, path=path, line=line, values=values)
+
+    def note_exchanged(self, how: str, function: Any, args: Any, kwargs: Any) -> None:
+        """Note with whom numbers are exchanged that a model made of the batch's samples."""
+        import inspect  # not before torch does
+
+        last, asked = self.last, inspect.signature(function).bind(*args, **kwargs).arguments
+        tensor, group = asked["tensor"], asked.get("group")
+        if last is None or last.has_learned or last.ended_at is not None:
+            return
+        if last.rows not in tensor.shape or tensor.ndim < 2 or not tensor.is_floating_point():
+            return
+        dist: Any = sys.modules["torch.distributed"]
+        ranks = dist.get_process_group_ranks(group or dist.group.WORLD)
+        if how in ("send", "recv"):
+            ranks = [dist.get_rank(), asked.get("dst", asked.get("src"))]
+        self.learning.exchanged((last.number, last.given), how, ranks)
 
     # -- safety
 
@@ -711,7 +745,7 @@ _LATER: dict[str, Callable[[Recorder, Any], None]] = {
     "torch.autograd": Recorder.patch_autograd,
     "torch.distributed.algorithms.join": Recorder.patch_join,
     "torch.optim.optimizer": patch_optimizers,
-    "torch.distributed": patch_reductions,
+    "torch.distributed": patch_collectives,
     "torch.nn.parallel.distributed": patch_wrapper(
         "DistributedDataParallel", averaged_by("process_group")
     ),

@@ -21,8 +21,10 @@ from sampler_lint.rules.smp102_epoch_never_set.setters import keeps_given
 from sampler_lint.syntax.navigation import statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
+    AugAssign,
     Call,
     Class,
+    Const,
     Expr,
     For,
     Function,
@@ -70,7 +72,30 @@ def counter_of(module: Module, loop: Loop) -> _Counter:
         return _Counter(loop, fresh_name(loop.scope, "epoch"), unnamed=epoch)
     if epoch is not None:
         return _Counter(loop, text_of(module.source, epoch))
+    counted = _counted_at_its_end(loop)
+    if counted is not None:
+        return _Counter(loop, counted)
     return _Counter(loop, fresh_name(loop.scope, "epoch"), new=True)
+
+
+def _counted_at_its_end(loop: Loop) -> str | None:
+    """The variable that counts the turns: set before the loop, and advanced as the last in it."""
+    last = loop.body[-1]
+    if not isinstance(last, AugAssign) or not isinstance(last.target, Name):
+        return None
+    name, bindings = last.target.id, loop.scope.bindings.get(last.target.id, [])
+    if last.op != "Add" or not _is_int(last.value, 1) or skips_its_end(loop):
+        return None
+    others = [each for each in bindings if each.stmt is not last]
+    first = others[0].stmt if len(others) == 1 and others[0].how == "assign" else None
+    if first is None or first.block is not loop.block or first.order > loop.order:
+        return None
+    return name if _is_int(others[0].value) else None
+
+
+def _is_int(expr: Expr | None, value: int | None = None) -> bool:
+    known = expr.value if isinstance(expr, Const) else None
+    return type(known) is int and value in (None, known)
 
 
 class _Receiver(NamedTuple):

@@ -5,11 +5,15 @@ from __future__ import annotations
 import ast
 import builtins
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
+from sampler_lint.domain import concepts
 from sampler_lint.domain.model import Model
-from sampler_lint.edits.names import name_of
-from sampler_lint.findings import Grade, Related, Severity
+from sampler_lint.edits.editor import Editor, Fixer
+from sampler_lint.edits.names import name_of, text_of
+from sampler_lint.findings import Applicability, Fix, Grade, Related, Severity
+from sampler_lint.parameters import Role, role_of
 from sampler_lint.properties import Violation, listed, shares
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._trials import (
@@ -24,7 +28,7 @@ from sampler_lint.rules._trials import (
     splitting_place,
 )
 from sampler_lint.syntax.navigation import nodes_in, statements
-from sampler_lint.syntax.nodes import Attr, Class, Function, Index
+from sampler_lint.syntax.nodes import Attr, Class, Function, Index, Node
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
@@ -206,9 +210,13 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
     is_all = len(set(turn.indices or ())) == trial.world.samples
     iterate = defined_by(model, cls, "__iter__")
     where = module if iterate is None else model.module_of(iterate)
-    node = name_of(module, cls)
+    node: Node = name_of(module, cls)
+    fix: Fixer | None = None
     if iterate is not None:
-        node = _strided(where, iterate) or name_of(where, iterate)
+        strided = _strided(where, iterate)
+        node = strided or name_of(where, iterate)
+        if strided is not None and iterate.outer is cls:
+            fix = partial(_start_at_rank, model, where, cls, iterate, strided)
     rest = " at the same time" if is_all else ", and the others are never read"
     count = f"{turn.count} sample{'s' * (turn.count != 1)}"
     if turn.goes_on:
@@ -217,9 +225,36 @@ def _same_share(model: Model, module: Module, cls: Class, trial: Trial) -> Suspe
         where,
         node,
         f"every rank of `{cls.name}` reads the same {count}",
+        fix=fix,
         effect=f"with {trial.story}, the ranks read the same samples{rest}",
         advice="start the slice at the rank",
     )
+
+
+def _start_at_rank(
+    model: Model, module: Module, cls: Class, iterate: Function, sliced: Index, editor: Editor
+) -> Fix | None:
+    """Start the slice at the rank that the class keeps, if the ranks then share everything out."""
+    text = text_of(module.source, sliced)
+    parsed = ast.parse(text, mode="eval").body if "\n" not in text else None
+    if not isinstance(parsed, ast.Subscript) or not isinstance(parsed.slice, ast.Slice):
+        return None
+    start, data = parsed.slice.lower, parsed.value
+    if not iterate.params or not (start is None or ast.unparse(start) == "0"):
+        return None
+    names = [
+        f"{iterate.params[0].name}.{name}"
+        for name in sorted(model.attributes(cls).names)
+        if role_of(name) is Role.RANK and name.upper() not in concepts.LOCAL_RANK.variables
+    ]
+    rank = model.start_of_share(cls, sliced, names)
+    if rank is None:
+        return None
+    encoded = text.encode()
+    begin = encoded.index(b":", data.end_col_offset) if start is None else start.col_offset
+    end = begin if start is None else start.end_col_offset
+    editor.at(module).replace(sliced, (encoded[:begin] + rank.encode() + encoded[end:]).decode())
+    return editor.fix(f"Start the slice at `{rank}`", Applicability.SAFE)
 
 
 def _torn(model: Model, module: Module, cls: Class, trial: Trial, violation: Violation) -> Suspect:

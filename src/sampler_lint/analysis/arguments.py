@@ -136,8 +136,20 @@ def given_as(call: Call, params: Sequence[str], name: str) -> Expr | None:
     return positional[index] if index < len(positional) else None
 
 
+#: What gives back what it is given last, or its items.
+_TRANSPARENT_CALLS = frozenset(
+    {
+        *("cast", "typing.cast", "copy.copy", "copy.deepcopy", "typing.assert_type"),
+        "weakref.proxy",
+        *("iter", "list", "reversed", "set", "sorted", "tuple"),
+    }
+)
+
+
 def handed_back(dotted: str, call: Call) -> Expr | None:
     """The one thing that a library's function gives back of what it is given."""
+    if dotted in _TRANSPARENT_CALLS and call.positional:
+        return call.positional[-1]
     params = catalog.handed_back(dotted)
     return given_as(call, params, *params) if len(params) == 1 else None
 

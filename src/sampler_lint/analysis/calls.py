@@ -79,14 +79,6 @@ from sampler_lint.workspace.project import Project
 #: What keeps its keyword arguments, as entries or as attributes.
 _KEEPS_KEYWORDS = {"types.SimpleNamespace", "argparse.Namespace"}
 _DICTS = {"dict", "collections.OrderedDict", "collections.defaultdict"}
-#: What gives back what it is given last, or its items.
-_TRANSPARENT_CALLS = frozenset(
-    {
-        *("cast", "typing.cast", "copy.copy", "copy.deepcopy", "typing.assert_type"),
-        "weakref.proxy",
-        *("iter", "list", "reversed", "set", "sorted", "tuple"),
-    }
-)
 #: Calls that run a function elsewhere: how they name it, and how many arguments they add first.
 _SPAWNERS = {
     "spawn": ("fn", 1),
@@ -199,8 +191,6 @@ class Calls(Attributes):
             self._apply_import(call, var)
         elif dotted == "next" and call.positional:
             self._apply_next(value, call, var)
-        elif dotted in _TRANSPARENT_CALLS and call.positional:
-            self._flow(self._expr(call.positional[-1]), var)
         elif (given := handed_back(dotted, call)) is not None:
             self._flow(self._expr(given), var)
         elif dotted.endswith(".__init__"):

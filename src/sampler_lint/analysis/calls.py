@@ -753,12 +753,6 @@ class Calls(Attributes):
         return list(out)
 
 
-def _handed_back(dotted: str, call: Call) -> Expr | None:
-    """The one thing that a library's function gives back of what it is given."""
-    params = catalog.handed_back(dotted)
-    return given_as(call, params, *params) if len(params) == 1 else None
-
-
 def _advances(flow: Calls, value: Value) -> Function | None:
     """The ``__next__`` of an object of the tree."""
     if not isinstance(value, Obj) or not isinstance(value.cls, Class):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from sampler_lint import catalog
 from sampler_lint.analysis.values import Table
 from sampler_lint.syntax.nodes import (
     Arg,
@@ -133,6 +134,12 @@ def given_as(call: Call, params: Sequence[str], name: str) -> Expr | None:
         positional = positional[1:]  # Base.__init__(self, …)
     index = params.index(name)
     return positional[index] if index < len(positional) else None
+
+
+def handed_back(dotted: str, call: Call) -> Expr | None:
+    """The one thing that a library's function gives back of what it is given."""
+    params = catalog.handed_back(dotted)
+    return given_as(call, params, *params) if len(params) == 1 else None
 
 
 def table_entry(table: Table, name: str) -> Expr | None:

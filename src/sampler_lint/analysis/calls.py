@@ -16,7 +16,7 @@ from sampler_lint.analysis.arguments import (
     complete,
     decorated,
     field_names,
-    given_as,
+    handed_back,
     passed,
     remaining,
 )
@@ -201,9 +201,7 @@ class Calls(Attributes):
             self._apply_next(value, call, var)
         elif dotted in _TRANSPARENT_CALLS and call.positional:
             self._flow(self._expr(call.positional[-1]), var)
-        elif len(back := catalog.handed_back(dotted)) == 1 and (
-            given := given_as(call, back, *back)
-        ):
+        elif (given := handed_back(dotted, call)) is not None:
             self._flow(self._expr(given), var)
         elif dotted.endswith(".__init__"):
             self._add(var, Lit(None, "NoneType"))

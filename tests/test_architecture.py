@@ -99,6 +99,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 #: dropped; and lengths tell an order only.
 ASKS_TEXTS = ("domain", "analysis", "rules", "workspace")
 READS_TEXTS = {
+    "workspace/readable.py",
+    "workspace/texts.py",
     "rules/smp001_unused_suppression.py",
     "workspace/moving.py",
     "workspace/project.py",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import random
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from cases import write_tree
 from sampler_lint import engine
 from sampler_lint.execution import trials
 from sampler_lint.findings import Finding
+from sampler_lint.language_server.edited import Readable
 from sampler_lint.trees import Tree
 
 FILES = {
@@ -178,6 +180,95 @@ def test_what_is_no_code_moves_what_was_found(
     assert len(linked) < states / 2, "most edits are to change no answer"
 
 
+#: What somebody types, letter by letter: some of it is what others look for.
+TYPED = [
+    "counted = len(batch)",
+    "sampler",
+    "world_size = rank",
+    "count(data, rank)",
+    "loader.sampler.set_epoch(epoch)",
+    "print(epoch, sampler)",
+    "Shares",
+    "epoch",
+    "x = [main, count, iter(loader)]",
+    "if args: rank",
+    "for batch in loader: pass",
+    "return rank if args else data",
+    "with open(data) as data: data",
+]
+
+
+def letters(text: str, seed: int, count: int) -> Iterator[str]:
+    """The text after each of some keystrokes: a line is typed, or a name of a line is changed."""
+    chance = random.Random(seed)
+    lines = text.splitlines()
+    while count > 0:
+        place = chance.randrange(len(lines))
+        line = lines[place]
+        indent = line[: len(line) - len(line.lstrip())]
+        match chance.randrange(5):
+            case 0:
+                lines = text.splitlines()
+                states = []
+            case 1 if line.strip():
+                del lines[place]
+                states = [list(lines)]
+            case 2:
+                words = [*re.finditer(r"\w+", line)] or [re.compile("").match(line)]
+                word = chance.choice(words)
+                new = chance.choice(["rank", "other", "count", "e", "sampler", "Main"])
+                lengths = range(1, len(new) + 1)
+                states = [
+                    [*lines[:place], line[: word.start()] + new[:n] + line[word.end() :],
+                     *lines[place + 1 :]]
+                    for n in lengths
+                ]  # fmt: skip
+            case _:
+                typed = chance.choice(TYPED)
+                lengths = range(1, len(typed) + 1)
+                states = [[*lines[:place], indent + typed[:n], *lines[place:]] for n in lengths]
+        for lines in states:
+            count -= 1
+            yield "\n".join(lines) + "\n"
+        lines = states[-1] if states and chance.random() < 0.5 else text.splitlines()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_typed_letter_by_letter_is_found_as_from_scratch(tree: Path, seed: int) -> None:
+    check_letters(tree, seed, 60)
+
+
+def check_letters(tree: Path, seed: int, count: int) -> int:
+    """How many states of a file that was typed in were checked with what was kept."""
+    session, readable = engine.Session(), Readable(engine.parses)
+    name = sorted(FILES)[seed % len(FILES)]
+    overlay = {str(tree / each): text.encode() for each, text in FILES.items()}
+    for text in letters(FILES[name], seed, count):
+        read = readable({**overlay, str(tree / name): text.encode()})
+        kept = engine.check([str(tree)], overlay=read, session=session)
+        anew = engine.check([str(tree)], overlay=read, session=engine.Session())
+        assert told(kept.findings) == told(anew.findings), text
+        assert told(kept.suppressed) == told(anew.suppressed), text
+    return count
+
+
+def test_a_name_that_nobody_reads_is_typed_on(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    linked: list[object] = []
+    before = Tree._linked
+    monkeypatch.setattr(Tree, "_linked", lambda *given: linked.append(None) or before(*given))
+    session = engine.Session()
+
+    def links(typed: str) -> int:
+        made = len(linked)
+        text = FILES["train.py"].replace("            print(batch)\n", f"            {typed}\n", 1)
+        engine.check([str(tree)], overlay={str(tree / "train.py"): text.encode()}, session=session)
+        return len(linked) - made
+
+    assert [links(typed) for typed in ("pass", "pass; o", "ot", "oth")] == [1, 0, 1, 0]
+    assert [links(f"x = {typed}") for typed in ("o", "ot", "othe")] == [1, 0, 0]
+    assert [links(f"x = {typed}") for typed in ("main", "mai", "ma")] == [1, 1, 0], "a function"
+
+
 MINE = """\
 from torch.utils.data import Sampler
 
@@ -234,9 +325,12 @@ class Tries:
     ("name", "added", "is_tried"),
     [
         ("train.py", "\n\ndef more():\n    return 1\n", False),
-        ("data.py", "\nMORE = 1\n", True),
+        ("data.py", "\nMORE = 1\n", False),
+        ("data.py", "\nShares.more = 1\n", False),
+        ("data.py", "\nfrom counts import more as count\n", True),
         ("data.py", "\n# more\n", False),
-        ("counts.py", "\n\ndef more():\n    return 1\n", True),
+        ("counts.py", "\n\ndef more():\n    return 1\n", False),
+        ("counts.py", "\n\ndef count(data, world_size):\n    return 1\n", True),
         ("train.py", "\n\nshares = Shares([1, 2], rank=3, world_size=4)\n", True),
     ],
 )

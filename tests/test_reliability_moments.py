@@ -211,16 +211,16 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(
         killed.append(found[1])
         return found
 
-    from sampler_lint.workspace import project
+    from sampler_lint.workspace import readable
 
-    check = project.syntax_error
+    check = readable.syntax_error
 
     def dies(*arguments: object) -> object:
         if os.getpid() != parent:
             os.kill(os.getpid(), signal.SIGKILL)
         return check(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(project, "syntax_error", dies)
+    monkeypatch.setattr(readable, "syntax_error", dies)
     monkeypatch.setattr(os, "waitpid", waitpid)
     report = engine.check([str(many)], jobs=2)
     assert killed == [signal.SIGKILL], "no worker was started"

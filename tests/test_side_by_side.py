@@ -75,7 +75,8 @@ def test_fixtures_in_one_tree(tmp_path: Path) -> None:
 
 
 def test_snippets_in_one_tree(tmp_path: Path) -> None:
-    programs = {f"s{number}": snippet.files() for number, (snippet, _) in enumerate(ALL)}
+    # Every third, which leaves some of each rule: each is checked twice here.
+    programs = {f"s{number}": snippet.files() for number, (snippet, _) in enumerate(ALL[::3])}
     assert found_in(tmp_path / "all", side_by_side(programs)) == expected_of(tmp_path, programs)
 
 

@@ -148,10 +148,10 @@ def check(
 
 
 def parses(path: str, data: bytes) -> bool:
-    """Whether a file can be checked with a content."""
-    from sampler_lint.workspace.project import syntax_error
+    """Whether a file can be checked with a content, as it will be."""
+    from sampler_lint.workspace.readable import can_be_read
 
-    return syntax_error(path, lambda: data) is None
+    return can_be_read(path, data)
 
 
 def _asked(
@@ -338,7 +338,7 @@ class _Examination:
         def check_all() -> dict[str, tuple[str, int | None] | None]:
             if not paths:
                 return {}  # nothing to load the model for
-            from sampler_lint.workspace.project import syntax_error
+            from sampler_lint.workspace.readable import syntax_error
 
             errors: dict[str, tuple[str, int | None] | None] = {}
             watch = self._watch if os.getpid() == here else None  # one process speaks

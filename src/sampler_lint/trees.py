@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sampler_lint.rules import Rule, Suspect
     from sampler_lint.suppressions import Suppressions
     from sampler_lint.syntax.nodes import Node
-    from sampler_lint.workspace.moving import Move
+    from sampler_lint.workspace.moving import Move, Reread
     from sampler_lint.workspace.project import Before, Project
     from sampler_lint.workspace.requirements import Requirements
 
@@ -214,10 +214,9 @@ class Tree:
             read = None if module is None else Reread.of(module, overlay[path])
             if read is None:
                 return False
-            if self._kept is not None and self._kept.before is not None:
-                self._kept.before = self._kept.before.with_file(path, read.source, read.facts)
             move = read.move() if project.would_read_alike(path, overlay[path]) else None
-            if move is None:
+            if move is None or (move.renamed and self.model.tries(move.module)):
+                self._keep_facts(read)
                 return False
             moves.append(move)
         whys = [self._moved(suspect, moves) for _, suspect in self._suspected]
@@ -236,10 +235,13 @@ class Tree:
             self._found[rule.code] += self._told_of(rule, suspect, seen)
         return True
 
+    def _keep_facts(self, read: Reread) -> None:
+        """Let the next project of the tree have what was read of a file."""
+        if self._kept is not None and self._kept.before is not None:
+            self._kept.before = read.added_to(self._kept.before)
+
     def _moved(self, suspect: Suspect, moves: Sequence[Move]) -> tuple[Related, ...] | None:
         """What a suspect rests on, where it is now; None if that is not known."""
-        from sampler_lint.workspace.moving import knows
-
         why = []
         for move in moves:
             named = f"{move.module.display}:"
@@ -252,7 +254,7 @@ class Tree:
             if any(named in text for text in texts):
                 return None
             if suspect.module is move.module and not all(
-                knows(moves, node) for node in (suspect.start, suspect.end) if node is not None
+                move.knows(node) for node in (suspect.start, suspect.end) if node is not None
             ):
                 return None
         for related in suspect.why:

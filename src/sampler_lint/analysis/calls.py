@@ -16,6 +16,7 @@ from sampler_lint.analysis.arguments import (
     complete,
     decorated,
     field_names,
+    given_as,
     passed,
     remaining,
 )
@@ -110,6 +111,7 @@ class Calls(Attributes):
         """What calls fill the ``*args`` of functions with."""
         self._callers: dict[Function, dict[tuple[Call, Value | None, Function], None]] = {}
         self._imports_of: dict[str, set[str]] = {}
+        self._leading: dict[tuple[frozenset[str], str], bool] = {}
         self._resolved_unspelled: set[str] = set()
         """The programs whose calls that spell nothing are resolved."""
 
@@ -199,6 +201,10 @@ class Calls(Attributes):
             self._apply_next(value, call, var)
         elif dotted in _TRANSPARENT_CALLS and call.positional:
             self._flow(self._expr(call.positional[-1]), var)
+        elif len(back := catalog.handed_back(dotted)) == 1 and (
+            given := given_as(call, back, *back)
+        ):
+            self._flow(self._expr(given), var)
         elif dotted.endswith(".__init__"):
             self._add(var, Lit(None, "NoneType"))
         else:
@@ -657,6 +663,12 @@ class Calls(Attributes):
 
     def _leads_to(self, files: set[str], path: str) -> bool:
         """Whether one of the files is one, or imports it, which may hand on what is in it."""
+        key = frozenset(files), path
+        if key not in self._leading:
+            self._leading[key] = self._are_leading(files, path)
+        return self._leading[key]
+
+    def _are_leading(self, files: set[str], path: str) -> bool:
         todo, seen = list(files), set(files)
         while todo and path not in seen:
             more = self._imported_by(todo.pop()) - seen

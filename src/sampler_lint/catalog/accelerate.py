@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sampler_lint.catalog.schema import Contract, Framework, KnownClass, Sharder, Span
+from sampler_lint.catalog.schema import Contract, Framework, HandsBack, KnownClass, Sharder, Span
 from sampler_lint.catalog.torch import TORCH_DATA
 
 _LOADER = "accelerate.data_loader"
@@ -131,6 +131,17 @@ FRAMEWORK = Framework(
             required=1,
             attributes=frozenset({"batch_sampler", "skip_batches"}),
             methods=frozenset({"__iter__", "__len__", "total_length"}),
+        ),
+    ),
+    hands_back=(
+        # A loader that goes on with the same samplers, a few batches later.
+        HandsBack(
+            (
+                "accelerate.Accelerator().skip_first_batches",
+                "accelerate.accelerator.Accelerator().skip_first_batches",
+                "accelerate.skip_first_batches", f"{_LOADER}.skip_first_batches",
+            ),
+            ("dataloader",),
         ),
     ),
     sharders=(

@@ -30,6 +30,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Other,
     Stmt,
+    last_name,
 )
 
 #: Datasets outside the tree that look samples up by their index.
@@ -218,7 +219,12 @@ def _from_other_source(one: Expr, other: Expr) -> bool:
     ]
     return any(
         not same(value, given[1][name])
-        and (name == "0" or TRAINS.says(name) or _is_text(value, given[1][name]))
+        and (
+            name == "0"
+            or TRAINS.says(name)
+            or _is_text(value, given[1][name])
+            or (last_name(one.func) == "Subset" and name in {"1", "indices"})
+        )
         for name, value in given[0].items()
         if name in given[1] and (same(one.func, other.func) or not _overlap(value, given[1][name]))
     )

@@ -79,20 +79,28 @@ def own_entropy(model: Model, expr: Expr) -> str | None:
 def drawn_before_seeding(model: Model, expr: Expr) -> str | None:
     """The draw that an unseeded process makes for itself, as it is spelled.
 
-    ``random`` and numpy start from the system's entropy (torch does not); where the function seeds
-    the process only afterwards, each process has drawn another value.
+    Where the function seeds the process only afterwards, each process has drawn another value.
+    """
+    draw = draw_of_process(model, expr)
+    if draw is None:
+        return None
+    seeders = [call for call in draw.scope.calls if _seeds_process(model, call)]
+    is_late = seeders and all((c.row, c.col) > (draw.row, draw.col) for c in seeders)
+    return f"{unparse(draw.func)}()" if is_late else None
+
+
+def draw_of_process(model: Model, expr: Expr) -> Call | None:
+    """A draw from the generator of ``random`` or numpy, which start from the system's entropy.
+
+    That of torch does not.
     """
     for node in walk(expr):
-        if not isinstance(node, Call) or not (DRAW.is_call(node) or ENTROPY.is_call(node)):
-            continue
-        values = [v for v in model.flow.values(node.func) if isinstance(v, Ext)]
-        if not any(
-            v.dotted.rpartition(".")[0] in GENERATORS_OF_PROCESS - {"torch"} for v in values
-        ):
-            continue
-        seeders = [call for call in node.scope.calls if _seeds_process(model, call)]
-        if seeders and all((c.row, c.col) > (node.row, node.col) for c in seeders):
-            return f"{unparse(node.func)}()"
+        if isinstance(node, Call) and (DRAW.is_call(node) or ENTROPY.is_call(node)):
+            values = [v for v in model.flow.values(node.func) if isinstance(v, Ext)]
+            if any(
+                v.dotted.rpartition(".")[0] in GENERATORS_OF_PROCESS - {"torch"} for v in values
+            ):
+                return node
     return None
 
 

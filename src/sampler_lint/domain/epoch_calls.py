@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, TypeAlias
 
@@ -361,6 +361,22 @@ def begins_in(model: Model, scope: Scope) -> set[str] | None:
         todo += run_by.scopes - seen
         seen |= run_by.scopes
     return found
+
+
+def builds(model: Model, scope: Scope, family: Container[object]) -> bool:
+    """Whether a method, of one of these classes, runs only while its own object is built."""
+    seen, todo = {scope}, [scope]
+    while todo:
+        function = todo.pop()
+        if not isinstance(function, Function) or function.cls not in family:
+            return False
+        if function.name != "__init__":
+            run_by = _run_by(model, function)
+            if run_by.is_offered or not run_by.scopes:
+                return False
+            todo += run_by.scopes - seen
+            seen |= run_by.scopes
+    return True
 
 
 class _RunBy(NamedTuple):

@@ -41,6 +41,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Raise,
     Return,
+    Seq,
     Simple,
     Stmt,
     Store,
@@ -198,9 +199,9 @@ def _stores_of_setter(method: Function) -> tuple[set[str], bool, bool]:
     inert, goes_on = True, False
     for stmt in statements(method.body):
         if isinstance(stmt, Assign):
-            for target in stmt.targets:
+            for target, value in _assigned(stmt):
                 if isinstance(target, Attr) and self_class(target.value) is not None:
-                    if not isinstance(stmt.value, Const):  # a literal resets, and keeps no epoch
+                    if not isinstance(value, Const):  # a literal resets, and keeps no epoch
                         stored.add(target.name)
                 elif not isinstance(target, Name):
                     inert = False
@@ -222,6 +223,19 @@ def _stores_of_setter(method: Function) -> tuple[set[str], bool, bool]:
         ):
             inert = False
     return stored, inert, goes_on
+
+
+def _assigned(stmt: Assign) -> Iterator[tuple[Expr, Expr]]:
+    """Each target of an assignment with what it is given, as of ``a, b = x, y``."""
+    for target in stmt.targets:
+        if (
+            isinstance(target, Seq)
+            and isinstance(stmt.value, Seq)
+            and len(target.items) == len(stmt.value.items)
+        ):
+            yield from zip(target.items, stmt.value.items, strict=True)
+        else:
+            yield target, stmt.value
 
 
 def _is_base(call: Call, method: Function) -> bool:

@@ -37,6 +37,7 @@ from sampler_lint.syntax.navigation import (
 from sampler_lint.syntax.nodes import (
     ORDERED,
     UNEQUAL,
+    Assign,
     Attr,
     Call,
     Class,
@@ -562,11 +563,7 @@ def _given_to_train(model: Model, cls: Class) -> list[Obj]:
     Of several that one function returns for training and for evaluation alike, as it is asked,
     none.
     """
-    packages = {base.partition(".")[0] for base in model.flow.mro(cls) if isinstance(base, str)}
-    tables = [
-        catalog.framework(catalog.FRAMEWORK_PACKAGES[name])
-        for name in packages & catalog.FRAMEWORK_PACKAGES.keys()
-    ]
+    tables = _tables_of(model, cls)
     found = [_returned(model, cls, name) for each in tables for name in each.train_hooks]
     trained = [loader for loaders in found for loader in loaders]
     if len(trained) < 2:
@@ -574,6 +571,26 @@ def _given_to_train(model: Model, cls: Class) -> list[Obj]:
     hooks = [name for each in tables for name in each.evaluation_hooks]
     evaluated = {loader for name in hooks for loader in _returned(model, cls, name)}
     return [loader for loader in trained if loader not in evaluated]
+
+
+def hooked_to_evaluate(model: Model) -> Iterator[tuple[Function, Obj]]:
+    """The methods by which frameworks are given loaders to evaluate with, each with its loaders."""
+    for _, cls in model.classes():
+        for table in _tables_of(model, cls):
+            for name in sorted(table.evaluation_hooks):
+                hook = cls.method(name)
+                for loader in _returned(model, cls, name) if hook is not None else ():
+                    assert hook is not None
+                    yield hook, loader
+
+
+def _tables_of(model: Model, cls: Class) -> list[catalog.Framework]:
+    """The frameworks that a class derives from classes of."""
+    packages = {base.partition(".")[0] for base in model.flow.mro(cls) if isinstance(base, str)}
+    return [
+        catalog.framework(catalog.FRAMEWORK_PACKAGES[name])
+        for name in packages & catalog.FRAMEWORK_PACKAGES.keys()
+    ]
 
 
 def _returned(model: Model, cls: Class, method: str) -> list[Obj]:
@@ -706,13 +723,19 @@ def starts_for_ever(loop: Loop) -> bool:
 
 def pass_trains(model: Model, inner: Pass) -> bool:
     """Whether a pass, in whatever loop, steps an optimizer in its body or what that calls."""
-    body: Stmt = inner.stmt
-    if is_without_gradients(inner.scope, body):
+    body: Stmt | None = inner.stmt
+    if is_without_gradients(inner.scope, inner.stmt):
         return False
     if not isinstance(body, (For, While)):
-        enclosing = [s for s in body.ancestors() if isinstance(s, (For, While))]
-        body = enclosing[0] if enclosing else body
+        # An iterator that is kept is asked for its batches anywhere below.
+        below = None if _keeps_iterator(inner.stmt) else inner.stmt
+        body = next(iter(_loops_of(inner.stmt)), below)
     return steps(model, inner.scope, body, set())
+
+
+def _keeps_iterator(stmt: Stmt) -> bool:
+    made = stmt.value if isinstance(stmt, Assign) else None
+    return isinstance(made, Call) and makes_iterator(last_name(made.func))
 
 
 def pass_evaluates(model: Model, inner: Pass) -> bool:

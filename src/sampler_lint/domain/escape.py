@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeGuard
 
 from sampler_lint.analysis.arguments import passed
@@ -48,6 +48,7 @@ from sampler_lint.syntax.nodes import (
     While,
     With,
 )
+from sampler_lint.syntax.unread import word_of
 from sampler_lint.workspace.project import Module
 
 
@@ -109,7 +110,7 @@ def _handed_on(model: Model, owner: Scope, name: str, returning: bool) -> frozen
         known[key] = frozenset({None})  # where a function calls itself with it
         known[key] = frozenset(
             value.site if isinstance(value, Obj) else None
-            for scope, read, call in _escaping_from(model, owner.module).names.get(name, ())
+            for scope, read, call in _escaping_as(model, owner.module, name)
             if scope is owner or _sees(scope, owner, name)
             if returning or not (_is_given_back(model, read) or _is_looked_at(model, read, call))
             for value in model.flow.values(read)
@@ -192,7 +193,7 @@ def _takers(model: Model, target: Name) -> list[Call | None] | None:
         return None
     return [
         call
-        for scope, read, call in _escaping_from(model, owner.module).names.get(name, ())
+        for scope, read, call in _escaping_as(model, owner.module, name)
         if scope is owner or _sees(scope, owner, name)
         if any(each.stmt is target.stmt for each in definitions(owner, read))
     ]
@@ -331,6 +332,14 @@ def _holds(model: Model, expr: Expr, read: Name) -> bool:
     return any(_holds(model, part, read) for part in parts)
 
 
+def _escaping_as(
+    model: Model, facts: ModuleFacts, name: str
+) -> Sequence[tuple[Scope, Name, Call | None]]:
+    """Where a variable called ``name`` may escape in a file."""
+    model.project.look_up((name,))
+    return _escaping_from(model, facts).names.get(name, ())
+
+
 def _escaping_from(model: Model, facts: ModuleFacts) -> _Escaping:
     known: dict[ModuleFacts, _Escaping] = model.memo.setdefault(_Escaping, {})
     if facts not in known:
@@ -342,7 +351,7 @@ def _escaping_from(model: Model, facts: ModuleFacts) -> _Escaping:
             parts += (part for stmt in statements(scope.body) for part in _parts(stmt))
             for expr, call in _escaping(parts):
                 if isinstance(expr, Name):
-                    found.names.setdefault(expr.id, []).append((scope, expr, call))
+                    found.names.setdefault(word_of(expr), []).append((scope, expr, call))
                 elif expr.name in read:
                     found.attributes.setdefault(expr.name, []).append(expr)
     return known[facts]

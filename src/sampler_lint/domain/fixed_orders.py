@@ -58,7 +58,7 @@ from sampler_lint.syntax.nodes import (
     last_name,
 )
 
-_CONSTRUCTED = LOCAL | Hop.PART | Hop.ELEMENT
+_CONSTRUCTED = LOCAL | Hop.PART | Hop.ELEMENT | Hop.RETURN
 
 
 class FixedOrder(NamedTuple):

@@ -34,6 +34,7 @@ from sampler_lint.syntax.nodes import (
     Stmt,
     last_name,
 )
+from sampler_lint.syntax.unread import word_of
 from sampler_lint.workspace.project import Module, Project
 
 #: The part that runs when a file is started, and the one that runs when it is imported, too.
@@ -155,6 +156,7 @@ class Launches:
         if not spelled and (imported or _is_imported(module, part.name)):
             return False  # Something else of that name.
         spelled = {*(spelled or {part.name}), f".{part.name}"}
+        self._project.look_up(spelled)
         return any(not words.isdisjoint(spelled) for words in _mentioned(module).values())
 
     def _gives(self, path: str, part: Part) -> bool:
@@ -217,6 +219,7 @@ class Launches:
                 }
                 spelled = {part.name if local == "*" else local for local in spelled}
                 spelled.add(f".{part.name}")
+            self._project.look_up(spelled)
             for name, mentioned in _mentioned(module).items():
                 user = Part(path, name)
                 if user != part and not spelled.isdisjoint(mentioned):
@@ -250,7 +253,7 @@ def _mentioned(module: Module) -> dict[str, set[str]]:
             while stack:
                 node = stack.pop()
                 if isinstance(node, Name):
-                    words.add(node.id)
+                    words.add(word_of(node))
                     continue
                 if isinstance(node, Attr):
                     words.add(f".{node.name}")

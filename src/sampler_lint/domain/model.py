@@ -132,6 +132,10 @@ class Model:
         self.memo.clear()
         self._tried.forget(path)
 
+    def tries(self, module: Module) -> bool:
+        """Whether a class was tried with what a file says."""
+        return self._tried.rests_on(module.path)
+
     @property
     def modules(self) -> list[Module]:
         """The files that say a sampler word."""

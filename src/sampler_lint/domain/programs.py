@@ -246,9 +246,11 @@ class ProgramFiles:
 
         What no script leads to may be found by its name, from a configuration.
         """
-        return not self.run_together(one, other) and all(
-            any(map(self._is_script, self.leading_to(module.path))) for module in (one, other)
-        )
+        return not self.run_together(one, other) and all(map(self.has_script, (one, other)))
+
+    def has_script(self, module: Module) -> bool:
+        """Whether some script leads to a file by its imports, or is it."""
+        return any(map(self._is_script, self.leading_to(module.path)))
 
     def _is_script(self, path: str) -> bool:
         if not self.says(path, "__name__", "print"):

@@ -29,7 +29,7 @@ from sampler_lint.domain.draws import drawn_before_seeding, own_entropy
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import looked_up, options
 from sampler_lint.domain.programs import files_storing, is_test
-from sampler_lint.domain.seeds import is_seed_name
+from sampler_lint.domain.seeds import drawn_unseeded, is_seed_name
 from sampler_lint.limits import DEEPEST_SLICE
 from sampler_lint.parameters import is_of_model
 from sampler_lint.syntax.navigation import binder_of, builtin_type, self_class, unparse
@@ -120,7 +120,9 @@ def drawn_apart(model: Model, seed: Expr) -> tuple[Step, str] | None:
 
 
 def _drawn_by(model: Model, expr: Expr) -> str | None:
-    return own_entropy(model, expr) or drawn_before_seeding(model, expr)
+    return (
+        own_entropy(model, expr) or drawn_before_seeding(model, expr) or drawn_unseeded(model, expr)
+    )
 
 
 def _is_aside(model: Model, step: Step) -> bool:

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
+from sampler_lint import catalog
 from sampler_lint.analysis.arguments import passed
 from sampler_lint.analysis.origins import EVERYWHERE, Hop, Step, origins, parameter_of
 from sampler_lint.analysis.values import Ext, FuncRef, Obj, Partial
@@ -20,7 +21,7 @@ from sampler_lint.domain.concepts import (
     called_name,
     library_of,
 )
-from sampler_lint.domain.draws import is_drawn, is_module
+from sampler_lint.domain.draws import draw_of_process, is_drawn, is_module
 from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_test, program_files
@@ -366,3 +367,50 @@ def _parameter_settings(model: Model, function: Function, param: Param) -> Itera
 def is_seed_name(name: str) -> bool:
     """Whether a setting or parameter of this name is the program's seed."""
     return _SEED_NAME.match(name) is not None
+
+
+def seeding_files(model: Model, program: str) -> list[Module]:
+    """The files of a program that seed more than torch's generators."""
+    known: dict[str, list[Module]] = model.memo.setdefault(seeding_files, {})
+    if program not in known:
+        known[program] = [
+            module
+            for module in program_files(model).holding(program, _SEEDING.search)
+            if any(_seeds(model, call) for call in module.facts.all_calls)
+        ]
+    return known[program]
+
+
+_SEEDING = re.compile(rb"seed\w{0,40}[ \t]*\(|enable_full_determinism")
+
+
+def _seeds(model: Model, call: Call) -> bool:
+    name = (last_name(call.func) or "").lower()
+    return (
+        ("seed" in name or name == "enable_full_determinism")
+        and "manual_seed" not in name
+        and not any(
+            isinstance(scope, Function) and runs_in_worker(model, scope)
+            for scope in call.scope.outward()
+        )
+    )
+
+
+def drawn_unseeded(model: Model, expr: Expr) -> str | None:
+    """The draw of a program of which nothing seeds ``random`` and numpy, as it is spelled.
+
+    None where no script of the tree runs it: who does may seed them, as may a framework.
+    """
+    draw = draw_of_process(model, expr)
+    if draw is None:
+        return None
+    module, files = model.module_of(draw.scope), program_files(model)
+    program = model.project.program_of(module)
+    if not files.has_script(module) or any(
+        files.share_importer(module, other) for other in seeding_files(model, program)
+    ):
+        return None
+    together = (m for m in model.project.modules_in(program) if files.share_importer(module, m))
+    if any(model.project.imports_of(m) & catalog.FRAMEWORK_PACKAGES.keys() for m in together):
+        return None
+    return f"{unparse(draw.func)}()"

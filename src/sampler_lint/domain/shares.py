@@ -7,15 +7,17 @@ from typing import NamedTuple
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import LOCAL, Hop, as_passed, depends_on, ends, parameter_of
+from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Ext, Obj, Pack, Value
-from sampler_lint.domain.concepts import WORLD_SIZE
+from sampler_lint.domain.concepts import ITERATES, WORLD_SIZE
+from sampler_lint.domain.epochs import Pass
 from sampler_lint.domain.injection import Injection, Switch
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import program_files
 from sampler_lint.domain.ranks import kinds
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.parameters import Role, role_of
-from sampler_lint.syntax.navigation import self_class, unparse
+from sampler_lint.syntax.navigation import owner_of, self_class, unparse
 from sampler_lint.syntax.nodes import (
     Assign,
     Attr,
@@ -123,7 +125,8 @@ def _is_of_processes(model: Model, sampler: Obj, size: Expr | None) -> bool:
 
 
 def _is_world_size(expr: Expr) -> bool:
-    return WORLD_SIZE.names(expr) or WORLD_SIZE.is_call(expr)
+    is_named = role_of(last_name(expr) or "") is Role.WORLD_SIZE
+    return is_named or WORLD_SIZE.names(expr) or WORLD_SIZE.is_call(expr)
 
 
 class Again(NamedTuple):
@@ -230,12 +233,74 @@ def _is_off(model: Model, call: Call, sharder: catalog.Sharder) -> bool:
 
 def _is_dropped(call: Call, place: int) -> bool:
     """Whether the program goes on with what it gave, and not with what it gets back for it."""
-    if not isinstance(call.stmt, Assign) or call.stmt.value is not call:
+    target = _target(call, place)
+    if target is None:
         return isinstance(call.stmt, ExprStmt) and call.stmt.value is call
+    return isinstance(target, Name) and target.id.startswith("_")
+
+
+def _target(call: Call, place: int) -> Expr | None:
+    """What is assigned what a call gives back for one of its arguments."""
+    if not isinstance(call.stmt, Assign) or call.stmt.value is not call:
+        return None
     target = call.stmt.targets[0]
     if isinstance(target, Seq) and place < len(target.items) == len(call.args):
-        target = target.items[place]
-    return isinstance(target, Name) and target.id.startswith("_")
+        return target.items[place]
+    return target
+
+
+def passes_over_shared(model: Model) -> list[Pass]:
+    """The passes over what a framework gives back for a loader whose data it divides."""
+    known: list[Pass] | None = model.memo.get(passes_over_shared)
+    if known is None:
+        known = model.memo[passes_over_shared] = [
+            found
+            for module in model.modules
+            for framework in sorted(Injection(model).trainers(module))
+            for call, _, loader in given_to_sharders(model, module, framework)
+            for found in _passes_over_given(model, call, loader)
+        ]
+    return known
+
+
+def _passes_over_given(model: Model, call: Call, loader: Obj) -> Iterator[Pass]:
+    places = [n for n, arg in enumerate(call.args) if loader in _loaders(model, arg.value)]
+    targets = [target for place in places if (target := _target(call, place)) is not None]
+    program = model.project.program_of(model.module_of(call.scope))
+    for module in model.project.modules_in(program) if targets else ():
+        for scope in module.facts.scopes:
+            for source, stmt in scope.iterated:
+                if any(_is_given_back(end, call, targets) for end in _ends(model, source, 0)):
+                    yield Pass(scope, stmt, source, loader, source)
+
+
+def _ends(model: Model, source: Expr, depth: int) -> Iterator[Expr]:
+    """What is iterated, whatever is around it: ``enumerate``, or a call that gives it back."""
+    for end in ends(model.flow, source, LOCAL | Hop.CALLER | Hop.ATTRIBUTE):
+        wraps = isinstance(end, Call) and (
+            ITERATES.is_call(end)
+            or any(
+                isinstance(value, Ext) and catalog.handed_back(value.dotted)
+                for value in model.flow.values(end.func)
+            )
+        )
+        if wraps and isinstance(end, Call) and depth < DEEPEST_WRAPPING:
+            for given in end.positional:
+                yield from _ends(model, given, depth + 1)
+        else:
+            yield end
+
+
+def _is_given_back(end: Expr, call: Call, targets: list[Expr]) -> bool:
+    """Whether an expression is what the call gives back for one of its arguments."""
+    owner = owner_of(end) if isinstance(end, Name) else None
+    is_whole = isinstance(call.stmt, Assign) and call.stmt.targets[0] in targets
+    return (end is call and is_whole) or (
+        isinstance(end, Name)
+        and owner is not None
+        and any(isinstance(target, Name) and target.id == end.id for target in targets)
+        and any(each.stmt is call.stmt for each in definitions(owner, end))
+    )
 
 
 def _loaders(model: Model, expr: Expr) -> Iterator[Obj]:

@@ -67,11 +67,13 @@ def whole_pass(model: Model, dataset: Obj) -> Function | None:
 
 def _whole_pass(model: Model, dataset: Obj) -> Function | None:
     cls = dataset.cls
-    if not isinstance(cls, Class) or not is_closed(model, cls) or not _knows_no_worker(model, cls):
+    if not isinstance(cls, Class) or not is_closed(model, cls):
         return None
     method = lookup(model, cls, "__iter__", None)
     if not isinstance(method, Function):
         return None
+    if not knows_no_worker(model, cls):
+        return method if model.sharing(cls).repeats_in_workers else None
     sources = list(_sources(model, method, 0))
     is_whole = all(source is not None and _is_whole(model, source) for source in sources)
     return method if sources and is_whole else None
@@ -121,13 +123,18 @@ def _same_pass(model: Model, dataset: Obj) -> Function | None:
         or not is_closed(model, cls)
     ):
         return None
-    found = reach(model, cls, "__iter__", "__next__")
-    if found.opaque or found.outside or knows_ranks(model, cls) is not False:
-        return None
-    if not all(_is_told_nothing(model, call) for call in found.calls):
-        return None
     method = lookup(model, cls, "__iter__", None)
-    return method if isinstance(method, Function) else None
+    if not isinstance(method, Function):
+        return None
+    if knows_ranks(model, cls) is not False:
+        return method if model.sharing(cls).repeats_on_ranks else None
+    found = reach(model, cls, "__iter__", "__next__")
+    is_told = (
+        found.opaque
+        or found.outside
+        or not all(_is_told_nothing(model, call) for call in found.calls)
+    )
+    return None if is_told else method
 
 
 def _is_told_nothing(model: Model, call: Call) -> bool:
@@ -171,7 +178,7 @@ def _is_of_sample(model: Model, call: Call) -> bool:
     )
 
 
-def _knows_no_worker(model: Model, cls: Class) -> bool:
+def knows_no_worker(model: Model, cls: Class) -> bool:
     """Whether nothing that a pass runs may ask for the worker, or draws samples."""
     found = reach(model, cls, "__iter__", "__next__")
     if found.opaque or found.outside or any(WORKERS.names(read) for read in found.self_reads()):

@@ -2,18 +2,22 @@
 
 A trial reads the text of the class's file and of the files that its names come from, and what the
 tree passes for its parameters. While these are the same it comes out the same, and is not run
-again.
+again. Nor is it where another class has the same text, or the same class stood elsewhere, and all
+that its words name is the same, too.
 """
 
 from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from sampler_lint.limits import MOST_TURNS
 from sampler_lint.syntax.nodes import Class, ModuleFacts
 from sampler_lint.workspace.project import Project
+from sampler_lint.workspace.texts import texts_of
 
 if TYPE_CHECKING:
     from sampler_lint.execution.interpreter import Interpreter
@@ -40,6 +44,8 @@ class Tried:
     def __init__(self) -> None:
         self._runner: Interpreter | None = None
         self._known: dict[object, _Answer] = {}
+        self._by_text: dict[object, tuple[Any, int]] = {}
+        """Results that tell no place, by what was asked of which texts, with the last turn."""
         self._project: Project | None = None
         self._passed: PassedFor = lambda cls: {}
         self._turn = 0
@@ -50,6 +56,11 @@ class Tried:
         self._turn += 1
         if before is not None and before.files.keys() != project.files.keys():
             self._known.clear()  # an import may lead elsewhere
+        self._by_text = {
+            text: (result, turn)
+            for text, (result, turn) in self._by_text.items()
+            if turn + MOST_TURNS > self._turn
+        }
         if before is not project:
             self._known = {
                 key: answer
@@ -66,13 +77,28 @@ class Tried:
         known = self._known.get(key)
         if known is not None and self._holds(known):
             return known.result  # type: ignore[no-any-return]
-        interpreter = self._interpreter
-        interpreter.forget_files()
-        interpreter.told.clear()
-        result = run(interpreter)
-        read = interpreter.read_for(classes)
-        self._known[key] = _Answer(result, read, dict(interpreter.told), self._turn)
+        assert self._project is not None
+        texts = texts_of(self._project, classes)
+        passed = {cls: self._passed(cls) for cls in classes} if texts is not None else {}
+        asked = texts and (_without_classes(key), repr([*passed.values()]), texts.parts)
+        if texts is not None and asked in self._by_text:
+            result: T = self._by_text[asked][0]
+            self._known[key] = _Answer(result, texts.files, passed, self._turn)
+        else:
+            interpreter = self._interpreter
+            interpreter.forget_files()
+            interpreter.told.clear()
+            result = run(interpreter)
+            read = interpreter.read_for(classes)
+            self._known[key] = _Answer(result, read, dict(interpreter.told), self._turn)
+            if not (asked and tells_no_place(result)):
+                return result
+        self._by_text[asked] = result, self._turn
         return result
+
+    def rests_on(self, path: str) -> bool:
+        """Whether an answer rests on a file."""
+        return any(path in answer.read for answer in self._known.values())
 
     def forget(self, path: str) -> None:
         """Let go of what rests on a file, whose rows are others now."""
@@ -105,3 +131,38 @@ class Tried:
         assert self._project is not None
         module = self._project.module_at(path)
         return None if module is None else module.facts
+
+
+def _without_classes(key: object) -> object:
+    """A question, whichever classes it is asked of."""
+    if isinstance(key, tuple):
+        return tuple(map(_without_classes, key))
+    return Class if isinstance(key, Class) else key
+
+
+def tells_no_place(result: Any) -> bool:
+    """Whether a result is numbers and words alone, which hold for any class of the same text."""
+    from sampler_lint.execution.errors import RaisedError
+    from sampler_lint.execution.values import Array, Data, Source
+
+    todo = [result]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, (tuple, list, set, frozenset)):
+            todo += each
+        elif isinstance(each, dict):
+            todo += (*each, *each.values())
+        elif isinstance(each, RaisedError):
+            if each.node is not None or each.names is not None:
+                return False
+        elif isinstance(each, Array):
+            todo.append(each.items)
+        elif is_dataclass(each) and type(each).__module__ != Data.__module__:
+            todo += (getattr(each, one.name) for one in fields(each))
+        elif not (
+            each is None
+            or isinstance(each, (bool, int, float, str, bytes, range, Enum))
+            or (isinstance(each, Data) and not isinstance(each, Source))
+        ):
+            return False
+    return True

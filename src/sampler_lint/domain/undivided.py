@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from sampler_lint import catalog
@@ -29,6 +29,7 @@ from sampler_lint.domain.injection import (
     is_told_to_leave_samplers,
     told_by_settings,
 )
+from sampler_lint.domain.launches import launches
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import program_files
 from sampler_lint.domain.ranks import chains, data_parallel, is_about_processes, is_guarded, reached
@@ -259,7 +260,7 @@ def left_whole(model: Model, loader: Obj) -> Left | None:
             return None
     if not _is_fitted(model, loader, scopes) or any(map(is_one_device, made)):
         return None
-    if any(_shards_by_itself(scope, made) for scope in scopes):
+    if _any_shards(model, scopes, made):
         return None
     return None if _chooses_by_rank(loader.site.scope) else Left(trainers[0], settings)
 
@@ -360,7 +361,7 @@ def _is_sharded_elsewhere(model: Model, modules: set[Module]) -> bool:
     injection = Injection(model)
     return any(
         model.project.imports_of(m) & _SHARDING or injection.trainers(m) for m in modules
-    ) or any(_shards_by_itself(scope) for module in modules for scope in module.facts.scopes)
+    ) or _any_shards(model, (scope for module in modules for scope in module.facts.scopes))
 
 
 def _differs_by_rank(scopes: set[Scope], site: Call) -> bool:
@@ -369,6 +370,13 @@ def _differs_by_rank(scopes: set[Scope], site: Call) -> bool:
         SEEDS_ALL.names(call.func) and any(PROCESSES.is_mentioned(a.value) for a in call.args)
         for scope in scopes
         for call in scope.calls
+    )
+
+
+def _any_shards(model: Model, scopes: Iterable[Scope], but: Container[Call] = ()) -> bool:
+    """Whether a scope shards by itself that is not left over."""
+    return any(
+        _shards_by_itself(scope, but) and not launches(model).is_dead(scope) for scope in scopes
     )
 
 

@@ -6,7 +6,6 @@ rank draws in its own way.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from sampler_lint.analysis.values import Obj
@@ -18,10 +17,9 @@ from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import agrees
 from sampler_lint.domain.ranks import is_guarded
-from sampler_lint.domain.seeds import runs_in_worker
+from sampler_lint.domain.seeds import seeding_files
 from sampler_lint.domain.shards import GlobalDraw, draws, shared_draws
-from sampler_lint.syntax.nodes import Call, Class, Expr, Function, last_name
-from sampler_lint.workspace.project import Module
+from sampler_lint.syntax.nodes import Class, Expr
 
 
 def unseeded_draws(model: Model) -> Iterator[tuple[GlobalDraw, bool]]:
@@ -44,7 +42,7 @@ def unseeded_draws(model: Model) -> Iterator[tuple[GlobalDraw, bool]]:
         found += [(draw, True) for draw in _drawn_by_samplers(model, program)]
         if not found:
             continue
-        seeding = _seeding(model, program)
+        seeding = seeding_files(model, program)
         for draw, certain in found:
             if (
                 draw.library != "torch"
@@ -110,27 +108,3 @@ def _classes(model: Model, given: Iterable[Expr | None]) -> set[Class | str]:
         for value in model.flow.values(each)
         if isinstance(value, Obj)
     }
-
-
-def _seeding(model: Model, program: str) -> list[Module]:
-    """The files of a program that seed more than torch's generators."""
-    return [
-        module
-        for module in program_files(model).holding(program, _SEEDING.search)
-        if any(_seeds(model, call) for call in module.facts.all_calls)
-    ]
-
-
-_SEEDING = re.compile(rb"seed\w{0,40}[ \t]*\(|enable_full_determinism")
-
-
-def _seeds(model: Model, call: Call) -> bool:
-    name = (last_name(call.func) or "").lower()
-    return (
-        ("seed" in name or name == "enable_full_determinism")
-        and "manual_seed" not in name
-        and not any(
-            isinstance(scope, Function) and runs_in_worker(model, scope)
-            for scope in call.scope.outward()
-        )
-    )

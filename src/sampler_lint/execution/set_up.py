@@ -125,6 +125,7 @@ class SetUp:
         self.params, self.spread = _parameters(interpreter, klass, init)
         self.names = {param.arg for param, _ in [*self.params, *self.spread]}
         self.worlds = set(_sizes_beside_ranks(klass))
+        self.walked = set(_walked(klass))
         self.roles = set(map(role_of, self.names))
         self.takes_rank = Role.RANK in self.roles
         self.takes_drop_last = Role.DROP_LAST in self.roles
@@ -279,7 +280,11 @@ class SetUp:
         return given(name, made, name) if value is UNKNOWN and made is not None else value
 
     def _role(self, name: str, note: str = "") -> Role | None:
-        return Role.WORLD_SIZE if name in self.worlds else role_of(name, note)
+        if name in self.worlds:
+            return Role.WORLD_SIZE
+        role = role_of(name, note)
+        # `shards` may be how many, or which.
+        return None if role is Role.WORLD_SIZE and name in self.walked else role
 
     def placed(self, name: str, world: World, rank: int) -> Any:
         """What the world says of a name."""
@@ -654,6 +659,11 @@ def _class_named(interpreter: Interpreter, init: Fn, node: ast.expr) -> Klass | 
     return value if isinstance(value, Klass) else None
 
 
+_WALKS = frozenset(
+    {"enumerate", "iter", "len", "list", "reversed", "set", "sorted", "tuple", "zip"}
+)
+
+
 def _sizes_beside_ranks(klass: Klass) -> Iterator[str]:
     """What the class holds a rank against: ``rank < size``, or ``x[rank::size]``."""
     for node in ast.walk(klass.node):
@@ -669,6 +679,17 @@ def _sizes_beside_ranks(klass: Klass) -> Iterator[str]:
             name = last_name(size)
             if role_of(last_name(rank)) is Role.RANK and role_of(name) is not Role.RANK:
                 yield name
+
+
+def _walked(klass: Klass) -> Iterator[str]:
+    """What the class goes through, or takes items of: that is no number."""
+    for node in ast.walk(klass.node):
+        if isinstance(node, (ast.For, ast.comprehension)):
+            yield last_name(node.iter)
+        elif isinstance(node, ast.Subscript):
+            yield last_name(node.value)
+        elif isinstance(node, ast.Call) and last_name(node.func) in _WALKS:
+            yield from map(last_name, node.args)
 
 
 def _read_keywords(node: ast.AST, kwarg: str) -> Iterator[str]:

@@ -58,7 +58,9 @@ class Sharing:
     unknown: str = ""
     """Why nothing is, if so."""
     repeats_in_workers: bool = False
-    """Whether each worker of a process yields all that the process does, unasked."""
+    """Whether each worker of a process yields all that the process does, whatever it is told."""
+    repeats_on_ranks: bool = False
+    """Whether each rank yields all that one process alone does, whatever it is told."""
 
 
 class _Parts(NamedTuple):
@@ -100,18 +102,20 @@ class _Divided:
                 return Sharing(unknown=self.unknown)
         else:
             return Sharing(unknown=self.unknown)
-        found = Sharing()
+        found = Sharing(repeats_in_workers=True, repeats_on_ranks=True)
         for option in self._options():
             self.option = option
             try:
                 tear = self._tear()
+                world = EVEN[0]
+                found.repeats_in_workers &= self._repeats(world._replace(ranks=1), world.ranks)
+                found.repeats_on_ranks &= self._repeats(world, self.alone)
             except (RaisedError, *SILENT) as error:
                 found.unknown = found.unknown or str(error) or type(error).__name__
+                found.repeats_in_workers = found.repeats_on_ranks = False
                 continue
             if tear is not None:
                 return Sharing(tear)
-            if option is None:
-                found.repeats_in_workers = self._repeats_in_workers()
         return found
 
     def _hands_out(self) -> bool:
@@ -162,13 +166,14 @@ class _Divided:
                     return tear
         return None
 
-    def _repeats_in_workers(self) -> bool:
-        if self.interpreter.asked_worker:
-            return False
-        world = EVEN[0]
+    def _repeats(self, world: World, workers: int) -> bool:
+        """Whether each of them yields all that one process alone does."""
         whole = self._whole(world.samples, world.batch_size)
-        alone = world._replace(ranks=1)
-        return whole is not None and self._handed_out(alone, 0, 0, world.ranks) == whole
+        return whole is not None and all(
+            self._handed_out(world, rank, worker, workers) == whole
+            for rank in range(world.ranks)
+            for worker in range(workers or 1)
+        )
 
     def _compared(self, world: World, workers: int, *, odd: bool = False) -> Tear | None:
         """What is lost or comes twice in a world, unless all of it does alike."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
@@ -105,13 +106,15 @@ def _tried(interpreter: Interpreter, cls: Class, *, around_shard: bool) -> Trial
     if spec.goes_on:
         endless = tuple(_each(interpreter, spec, spec.large_worlds))
         trials = trials._replace(endless=endless, repeated=_repeated(interpreter, spec))
+        if trials.repeated is None:
+            trials = trials._replace(torn=_overlapping(interpreter, spec, endless))
     elif any(not any(trial.differs for trial in same) for same in _by_arguments(trials)):
         if not all(map(_is_told, trials.usual)):
             _tell_samples(interpreter, spec)
         trials = trials._replace(repeated=_repeated(interpreter, spec))
     if BUDGET.gone:
         return plain
-    if trials.sharded and trials.repeated is None:
+    if trials.sharded and trials.repeated is None and not spec.goes_on:
         torn = _torn(interpreter, spec)
         trials = trials._replace(torn=None if BUDGET.gone else torn)
     return trials
@@ -372,6 +375,38 @@ def _torn(interpreter: Interpreter, spec: SetUp) -> tuple[Trial, Violation] | No
         if len(found) == len(tears) > 1:
             return tears[0]
     return None
+
+
+def _overlapping(
+    interpreter: Interpreter, spec: SetUp, endless: tuple[Trial, ...]
+) -> tuple[Trial, Violation] | None:
+    """A world in which ranks read again, within the first epoch, what others read, if they do in
+    all of them, of one order that each of them draws.
+    """
+    if len(endless) <= 2 or not all(map(_overlaps, endless)):
+        return None
+    spec.numbers_are_ranks = True
+    if any(map(_is_apart, _each(interpreter, spec, spec.large_worlds))):
+        return None
+    seen = endless[0].observed
+    seen.expected = tuple({index for turn in endless[0].turns for index in turn.indices or ()})
+    violation = partitions(seen)
+    return None if violation is None else (endless[0], violation)
+
+
+def _overlaps(trial: Trial) -> bool:
+    """Whether ranks that draw one order read the same, although each reads nothing twice."""
+    if trial.raised is not None or not trial.differs:
+        return False
+    parts = [turn.indices or () for turn in trial.turns]
+    times = Counter(index for part in parts for index in part)
+    return (
+        all(len(set(part)) == len(part) > 1 for part in parts)
+        and all(
+            turn.seeds is not None and turn.seeds == trial.turns[0].seeds for turn in trial.turns
+        )
+        and max(times.values()) > 1
+    )
 
 
 def _shared_evenly(

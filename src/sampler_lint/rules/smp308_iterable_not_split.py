@@ -11,14 +11,14 @@ from sampler_lint.domain.epochs import is_named_after_training, trained_with
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.pipelines import Reader, readers, workers
 from sampler_lint.domain.programs import is_test
-from sampler_lint.domain.splits import same_on_ranks, whole_pass
+from sampler_lint.domain.splits import knows_no_worker, same_on_ranks, whole_pass
 from sampler_lint.domain.undivided import trained_together, undivided
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import imported_module
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.syntax.navigation import unparse
-from sampler_lint.syntax.nodes import Call, last_name
+from sampler_lint.syntax.nodes import Call, Class, last_name
 
 
 class IterableNotSplit(Rule):
@@ -91,6 +91,7 @@ class IterableNotSplit(Rule):
                 grade = _grade(model, loader) if iterate is not None else None
                 if iterate is None or grade is None:
                     continue
+                asks = isinstance(dataset.cls, Class) and not knows_no_worker(model, dataset.cls)
                 yield Suspect(
                     model.module_of(loader.site.scope),
                     loader.site.func,
@@ -100,11 +101,17 @@ class IterableNotSplit(Rule):
                         Related(model.place_of(dataset), "the dataset is built here"),
                     ),
                     grade=grade,
-                    effect="the dataset never calls `get_worker_info()`: with N workers every "
-                    "sample is read N times",
+                    effect=f"{_WHY[asks]}: with N workers every sample is read N times",
                     advice="split it by worker in `__iter__` (`get_worker_info()`)",
                 )
                 break
+
+
+#: By whether the dataset asks which worker it is in.
+_WHY = (
+    "the dataset never calls `get_worker_info()`",
+    "the dataset does not divide by what `get_worker_info()` tells it",
+)
 
 
 def _by_ranks(model: Model, loader: Obj, site: Call) -> Iterator[Suspect]:

@@ -8,6 +8,7 @@ from sampler_lint.analysis.values import Obj, Unknown, Why
 from sampler_lint.domain.escape import is_handed_on, is_used_by_string, overwritten_entry, target_of
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function
+from sampler_lint.domain.shares import shares_out
 from sampler_lint.findings import Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules._expected import is_expected
@@ -19,7 +20,8 @@ class SamplerNotUsed(Rule):
     """A `DistributedSampler` is built, and no loader ever gets it.
 
     What it does:
-        Reports a distributed sampler that is assigned to a variable or to an attribute of `self`,
+        Reports a distributed sampler, also one of the repository that gives each rank its part, or
+        a batch sampler around one, that is assigned to a variable or to an attribute of `self`,
         and then only tested (`is None`, `isinstance`) or used for `set_epoch`; and one that is put
         into an entry of a dict which something else replaces unread. Not reported when
         it is passed, returned, stored or iterated anywhere, when another file may import it, and
@@ -56,10 +58,10 @@ class SamplerNotUsed(Rule):
     def check(self, model: Model) -> Iterator[Suspect]:
         """Look at each distributed sampler that gets a name."""
         for obj in model.constructions():
-            if obj.site is None or model.is_a(obj, DISTRIBUTED_SAMPLER) is not True:
+            if obj.site is None or model.role(obj) not in {"sampler", "batch_sampler"}:
                 continue
             instead = overwritten_entry(obj)
-            if instead is not None and not in_test_function(obj.site.scope):
+            if instead is not None and not in_test_function(obj.site.scope) and _shards(model, obj):
                 yield _overwritten(model, obj, instead)
             target = target_of(obj)
             scope = obj.site.scope
@@ -75,8 +77,12 @@ class SamplerNotUsed(Rule):
                 continue  # code outside the tree may read a public attribute
             # A loader over the same data was meant, whoever else gets the sampler to set its epoch.
             returning = loader is None or _reaches_a_loader(model, obj)
-            if not is_handed_on(model, obj, target, returning=returning):
+            if not is_handed_on(model, obj, target, returning=returning) and _shards(model, obj):
                 yield _suspect(model, obj, target, loader)
+
+
+def _shards(model: Model, obj: Obj) -> bool:
+    return model.is_a(obj, DISTRIBUTED_SAMPLER) is True or shares_out(model, obj)
 
 
 def _overwritten(model: Model, obj: Obj, instead: Stmt) -> Suspect:

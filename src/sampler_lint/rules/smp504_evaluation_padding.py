@@ -11,6 +11,7 @@ from sampler_lint.domain.concepts import EVALUATES, TRAINS, Concept
 from sampler_lint.domain.conditions import excludes, tests
 from sampler_lint.domain.epochs import (
     Pass,
+    hooked_to_evaluate,
     is_named_after_training,
     pass_evaluates,
     pass_trains,
@@ -19,7 +20,8 @@ from sampler_lint.domain.epochs import (
 )
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function, is_test
-from sampler_lint.findings import Related, Severity
+from sampler_lint.domain.shares import passes_over_shared
+from sampler_lint.findings import Grade, Related, Severity
 from sampler_lint.limits import DEEPEST_WRAPPING
 from sampler_lint.parameters import Role, role_of
 from sampler_lint.rules._base import Rule, Suspect
@@ -38,6 +40,7 @@ from sampler_lint.syntax.nodes import (
     Index,
     Map,
     Name,
+    Node,
     Other,
     Scope,
     Simple,
@@ -55,6 +58,8 @@ class EvaluationPadding(Rule):
         with torch's `DistributedSampler`, and an evaluation function that expects such a loader,
         where nothing removes the repeated samples. Also one over a loader with `drop_last=True`
         that goes to the end; there, any pass counts that only uses a model and keeps what it gives.
+        Only `likely` of such a loader that a hook gives a framework, as `test_dataloader`, and of
+        an evaluation of what Accelerate divides that calls `gather`, not `gather_for_metrics`.
 
     Why is this bad?
         The sampler makes all ranks equally long: it repeats up to `num_replicas - 1` samples, or
@@ -112,6 +117,8 @@ class EvaluationPadding(Rule):
                 advice=advice,
             )
         yield from _cut_off(model)
+        yield from _cut_off_in_hooks(model)
+        yield from _gathered(model)
         for module in model.modules:
             for function in module.facts.functions:
                 if any(scope is function for scope, _ in seen):
@@ -187,15 +194,73 @@ def _cut_off(model: Model) -> Iterator[Suspect]:
             if excludes(model, through, site) or model.flow.constants(given, through) != {True}:
                 continue
             seen.add(found.stmt)
+            yield _leaves_out(model, site, given, found.scope, found.stmt)
+
+
+def _cut_off_in_hooks(model: Model) -> Iterator[Suspect]:
+    """The same of the loaders that a framework evaluates with."""
+    seen: set[Call] = set()
+    for hook, loader in hooked_to_evaluate(model):
+        site = loader.site
+        if site is None or site in seen or is_test(model.module_of(site.scope)):
+            continue
+        given, size = (model.flow.argument(loader, name) for name in ("drop_last", "batch_size"))
+        if given is None or size is None or model.flow.constants(size, loader.through) == {1}:
+            continue
+        if model.flow.constants(given, loader.through) == {True}:
+            seen.add(site)
+            yield _leaves_out(model, site, given, hook, hook, Grade.LIKELY)
+
+
+def _gathered(model: Model) -> Iterator[Suspect]:
+    """Evaluations that gather, of what Accelerate divides, also what makes the ranks even."""
+    for found in passes_over_shared(model):
+        gather = next(
+            (
+                call
+                for call in found.scope.calls_in(found.stmt)
+                if last_name(call.func) == "gather"
+                and any(
+                    isinstance(value, Ext) and value.dotted.startswith("accelerate.")
+                    for value in model.flow.values(call.func)
+                )
+            ),
+            None,
+        )
+        later = (s for s in statements(found.scope.body) if s.order >= found.stmt.order)
+        if (
+            gather is not None
+            and not pass_trains(model, found)
+            and not any(_CORRECTS.names(node) or _cuts(node) for node in nodes_in(later))
+        ):
             yield Suspect(
-                model.module_of(site.scope),
-                given if isinstance(given, (Name, Attr, Const)) else site.func,
-                "this evaluation leaves out the last samples: its loader drops the incomplete "
-                "batch",
-                why=(Related(model.place(found.scope, found.stmt), "they are counted here"),),
-                effect="up to `batch_size - 1` samples, on each rank, are never evaluated",
-                advice="leave `drop_last` out",
+                model.module_of(found.scope),
+                gather.func,
+                f"`{unparse(gather.func)}` also gathers the samples that make the ranks even",
+                why=(Related(model.place_of(found.loader), "the loader is built here"),),
+                grade=Grade.LIKELY,
+                effect=_TWICE,
+                advice="call `gather_for_metrics`, which leaves them out",
             )
+
+
+def _leaves_out(
+    model: Model,
+    site: Call,
+    given: Expr,
+    scope: Scope,
+    where: Node,
+    grade: Grade = Grade.CERTAIN,
+) -> Suspect:
+    return Suspect(
+        model.module_of(site.scope),
+        given if isinstance(given, (Name, Attr, Const)) else site.func,
+        "this evaluation leaves out the last samples: its loader drops the incomplete batch",
+        why=(Related(model.place(scope, where), "they are counted here"),),
+        grade=grade,
+        effect="up to `batch_size - 1` samples, on each rank, are never evaluated",
+        advice="leave `drop_last` out",
+    )
 
 
 def _keeps_results(model: Model, found: Pass) -> bool:

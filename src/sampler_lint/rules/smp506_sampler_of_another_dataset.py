@@ -10,7 +10,7 @@ from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import EVALUATES, SAMPLER_ARGUMENTS
 from sampler_lint.domain.datasets import are_apart, sampled
 from sampler_lint.domain.escape import is_left
-from sampler_lint.domain.model import Model
+from sampler_lint.domain.model import BATCH_SAMPLER, Model
 from sampler_lint.domain.programs import in_test_function
 from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
@@ -67,10 +67,13 @@ class SamplerOfAnotherDataset(Rule):
             data = model.argument(loader, "dataset")
             if loader.site is None or data is None or in_test_function(loader.site.scope):
                 continue
-            samplers = [(each, _over(model, each)) for each in model.samplers_of(loader)]
+            samplers = [(each, _over(model, each)) for each in _choosing(model, loader)]
             known = [(each, over) for each, over in samplers if over is not None]
-            if known and all(are_apart(model, data, over) for _, over in known):
-                sampler, over = known[0]
+            apart = [(each, over) for each, over in known if are_apart(model, data, over)]
+            # Of another call, it may be the sampler of another loader.
+            here = [pair for pair in apart if _is_built_beside(pair[0], loader)]
+            if apart and (here or apart == known):
+                sampler, over = (here or apart)[0]
                 told.add(loader.site)
                 yield Suspect(
                     model.module_of(scope_of(data)),
@@ -78,12 +81,29 @@ class SamplerOfAnotherDataset(Rule):
                     f"this `{loader.name}` over `{unparse(data)}` has a `{sampler.name}` over "
                     f"`{unparse(over)}`",
                     why=(Related(model.place_of(sampler), "the sampler is built here"),),
-                    grade=Grade.CERTAIN if known == samplers else Grade.LIKELY,
+                    grade=Grade.CERTAIN if here or known == samplers else Grade.LIKELY,
                     effect="where the lengths differ, it raises `IndexError` or never reads some "
                     "samples",
                     advice="build a sampler over this dataset",
                 )
         yield from _instead(model, told)
+
+
+def _choosing(model: Model, loader: Obj) -> Iterator[Obj]:
+    """The samplers of a loader, or those that torch's batch sampler makes batches of."""
+    for sampler in model.samplers_of(loader):
+        inner = model.passed_to(sampler, "sampler") if sampler.cls == BATCH_SAMPLER else ()
+        found = [each for each in inner if isinstance(each, Obj)]
+        yield from found or [sampler]
+
+
+def _is_built_beside(sampler: Obj, loader: Obj) -> bool:
+    """Whether one call of a function builds both."""
+    return (
+        sampler.site is not None
+        and loader.site is not None
+        and sampler.site.scope is loader.site.scope
+    )
 
 
 def _over(model: Model, sampler: Obj) -> Expr | None:

@@ -22,6 +22,7 @@ from sampler_lint.domain.paths import ways
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import built_classes, is_about_processes
 from sampler_lint.domain.samplers import reads_in_turn, shuffles
+from sampler_lint.domain.shares import passes_over_shared
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
@@ -151,7 +152,10 @@ def _in_turn(model: Model) -> Iterator[Suspect]:
 def _is_trained_with_alone(model: Model, loader: Obj) -> bool:
     """Whether a framework or a loop trains with the loader, and with none that shuffles."""
     if not loops_over(model, loader):
-        return bool(feeds_training(model, loader))
+        return bool(feeds_training(model, loader)) or any(
+            found.loader == loader and pass_trains(model, found)
+            for found in passes_over_shared(model)
+        )
     return feeds_training(model, loader) is True and any(
         isinstance(loop.inner.stmt, For)  # a comprehension trains nothing, whatever is around
         and pass_trains(model, loop.inner)

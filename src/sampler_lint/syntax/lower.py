@@ -79,6 +79,11 @@ def extract(tree: ast.Module, *, lists_nodes: bool = False) -> ModuleFacts:
     return facts
 
 
+def is_idle(node: ast.AST) -> bool:
+    """Whether a statement does nothing: a text, or a name alone, of which more may be typed."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, (ast.Constant, ast.Name))
+
+
 def expression(node: ast.expr, scope: Scope, stmt: Stmt | None) -> Expr:
     """An expression that is not in the file, as one that stood in a statement of ``scope``.
 
@@ -224,7 +229,7 @@ class _Extractor:
             handler = _STATEMENTS.get(type(node))
             if handler is None:
                 continue
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            if is_idle(node):
                 continue
             stmt = handler(self, node, out, parent)
             self._work_off()

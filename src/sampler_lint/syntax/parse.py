@@ -22,12 +22,31 @@ class FactsError(Exception):
         self.row = row
 
 
+#: What was parsed to see whether it can be, for who parses the same text next.
+_ahead: tuple[str, ast.Module] | None = None
+
+
+def parse_ahead(text: str) -> None:
+    """:func:`parse` a text that will be asked for next.
+
+    Raises:
+        FactsError: as there.
+    """
+    global _ahead
+    _ahead = None
+    _ahead = text, parse(text)
+
+
 def parse(text: str) -> ast.Module:
     """Parse ``text``, also where it uses syntax that is newer than the running Python.
 
     Raises:
         FactsError: it is not valid Python, or nested too deeply to be read.
     """
+    global _ahead
+    if _ahead is not None and _ahead[0] == text:
+        tree, _ahead = _ahead[1], None
+        return tree
     try:
         return _parse(text)
     except SyntaxError as error:

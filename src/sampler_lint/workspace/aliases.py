@@ -19,6 +19,7 @@ from sampler_lint.syntax.nodes import (
     Seq,
     last_name,
 )
+from sampler_lint.syntax.unread import word_of
 
 
 def called_by(function: Function) -> str:
@@ -71,7 +72,7 @@ def _given_in(facts: ModuleFacts) -> _Given:
 
     def note(value: Expr | None, name: str) -> None:
         # Mostly a plain name, or none at all.
-        for meant in (value.id,) if isinstance(value, Name) else _meant(value):
+        for meant in (word_of(value),) if isinstance(value, Name) else _meant(value):
             named.setdefault(meant, set()).add(name)
 
     for scope in facts.scopes:
@@ -99,6 +100,11 @@ def _meant(value: Expr | None) -> Iterator[str]:
     return iter((called_by(value.function),)) if isinstance(value, Lambda) else names_meant(value)
 
 
+def may_be_class(name: str) -> bool:
+    """Whether a name is spelled as classes are."""
+    return name.lstrip("_")[:1].isupper()
+
+
 def aliases_in(files: list[ModuleFacts]) -> dict[str, set[str]]:
     """Name of a function or class → names that it is given to in the files.
 
@@ -113,7 +119,7 @@ def aliases_in(files: list[ModuleFacts]) -> dict[str, set[str]]:
     taken: dict[str, dict[int, set[str]]] = {}
 
     def is_one(name: str) -> bool:
-        return name in functions or name[:1] == "<" or name.lstrip("_")[:1].isupper()
+        return name in functions or name[:1] == "<" or may_be_class(name)
 
     for facts in files:
         named, handed = _given_in(facts)

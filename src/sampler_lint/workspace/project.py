@@ -45,14 +45,15 @@ from sampler_lint.syntax.nodes import (
     Store,
     last_name,
 )
-from sampler_lint.syntax.parse import FactsError, check_syntax, parse
+from sampler_lint.syntax.parse import FactsError, parse
 from sampler_lint.timings import Watch, counted
-from sampler_lint.workspace.aliases import aliases_in, names_meant
+from sampler_lint.workspace.aliases import aliases_in, may_be_class, names_meant
 from sampler_lint.workspace.first_look import Look, first_looks, kinds
 from sampler_lint.workspace.import_paths import ImportPaths
 from sampler_lint.workspace.import_scan import imports_in
 from sampler_lint.workspace.partition import Partition
 from sampler_lint.workspace.places import Importer, Place
+from sampler_lint.workspace.readable import syntax_error
 from sampler_lint.workspace.relevance import Mattering, that_matter
 
 PlacedT = TypeVar("PlacedT", Call, Store)
@@ -187,6 +188,7 @@ class Project:
         self.digests: dict[str, str] = {}
         """What each file held when it was first read, if ``digest`` was given."""
         self._told_imports: dict[str, list[Imported] | None] = {}
+        self._looked_up: set[str] = set()
         self._program_by_path: dict[str, str] = {}
         self._calls_by_program: dict[str, dict[str, list[Call]]] = {}
         self._stores_by_program: dict[str, dict[str, list[Store]]] = {}
@@ -608,10 +610,19 @@ class Project:
     @cached_property
     def _aliases(self) -> dict[str, dict[str, set[str]]]:
         """By program, name of a function or class → names that it is given to."""
+        self.look_up(each.name for module in self.candidates for each in module.facts.functions)
         return {
             program: aliases_in([module.facts for module in modules])
             for program, modules in self._modules_by_program.items()
         }
+
+    def look_up(self, words: Iterable[str]) -> None:
+        """Somebody looks for names spelled so, in lists of all (:mod:`..syntax.unread`)."""
+        self._looked_up.update(words)
+
+    def may_matter(self, word: str) -> bool:
+        """Whether it says something to somebody that a name is spelled so, which nobody read."""
+        return word in self._looked_up or may_be_class(word)
 
     def aliased(self, program: str) -> Iterable[tuple[str, set[str]]]:
         """Names of functions and classes of a program with their aliases."""
@@ -781,15 +792,3 @@ class Project:
     def imports_of(self, module: Module) -> frozenset[str]:
         """Top-level names that the program of ``module`` imports."""
         return frozenset(self._imports.get(self.program_of(module), ()))
-
-
-def syntax_error(display: str, read: Callable[[], bytes]) -> FileError | None:
-    """What keeps a file from being parsed, which is thrown away again."""
-    try:
-        source = SourceFile(display, read())
-        check_syntax(source.text)
-    except SourceError as error:
-        return error.error
-    except FactsError as error:
-        return source.error(error.reason, error.row)
-    return None

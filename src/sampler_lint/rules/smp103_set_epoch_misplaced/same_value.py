@@ -16,6 +16,7 @@ from sampler_lint.domain.concepts import (
     SETS_EPOCH,
     TRAINS,
 )
+from sampler_lint.domain.epoch_calls import builds, runs_in
 from sampler_lint.domain.epoch_state import is_kept_literal, uses_epoch
 from sampler_lint.domain.epochs import EpochLoop, epoch_expression, starts_for_ever, steps_in
 from sampler_lint.domain.injection import Injection
@@ -223,7 +224,9 @@ def _stays(model: Model, loop: Loop, part: Expr) -> bool:
             all(isinstance(base, Class) for base in model.flow.mro(cls))
             and model.attributes(cls).open is None
             and not model.project.outer_stores_near(part.name, cls)
-            and is_kept_literal(model, cls, part.name)
+            and (
+                is_kept_literal(model, cls, part.name) or _is_set_apart(model, loop, cls, part.name)
+            )
         )
     if isinstance(part, Attr) and isinstance(part.value, (Name, Attr)):
         root = part.value
@@ -239,6 +242,22 @@ def _stays(model: Model, loop: Loop, part: Expr) -> bool:
             and not any(stmt is not None and loop.encloses(stmt) for stmt in changes)
         )
     return False
+
+
+def _is_set_apart(model: Model, loop: Loop, cls: Class, name: str) -> bool:
+    """Whether an attribute is only ever set where no turn of the loop comes by."""
+    family = {*model.flow.mro(cls), *model.flow.subclasses(cls)}
+    stores = [
+        store
+        for each in family
+        if isinstance(each, Class)
+        for store in model.project.own_stores(name, each)
+    ]
+    return bool(stores) and all(
+        not loop.encloses(store.stmt)
+        and (builds(model, store.scope, family) or runs_in(model, loop, store.scope) is False)
+        for store in stores
+    )
 
 
 def _is_global(name: Name) -> bool:

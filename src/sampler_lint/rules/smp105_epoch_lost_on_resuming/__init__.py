@@ -175,7 +175,7 @@ def _is_zero(model: Model, given: list[Expr]) -> bool:
 
 def _is_given(model: Model, found: EpochLoop, call: Call, epoch: Expr) -> bool:
     """Whether a call gets the loop's counter as it is."""
-    given = call.positional[0] if len(call.args) == 1 and call.positional else None
+    given = next(iter(call.positional), None)
     if given is None:
         return False
     if call.scope is found.loop.scope:

@@ -16,7 +16,7 @@ from sampler_lint.limits import FEWEST_GUESSED
 from sampler_lint.properties import miscounts
 from sampler_lint.rules._base import Suspect
 from sampler_lint.rules._quotient import quotients, remainders
-from sampler_lint.rules._trials import defined_by, node_of
+from sampler_lint.rules._trials import defined_by, may_be_uneven, node_of
 from sampler_lint.rules.smp304_length_not_true.places import (
     differ,
     first_return,
@@ -49,7 +49,8 @@ def untrue_length(model: Model, module: Module, cls: Class) -> Suspect | None:
         return None
     trials = model.trials(cls)
     flagged = [trial for trial in trials.varied if trial.is_flagged]
-    trial = next(filter(_is_wrong, (*trials.told, *flagged)), None)
+    is_wrong = _is_wrong_apart if may_be_uneven(cls) else _is_wrong
+    trial = next(filter(is_wrong, (*trials.told, *flagged)), None)
     guessed = [trial for trial in trials.guessed if trial.raised is None and not _is_idle(trial)]
     grade = Grade.CERTAIN
     if len(guessed) >= FEWEST_GUESSED and all(map(_is_wrong, guessed)):
@@ -205,15 +206,19 @@ def _takes_wrong_remainder(model: Model, cls: Class) -> bool:
 
 
 def _is_wrong(trial: Trial) -> bool:
+    counts = {turn.count for turn in trial.turns}
+    if len(counts) > 1 and counts & {turn.length for turn in trial.turns}:
+        return False  # a true length once the ranks are even, which is another rule's
+    return _is_wrong_apart(trial)
+
+
+def _is_wrong_apart(trial: Trial) -> bool:
+    """Whether the length is wrong on a rank, which may have another number than the others."""
     if trial.raised is not None or (trial.from_data and trial.world.drop_last):
         return False
     if any(turn.from_apart for turn in trial.turns):
         return False
-    counts = {turn.count for turn in trial.turns}
-    if counts == {0} or (len(counts) > 1 and counts & {turn.length for turn in trial.turns}):
-        # Nothing to count; or a true length once the ranks are even, which is another rule's.
-        return False
-    if _fills_batches(trial):
+    if not any(turn.count for turn in trial.turns) or _fills_batches(trial):
         return False
     return any(
         turn.length is not None and turn.later is not None and miscounts(turn.reading)

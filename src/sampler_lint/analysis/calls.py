@@ -502,17 +502,19 @@ class Calls(Attributes):
             index = function.params.index(param) - shift
             if function.is_bound:
                 index -= 1
-            if given is None or index < 0:
+            if index >= 0 and given is None:
                 continue
-            source = self._component(self._expr(given), index)
-            self._on(
-                self._expr(target),
-                lambda value, source=source: (  # type: ignore[misc]
+            source = self._component(self._expr(given), index) if given and index >= 0 else None
+
+            def start(value: Value, source: Var | None = source) -> None:
+                if not isinstance(value, FuncRef) or value.function is not function:
+                    return
+                if source is None:
+                    self._add(var, Unknown("the number of the process", Why.FOREIGN))
+                else:
                     self._flow(source, var)
-                    if isinstance(value, FuncRef) and value.function is function
-                    else None
-                ),
-            )
+
+            self._on(self._expr(target), start)
 
     @cached_property
     def _spawned(self) -> dict[str, list[tuple[Call, Expr, int]]]:

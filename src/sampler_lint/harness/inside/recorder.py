@@ -534,6 +534,8 @@ class Recorder(Log):
             return
         if last.rows not in tensor.shape or tensor.ndim < 2 or not tensor.is_floating_point():
             return
+        if self.learning.has_shape(tensor.shape):
+            return  # parameters, which local SGD averages
         dist: Any = sys.modules["torch.distributed"]
         ranks = dist.get_process_group_ranks(group or dist.group.WORLD)
         if how in ("send", "recv"):

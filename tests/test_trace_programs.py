@@ -71,6 +71,7 @@ resume8/skips_by_optimizer_steps resume8/right_skips_by_micro_batches
 concat8/sampler_of_the_first_part concat8/right_sampler_of_both pack8/right_documents_by_rank
 ppo8/right_number_told_before_each_pass sched9/epoch_begins_anew_in_each_cycle
 sched9/right_warm_restarts_of_the_loader files9/right_made_up_samples_without_a_seed
+local10/right_averages_before_a_batch
 files9/right_file_of_the_rank files9/right_dataset_that_knows_its_rank
 early8/one_rank_stops_at_its_patience
 """.split()

@@ -74,6 +74,7 @@ from sampler_lint.syntax.nodes import (
     last_name,
 )
 from sampler_lint.workspace.aliases import called_by
+from sampler_lint.workspace.imported_files import ImportedFiles
 from sampler_lint.workspace.project import Project
 
 #: What keeps its keyword arguments, as entries or as attributes.
@@ -102,8 +103,7 @@ class Calls(Attributes):
         self._rests: dict[tuple[Function, Call], Pack] = {}
         """What calls fill the ``*args`` of functions with."""
         self._callers: dict[Function, dict[tuple[Call, Value | None, Function], None]] = {}
-        self._imports_of: dict[str, set[str]] = {}
-        self._leading: dict[tuple[frozenset[str], str], bool] = {}
+        self._imported = ImportedFiles(project)
         self._resolved_unspelled: set[str] = set()
         """The programs whose calls that spell nothing are resolved."""
 
@@ -645,31 +645,11 @@ class Calls(Attributes):
             if isinstance(binding.payload, Imported):
                 module = self.project.module_of(call.scope)
                 found = self.project.files_meant(binding.payload, module)
-                if self._leads_to(found, self.project.module_of(function).path):
+                if self._imported.lead_to(found, self.project.module_of(function).path):
                     return True
             elif not rest and (binding.how != "def" or binding.payload is function):
                 return True
         return False
-
-    def _leads_to(self, files: set[str], path: str) -> bool:
-        """Whether one of the files is one, or imports it, which may hand on what is in it."""
-        key = frozenset(files), path
-        if key not in self._leading:
-            self._leading[key] = self._are_leading(files, path)
-        return self._leading[key]
-
-    def _are_leading(self, files: set[str], path: str) -> bool:
-        todo, seen = list(files), set(files)
-        while todo and path not in seen:
-            more = self._imported_by(todo.pop()) - seen
-            todo += more
-            seen |= more
-        return path in seen
-
-    def _imported_by(self, path: str) -> set[str]:
-        if path not in self._imports_of:
-            self._imports_of[path] = self.project.imported_by(path)
-        return self._imports_of[path]
 
     def callers(self, function: Function) -> list[Call]:
         """Every call of ``function`` that could be resolved."""

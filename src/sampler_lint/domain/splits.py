@@ -86,7 +86,7 @@ def same_on_ranks(model: Model, loader: Obj) -> Function | Call | None:
     where the data may hang on the rank, or on a draw that ranks do not share.
     """
     data = model.argument(loader, "dataset")
-    if data is None or depends_on(model.flow, data, PROCESSES.is_mentioned) is not None:
+    if data is None:
         return None
     found: Function | Call | None = None
     for value in model.flow.values(data):
@@ -95,6 +95,8 @@ def same_on_ranks(model: Model, loader: Obj) -> Function | Call | None:
         found = _same_pass(model, value) if isinstance(value, Obj) else _stream(model, data)
         if found is None:
             return None
+    if found is None or depends_on(model.flow, data, PROCESSES.is_mentioned) is not None:
+        return None
     return found
 
 

@@ -54,6 +54,10 @@ class Learning:
             self._told.add((kind, members))
             self._note(kind, ranks=members)
 
+    def has_shape(self, shape: Any) -> bool:
+        """Whether a parameter of an optimizer has this shape."""
+        return any(one.shape == shape for each in self._optimizers for one in _parameters(each))
+
     def exchanged(self, batch: Any, how: str, ranks: Any) -> None:
         """Note ranks that exchange what a model makes of ``batch`` before gradients are computed.
 

@@ -109,6 +109,18 @@ def base_dataset(subset_type: Any, dataset: Any, most: int) -> tuple[Any, list[i
         dataset = below
 
 
+def is_of_another(data: Any, sampler: Any, dataset: Any, most: int) -> bool:
+    """Whether a sampler was built over another dataset, not the first part of this one.
+
+    ``data`` is ``torch.utils.data``, ``most`` as of :func:`base_dataset`.
+    """
+    source = attribute(sampler, "dataset") or attribute(sampler, "data_source")
+    if not isinstance(source, data.Dataset) or source is dataset:
+        return False
+    whole, subset = base_dataset(data.Subset, source, most)
+    return whole is not dataset or (subset is not None and subset != [*range(len(subset))])
+
+
 def mark(dataset: Any) -> int:
     """A checksum of what a dataset holds, as far as a glance at its attributes tells.
 

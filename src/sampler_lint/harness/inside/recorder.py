@@ -49,6 +49,7 @@ from .objects import (
     chain,
     class_name,
     draws_an_order,
+    is_of_another,
     is_prime,
     is_users,
     layers,
@@ -221,16 +222,9 @@ class Recorder(Log):
         return {
             "samplers": self._samplers(sampler),
             "shuffling": self._shuffling(sampler),
-            "elsewhere": bool(every) and self._is_of_another(every[-1], dataset),
+            "elsewhere": bool(every)
+            and is_of_another(self.data, every[-1], dataset, KEPT_PER_PASS),
         }
-
-    def _is_of_another(self, sampler: Any, dataset: Any) -> bool:
-        """Whether a sampler was built over another dataset, not the first part of this one."""
-        source = attribute(sampler, "dataset") or attribute(sampler, "data_source")
-        if not isinstance(source, self.data.Dataset) or source is dataset:
-            return False
-        whole, subset = base_dataset(self.data.Subset, source, KEPT_PER_PASS)
-        return whole is not dataset or (subset is not None and subset != [*range(len(subset))])
 
     def _note_changed(self, loader: Any, number: int) -> None:
         """Note it when a loader has got other samplers since it was built."""
@@ -534,6 +528,8 @@ class Recorder(Log):
             return
         if last.rows not in tensor.shape or tensor.ndim < 2 or not tensor.is_floating_point():
             return
+        if self.learning.has_shape(tensor.shape):
+            return  # parameters, which local SGD averages
         dist: Any = sys.modules["torch.distributed"]
         ranks = dist.get_process_group_ranks(group or dist.group.WORLD)
         if how in ("send", "recv"):

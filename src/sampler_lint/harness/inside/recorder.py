@@ -215,7 +215,7 @@ class Recorder(Log):
 
     def _indices(self, number: int, sampler: Any, dataset: Any) -> dict[str, Any]:
         """What a loader's indices come from."""
-        every = [*chain(sampler)]
+        every, most = [*chain(sampler)], KEPT_PER_PASS
         self._loaders[number] = [self._numbers.of(one) for one in every]
         for one in every:
             self.watch(type(one))
@@ -223,7 +223,7 @@ class Recorder(Log):
             "samplers": self._samplers(sampler),
             "shuffling": self._shuffling(sampler),
             "elsewhere": bool(every)
-            and is_of_another(self.data, every[-1], dataset, KEPT_PER_PASS),
+            and is_of_another(self.data, every[-1], dataset, most),
         }
 
     def _note_changed(self, loader: Any, number: int) -> None:

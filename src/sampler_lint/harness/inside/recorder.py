@@ -222,8 +222,7 @@ class Recorder(Log):
         return {
             "samplers": self._samplers(sampler),
             "shuffling": self._shuffling(sampler),
-            "elsewhere": bool(every)
-            and is_of_another(self.data, every[-1], dataset, most),
+            "elsewhere": bool(every) and is_of_another(self.data, every[-1], dataset, most),
         }
 
     def _note_changed(self, loader: Any, number: int) -> None:

@@ -391,22 +391,28 @@ def _is_compared_with_none(model: Model, node: Attr | Index) -> bool:
     )
 
 
-def _owners(model: Model, node: Attr) -> set[Class]:
-    """The classes of the tree whose attribute is read."""
+def _owners(model: Model, node: Attr) -> set[Class | None]:
+    """The classes of the tree whose attribute is read; None among them for one not known."""
     holders = model.flow.values(node.value)
-    found = {one.cls for one in holders if isinstance(one, Obj) and isinstance(one.cls, Class)}
-    owner = _class_of(model, node.value)
-    return found if found or owner is None else {owner}
+    found: set[Class | None] = {
+        one.cls if isinstance(one, Obj) and isinstance(one.cls, Class) else None for one in holders
+    }
+    declared = _class_of(model, node.value)
+    if declared is not None:
+        return found - {None} or {declared}
+    return found if found != {None} else set()
 
 
 def _is_declared_number(model: Model, node: Attr) -> bool | None:
     # What a class does not declare, its values tell.
-    declared = {_field_is_int(one, node.name) for one in _owners(model, node)} - {None}
-    answers = set(declared)
+    declared = {
+        None if one is None else _field_is_int(one, node.name) for one in _owners(model, node)
+    }
+    answers = declared - {None}
     for value in model.flow.values(node):
         if isinstance(value, Lit):
             answers.add(_is_int(value.value))
-        elif not declared:
+        elif not declared or None in declared:
             answers.add(None)
     return None if None in answers or not answers else False not in answers
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint.analysis.origins import Hop, ends, parameter_of
-from sampler_lint.analysis.values import TOO_MANY, TOO_MUCH, ExtObj, Lit, Obj, Unknown, Value
+from sampler_lint.analysis.values import TOO_MANY, TOO_MUCH, ExtObj, Lit, Obj, Unknown, Value, Why
 from sampler_lint.domain.concepts import SAMPLER, SAMPLER_ARGUMENTS
 from sampler_lint.domain.epoch_calls import EpochSet, epoch_calls
 from sampler_lint.domain.model import DATA_LOADER, Model
@@ -388,6 +388,8 @@ def _is_closed(
         awaited = (v.awaits for v in values if isinstance(v, Unknown) and v.awaits is not None)
         if not any(model.module_of(function).is_library(function) for function in awaited):
             return "no loader that reaches it has a batch sampler that carries an epoch"
+    if values and all(isinstance(v, Unknown) and v.why is Why.FOREIGN for v in values):
+        return "a library that the program derives from makes the loader"
     builds_its_own = any(map(_is_built_of_data, values)) or any(
         obj.site is not None
         and model.project.same_program(obj.site.scope, call.scope)

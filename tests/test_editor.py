@@ -169,12 +169,12 @@ def inside(module: Module, number: int) -> Stmt:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("for a in b:\n\tc\n\td\n", "for a in b:\n\tNEW\n\tc\n\td\n"),
-        ("for a in b:\r\n  c\r\n", "for a in b:\r\n  NEW\r\n  c\r\n"),
-        ("for a in b:\n  c; d\n", "for a in b:\n  NEW\n  c; d\n"),
+        ("for a in b:\n\tc()\n\td()\n", "for a in b:\n\tNEW\n\tc()\n\td()\n"),
+        ("for a in b:\r\n  c()\r\n", "for a in b:\r\n  NEW\r\n  c()\r\n"),
+        ("for a in b:\n  c(); d()\n", "for a in b:\n  NEW\n  c(); d()\n"),
         ("for a in b:\n  @c\n  def d(): pass\n", "for a in b:\n  NEW\n  @c\n  def d(): pass\n"),
-        ("for a in b: c\n", None),
-        ("for a in b: c; d\n", None),
+        ("for a in b: c()\n", None),
+        ("for a in b: c(); d()\n", None),
     ],
 )
 def test_a_line_before_the_first_statement(tmp_path, before, after):
@@ -193,12 +193,12 @@ def test_a_line_before_the_first_statement(tmp_path, before, after):
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("def f():\n\ta\n", "def f():\n\ta\n\tNEW\n"),
-        ("def f():\n  a", "def f():\n  a\n  NEW"),
-        ('def f():\n  a; b = """\n"""\n', 'def f():\n  a; b = """\n"""\n  NEW\n'),
-        ("def f():\n  a  # why\n", "def f():\n  a  # why\n  NEW\n"),
-        ("def f(): a\n", None),
-        ("def f(\n    x\n): a\n", None),
+        ("def f():\n\ta()\n", "def f():\n\ta()\n\tNEW\n"),
+        ("def f():\n  a()", "def f():\n  a()\n  NEW"),
+        ('def f():\n  a(); b = """\n"""\n', 'def f():\n  a(); b = """\n"""\n  NEW\n'),
+        ("def f():\n  a()  # why\n", "def f():\n  a()  # why\n  NEW\n"),
+        ("def f(): a()\n", None),
+        ("def f(\n    x\n): a()\n", None),
     ],
 )
 def test_a_line_below_a_statement(tmp_path, before, after):
@@ -219,7 +219,7 @@ def test_a_line_below_a_statement(tmp_path, before, after):
     [
         ("def f():\n    pass\n", "def f():\n    NEW\n"),
         ('def f():\n    """It."""\n', 'def f():\n    """It."""\n    NEW\n'),
-        ("def f():\n    a\n    b\n\nc\n", "def f():\n    a\n    b\n    NEW\n\nc\n"),
+        ("def f():\n    a()\n    b()\n\nc\n", "def f():\n    a()\n    b()\n    NEW\n\nc\n"),
     ],
 )
 def test_a_line_at_the_end_of_a_function(tmp_path, before, after):
@@ -228,9 +228,9 @@ def test_a_line_at_the_end_of_a_function(tmp_path, before, after):
 
 
 def test_a_statement_that_shares_its_line_is_not_taken_out(tmp_path):
-    module = module_of(tmp_path, "a\nb; c\nd  # why\n")
-    assert written(module, lambda e: e.delete(stmt_at(module, 0))) == "b; c\nd  # why\n"
-    assert written(module, lambda e: e.delete(stmt_at(module, 3))) == "a\nb; c\n"
+    module = module_of(tmp_path, "a()\nb(); c()\nd()  # why\n")
+    assert written(module, lambda e: e.delete(stmt_at(module, 0))) == "b(); c()\nd()  # why\n"
+    assert written(module, lambda e: e.delete(stmt_at(module, 3))) == "a()\nb(); c()\n"
     for number in (1, 2):
         with pytest.raises(EditError):
             Editor(module).delete(stmt_at(module, number))

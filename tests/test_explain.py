@@ -179,8 +179,8 @@ main(list(range(8)), list(range(9)))
             "SMP507",
             "(`_shuffling_elsewhere`): nothing",
         ),
-        ("class Halves", "SMP301", "makes no use of the class (`_is_for_others`): no"),
-        ("self.data, self._size", "SMP203", "the generators that the class's own methods seed"),
+        ("class Halves", "SMP302", "what building ``cls`` takes"),
+        ("self.data, self._size", "SMP203", "each with a loader that draws by it (`_uses`)"),
         ("in zip(", "SMP505", "walk"),
     ],
 )

@@ -42,6 +42,7 @@ class Injection:
         self.model = model
         self.trainers = cache(self._trainers)
         self._users = cache(self._find_users)
+        self._used_in = cache(self._find_used_in)
         self.switch = cache(self._switch)
 
     def program(self, module: Module) -> str:
@@ -74,7 +75,7 @@ class Injection:
                 found.setdefault(framework, []).append(module)
         return found
 
-    def _used_in(self, module: Module) -> set[str]:
+    def _find_used_in(self, module: Module) -> set[str]:
         found = set()
         whole: dict[str, str] = {}
         for name, imported in module.facts.imports:
@@ -195,6 +196,14 @@ class Injection:
             return False
         switch = self.switch(self.program(module))
         return switch in certain or (switch == Switch.UNKNOWN and not shards_itself(cls))
+
+
+def injections(model: Model) -> Injection:
+    """What frameworks do to the samplers of a tree; found once."""
+    known: Injection | None = model.memo.get(injections)
+    if known is None:
+        known = model.memo[injections] = Injection(model)
+    return known
 
 
 def _may_train(data: bytes) -> bool:

@@ -11,7 +11,7 @@ from sampler_lint.analysis.reaching import definitions
 from sampler_lint.analysis.values import Ext, Obj, Pack, Value
 from sampler_lint.domain.concepts import ITERATES, WORLD_SIZE
 from sampler_lint.domain.epochs import Pass
-from sampler_lint.domain.injection import Injection, Switch
+from sampler_lint.domain.injection import Switch, injections
 from sampler_lint.domain.model import BATCH_SAMPLER, DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import program_files
 from sampler_lint.domain.ranks import kinds
@@ -256,7 +256,7 @@ def passes_over_shared(model: Model) -> list[Pass]:
         known = model.memo[passes_over_shared] = [
             found
             for module in model.modules
-            for framework in sorted(Injection(model).trainers(module))
+            for framework in sorted(injections(model).trainers(module))
             for call, _, loader in given_to_sharders(model, module, framework)
             for found in _passes_over_given(model, call, loader)
         ]
@@ -327,7 +327,7 @@ def _divided(model: Model, loader: Obj, sharder: catalog.Sharder) -> Iterator[Ob
 
 def _by_hooks(model: Model, module: Module, framework: str) -> Iterator[Again]:
     table = catalog.framework(framework)
-    injection: Injection = model.memo.setdefault(Injection, Injection(model))
+    injection = injections(model)
     for function in module.facts.functions:
         if function.cls is None or not _is_of(model, function.cls, framework):
             continue

@@ -24,7 +24,7 @@ from sampler_lint.domain.conditions import tests
 from sampler_lint.domain.datasets import sampled
 from sampler_lint.domain.epochs import EpochLoop, feeds_training, loops_over, trains
 from sampler_lint.domain.injection import (
-    Injection,
+    injections,
     is_one_device,
     is_told_to_leave_samplers,
     told_by_settings,
@@ -135,7 +135,7 @@ def _trains_as_it_is(model: Model, loader: Obj, scopes: set[Scope]) -> bool:
     Whatever else the program imports or shards then has no part in it.
     """
     modules = {model.module_of(scope) for scope in scopes}
-    frameworks = {name for m in modules for name in Injection(model).trainers(m)}
+    frameworks = {name for m in modules for name in injections(model).trainers(m)}
     if any(_may_divide(scopes, name) for name in frameworks):
         return False
     if any(
@@ -238,7 +238,7 @@ def left_whole(model: Model, loader: Obj) -> Left | None:
     """
     if loader.site is None or is_guarded(loader.site):
         return None
-    injection = Injection(model)
+    injection = injections(model)
     module = model.module_of(loader.site.scope)
     if "lightning" not in injection.trainers(module):
         return None
@@ -274,7 +274,7 @@ def left_out(model: Model, loader: Obj) -> Left | None:
         return None
     module = model.module_of(loader.site.scope)
     files = program_files(model)
-    for framework in sorted(Injection(model).trainers(module)):
+    for framework in sorted(injections(model).trainers(module)):
         known = catalog.sharders(framework)
         loops = loops_over(model, loader) if known else []
         scopes = {scope for loop in loops for scope in _around(model, loop)}
@@ -358,7 +358,7 @@ def _trains(scopes: set[Scope]) -> bool:
 
 def _is_sharded_elsewhere(model: Model, modules: set[Module]) -> bool:
     """Whether anything in the files of the program shards, be it another loader."""
-    injection = Injection(model)
+    injection = injections(model)
     return any(
         model.project.imports_of(m) & _SHARDING or injection.trainers(m) for m in modules
     ) or _any_shards(model, (scope for module in modules for scope in module.facts.scopes))

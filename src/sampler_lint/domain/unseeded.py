@@ -12,7 +12,7 @@ from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import SEEDS_ALL
 from sampler_lint.domain.datasets import sampled
 from sampler_lint.domain.divided import dividing_samplers, is_drawn_once, ordered_before
-from sampler_lint.domain.injection import Injection
+from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import agrees
@@ -87,7 +87,7 @@ def _drawn_by_samplers(model: Model, program: str) -> Iterator[GlobalDraw]:
 
 def _given_to_framework(model: Model, program: str) -> Iterator[Expr | None]:
     """The datasets that a framework gets, which divides what it is given."""
-    injection = Injection(model)
+    injection = injections(model)
     for loader in model.loaders:
         if loader.site is not None and {"accelerate", "lightning"} & injection.trainers(
             model.module_of(loader.site.scope)

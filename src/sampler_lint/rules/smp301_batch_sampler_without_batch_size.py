@@ -8,7 +8,7 @@ from functools import partial
 
 from sampler_lint.domain.batches import is_abstract, is_batch_sampler
 from sampler_lint.domain.concepts import BATCH_SIZE, DEVICES, PROCESSES, WORKERS
-from sampler_lint.domain.injection import Injection
+from sampler_lint.domain.injection import Injection, injections
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model, scopes_inside
 from sampler_lint.domain.programs import in_test_function, is_test
 from sampler_lint.edits.editor import Editor
@@ -70,7 +70,7 @@ class BatchSamplerWithoutBatchSize(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Compare what each batch sampler defines with what the tree's frameworks read."""
-        found = {cls: suspect for suspect, cls in self._of_frameworks(model, Injection(model))}
+        found = {cls: suspect for suspect, cls in self._of_frameworks(model, injections(model))}
         for module, read, owner in reads_of_batch_samplers(model):
             kind = owner.cls
             if not isinstance(kind, Class) or not is_batch_sampler(model, kind):

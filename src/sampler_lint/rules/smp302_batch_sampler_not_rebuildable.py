@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sampler_lint import catalog
 from sampler_lint.domain.batches import is_abstract, is_batch_sampler
 from sampler_lint.domain.concepts import ASKS_BY_NAME, ASKS_KIND
-from sampler_lint.domain.injection import Injection
+from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import BATCH_SAMPLER, Model, scopes_inside
 from sampler_lint.domain.signatures import Signature, of_class
 from sampler_lint.edits.names import name_of
@@ -63,7 +63,7 @@ class BatchSamplerNotRebuildable(Rule):
 
     def check(self, model: Model) -> Iterator[Suspect]:
         """Hold each batch sampler's constructor against the framework's call."""
-        injection = Injection(model)
+        injection = injections(model)
         told: set[object] = set()
         for module, cls in model.classes():
             if not is_batch_sampler(model, cls) or is_abstract(cls):

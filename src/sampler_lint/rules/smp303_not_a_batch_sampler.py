@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from sampler_lint.analysis.values import Ext, Obj
-from sampler_lint.domain.injection import Injection
+from sampler_lint.domain.injection import Injection, injections
 from sampler_lint.domain.model import BATCH_SAMPLER, SAMPLER, Model
 from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import imported_as, name_of, text_of, visible
@@ -78,7 +78,7 @@ class NotABatchSampler(Rule):
         if not used:
             return
         tests = dict(_demands(model))
-        injection = Injection(model)
+        injection = injections(model)
         for cls, loader in used.items():
             module = model.module_of(cls)
             why = [Related(model.place_of(loader), "used as `batch_sampler=` here")]

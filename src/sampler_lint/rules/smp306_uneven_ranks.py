@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sampler_lint.analysis.values import Obj
 from sampler_lint.domain.concepts import COLLECTIVE, SAMPLER_ARGUMENTS
 from sampler_lint.domain.epochs import feeds_training
-from sampler_lint.domain.injection import Injection, shards_itself
+from sampler_lint.domain.injection import injections, shards_itself
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.undivided import trained_together
 from sampler_lint.edits.names import name_of
@@ -156,7 +156,7 @@ def _reached(model: Model, method: Function) -> set[Function]:
 
 def _left_over(model: Model) -> Iterator[Suspect]:
     """Batch samplers whose last batches Accelerate gives to some ranks only."""
-    injection = Injection(model)
+    injection = injections(model)
     for cls, loader in model.used_as_batch_sampler.items():
         module = model.module_of(cls)
         uneven = injection.even_batches_off(module)

@@ -19,7 +19,7 @@ from sampler_lint.domain.concepts import (
 from sampler_lint.domain.epoch_calls import builds, runs_in
 from sampler_lint.domain.epoch_state import is_kept_literal, uses_epoch
 from sampler_lint.domain.epochs import EpochLoop, epoch_expression, starts_for_ever, steps_in
-from sampler_lint.domain.injection import Injection
+from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.options import holds_options
 from sampler_lint.domain.programs import in_test_function
@@ -99,7 +99,7 @@ def never_moved(model: Model) -> Iterator[Suspect]:
     sampler: which loader takes the sampler need not be known, unless a framework may set its
     epoch as well.
     """
-    injection = Injection(model)
+    injection = injections(model)
     for call in model.epoch_setters:
         assert isinstance(call.func, Attr)
         receiver = call.func.value

@@ -154,7 +154,10 @@ class Finding:
 
     @property
     def raises(self) -> bool:
-        """Whether the program ends there with an error, so that what comes after it never runs."""
+        """Whether the program ends there with an error, so that what comes after it never runs.
+
+        Told by the error that :attr:`effect` names.
+        """
         return re.search(r"\b[A-Z][A-Za-z]*Error\b", self.effect) is not None
 
     @property

@@ -14,7 +14,7 @@ from sampler_lint.analysis.origins import (
     part_of,
 )
 from sampler_lint.analysis.reaching import definitions
-from sampler_lint.analysis.values import ExtObj, Lit, Obj
+from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj
 from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.concepts import ORDERS, TRAINS
 from sampler_lint.domain.model import Model, scopes_inside
@@ -30,7 +30,6 @@ from sampler_lint.syntax.nodes import (
     Name,
     Other,
     Stmt,
-    last_name,
 )
 
 #: Datasets outside the tree that look samples up by their index.
@@ -119,7 +118,7 @@ def _are_built_apart(model: Model, one: Expr, other: Expr) -> bool:
     here, there = _built(model, one), _built(model, other)
     return (
         bool(here and there)
-        and all(_from_other_source(a, b) for a, b in _met(here, there))
+        and all(_from_other_source(model, a, b) for a, b in _met(here, there))
         and depends_on(model.flow, one, (there - here).__contains__) is None
         and depends_on(model.flow, other, (here - there).__contains__) is None
     )
@@ -206,10 +205,11 @@ def _returning(
         yield from _making(model, part, (*within, function))
 
 
-def _from_other_source(one: Expr, other: Expr) -> bool:
+def _from_other_source(model: Model, one: Expr, other: Expr) -> bool:
     """Whether two constructions read different data, as far as their arguments tell.
 
-    By the first argument, by a text, or by what is said of training: not by a transform.
+    By the first argument, a text, what is said of training, or the indices of a part: not by a
+    transform.
     """
     if not isinstance(one, Call) or not isinstance(other, Call) or one is other:
         return False
@@ -223,10 +223,20 @@ def _from_other_source(one: Expr, other: Expr) -> bool:
             name == "0"
             or TRAINS.says(name)
             or _is_text(value, given[1][name])
-            or (last_name(one.func) == "Subset" and name in {"1", "indices"})
+            or (name in {"1", "indices"} and _is_subset(model, one))
         )
         for name, value in given[0].items()
         if name in given[1] and (same(one.func, other.func) or not _overlap(value, given[1][name]))
+    )
+
+
+def _is_subset(model: Model, call: Call) -> bool:
+    """Whether it builds torch's part of a dataset, ``Subset(dataset, indices)``."""
+    return any(
+        isinstance(value, Ext)
+        and value.dotted.startswith("torch.utils.data.")
+        and value.dotted.endswith(".Subset")
+        for value in model.flow.values(call.func)
     )
 
 

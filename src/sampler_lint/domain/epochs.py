@@ -578,10 +578,8 @@ def hooked_to_evaluate(model: Model) -> Iterator[tuple[Function, Obj]]:
     for _, cls in model.classes():
         for table in _tables_of(model, cls):
             for name in sorted(table.evaluation_hooks):
-                hook = cls.method(name)
-                for loader in _returned(model, cls, name) if hook is not None else ():
-                    assert hook is not None
-                    yield hook, loader
+                if (hook := cls.method(name)) is not None:
+                    yield from ((hook, loader) for loader in _returned(model, cls, name))
 
 
 def _tables_of(model: Model, cls: Class) -> list[catalog.Framework]:

@@ -506,17 +506,25 @@ class Model:
         ]
 
     def _by_call(self, obj: Obj) -> list[Obj]:
-        """An object as each call of the function that returns it gets it."""
+        """An object as each call of the function that returns it gets it.
+
+        As it is, too, where others may call the function, or a call is not seen to give it.
+        """
         scope = obj.site.scope if obj.site is not None else None
         if not isinstance(scope, Function):
             return [obj]
-        found = [
-            value
+        by_call = [
+            [
+                value
+                for value in self.flow.values(call)
+                if isinstance(value, Obj) and value.site is obj.site and value.through is not None
+            ]
             for call in self.flow.callers(scope)
-            for value in self.flow.values(call)
-            if isinstance(value, Obj) and value.site is obj.site and value.through is not None
         ]
-        return list(dict.fromkeys(found)) or [obj]
+        found = dict.fromkeys(value for values in by_call for value in values)
+        if not all(by_call) or not found or self.module_of(scope).is_library(scope):
+            found[obj] = None
+        return list(found)
 
     def argument(self, obj: Obj, name: str) -> Expr | None:
         """The expression passed for a constructor parameter; None where none is seen.

@@ -6,6 +6,7 @@ import glob
 import json
 import os
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -526,10 +527,10 @@ def read_log(path: str) -> Log:
     of_passes = os.path.splitext(path)[0] + ".tape"
     if os.path.exists(of_passes):
         _read_tape(of_passes, passes)
-    ends = [*sorted(one.steps for one in passes.values()), log.ended_steps or 0]
+    ends = sorted((*(one.steps for one in passes.values()), log.ended_steps or 0))
     for current in passes.values():
-        later = (end for end in ends if end > current.steps)
-        current.taken = next(later, current.steps) - current.steps
+        later = ends[bisect_right(ends, current.steps) :][:1]
+        current.taken = later[0] - current.steps if later else 0
     for loader in log.loaders:
         if loader.iterable:  # the index sampler of torch is endless: the loader's end counts
             for current in loader.passes:

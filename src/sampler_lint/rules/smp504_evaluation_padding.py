@@ -179,10 +179,8 @@ def _cut_off(model: Model) -> Iterator[Suspect]:
         site = loader.site
         if site is None or is_test(model.module_of(site.scope)):
             continue
-        given, size = (model.flow.argument(loader, name) for name in ("drop_last", "batch_size"))
-        if given is None or size is None or model.flow.constants(size, loader.through) == {1}:
-            continue  # one sample a batch: none is left over
-        if _padding_sampler(model, loader) is not None:
+        given = _may_drop_last(model, loader)
+        if given is None or _padding_sampler(model, loader) is not None:
             continue
         for found in _passes_of(model, site):
             if found.stmt in seen or _ends_early(found.stmt):
@@ -197,6 +195,14 @@ def _cut_off(model: Model) -> Iterator[Suspect]:
             yield _leaves_out(model, site, given, found.scope, found.stmt)
 
 
+def _may_drop_last(model: Model, loader: Obj) -> Expr | None:
+    """What a loader is told of its last batch, where that may be an incomplete one."""
+    size = model.flow.argument(loader, "batch_size")
+    if size is None or model.flow.constants(size, loader.through) == {1}:
+        return None  # one sample a batch: none is left over
+    return model.flow.argument(loader, "drop_last")
+
+
 def _cut_off_in_hooks(model: Model) -> Iterator[Suspect]:
     """The same of the loaders that a framework evaluates with."""
     seen: set[Call] = set()
@@ -204,10 +210,8 @@ def _cut_off_in_hooks(model: Model) -> Iterator[Suspect]:
         site = loader.site
         if site is None or site in seen or is_test(model.module_of(site.scope)):
             continue
-        given, size = (model.flow.argument(loader, name) for name in ("drop_last", "batch_size"))
-        if given is None or size is None or model.flow.constants(size, loader.through) == {1}:
-            continue
-        if model.flow.constants(given, loader.through) == {True}:
+        given = _may_drop_last(model, loader)
+        if given is not None and model.flow.constants(given, loader.through) == {True}:
             seen.add(site)
             yield _leaves_out(model, site, given, hook, hook, Grade.LIKELY)
 

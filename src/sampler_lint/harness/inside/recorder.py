@@ -164,7 +164,7 @@ class Recorder(Log):
             for frame, line in traceback.walk_tb(error.__traceback__)
             if self._is_users(frame.f_code.co_filename)
         ]
-        place = [*done["within"], (None, 0)][max(len(done["within"]) - 1, 0)]
+        place: tuple[str | None, int] = done["within"][-1] if done["within"] else (None, 0)
         if isinstance(error, SyntaxError) and error.filename and place[0] is None:
             place = (error.filename, error.lineno or 0)
         text = " ".join(str(error).split())[:300]

@@ -27,7 +27,10 @@ def fuzz() -> Iterator[ModuleType]:
     pytest.importorskip("resource")
     sys.path.insert(0, str(BENCHMARKS))
     try:
-        yield importlib.import_module("fuzz")
+        module = importlib.import_module("fuzz")
+        # The first cases load what they try, and CI measures it as it is loaded.
+        module.SECONDS = 60  # type: ignore[attr-defined]
+        yield module
     finally:
         sys.path.remove(str(BENCHMARKS))
 

@@ -160,7 +160,13 @@ def test_a_world_that_is_closed_ends_what_runs() -> None:
             "died",
             "exit status 7",
         ),
-        ({"error": "ValueError: x", "path": None, "line": 0}, 1, "", "died", "ValueError: x"),
+        (
+            {"error": "ValueError: x", "path": None, "line": 0, "within": []},
+            1,
+            "",
+            "died",
+            "ValueError: x",
+        ),
     ],
 )
 def test_what_became_of_a_rank_of_a_command(

@@ -41,12 +41,13 @@ def other_base(model: Model, module: Module, changed: Changed) -> str | None:
 def other_init(model: Model, changed: Changed) -> str | None:
     """A class of a file that is not looked at, whose other bases a changed call may reach."""
     for old, call in changed.same.items():
-        if not isinstance(call, ast.Call) or ast.dump(old) == ast.dump(call):
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
             continue
-        is_init = isinstance(call.func, ast.Attribute) and call.func.attr == "__init__"
+        if call.func.attr != "__init__" or ast.dump(old) == ast.dump(call):
+            continue
         around = changed.new.around(call)
         cls = next((one for one in around if isinstance(one, ast.ClassDef)), None)
-        if not is_init or cls is None:
+        if cls is None:
             continue
         for shown, root in unread(model, cls.name.encode()):
             for derived, _ in deriving(root, {cls.name}):

@@ -46,8 +46,7 @@ class Tree:
             self._base, end = part
             self._rows = len(LINE_END.findall(text, 0, self._base))
             text = text[self._base : end]
-            self.root = ast.parse(text)
-            ast.increment_lineno(self.root, self._rows)
+            self.root = ast.parse("\n" * self._rows + text)
         self.scopes: object = None
         """What is known of its scopes, where it holds a part of a module."""
         ends = (match.end() + self._base for match in LINE_END.finditer(text))

@@ -4,7 +4,9 @@
     MEASURED=folder python -m pytest         # and is measured where a folder is named
     python .ci/measured.py report folder
 
-All of ``src`` is measured in the processes that run the tests and in what they fork. What a test
+Of the processes that pytest-xdist shares the tests among, the first is measured: measuring takes
+half as long again, and what a half of the tests runs is nearly what all of them do. So the report is
+of what runs at least. All of ``src`` is measured in that process and in what it forks. What a test
 starts as a program of its own is measured in ``harness`` only, much of which runs nowhere else: to
 prepare a module for measuring takes longer than most programs run.
 """
@@ -36,10 +38,15 @@ def install() -> None:
         file.write(f"import os; 'MEASURED' in os.environ and exec({line!r})\n")
 
 
+@functools.cache  # a folder with this in it may be looked through twice
 def start() -> None:
     """Measure this process and what is forked from it."""
     # Set by pytest-xdist for what its processes start, and for themselves only when they run.
-    measured = HARNESS if "PYTEST_XDIST_WORKER" in os.environ else SOURCE
+    is_started_by_a_test = "PYTEST_XDIST_WORKER" in os.environ
+    if not is_started_by_a_test and "-c" in sys.orig_argv and not _is_first():
+        del os.environ["MEASURED"]  # for what its tests start, too
+        return
+    measured = HARNESS if is_started_by_a_test else SOURCE
 
     def finder(folder: str) -> FileFinder:
         if f"{folder}/".startswith(f"{measured}/"):
@@ -49,6 +56,15 @@ def start() -> None:
     # Not among the finders, where pytest's own comes first and SlipCover leaves branches to it.
     sys.path_hooks.insert(0, finder)
     sys.path_importer_cache.clear()
+
+
+def _is_first() -> bool:
+    """Whether no other process that runs tests has asked before."""
+    try:
+        os.close(os.open(os.path.join(os.environ["MEASURED"], "first"), os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return False
+    return True
 
 
 def _loader(name: str, path: str) -> Loader:

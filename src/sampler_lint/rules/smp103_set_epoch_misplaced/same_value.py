@@ -230,6 +230,8 @@ def _stays(model: Model, loop: Loop, part: Expr) -> bool:
         )
     if isinstance(part, Attr) and isinstance(part.value, (Name, Attr)):
         root = part.value
+        if _is_of_one_kept(model, loop, part):
+            return True
         # args.epochs, self.cfg.seed: nothing in the program ever sets it.
         changes = (
             [each.stmt for each in root.scope.bindings.get(root.id, ())]
@@ -242,6 +244,23 @@ def _stays(model: Model, loop: Loop, part: Expr) -> bool:
             and not any(stmt is not None and loop.encloses(stmt) for stmt in changes)
         )
     return False
+
+
+def _is_of_one_kept(model: Model, loop: Loop, part: Attr) -> bool:
+    """Whether it is a literal that the objects keep which are certainly read there."""
+    values = model.flow.values(part.value)
+    return bool(values) and all(
+        isinstance(value, Obj)
+        and isinstance(cls := value.cls, Class)
+        and value.site is not None
+        and value.site.stmt is not None
+        and not loop.encloses(value.site.stmt)
+        and all(isinstance(base, Class) for base in model.flow.mro(cls))
+        and model.attributes(cls).open is None
+        and not model.project.outer_stores_near(part.name, cls)
+        and is_kept_literal(model, cls, part.name)
+        for value in values
+    )
 
 
 def _is_set_apart(model: Model, loop: Loop, cls: Class, name: str) -> bool:

@@ -310,10 +310,7 @@ def _other_choice(model: Model, loader: Obj) -> str | None:
     steps = [*origins(model.flow, expr, through, stop=stop)] if expr is not None else []
     found = [step.expr for step in steps if step.is_end]
     asked = [
-        test
-        for step in steps
-        for test in _tests(model, step)
-        if is_about_processes(model, test)
+        test for step in steps for test in _tests(model, step) if is_about_processes(model, test)
     ]
     answers = [model.flow.constants(test, loader.through) for test in asked]
     if all(answer is not None and len(answer) == 1 for answer in answers):

@@ -7,6 +7,7 @@ from functools import partial
 
 from sampler_lint.analysis.origins import Hop, ends, only
 from sampler_lint.domain.concepts import RANGES
+from sampler_lint.domain.counters import Beginning
 from sampler_lint.domain.epoch_calls import calls_for, carriers
 from sampler_lint.domain.epochs import EpochLoop, epoch_expression, epoch_loops, trains
 from sampler_lint.domain.model import Model
@@ -17,7 +18,6 @@ from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.counters import left_out, never_saved
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.overwritten import overwritten
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.restarted import (
-    Beginning,
     from_zero,
     skips_by,
 )
@@ -117,7 +117,7 @@ class EpochLostOnResuming(Rule):
                 told.add(call)
                 why = (
                     Related(model.place(restored.scope, restored), "the checkpoint is loaded here"),
-                    Related(model.place(*begins), f"{counter} begins at 0"),
+                    Related(model.place(begins.scope, begins.node), f"{counter} begins at 0"),
                 )
                 yield Suspect(
                     model.module_of(call.scope),

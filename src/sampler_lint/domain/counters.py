@@ -61,7 +61,7 @@ def counted_from_zero(model: Model, loop: Loop, number: Name | Attr) -> Beginnin
     zeros = [
         (scope, stmt) for scope, how, value, stmt in set_by if how == "assign" and _is_zero(value)
     ]
-    added = [stmt for _, how, _, stmt in set_by if how == "aug"]
+    added = [stmt for _, how, _, stmt in set_by if how == "aug" and stmt is not None]
     if len(zeros) != 1 or not added or len(zeros) + len(added) != len(set_by):
         return None
     [(scope, stmt)] = zeros

@@ -421,7 +421,8 @@ class SetUp:
             World(3 * base // 2, 3, 2),
             World(2 * base, 2, 4),
             World(base, 4, 4),
-            World(2 * base + 1, 2, 4),
+            # Batches of whatever power of two: one is not full, and an odd number are.
+            World(2 * base - 1, 2, 4),
         )
 
     def _built(self, name: str, note: str, world: World, rank: int) -> Any:

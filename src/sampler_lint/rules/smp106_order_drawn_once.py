@@ -89,7 +89,7 @@ class OrderDrawnOnce(Rule):
             endless = order_without_end(model, cls)
             if endless is not None:
                 said = f"`{cls.name}` draws its order once, and goes over it without end"
-                advice = "draw it in each turn of the loop"
+                advice = "draw it inside the loop"
                 loaders = [loader for _, loader in built]
                 is_sure = any(any(trained_with(model, loader)) for loader in loaders)
                 yield _told(model, endless, loaders[0], said, advice, is_certain=is_sure)

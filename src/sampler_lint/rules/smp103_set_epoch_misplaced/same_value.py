@@ -220,14 +220,7 @@ def _stays(model: Model, loop: Loop, part: Expr) -> bool:
         )
     cls = self_class(part.value) if isinstance(part, Attr) else None
     if isinstance(part, Attr) and cls is not None:
-        return (
-            all(isinstance(base, Class) for base in model.flow.mro(cls))
-            and model.attributes(cls).open is None
-            and not model.project.outer_stores_near(part.name, cls)
-            and (
-                is_kept_literal(model, cls, part.name) or _is_set_apart(model, loop, cls, part.name)
-            )
-        )
+        return _is_kept(model, loop, cls, part.name)
     if isinstance(part, Attr) and isinstance(part.value, (Name, Attr)):
         root = part.value
         if _is_of_one_kept(model, loop, part):
@@ -247,7 +240,7 @@ def _stays(model: Model, loop: Loop, part: Expr) -> bool:
 
 
 def _is_of_one_kept(model: Model, loop: Loop, part: Attr) -> bool:
-    """Whether it is a literal that the objects keep which are certainly read there."""
+    """Whether the objects that are certainly read there keep it."""
     values = model.flow.values(part.value)
     return bool(values) and all(
         isinstance(value, Obj)
@@ -255,11 +248,18 @@ def _is_of_one_kept(model: Model, loop: Loop, part: Attr) -> bool:
         and value.site is not None
         and value.site.stmt is not None
         and not loop.encloses(value.site.stmt)
-        and all(isinstance(base, Class) for base in model.flow.mro(cls))
-        and model.attributes(cls).open is None
-        and not model.project.outer_stores_near(part.name, cls)
-        and is_kept_literal(model, cls, part.name)
+        and _is_kept(model, loop, cls, part.name)
         for value in values
+    )
+
+
+def _is_kept(model: Model, loop: Loop, cls: Class, name: str) -> bool:
+    """Whether objects of a class certainly have the same in an attribute in each turn."""
+    return (
+        all(isinstance(base, Class) for base in model.flow.mro(cls))
+        and model.attributes(cls).open is None
+        and not model.project.outer_stores_near(name, cls)
+        and (is_kept_literal(model, cls, name) or _is_set_apart(model, loop, cls, name))
     )
 
 

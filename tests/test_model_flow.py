@@ -1524,6 +1524,35 @@ def many_scripts(script: str) -> dict[str, str]:
     return {f"script_{number}.py": TORCH + script for number in range(MOST_CALLERS + 10)}
 
 
+def test_who_asks_for_callers_first_changes_no_answer(tmp_path: Path) -> None:
+    tree = Tree(
+        tmp_path,
+        """
+        KNOWN = {}
+
+        def register(name):
+            def keep(cls):
+                KNOWN[name] = cls
+                return cls
+            return keep
+
+        @register("one")
+        class One:
+            pass
+
+        def build(name):
+            return KNOWN[name]()
+
+        def never():
+            pass
+
+        probe_loader("x", build("one"))
+        """,
+    )
+    tree.model.flow.callers(tree.function("never"))
+    assert tree.values() == {"KNOWN[name]()"}
+
+
 def test_calls_of_one_name_in_many_scripts_are_told_apart(tmp_path: Path) -> None:
     own = "import tools\ndef train(loader):\n    pass\n"
     files = many_scripts(f"{own}def main(self):\n    train(DataLoader(b))\n    self.train(c)\n")

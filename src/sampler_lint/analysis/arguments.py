@@ -15,6 +15,7 @@ from sampler_lint.syntax.nodes import (
     Const,
     Expr,
     Function,
+    Index,
     Name,
     Param,
     Seq,
@@ -115,11 +116,24 @@ def as_tuple(names: tuple[str, ...], call: Call) -> Seq | None:
     """The display of what a named tuple with these fields is built of; None if it is unclear."""
     items = dict(zip(names, call.positional, strict=False))
     items.update({arg.keyword: arg.value for arg in call.args if arg.keyword})
-    if call.has_star or call.has_double_star or set(items) != set(names):
+    tables = [arg.value for arg in call.args if arg.stars == 2]
+    if len(tables) == 1:
+        items.update({name: _entry(tables[0], name) for name in names if name not in items})
+    if call.has_star or len(tables) > 1 or set(items) != set(names):
         return None
     made = Seq()
     made.row, made.col, made.end_row, made.end_col = call.row, call.col, call.end_row, call.end_col
     made.kind, made.items, made.scope = "tuple", [items[name] for name in names], call.scope
+    return made
+
+
+def _entry(table: Expr, name: str) -> Index:
+    """What a dict that is passed by ``**`` holds for a name."""
+    made, key = Index(), Const()
+    for node in (made, key):
+        node.row, node.col = table.row, table.col
+        node.end_row, node.end_col = table.end_row, table.end_col
+    made.value, made.key, key.value = table, key, name
     return made
 
 

@@ -452,8 +452,7 @@ class Calls(Attributes):
         for call in self.call_candidates(function):
             # Resolving the callee registers the call, if it is one of this function.
             self._expr(call)
-        for call in self._unspelled(function):
-            self._expr(call)
+        self._unspelled(function)
 
         def nobody() -> None:
             if not self._callers.get(function):
@@ -672,6 +671,8 @@ class Calls(Attributes):
         for module in self.project.modules_near(function):
             found += (call for call in module.facts.all_calls if self._spells_nothing(call))
             found += (call for cls in module.facts.classes for call in decorated(cls))
+        for call in found:
+            self._expr(call)  # all begin before one is followed: it may ask who calls a function
         return found
 
     def _spells_nothing(self, call: Call) -> bool:

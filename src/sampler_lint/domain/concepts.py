@@ -203,7 +203,8 @@ SEED = Concept(spelled=re.compile(r"seed", re.IGNORECASE))
 GENERATORS = Concept(
     made_by=frozenset(
         {
-            *("random.Random", "numpy.random.RandomState", "numpy.random.default_rng"),
+            *("random.Random", "random.SystemRandom", "numpy.random.RandomState"),
+            "numpy.random.default_rng",
             *("numpy.random.Generator", "numpy.random.PCG64", "numpy.random.SeedSequence"),
         }
     ),

@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from sampler_lint.analysis.origins import EVERYWHERE, LOCAL, Hop, Step, origins
+from sampler_lint.analysis.origins import EVERYWHERE, LOCAL, Hop, Step, origins, scope_of
 from sampler_lint.analysis.values import Ext, Obj
-from sampler_lint.domain.concepts import GENERATORS, ORDERS, SEEDS_ONE
+from sampler_lint.domain.concepts import GENERATORS, ORDERS, RESTORES, SEEDS_ONE
 from sampler_lint.domain.datasets import sampled
 from sampler_lint.domain.draws import is_module, seeded
-from sampler_lint.domain.model import Model
+from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import RankTerm, agrees, differs, drawn_apart
 from sampler_lint.domain.ranks import is_guarded
 from sampler_lint.domain.samplers import is_distributed_sampler
-from sampler_lint.domain.shards import SPLITS, GlobalDraw, library_drawn_from
-from sampler_lint.syntax.navigation import unparse
-from sampler_lint.syntax.nodes import Assign, Attr, Call, Const, Expr, Name, Scope, last_name
+from sampler_lint.domain.shards import SPLITS, GlobalDraw, is_shared, library_drawn_from
+from sampler_lint.syntax.navigation import same, self_class, unparse
+from sampler_lint.syntax.nodes import (
+    Assign,
+    Attr,
+    Call,
+    Class,
+    Const,
+    Expr,
+    Function,
+    Name,
+    Scope,
+    last_name,
+)
+from sampler_lint.workspace.project import Module
 
 
 def dividing_samplers(model: Model, program: str) -> list[Obj]:
@@ -120,20 +132,85 @@ def own_draws(model: Model) -> Iterator[OwnDraw]:
                     yield found
 
 
+def shared_own_draws(model: Model, module: Module) -> Iterator[OwnDraw]:
+    """The draws of a file that rank after rank takes its share of, by generators kept elsewhere.
+
+    All that may seed such a generator differs by rank.
+    """
+    program = model.project.program_of(module)
+    for scope in module.facts.scopes:
+        for call in ORDERS.calls_in(scope.calls) if isinstance(scope, Function) else ():
+            given = _generator(model, call)
+            seeds = _all_seeds(model, given) if given is not None else []
+            if not seeds or is_guarded(call) or agrees(scope) or not is_shared(model, call):
+                continue
+            found = [next(_apart_by(model, call, seed, program), None) for seed in seeds]
+            if all(found):
+                yield from filter(None, found[:1])
+
+
+def _all_seeds(model: Model, generator: Expr) -> list[Expr]:
+    """All that may seed a generator, or the calls that make it; empty if not all is known."""
+    found = [*_seeds_made(model, generator)]
+    for step in origins(model.flow, generator, _SEEDED):
+        expr = step.expr
+        if isinstance(expr, (Name, Attr)):
+            for call in _calls_on(model, expr):
+                seed = call.positional[0] if call.positional else None
+                if seed is None or not SEEDS_ONE.is_call(call):
+                    return []
+                found.append(seed)
+        is_none = isinstance(expr, Const) and expr.value is None
+        if step.is_end and not is_none and not _makes_generator(model, expr):
+            return []
+    return found
+
+
+def _calls_on(model: Model, generator: Name | Attr) -> Iterator[Call]:
+    """The calls by which code sets what a variable or an attribute of ``self`` will draw."""
+    cls = self_class(generator.value) if isinstance(generator, Attr) else None
+    if cls is None:
+        scopes: Iterable[Scope] = [generator.scope]
+    else:
+        family = [*model.flow.mro(cls), *model.flow.subclasses(cls)]
+        scopes = [s for each in family if isinstance(each, Class) for s in scopes_inside(each)]
+    for scope in scopes:
+        for call in scope.calls:
+            if (
+                isinstance(call.func, Attr)
+                and same(call.func.value, generator)
+                and (SEEDS_ONE.is_call(call) or RESTORES.says(call.func.name))
+            ):
+                yield call
+
+
+def _makes_generator(model: Model, expr: Expr) -> bool:
+    return isinstance(expr, Call) and (
+        GENERATORS.is_made(expr, model.flow.values)
+        or SEEDS_ONE.is_call(expr)
+        or last_name(expr.func) == "Generator"
+    )
+
+
 def _apart(model: Model, call: Call, program: str) -> Iterator[OwnDraw]:
     given = _generator(model, call)
     for seed in _seeds(model, given) if given is not None else ():
-        if isinstance(seed, Call) and GENERATORS.is_made(seed, model.flow.values):
-            if not is_drawn_once(model, program):
-                yield OwnDraw(call, seed, None, f"{unparse(seed.func)}()")
-            continue
-        term = differs(model, seed, call.scope)
-        if term is not None:
-            yield OwnDraw(call, seed, term, unparse(term.term))
-            continue
-        apart = drawn_apart(model, seed)
-        if apart is not None and not is_drawn_once(model, program):
-            yield OwnDraw(call, seed, None, apart[1])
+        yield from _apart_by(model, call, seed, program)
+
+
+def _apart_by(model: Model, call: Call, seed: Expr, program: str) -> Iterator[OwnDraw]:
+    """The draw, if what seeds its generator, or the call that makes it, differs by rank."""
+    if isinstance(seed, Call) and GENERATORS.is_made(seed, model.flow.values):
+        if not is_drawn_once(model, program):
+            yield OwnDraw(call, seed, None, f"{unparse(seed.func)}()")
+        return
+    term = differs(model, seed, scope_of(seed))
+    if term is not None:
+        yield OwnDraw(call, seed, term, unparse(term.term))
+        return
+    apart = drawn_apart(model, seed)
+    if apart is not None and not is_drawn_once(model, program):
+        yield OwnDraw(call, seed, None, apart[1])
 
 
 def _generator(model: Model, call: Call) -> Expr | None:

@@ -284,10 +284,15 @@ def _is_given_back(model: Model, read: Name) -> bool:
     stmt = read.stmt
     if isinstance(stmt, Return) and stmt.value is not None:
         return _holds(model, stmt.value, read)
+    if not isinstance(stmt, Assign):
+        return False
+    if stmt.value is read:
+        return all(
+            isinstance(target, Attr) and not _attribute_is_handed_on(model, target)
+            for target in stmt.targets
+        )
     # An assigned table may be unpacked into any call.
-    if isinstance(stmt, Assign) and isinstance(stmt.value, Call):
-        return _holds(model, stmt.value, read)
-    return False
+    return isinstance(stmt.value, Call) and _holds(model, stmt.value, read)
 
 
 def _is_looked_at(model: Model, read: Name, call: Call | None) -> bool:

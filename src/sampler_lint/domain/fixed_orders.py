@@ -55,6 +55,7 @@ from sampler_lint.syntax.nodes import (
     Name,
     Other,
     While,
+    Yield,
     last_name,
 )
 
@@ -76,6 +77,66 @@ def order_of_passes(model: Model, cls: Class) -> FixedOrder | None:
         return None
     taken = iterated_attributes(model, found) | {name for name, _ in _items(found)}
     return _drawn_once(model, cls, found, taken)
+
+
+def order_without_end(model: Model, cls: Class) -> Call | None:
+    """The draw before a loop without end in a pass that goes over what was drawn in each turn."""
+    found = reach(model, cls, "__iter__", "__next__")
+    for function in found.functions:
+        for loop in function.loops:
+            if not isinstance(loop, While) or not _is_endless(loop):
+                continue
+            inside = [call for call in function.calls if call.stmt and loop.encloses(call.stmt)]
+            # What is called may order it anew.
+            if any(DRAW.is_call(call) or model.flow.callees(call) for call in inside):
+                continue
+            for name in _walked(loop):
+                drawn = _drawn_before(model, function, loop, name)
+                if drawn is not None:
+                    return drawn
+    return None
+
+
+def _is_endless(loop: While) -> bool:
+    return isinstance(loop.test, Const) and bool(loop.test.value)
+
+
+def _walked(loop: While) -> Iterator[Name]:
+    """The variables that a loop goes over, as a whole."""
+    for stmt in statements(loop.body):
+        if isinstance(stmt, For) and isinstance(stmt.iter, Name):
+            yield stmt.iter
+        for expr in expressions(stmt):
+            for node in walk(expr):
+                if isinstance(node, Yield) and node.delegates and isinstance(node.value, Name):
+                    yield node.value
+
+
+def _drawn_before(model: Model, function: Function, loop: While, name: Name) -> Call | None:
+    """The draw that makes, or orders, what a variable holds before a loop that leaves it alone."""
+    bindings = function.bindings.get(name.id, ())
+    if len(bindings) != 1 or bindings[0].stmt is None or loop.encloses(bindings[0].stmt):
+        return None
+    step = depends_on(model.flow, name, _orders_all, LOCAL | Hop.PART)
+    if step is not None and isinstance(step.expr, Call):
+        return step.expr
+    shuffles = (call for call in ORDERS.calls_in(function.calls) if called_name(call) == "shuffle")
+    return next(
+        (
+            call
+            for call in shuffles
+            if call.stmt is not None
+            and not loop.encloses(call.stmt)
+            and any(
+                isinstance(given, Name) and given.id == name.id for given in call.positional[:1]
+            )
+        ),
+        None,
+    )
+
+
+def _orders_all(expr: Expr) -> bool:
+    return isinstance(expr, Call) and ORDERS.is_call(expr) and called_name(expr) != "sample"
 
 
 def order_of_items(model: Model, cls: Class) -> FixedOrder | None:

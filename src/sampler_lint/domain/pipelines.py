@@ -20,6 +20,7 @@ from sampler_lint.domain.concepts import (
     WORLD_SIZE,
 )
 from sampler_lint.domain.epochs import repeats
+from sampler_lint.domain.injection import injections
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import text_of_scope
@@ -225,7 +226,7 @@ def unmoved_streams(model: Model) -> Iterator[tuple[Call, For]]:
         if not shuffles:
             continue
         program = model.project.modules_in(model.project.program_of(module))
-        if any(model.frameworks(each) for each in program) or any(
+        if any(injections(model).trainers(each) for each in program) or any(
             SETS_EPOCH.says(name) or name in _REPEAT
             for each in program
             for scope in each.facts.scopes

@@ -95,6 +95,11 @@ def _taken(
     return None
 
 
+def is_shared(model: Model, draw: Call) -> bool:
+    """Whether a rank takes its share of what a draw has ordered."""
+    return _taken(model, draw.scope, draw, partial(operator.is_, draw)) is not None
+
+
 def _gives_ordered(function: Function, draws: Callable[[Call], bool]) -> bool:
     """Whether what a function hands out was ordered by a draw."""
     ordered: set[str] = set()
@@ -112,7 +117,7 @@ def shared_draws(model: Model, cls: Class) -> Iterator[GlobalDraw]:
             given = call.keyword("generator") or call.keyword("random")
             if library is None or given is not None:
                 continue
-            if _taken(model, scope, call, partial(operator.is_, call)) is not None:
+            if is_shared(model, call):
                 what = f"`{last_name(call.func)}`"
                 yield GlobalDraw(model.module_of(scope), call, library, what, shared_by=cls)
 

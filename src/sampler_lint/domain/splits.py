@@ -231,13 +231,15 @@ def _returned(model: Model, expr: Expr | None, depth: int) -> Iterator[Expr | No
         yield from _sources(model, callee, depth + 1)
 
 
-def _is_whole(model: Model, source: Expr) -> bool:
+def _is_whole(model: Model, source: Expr, depth: int = 0) -> bool:
     """Whether iterating the expression gives every process the same, and comes to an end."""
+    if depth > DEEPEST_WRAPPING:
+        return False
     source = only(model.flow, source, Hop.ASSIGNED | Hop.ATTRIBUTE | Hop.CALLER)
     if isinstance(source, Comp):
-        return bool(source.iters) and _is_whole(model, source.iters[0])
+        return bool(source.iters) and _is_whole(model, source.iters[0], depth)
     if isinstance(source, Index) and isinstance(source.key, Other):
-        return _is_whole(model, source.value)
+        return _is_whole(model, source.value, depth)
     if isinstance(source, Call):
         if RANGES.is_call(source):
             return True
@@ -249,7 +251,13 @@ def _is_whole(model: Model, source: Expr) -> bool:
                 parts = parts[:1]  # the same part in each worker, whichever it is
             # What `iter(call, end)` calls gives something else each time.
             is_called = called_name(source) == "iter" and len(source.positional) > 1
-            return bool(parts) and not is_called and all(_is_whole(model, each) for each in parts)
+            whole = (_is_whole(model, each, depth) for each in parts)
+            return bool(parts) and not is_called and all(whole)
+        if model.flow.callees(source):
+            found = [*_returned(model, source, depth)]
+            return bool(found) and all(
+                each is not None and _is_whole(model, each, depth + 1) for each in found
+            )
     values = model.flow.values(source)
     return bool(values) and all(_is_alike(model, value) for value in values)
 

@@ -78,9 +78,12 @@ def undivided(model: Model, loader: Obj) -> Call | None:
     site = loader.site
     if site is None or is_guarded(site):
         return None
+    through = loader.through
     for entry, calls in chains(model, site.scope):
         if any(is_guarded(call) for call in calls):
             continue
+        if calls and through is not None and calls[-1].scope is not through.scope:
+            continue  # the factory builds another loader there
         scopes = reached(model, entry)
         joins = data_parallel(model, scopes)
         if joins is None or not _trains(scopes):

@@ -216,7 +216,19 @@ def sort_keys(run: Run, listed: list[Any], key: Any) -> list[Any]:
     keys = listed if key is None else [run.call(key, [value], {}) for value in listed]
     if key is not None and any(value is UNKNOWN for value in keys):
         return [0 for _ in keys]  # by chance: any order is as good
-    return [plain(value) for value in keys]
+    return [plain(value) for value in (keys if key is None else _without_chance(keys))]
+
+
+def _without_chance(keys: list[Any]) -> list[Any]:
+    """The keys, without the places of tuples that are not known in each of them."""
+    length = len(keys[0]) if keys and isinstance(keys[0], tuple) else 0
+    if not length or not all(isinstance(each, tuple) and len(each) == length for each in keys):
+        return keys
+    BUDGET.items(length * len(keys))
+    known = [place for place in range(length) if not any(each[place] is UNKNOWN for each in keys)]
+    return (
+        keys if len(known) == length else [tuple(each[place] for place in known) for each in keys]
+    )
 
 
 @BUILTINS(Cost.BY_ITEM, "sorted")

@@ -19,6 +19,7 @@ from sampler_lint.execution.budget import (
     SMALL_LIMIT,
     SMALL_NUMBER,
 )
+from sampler_lint.execution.chance import Stream
 from sampler_lint.execution.errors import CannotTellError, Kind, WantedError
 from sampler_lint.execution.interpreter import Interpreter
 from sampler_lint.execution.standard import place_of
@@ -30,6 +31,7 @@ from sampler_lint.execution.values import (
     Array,
     Called,
     Data,
+    External,
     Fn,
     Given,
     Instance,
@@ -340,6 +342,8 @@ class SetUp:
                 return 2
             case Role.FUNCTION:
                 return Called(name)
+            case Role.GENERATOR:
+                return External("numpy.random", Stream())  # it has what the others have, too
         return False if note == "bool" else UNKNOWN
 
     def _passed(self, passed: Passed, note: str, world: World, rank: int) -> Any:
@@ -417,7 +421,8 @@ class SetUp:
             World(3 * base // 2, 3, 2),
             World(2 * base, 2, 4),
             World(base, 4, 4),
-            World(2 * base + 1, 2, 4),
+            # Batches of whatever power of two: one is not full, and an odd number are.
+            World(2 * base - 1, 2, 4),
         )
 
     def _built(self, name: str, note: str, world: World, rank: int) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from sampler_lint.analysis.values import Obj, Value
-from sampler_lint.domain.epochs import feeds_training
+from sampler_lint.domain.epochs import feeds_training, trained_with
 from sampler_lint.domain.fixed_orders import (
     FixedOrder,
     is_asked_to_draw,
@@ -14,6 +14,7 @@ from sampler_lint.domain.fixed_orders import (
     order_of_items,
     order_of_module,
     order_of_passes,
+    order_without_end,
     seeded_in_each_pass,
 )
 from sampler_lint.domain.model import BATCH_SAMPLER, Model
@@ -36,8 +37,9 @@ class OrderDrawnOnce(Rule):
         - of a map-style dataset that numbers its items by it, where the loader neither shuffles
           nor has a sampler,
 
-        the same of an order that the module of such a class draws when it is imported, and of a
-        list of numbers that a loader gets as its sampler, and a seed that a sampler without an
+        the same of an order that the module of such a class draws when it is imported, of one
+        that an `__iter__` draws before it goes over it in a loop without end, and of a list of
+        numbers that a loader gets as its sampler, and a seed that a sampler without an
         epoch sets in each iteration, where a simulation on a small dataset shows that all
         iterations are the same.
 
@@ -83,6 +85,14 @@ class OrderDrawnOnce(Rule):
                 advice = "seed once, when it is built, or with the epoch"
                 asked = [pair for pair in built if not may_be_told_not_to(model, pair[0], seeding)]
                 yield from _suspect(model, seeding, asked, said, advice)
+                continue
+            endless = order_without_end(model, cls)
+            if endless is not None:
+                said = f"`{cls.name}` draws its order once, and goes over it without end"
+                advice = "draw it inside the loop"
+                loaders = [loader for _, loader in built]
+                is_sure = any(any(trained_with(model, loader)) for loader in loaders)
+                yield _told(model, endless, loaders[0], said, advice, is_certain=is_sure)
                 continue
             yield from _drawn_by_module(model, cls, built, "draw it in `__iter__`")
         for cls, built in _by_class(model, _datasets).items():
@@ -175,12 +185,18 @@ def _suspect(
     trains = feeds_training(model, *loaders)
     if trains is False:
         return
-    yield Suspect(
+    yield _told(model, call, loaders[0], said, advice, is_certain=bool(trains))
+
+
+def _told(
+    model: Model, call: Call, loader: Obj, said: str, advice: str, *, is_certain: bool
+) -> Suspect:
+    return Suspect(
         model.module_of(call.scope),
         call,
         said,
-        why=(Related(model.place_of(loaders[0]), "a loader reads in this order"),),
-        grade=Grade.CERTAIN if trains else Grade.LIKELY,
+        why=(Related(model.place_of(loader), "a loader reads in this order"),),
+        grade=Grade.CERTAIN if is_certain else Grade.LIKELY,
         effect="training reads the samples in one order in every epoch",
         advice=advice,
     )

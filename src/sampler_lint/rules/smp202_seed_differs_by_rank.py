@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 
 from sampler_lint.analysis.origins import scope_of
 from sampler_lint.analysis.values import Lit, Obj
@@ -12,6 +13,7 @@ from sampler_lint.domain.divided import (
     is_drawn_once,
     ordered_before,
     own_draws,
+    shared_own_draws,
 )
 from sampler_lint.domain.epoch_calls import epoch_samplers
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
@@ -124,13 +126,20 @@ class SeedDiffersByRank(Rule):
                 seen.add(suspect.start)  # type: ignore[arg-type]
                 yield suspect
         yield from _epochs_given(model)
-        for module in model.modules:
-            for shuffle in own_shuffles(model, module) if not is_test(module) else ():
+        files = _files(model)
+        for module in files:
+            for shuffle in own_shuffles(model, module):
                 if shuffle.term.whole not in seen:
                     seen.add(shuffle.term.whole)
                     yield _own_shuffle(model, shuffle)
         yield from _global_draws(model)
-        for own in own_draws(model):
+        shared = (
+            own
+            for module in files
+            for own in shared_own_draws(model, module)
+            if own.term is None or own.term.whole not in seen
+        )
+        for own in chain(own_draws(model), shared):
             if own.call not in seen:
                 seen.add(own.call)
                 yield _own_draw(model, own)
@@ -138,6 +147,16 @@ class SeedDiffersByRank(Rule):
             if draw.call not in seen:
                 seen.add(draw.call)
                 yield _unseeded(model, draw, Grade.CERTAIN if certain else Grade.LIKELY)
+
+
+def _files(model: Model) -> list[Module]:
+    """The files that say samplers, and those of the datasets that loaders get."""
+    found = dict.fromkeys(model.modules)
+    for loader in model.loaders:
+        for value in model.passed_to(loader, "dataset") if loader.site is not None else ():
+            if isinstance(value, Obj) and isinstance(value.cls, Class):
+                found[model.module_of(value.cls)] = None
+    return [module for module in found if not is_test(module)]
 
 
 # --------------------------------------------------------------------------- samplers

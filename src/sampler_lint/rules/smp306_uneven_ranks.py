@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from sampler_lint.analysis.values import Obj
+from sampler_lint.analysis.origins import is_one_value
+from sampler_lint.analysis.values import Obj, Pack
 from sampler_lint.domain.concepts import COLLECTIVE, SAMPLER_ARGUMENTS
 from sampler_lint.domain.epochs import feeds_training
 from sampler_lint.domain.injection import injections, shards_itself
@@ -25,7 +26,17 @@ from sampler_lint.rules._trials import (
     splitting_place,
 )
 from sampler_lint.syntax.navigation import self_class
-from sampler_lint.syntax.nodes import Attr, Call, Class, Function, Name, With, last_name
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Call,
+    Class,
+    Comp,
+    Expr,
+    Function,
+    Name,
+    With,
+    last_name,
+)
 from sampler_lint.workspace.project import Module
 
 if TYPE_CHECKING:
@@ -188,7 +199,8 @@ def _uneven(
     model: Model, module: Module, cls: Class, trials: Trials, given: Obj | None = None
 ) -> Suspect | None:
     # What is given to be shared out may be such that it can be.
-    told = tuple(trial for trial in trials.told if not trial.walks_guess)
+    is_any = _has_one_each(model, cls)
+    told = tuple(trial for trial in trials.told if is_any or not trial.walks_guess)
     trial = next(filter(is_uneven, told), None)
     trained: Call | None = None
     if trial is not None and is_meant(told):
@@ -221,6 +233,43 @@ _ADVICE = (
     "build the batches from all indices and shard the batches, or cut every rank of `{0}` to the "
     "smallest count",
 )
+
+
+def _has_one_each(model: Model, cls: Class) -> bool:
+    """Whether the sampler is given something of each sample, however many there are.
+
+    A list of what the loader's own data holds, wherever a loader gets such a sampler.
+    """
+    found = False
+    for loader in model.loaders:
+        data = model.argument(loader, "dataset") if loader.site is not None else None
+        for name in SAMPLER_ARGUMENTS if loader.site is not None else ():
+            for value in model.passed_to(loader, name):
+                if not isinstance(value, Obj) or value.cls is not cls:
+                    continue
+                lists = _lists_given(model, value)
+                if data is None or not lists:
+                    return False
+                if not all(_is_one_each(model, each, data) for each in lists):
+                    return False
+                found = True
+    return found
+
+
+def _lists_given(model: Model, sampler: Obj) -> list[Pack]:
+    args = sampler.site.args if sampler.site is not None else ()
+    values = (value for arg in args for value in model.flow.values(arg.value))
+    return [value for value in values if isinstance(value, Pack)]
+
+
+def _is_one_each(model: Model, given: Pack, data: Expr) -> bool:
+    made = given.node
+    if not isinstance(made, Comp) or made.tests or len(made.iters) != 1:
+        return False
+    source = made.iters[0]
+    while isinstance(source, Attr):
+        source = source.value
+    return made.kind in {"ListComp", "GeneratorExp"} and is_one_value(model.flow, source, data)
 
 
 def _trained_with(model: Model, cls: Class) -> Call | None:

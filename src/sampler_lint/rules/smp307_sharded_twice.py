@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sampler_lint import catalog
+from sampler_lint.analysis.origins import scope_of
 from sampler_lint.domain.conditions import contradict
 from sampler_lint.domain.model import Model
+from sampler_lint.domain.portions import divided_portions
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import is_about_processes
 from sampler_lint.domain.shares import Again, divided_again
 from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.navigation import nodes_in, same, walk
+from sampler_lint.syntax.navigation import nodes_in, same, unparse, walk
 from sampler_lint.syntax.nodes import Attr, Call, Choice, Expr, If
 
 
@@ -25,7 +27,9 @@ class ShardedTwice(Rule):
         loader over the ranks. transformers' `Trainer` does the same with what
         `_get_train_sampler` returns, and with the loader of an overridden `get_train_dataloader`
         that calls `self.accelerator.prepare`, but not with a loader that such a method returns
-        directly. Lightning's Trainer and Fabric's `setup_dataloaders` keep a
+        directly. Also data of which a rank has taken its share (`Subset(data, range(rank, n,
+        world_size))`) under a `DistributedSampler`, or as the `training_data` of DeepSpeed.
+        Lightning's Trainer and Fabric's `setup_dataloaders` keep a
         `DistributedSampler`, so there only other sharding samplers are reported, and only if
         sharding is not switched off. Not reported where the sampler is built for one process,
         where the program uses the unprepared loader, and where both cannot happen in one run.
@@ -63,7 +67,21 @@ class ShardedTwice(Rule):
     fixable = "never"
 
     def check(self, model: Model) -> Iterator[Suspect]:
-        """Look at each sampler whose part a framework divides."""
+        """Look at each sampler whose part a framework divides, and at data that is a part."""
+        for twice in divided_portions(model):
+            yield Suspect(
+                model.module_of(twice.by.scope),
+                twice.by.func,
+                f"`{unparse(twice.by.func)}` divides among the ranks what is one rank's share "
+                "already",
+                effect="with N ranks, an epoch reads only 1/N of the samples",
+                advice="give it all of the data",
+                why=(
+                    Related(
+                        model.place(scope_of(twice.share), twice.share), "the share is taken here"
+                    ),
+                ),
+            )
         told: set[Call] = set()
         for again in divided_again(model):
             site = again.sampler.site

@@ -309,8 +309,12 @@ def _other_choice(model: Model, loader: Obj) -> str | None:
         expr = stores[0].value if len(stores) == 1 and not stores[0].path else None
     steps = [*origins(model.flow, expr, through, stop=stop)] if expr is not None else []
     found = [step.expr for step in steps if step.is_end]
-    if not any(is_about_processes(model, test) for step in steps for test in _tests(model, step)):
-        return None  # who trains with it may always have chosen the sampler
+    asked = [
+        test for step in steps for test in _tests(model, step) if is_about_processes(model, test)
+    ]
+    answers = [model.flow.constants(test, loader.through) for test in asked]
+    if all(answer is not None and len(answer) == 1 for answer in answers):
+        return None  # who trains with it has chosen the sampler, or may have
     others = (unparse(each) for each in found if _is_told_no_epoch(model, each))
     return next(others, None) if len(found) > 1 else None
 

@@ -225,17 +225,23 @@ def _is_unsharded(model: Model, loader: Obj) -> bool:
         classes = built_classes(model, dataset)
         if classes is None or not all(_is_whole(model, cls) for cls in classes):
             return False
-    samplers = [
-        value
-        for name in ("sampler", "batch_sampler")
-        if (value := model.argument(loader, name)) is not None
-    ]
+    samplers = _samplers(model, loader)
     if samplers:
         if not all(_is_blind(model, value) for value in samplers):
             return False
     elif not _may_shuffle(model, loader):
         return False
     return depends_on(model.flow, dataset, PROCESSES.names) is None
+
+
+def _samplers(model: Model, loader: Obj) -> list[Expr]:
+    """What a loader is given for samplers, but for what is None where its factory is called."""
+    given = (model.argument(loader, name) for name in ("sampler", "batch_sampler"))
+    return [
+        value
+        for value in given
+        if value is not None and model.flow.constants(value, loader.through) != {None}
+    ]
 
 
 def _is_list(model: Model, dataset: Expr) -> bool:
@@ -303,14 +309,7 @@ def _may_shuffle(model: Model, loader: Obj) -> bool:
 def _suspect(model: Model, loader: Obj, joins: Call) -> Suspect:
     assert loader.site is not None
     module = model.module_of(loader.site.scope)
-    sampler = next(
-        (
-            value
-            for name in ("sampler", "batch_sampler")
-            if (value := model.argument(loader, name)) is not None
-        ),
-        None,
-    )
+    sampler = next(iter(_samplers(model, loader)), None)
     given = (
         f"its sampler `{unparse(sampler)}` does not depend on the rank"
         if sampler

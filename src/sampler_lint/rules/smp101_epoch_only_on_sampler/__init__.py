@@ -7,7 +7,7 @@ from functools import partial
 
 from sampler_lint.analysis.origins import Hop, ends, parameter_of
 from sampler_lint.analysis.values import TOO_MANY, TOO_MUCH, ExtObj, Lit, Obj, Unknown, Value, Why
-from sampler_lint.domain.concepts import SAMPLER, SAMPLER_ARGUMENTS
+from sampler_lint.domain.concepts import SAMPLER, SAMPLER_ARGUMENTS, SETS_EPOCH
 from sampler_lint.domain.epoch_calls import EpochSet, epoch_calls
 from sampler_lint.domain.model import DATA_LOADER, Model
 from sampler_lint.domain.model import SAMPLER as SAMPLER_BASE
@@ -36,6 +36,7 @@ from sampler_lint.syntax.nodes import (
     Call,
     Class,
     Expr,
+    Function,
     Scope,
     last_name,
 )
@@ -439,6 +440,12 @@ def _missed(model: Model, loader: Obj) -> tuple[str, ...] | Unknown | None:
     return paths.pop() if len(paths) == 1 else None
 
 
+def _is_handed_on_by(scope: Scope, batch_samplers: set[Obj]) -> bool:
+    """Whether it is the batch sampler's own `set_epoch`, which somebody has to call."""
+    classes = {value.cls for value in batch_samplers}
+    return isinstance(scope, Function) and SETS_EPOCH.says(scope.name) and scope.cls in classes
+
+
 def _set_on_batch_sampler(model: Model, call: Call, loader: Expr) -> EpochSet | None:
     """Another ``set_epoch`` call that sets the epoch of the loader's batch sampler."""
     batch_samplers = {
@@ -456,7 +463,7 @@ def _set_on_batch_sampler(model: Model, call: Call, loader: Expr) -> EpochSet | 
     }
     objects = {(value.cls, value.site) for value in batch_samplers | inner}
     for other in epoch_calls(model).of_batch_sampler(objects, call.scope.module):
-        if other.node is call:
+        if other.node is call or _is_handed_on_by(other.scope, batch_samplers):
             continue
         target = other.receiver
         mentions = [n for n in walk(target) if isinstance(n, Attr) and n.name == "batch_sampler"]

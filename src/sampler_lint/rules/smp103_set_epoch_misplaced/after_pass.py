@@ -8,6 +8,7 @@ from sampler_lint.analysis.origins import given_by
 from sampler_lint.domain.concepts import (
     RANGES,
 )
+from sampler_lint.domain.counters import counted_from_zero
 from sampler_lint.domain.epochs import EpochLoop, epoch_expression
 from sampler_lint.domain.model import Model
 from sampler_lint.domain.stale import has_workers
@@ -16,11 +17,13 @@ from sampler_lint.rules._base import Suspect
 from sampler_lint.rules.smp103_set_epoch_misplaced.moving import move_to_top
 from sampler_lint.syntax.navigation import same, unparse, walk
 from sampler_lint.syntax.nodes import (
+    Attr,
     Call,
     Expr,
     ExprStmt,
     For,
     Function,
+    Loop,
     Name,
     Stmt,
     While,
@@ -31,10 +34,10 @@ def late_in_turn(model: Model, found: EpochLoop, call: Call) -> Suspect | None:
     """A call after (or inside) the pass it is for, with the number of that very pass."""
     loop, stmt = found.loop, call.stmt
     turn = _turn(model, found, call)
-    if stmt is None or turn is None or not isinstance(loop, For) or len(call.args) != 1:
+    if stmt is None or turn is None or len(call.args) != 1:
         return None
     anchor, epoch = turn
-    if not same(call.args[0].value, epoch) or not _starts_at_zero(model, loop):
+    if not same(call.args[0].value, epoch) or not _starts_at_zero(model, loop, epoch, stmt):
         return None
     if stmt.order <= anchor.order:
         return None
@@ -64,6 +67,8 @@ def _turn(model: Model, found: EpochLoop, call: Call) -> tuple[Stmt, Expr] | Non
     """In the call's own function: the statement that makes the pass, and the epoch's number."""
     loop = found.loop
     epoch = epoch_expression(loop)
+    if epoch is None and isinstance(loop, While) and call.scope is loop.scope and call.args:
+        epoch = call.args[0].value  # if the turns count it, it is their number
     if epoch is None:
         return None
     if call.scope is loop.scope:
@@ -87,8 +92,16 @@ def _only_makes_iterator(anchor: Stmt) -> bool:
     return not isinstance(anchor, (For, While)) and not isinstance(anchor, ExprStmt)
 
 
-def _starts_at_zero(model: Model, loop: For) -> bool:
-    """Whether the loop's first number is (or may be) 0, which is what a sampler starts with."""
+def _starts_at_zero(model: Model, loop: Loop, epoch: Expr, stmt: Stmt) -> bool:
+    """Whether the first number that a statement of the loop reads is (or may be) 0.
+
+    That is what a sampler starts with.
+    """
+    if isinstance(loop, While):
+        begun = counted_from_zero(model, loop, epoch) if isinstance(epoch, (Name, Attr)) else None
+        return begun is not None and all(
+            moved.block is loop.body and moved.order > stmt.order for moved in begun.moved
+        )
     for node in walk(loop.iter):
         if isinstance(node, Call) and RANGES.is_call(node):
             if len(node.positional) < 2:

@@ -220,16 +220,11 @@ def _stays(model: Model, loop: Loop, part: Expr) -> bool:
         )
     cls = self_class(part.value) if isinstance(part, Attr) else None
     if isinstance(part, Attr) and cls is not None:
-        return (
-            all(isinstance(base, Class) for base in model.flow.mro(cls))
-            and model.attributes(cls).open is None
-            and not model.project.outer_stores_near(part.name, cls)
-            and (
-                is_kept_literal(model, cls, part.name) or _is_set_apart(model, loop, cls, part.name)
-            )
-        )
+        return _is_kept(model, loop, cls, part.name)
     if isinstance(part, Attr) and isinstance(part.value, (Name, Attr)):
         root = part.value
+        if _is_of_one_kept(model, loop, part):
+            return True
         # args.epochs, self.cfg.seed: nothing in the program ever sets it.
         changes = (
             [each.stmt for each in root.scope.bindings.get(root.id, ())]
@@ -242,6 +237,30 @@ def _stays(model: Model, loop: Loop, part: Expr) -> bool:
             and not any(stmt is not None and loop.encloses(stmt) for stmt in changes)
         )
     return False
+
+
+def _is_of_one_kept(model: Model, loop: Loop, part: Attr) -> bool:
+    """Whether the objects that are certainly read there keep it."""
+    values = model.flow.values(part.value)
+    return bool(values) and all(
+        isinstance(value, Obj)
+        and isinstance(cls := value.cls, Class)
+        and value.site is not None
+        and value.site.stmt is not None
+        and not loop.encloses(value.site.stmt)
+        and _is_kept(model, loop, cls, part.name)
+        for value in values
+    )
+
+
+def _is_kept(model: Model, loop: Loop, cls: Class, name: str) -> bool:
+    """Whether objects of a class certainly have the same in an attribute in each turn."""
+    return (
+        all(isinstance(base, Class) for base in model.flow.mro(cls))
+        and model.attributes(cls).open is None
+        and not model.project.outer_stores_near(name, cls)
+        and (is_kept_literal(model, cls, name) or _is_set_apart(model, loop, cls, name))
+    )
 
 
 def _is_set_apart(model: Model, loop: Loop, cls: Class, name: str) -> bool:

@@ -7,6 +7,7 @@ from functools import partial
 
 from sampler_lint.analysis.origins import Hop, ends, only
 from sampler_lint.domain.concepts import RANGES
+from sampler_lint.domain.counters import Beginning
 from sampler_lint.domain.epoch_calls import calls_for, carriers
 from sampler_lint.domain.epochs import EpochLoop, epoch_expression, epoch_loops, trains
 from sampler_lint.domain.model import Model
@@ -16,9 +17,13 @@ from sampler_lint.findings import Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.counters import left_out, never_saved
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.overwritten import overwritten
+from sampler_lint.rules.smp105_epoch_lost_on_resuming.restarted import (
+    from_zero,
+    skips_by,
+)
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.skipped import skipped
 from sampler_lint.rules.smp105_epoch_lost_on_resuming.used_up import used_up
-from sampler_lint.syntax.navigation import leaves, same, statements, unparse, walk
+from sampler_lint.syntax.navigation import same, unparse, walk
 from sampler_lint.syntax.nodes import Call, Const, Expr, For, If, Loop, Name
 
 
@@ -27,8 +32,9 @@ class EpochLostOnResuming(Rule):
 
     What it does:
         Reports a `set_epoch` that gets the counter of an epoch loop which certainly starts at 0,
-        after an optimizer was restored from `torch.load`: the program continues a run that has
-        already trained for some epochs. Not reported where iterations of the loop are skipped by
+        or another number that does (`epoch - start`, or a count of its own), after an optimizer
+        was restored from `torch.load`: the program continues a run that has already trained for
+        some epochs. Not reported where iterations of the loop are skipped by
         their number, where something is added to the counter, or where another epoch loop starts
         elsewhere, since that one continues the run. Only `likely` where the code that restores
         takes no epoch from the checkpoint: perhaps only the optimizer is wanted. For an iterator
@@ -90,29 +96,35 @@ class EpochLostOnResuming(Rule):
         loops = epoch_loops(model) if model.epoch_setters else []
         going_on = {found.loop.scope for found in loops if _begins_elsewhere(model, found.loop)}
         for found in loops:
-            epoch = _counter_from_zero(model, found)
-            if epoch is None or is_test(model.module_of(found.loop.scope)):
+            if is_test(model.module_of(found.loop.scope)):
                 continue
-            if found.loop.scope in going_on:
-                continue  # another phase of the program is the one that goes on
             wanted = list(carriers(model, found.inner.loader))
             restored = restored_before(model, found.loop) if wanted else None
             if restored is None or not trains(model, found) or _begins_with(model, found, restored):
                 continue
+            epoch = _counter_from_zero(model, found)
+            if found.loop.scope in going_on:
+                epoch = None  # another phase of the program is the one that goes on
             for call in calls_for(model, found, wanted).hits:
-                if call in told or not _is_given(model, found, call, epoch):
+                if call in told:
+                    continue
+                if epoch is not None and _is_given(model, found, call, epoch):
+                    begins, counter = Beginning(found.loop.scope, found.loop), "the loop"
+                elif (other := from_zero(model, found, call)) is not None:
+                    begins, counter = other, "its number"
+                else:
                     continue
                 told.add(call)
                 why = (
                     Related(model.place(restored.scope, restored), "the checkpoint is loaded here"),
-                    Related(model.place(found.loop.scope, found.loop), "the loop begins at 0"),
+                    Related(model.place(begins.scope, begins.node), f"{counter} begins at 0"),
                 )
                 yield Suspect(
                     model.module_of(call.scope),
                     call,
                     f"`{unparse(call)}` counts from 0 again after a checkpoint was loaded",
                     effect="a resumed run repeats the orders of the first epochs",
-                    advice="start the loop at the checkpoint's epoch",
+                    advice=f"start {counter} at the checkpoint's epoch",
                     why=why,
                     grade=Grade.CERTAIN if reads_epoch(restored.scope) else Grade.LIKELY,
                 )
@@ -129,18 +141,13 @@ def _counter_from_zero(model: Model, found: EpochLoop) -> Expr | None:
     given = counts[0].positional
     if not _is_zero(model, given):
         return None
-    skips = any(
-        isinstance(stmt, If)
-        and any(same(node, epoch) for node in walk(stmt.test))
-        and any(map(leaves, stmt.body))
-        for stmt in statements(loop.body)
-    )
-    return None if skips or not given else epoch
+    return None if not given or skips_by(loop, epoch) else epoch
 
 
 def _begins_with(model: Model, found: EpochLoop, restored: Call) -> bool:
     """Whether where the loop begins decides if the checkpoint is loaded at all."""
-    assert isinstance(found.loop, For)
+    if not isinstance(found.loop, For):
+        return False
     starts = {
         node.id
         for count in walk(found.loop.iter)

@@ -1,0 +1,80 @@
+"""Variables that count the turns of a loop."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sampler_lint.domain.epoch_calls import builds
+from sampler_lint.domain.model import Model
+from sampler_lint.syntax.navigation import self_class
+from sampler_lint.syntax.nodes import (
+    Attr,
+    Class,
+    Const,
+    Expr,
+    Function,
+    Loop,
+    Name,
+    Node,
+    Scope,
+    Stmt,
+)
+
+
+class Beginning(NamedTuple):
+    """Where a number begins."""
+
+    scope: Scope
+    node: Node
+    moved: tuple[Stmt, ...] = ()
+    """The statements that move it on, if it is a variable."""
+
+
+def counted_from_zero(model: Model, loop: Loop, number: Name | Attr) -> Beginning | None:
+    """A variable that is set to 0 before the loop, and that only its turns add to."""
+    if isinstance(number, Name):
+        scope = number.scope
+        if scope is not loop.scope or _is_shared(number):
+            return None
+        bindings = scope.bindings.get(number.id, ())
+        set_by = [(scope, each.how, each.value, each.stmt) for each in bindings]
+    else:
+        cls = self_class(number.value)
+        if (
+            cls is None
+            or not all(isinstance(base, Class) for base in model.flow.mro(cls))
+            or model.attributes(cls).open is not None
+            or model.project.outer_stores_near(number.name, cls)
+        ):
+            return None
+        family = [*model.flow.mro(cls), *model.flow.subclasses(cls)]
+        set_by = [
+            (store.scope, store.how, store.value, store.stmt)
+            for each in family
+            if isinstance(each, Class)
+            for store in model.project.own_stores(number.name, each)
+            if not store.path
+        ]
+        begun = [scope for scope, how, _, _ in set_by if how == "assign"]
+        if not all(builds(model, scope, {*family}) for scope in begun):
+            return None
+    zeros = [
+        (scope, stmt) for scope, how, value, stmt in set_by if how == "assign" and _is_zero(value)
+    ]
+    added = [stmt for _, how, _, stmt in set_by if how == "aug" and stmt is not None]
+    if len(zeros) != 1 or not added or len(zeros) + len(added) != len(set_by):
+        return None
+    [(scope, stmt)] = zeros
+    return None if stmt is None or loop.encloses(stmt) else Beginning(scope, stmt, tuple(added))
+
+
+def _is_zero(value: Expr | None) -> bool:
+    return isinstance(value, Const) and value.value == 0 and value.value is not False
+
+
+def _is_shared(name: Name) -> bool:
+    """Whether another function may change the name."""
+    scope = name.scope
+    if isinstance(scope, Function):
+        return scope.declared.get(name.id) is not None
+    return any(name.id in function.declared for function in scope.module.functions)

@@ -5,10 +5,10 @@
     python .ci/measured.py report folder
 
 Of the processes that pytest-xdist shares the tests among, the first is measured: measuring takes
-half as long again, and what a half of the tests runs is nearly what all of them do. So the report is
-of what runs at least. All of ``src`` is measured in that process and in what it forks. What a test
-starts as a program of its own is measured in ``harness`` only, much of which runs nowhere else: to
-prepare a module for measuring takes longer than most programs run.
+half as long again, and what a half of the tests runs is nearly what all of them do. So the report
+is of what runs at least. All of ``src`` is measured in that process and in what it forks. What a
+test starts as a program of its own is measured in ``harness`` only, much of which runs nowhere
+else: to prepare a module for measuring takes longer than most programs run.
 """
 
 from __future__ import annotations

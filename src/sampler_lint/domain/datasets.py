@@ -223,14 +223,14 @@ def _from_other_source(model: Model, one: Expr, other: Expr) -> bool:
             name == "0"
             or TRAINS.says(name)
             or _is_text(value, given[1][name])
-            or (name in {"1", "indices"} and _is_subset(model, one))
+            or (name in {"1", "indices"} and is_subset(model, one))
         )
         for name, value in given[0].items()
         if name in given[1] and (same(one.func, other.func) or not _overlap(value, given[1][name]))
     )
 
 
-def _is_subset(model: Model, call: Call) -> bool:
+def is_subset(model: Model, call: Call) -> bool:
     """Whether it builds torch's part of a dataset, ``Subset(dataset, indices)``."""
     return any(
         isinstance(value, Ext)

@@ -7,16 +7,13 @@ from typing import NamedTuple
 
 from sampler_lint import catalog
 from sampler_lint.analysis.origins import LOCAL, Hop, Step, depends_on, origins
-from sampler_lint.analysis.values import Ext, Obj
-from sampler_lint.catalog import TORCH_DATA
-from sampler_lint.domain.datasets import sampled
+from sampler_lint.domain.datasets import is_subset, sampled
 from sampler_lint.domain.model import DISTRIBUTED_SAMPLER, Model
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.ranks import kinds
 from sampler_lint.syntax.nodes import Call, Expr, Index, Other, last_name
 
 _MADE = Hop.ASSIGNED | Hop.CALLER | Hop.RETURN | Hop.ATTRIBUTE
-_SUBSETS = frozenset({TORCH_DATA + "Subset", TORCH_DATA + "dataset.Subset"})
 
 
 class Twice(NamedTuple):
@@ -70,12 +67,9 @@ def _taken(model: Model, expr: Expr) -> Expr | None:
         return expr
     if not isinstance(expr, Call):
         return None
-    values = model.flow.values(expr.func)
-    chosen = None
-    if any(isinstance(value, Ext) and value.dotted in _SUBSETS for value in values) or any(
-        isinstance(value, Obj) and value.cls in _SUBSETS for value in model.flow.values(expr)
-    ):
-        chosen = expr.keyword("indices") or next(iter(expr.positional[1:]), None)
+    if not is_subset(model, expr):
+        return None
+    chosen = expr.keyword("indices") or next(iter(expr.positional[1:]), None)
     if chosen is None:
         return None
     step = depends_on(model.flow, chosen, lambda e: _is_strided(model, e), LOCAL)

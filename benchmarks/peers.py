@@ -37,7 +37,6 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 PAGE = REPOSITORY / "docs" / "performance.md"
 PLOT = REPOSITORY / "docs" / "growth.svg"
 PACKAGES = ("mosaicml==0.20.1", "lightning==2.6.6", "transformers==4.57.6", "torch==2.13.0")
-BIG = 500_000
 
 #: One rule of ours as nearly as semgrep can say it, within one file: SMP501.
 SEMGREP_RULE = """\
@@ -294,22 +293,10 @@ def bars(trees: Sequence[Tree], results: Results) -> Iterator[tuple[str, str, bo
                 f"{cold - ruff:+.2f} s",
                 (cold <= ruff + 0.7),
             )
-            if tree.lines > BIG:
-                yield f"{name}: cold, less wall than ruff", f"{cold / ruff:.1f} times", cold < ruff
         warm, ruff = (of(tree, f"{tool}, warm", "wall") for tool in ("sampler-lint", "ruff F"))
         if warm is not None and ruff is not None:
             text = f"{1000 * (warm - ruff):+.0f} ms"
             yield f"{name}: warm, at most ruff's wall + 60 ms", text, warm <= ruff + 0.06
-        cpu = of(tree, "sampler-lint, cold", "cpu") or 0.0
-        for peer, share in (("TorchFix", 100), ("flake8 F", 10)):
-            theirs = of(tree, peer, "cpu")
-            if theirs is not None:
-                text = f"1/{theirs / cpu:.0f}"
-                yield (
-                    f"{name}: cold, at most 1/{share} of {peer}'s CPU",
-                    text,
-                    (cpu * share <= theirs),
-                )
         plain, plugged = (
             of(tree, "flake8 F", "cpu"),
             of(tree, "flake8 F with our plugin, warm", "cpu"),

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 SOURCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "src")
 HARNESS = os.path.join(SOURCE, "sampler_lint", "harness")
+#: What the processes begin with that pytest-xdist shares the tests among; pip has others with `-c`.
+_EXECNET = "import sys;exec(eval(sys.stdin.readline()))"
 
 
 def install() -> None:
@@ -43,7 +45,7 @@ def start() -> None:
     """Measure this process and what is forked from it."""
     # Set by pytest-xdist for what its processes start, and for themselves only when they run.
     is_started_by_a_test = "PYTEST_XDIST_WORKER" in os.environ
-    if not is_started_by_a_test and "-c" in sys.orig_argv and not _is_first():
+    if not is_started_by_a_test and _EXECNET in sys.orig_argv and not _is_first():
         del os.environ["MEASURED"]  # for what its tests start, too
         return
     measured = HARNESS if is_started_by_a_test else SOURCE

@@ -9,7 +9,7 @@ from sampler_lint.analysis.origins import EVERYWHERE, LOCAL, Hop, Step, origins,
 from sampler_lint.analysis.values import Ext, Obj
 from sampler_lint.domain.concepts import GENERATORS, ORDERS, RESTORES, SEEDS_ONE
 from sampler_lint.domain.datasets import sampled
-from sampler_lint.domain.draws import is_module, seeded
+from sampler_lint.domain.draws import is_module, seeded, shuffled_by
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test, program_files
 from sampler_lint.domain.rank_terms import RankTerm, agrees, differs, drawn_apart
@@ -79,8 +79,8 @@ class _Shuffled(dict[Scope, dict[str, list[Call]]]):
     def __missing__(self, scope: Scope) -> dict[str, list[Call]]:
         found = self[scope] = {}
         for call in ORDERS.calls_in(scope.calls):
-            given = call.positional[0] if call.positional else None
-            if isinstance(given, Name) and last_name(call.func) == "shuffle":
+            given = shuffled_by(call)
+            if isinstance(given, Name):
                 found.setdefault(given.id, []).append(call)
         return found
 

@@ -11,8 +11,10 @@ from sampler_lint.domain.concepts import (
     ENTROPY,
     GENERATORS,
     GENERATORS_OF_PROCESS,
+    ORDERS,
     SEEDS_ALL,
     SEEDS_ONE,
+    called_name,
 )
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.syntax.navigation import self_class, unparse, walk
@@ -26,6 +28,20 @@ class Seeded(NamedTuple):
     seed: Expr
     generator: str | None
     """How the generator that it seeds is spelled; None for a library's own one."""
+
+
+def shuffled_by(call: Call) -> Expr | None:
+    """What a call of a ``shuffle`` puts into another order in its place."""
+    is_shuffle = called_name(call) == "shuffle"
+    return next(iter(call.positional), None) if is_shuffle else None
+
+
+def shuffles_of(scope: Scope, name: str) -> Iterator[Call]:
+    """The calls of a scope that shuffle a variable in its place."""
+    for call in ORDERS.calls_in(scope.calls):
+        given = shuffled_by(call)
+        if isinstance(given, Name) and given.id == name:
+            yield call
 
 
 def draws(scope: Scope) -> bool:

@@ -17,6 +17,7 @@ from sampler_lint.domain.concepts import (
     called_name,
 )
 from sampler_lint.domain.datasets import MAP_STYLE, is_iterable, orders_itself
+from sampler_lint.domain.draws import shuffled_by, shuffles_of
 from sampler_lint.domain.epoch_state import (
     Reach,
     epoch_state,
@@ -120,22 +121,12 @@ def _drawn_before(model: Model, function: Function, loop: While, name: Name) -> 
     step = depends_on(model.flow, name, _orders_all, LOCAL | Hop.PART)
     if step is not None and isinstance(step.expr, Call):
         return step.expr
-    shuffles = (call for call in ORDERS.calls_in(function.calls) if called_name(call) == "shuffle")
-    return next(
-        (
-            call
-            for call in shuffles
-            if call.stmt is not None
-            and not loop.encloses(call.stmt)
-            and any(
-                isinstance(given, Name) and given.id == name.id for given in call.positional[:1]
-            )
-        ),
-        None,
-    )
+    shuffles = shuffles_of(function, name.id)
+    return next((c for c in shuffles if c.stmt and not loop.encloses(c.stmt)), None)
 
 
 def _orders_all(expr: Expr) -> bool:
+    """Whether a call gives all of what it is given in another order, and not a part of it."""
     return isinstance(expr, Call) and ORDERS.is_call(expr) and called_name(expr) != "sample"
 
 
@@ -180,11 +171,8 @@ def _taken_names(model: Model, found: Reach) -> Iterator[Name]:
 def _draws_of(module: ModuleFacts, name: str) -> Iterator[Call]:
     """The calls of a file that draw, or shuffle, what a variable of it holds."""
     for call in ORDERS.calls_in(module.all_calls):
-        given = call.positional[0] if call.positional else None
-        is_shuffled = (
-            called_name(call) == "shuffle" and isinstance(given, Name) and given.id == name
-        )
-        stmt = call.stmt
+        given, stmt = shuffled_by(call), call.stmt
+        is_shuffled = isinstance(given, Name) and given.id == name
         targets = stmt.targets if isinstance(stmt, Assign) else []
         if is_shuffled or any(isinstance(each, Name) and each.id == name for each in targets):
             yield call
@@ -203,22 +191,12 @@ def order_given(model: Model, loader: Obj) -> Call | None:
         if inner is None:
             return None
         made = only(model.flow, inner, Hop.ASSIGNED)
-    if isinstance(made, Call) and ORDERS.is_call(made) and called_name(made) != "sample":
-        found: Call | None = made
-    else:
-        found = _shuffled_before(given)
+    found: Call | None = None
+    if isinstance(made, Call) and _orders_all(made):
+        found = made
+    elif isinstance(given, Name) and (scope := owner_of(given)) is not None:
+        found = next(shuffles_of(scope, given.id), None)
     return None if found is None or _is_repeated(model, found) else found
-
-
-def _shuffled_before(given: Expr) -> Call | None:
-    """The call of the same function that shuffles a list in its place."""
-    scope = owner_of(given) if isinstance(given, Name) else None
-    for call in ORDERS.calls_in(scope.calls) if scope is not None else ():
-        first = call.positional[0] if call.positional else None
-        is_it = isinstance(first, Name) and isinstance(given, Name) and first.id == given.id
-        if is_it and called_name(call) == "shuffle":
-            return call
-    return None
 
 
 def _is_repeated(model: Model, call: Call, depth: int = 0) -> bool:
@@ -322,7 +300,7 @@ def _drawn_once(
     built = reach(model, cls, "__init__")
     for function in sorted(built.functions, key=lambda each: (each.row, each.col)):
         for draw in ORDERS.calls_in(function.calls):
-            if called_name(draw) == "sample" or _is_for_evaluation(draw):
+            if not _orders_all(draw) or _is_for_evaluation(draw):
                 continue  # it chooses some, and the order of an evaluation is to stay
             for name in sorted(taken):
                 if _is_kept(model, built, name, draw, sanitized) and not _is_made_again(
@@ -428,7 +406,7 @@ def _is_for_evaluation(call: Call) -> bool:
 
 def _is_kept(model: Model, built: Reach, name: str, draw: Call, sanitized: object) -> bool:
     """Whether the attribute certainly holds what is drawn, or is put in order by it."""
-    shuffled = draw.positional[0] if called_name(draw) == "shuffle" and draw.positional else None
+    shuffled = shuffled_by(draw)
     if _is_own(shuffled, name):
         return True
 

@@ -12,7 +12,7 @@ from sampler_lint.analysis.values import Ext, FuncRef
 from sampler_lint.catalog import TORCH_DATA
 from sampler_lint.domain.concepts import ORDERS, SEEDS_ALL, library_of
 from sampler_lint.domain.datasets import is_dataset
-from sampler_lint.domain.draws import Seeded, seeded
+from sampler_lint.domain.draws import Seeded, seeded, shuffled_by
 from sampler_lint.domain.epoch_calls import begins_in
 from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import program_files
@@ -163,8 +163,8 @@ def _note_ordered(stmt: Stmt, ordered: set[str], draws: Callable[[Call], bool]) 
     for node in nodes_in([stmt]):
         if not isinstance(node, Call) or not draws(node):
             continue
-        if last_name(node.func) == "shuffle" and node.positional:
-            ordered.add(last_name(node.positional[0]) or "")
+        if (given := shuffled_by(node)) is not None:
+            ordered.add(last_name(given) or "")
     if isinstance(stmt, For) and _is_ordered(stmt.iter, ordered, draws):
         ordered |= {last_name(node) or "" for node in walk(stmt.target)}
     if isinstance(stmt, Assign):

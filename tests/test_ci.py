@@ -42,7 +42,8 @@ def ci(tmp_path, monkeypatch):
         folder.mkdir(parents=True)
     shutil.copytree(REPOSITORY / ".ci", clone / ".ci")
     shutil.copy(REPOSITORY / "README.md", clone)
-    for path in (programs / "python3", programs / "chromium", activated / "bin" / "python3"):
+    named = ("python3", "chromium", "mpirun", "srun")  # else the script fetches what is missing
+    for path in (*(programs / name for name in named), activated / "bin" / "python3"):
         path.write_text(_PROGRAM)
         path.chmod(path.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{activated}/bin:{programs}:/usr/local/bin:/usr/bin:/bin")

@@ -14,8 +14,8 @@ from dataclasses import dataclass, fields, is_dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sampler_lint.limits import MOST_TURNS
-from sampler_lint.syntax.nodes import Class, ModuleFacts
+from sampler_lint.limits import MOST_TEXTS_TRIED
+from sampler_lint.syntax.nodes import Class, Expr, ModuleFacts
 from sampler_lint.workspace.project import Project
 from sampler_lint.workspace.texts import texts_of
 
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 #: What the tree passes for the parameters of a class, by their names.
 PassedFor = Callable[[Class], "Mapping[str, tuple[Passed, ...]]"]
+
+#: Results that tell no place, by what was asked of which texts, of all trees that this process has
+#: checked; the last ones that were asked for stand at the end.
+_BY_TEXT: dict[object, Any] = {}
 
 
 @dataclass(slots=True)
@@ -44,8 +48,6 @@ class Tried:
     def __init__(self) -> None:
         self._runner: Interpreter | None = None
         self._known: dict[object, _Answer] = {}
-        self._by_text: dict[object, tuple[Any, int]] = {}
-        """Results that tell no place, by what was asked of which texts, with the last turn."""
         self._project: Project | None = None
         self._passed: PassedFor = lambda cls: {}
         self._turn = 0
@@ -56,11 +58,6 @@ class Tried:
         self._turn += 1
         if before is not None and before.files.keys() != project.files.keys():
             self._known.clear()  # an import may lead elsewhere
-        self._by_text = {
-            text: (result, turn)
-            for text, (result, turn) in self._by_text.items()
-            if turn + MOST_TURNS > self._turn
-        }
         if before is not project:
             self._known = {
                 key: answer
@@ -80,9 +77,11 @@ class Tried:
         assert self._project is not None
         texts = texts_of(self._project, classes)
         passed = {cls: self._passed(cls) for cls in classes} if texts is not None else {}
-        asked = texts and (_without_classes(key), repr([*passed.values()]), texts.parts)
-        if texts is not None and asked in self._by_text:
-            result: T = self._by_text[asked][0]
+        asked = None
+        if texts is not None and not any(isinstance(each, Expr) for each in key):
+            asked = (_without_classes(key), repr([*passed.values()]), texts.parts)
+        if texts is not None and asked in _BY_TEXT:
+            result: T = _BY_TEXT.pop(asked)
             self._known[key] = _Answer(result, texts.files, passed, self._turn)
         else:
             interpreter = self._interpreter
@@ -93,7 +92,9 @@ class Tried:
             self._known[key] = _Answer(result, read, dict(interpreter.told), self._turn)
             if not (asked and tells_no_place(result)):
                 return result
-        self._by_text[asked] = result, self._turn
+        _BY_TEXT[asked] = result
+        if len(_BY_TEXT) > MOST_TEXTS_TRIED:
+            del _BY_TEXT[next(iter(_BY_TEXT))]
         return result
 
     def rests_on(self, path: str) -> bool:

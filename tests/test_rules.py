@@ -360,12 +360,11 @@ def from_json(found: dict, base: Path) -> dict:
 
 @pytest.fixture(scope="module")
 def every_bad(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
-    """All bad programs below one folder, each a project of its own, and their folders."""
+    """A bad program of each rule below one folder, each a project of its own, and their folders."""
     base = tmp_path_factory.mktemp("fronts").resolve()
-    folders = [os.path.join(case.code, case.folder.name) for case in all_cases()]
-    for case, folder in zip(all_cases(), folders, strict=True):
-        write_tree(base / folder, case.files("bad"))
-    return base, folders
+    for code, case in {case.code: case for case in all_cases()}.items():
+        write_tree(base / code, case.files("bad"))
+    return base, sorted(RULES)
 
 
 def test_library_and_command_line_agree(every_bad: tuple[Path, list[str]]) -> None:

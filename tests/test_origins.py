@@ -109,6 +109,7 @@ def test_a_function_is_left_by_the_call_it_was_come_in_by(tmp_path: Path) -> Non
         "def f(a):\n    probe_loader('x', a)\n    f(a)\nf(1)",
         "class A:\n    def f(self):\n        self.a = self.a or 1\n"
         "        probe_loader('x', self.a)",
+        "a = {'k': 1}\nfor c in d:\n    a = {**a, c: 2}\n    probe_loader('x', a['k'])",
     ],
 )
 def test_cycles_end(tmp_path: Path, source: str) -> None:

@@ -289,7 +289,12 @@ def depends_on(
 
 def entries(flow: Flow, expr: Expr, key: object) -> Iterator[tuple[Expr, tuple[Frame, ...]]]:
     """What a container that is followed holds under a key, as expressions."""
-    for value in flow.values(expr):
+    todo, seen = [*flow.values(expr)], set()
+    while todo:
+        value = todo.pop(0)
+        if value in seen:  # `kwargs = {**kwargs, "a": 1}`
+            continue
+        seen.add(value)
         if isinstance(value, Pack) and isinstance(value.node, Seq) and type(key) is int:
             if -len(value.items) <= key < len(value.items):
                 yield value.items[key], value.frames
@@ -300,7 +305,7 @@ def entries(flow: Flow, expr: Expr, key: object) -> Iterator[tuple[Expr, tuple[F
         elif isinstance(value, Table) and isinstance(value.node, Map):
             for entry, item in value.node.items:
                 if entry is None:
-                    yield from entries(flow, item, key)
+                    todo += flow.values(item)
                 elif isinstance(entry, Const) and entry.value == key:
                     yield item, value.frames
 

@@ -34,6 +34,7 @@ PLAIN = (
     "eighth.txt",
     "ninth.txt",
     "tenth.txt",
+    "eleventh.txt",
 )
 FRAMEWORKS = (
     "frameworks.txt",

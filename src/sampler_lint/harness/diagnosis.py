@@ -33,6 +33,7 @@ from sampler_lint.harness.orders import (
     replayed,
     rewound,
     skips_again,
+    twice_at_once,
     unshuffled,
     values_told,
     went_on,
@@ -93,7 +94,7 @@ def diagnose(run: Run) -> list[Diagnosis]:
     if not any(one.code == "SMP103" for one in found):
         found += [one for job in jobs for one in (*went_on(run, job), *skips_again(run, job))]
     if learns(run):
-        found += [*miscounted(run), *overlapping(run, jobs)]
+        found += [*miscounted(run), *overlapping(run, jobs), *twice_at_once(run)]
     if run.stalled and not any(one.code == "SMP306" for one in found):
         found += _parted_ways(run)
     found += [one for job in run.streams() for one in _lengths(run, job)]

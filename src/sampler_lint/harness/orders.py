@@ -378,6 +378,32 @@ def unshuffled(run: Run, job: Sequence[Stream]) -> Iterator[Diagnosis]:
     )
 
 
+def twice_at_once(run: Run) -> Iterator[Diagnosis]:
+    """Two passes over one dataset that gave the same batches, one beside the other."""
+    alike: dict[object, list[tuple[Loader, Pass]]] = {}
+    for loader in run.ranks[0].log.loaders:
+        for one in () if loader.iterable else loader.passes:
+            # Training took steps, yet none between the beginnings of passes with this key.
+            if min(one.learned, one.taken) > 1:
+                key = (loader.dataset, one.steps, one.checksum, one.count)
+                alike.setdefault(key, []).append((loader, one))
+    told: dict[tuple[str, int], Sequence[Loader]] = {}
+    for every in alike.values():
+        first, *others = (one for _, one in every)
+        if any(not one.ended or one.backwards == first.backwards for one in others):
+            told.setdefault((first.path, first.line), [loader for loader, _ in every])
+    for (path, line), loaders in told.items():
+        built = dict.fromkeys((relative(one.path, run.root), one.line) for one in loaders)
+        yield Diagnosis(
+            "SMP505",
+            "iterations that are read beside one another give the same samples in the same order, "
+            "so each batch is combined with itself; let each have an order of its own",
+            path,
+            line,
+            tuple(Evidence("a loader is built here", *place) for place in built),
+        )
+
+
 def _calls_of(log: Log, stream: Stream) -> list[SetEpoch]:
     """The calls of ``set_epoch`` on what the stream's indices come from."""
     objects = {one["object"] for loader in stream.loaders for one in loader.samplers}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sampler_lint.analysis import solver
 from sampler_lint.analysis.origins import (
     EVERYWHERE,
     LOCAL,
@@ -14,9 +15,11 @@ from sampler_lint.analysis.origins import (
     Step,
     depends_on,
     ends,
+    handed_on,
     only,
     origins,
 )
+from sampler_lint.analysis.values import TOO_MUCH
 from sampler_lint.limits import DEEPEST_SLICE, MOST_REACHING
 from sampler_lint.syntax.navigation import unparse
 from sampler_lint.syntax.nodes import Attr, Name, last_name
@@ -190,3 +193,16 @@ def test_one_origin_stands_for_an_expression_several_do_not(tmp_path: Path) -> N
     flow = tree.model.flow
     assert unparse(only(flow, tree.asked("x"), LOCAL)) == "1"
     assert only(flow, tree.asked("y"), LOCAL) is tree.asked("y")
+
+
+def test_the_slice_tells_where_asking_for_all_values_gave_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chain = "\n".join(f"x{n + 1} = x{n}" for n in range(30))
+    source = f"x0 = {{}}\n{chain}\nprobe_loader('x', x30)"
+    known = Tree(tmp_path, {"main.py": source})
+    monkeypatch.setattr(solver, "MOST_STEPS", 5)
+    tree = Tree(tmp_path, {"main.py": source})
+    assert TOO_MUCH in tree.model.flow.values(tree.asked("x"))
+    values = [str(value) for value in handed_on(tree.model.flow, tree.asked("x"))]
+    assert values == [str(value) for value in handed_on(known.model.flow, known.asked("x"))]

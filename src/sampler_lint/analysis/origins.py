@@ -17,7 +17,7 @@ from sampler_lint.analysis.containers import VIEWS
 from sampler_lint.analysis.fillings import PUTS
 from sampler_lint.analysis.points_to import Flow
 from sampler_lint.analysis.reaching import definitions
-from sampler_lint.analysis.values import Ext, Frame, Pack, Table
+from sampler_lint.analysis.values import TOO_MUCH, Ext, Frame, Obj, Pack, Table, Unknown, Value
 from sampler_lint.limits import DEEPEST_SLICE, MOST_REACHING
 from sampler_lint.syntax.navigation import children, owner_of, same, self_class
 from sampler_lint.syntax.nodes import (
@@ -74,6 +74,8 @@ class Hop(Flag):
 #: Within one function: nothing is followed out of it or into another.
 LOCAL = Hop.ASSIGNED | Hop.OPERAND | Hop.ARGUMENT
 EVERYWHERE = ~Hop(0)
+#: The ways on which a value stays the object that it is.
+HANDED_ON = Hop.ASSIGNED | Hop.ELEMENT | Hop.CALLER | Hop.RETURN | Hop.ATTRIBUTE | Hop.ITEM
 
 #: What computes a number from its arguments alone, and what computes anything else from them
 #: (the hash of a text is another one in each process).
@@ -261,6 +263,22 @@ def only(flow: Flow, expr: Expr, through: Hop = EVERYWHERE) -> Expr:
     """The one expression that ``expr`` stands for; itself if there are several."""
     found = [*ends(flow, expr, through)]
     return found[0] if len(found) == 1 else expr
+
+
+def handed_on(flow: Flow, expr: Expr) -> frozenset[Value]:
+    """The values of an expression, also of one whose every origin is too much to ask for at once.
+
+    Then those of the places at which its slice ends, where each of them is known.
+    """
+    values = flow.values(expr)
+    if TOO_MUCH not in values:
+        return values
+    apart: set[Value] = set()
+    for end in ends(flow, expr, HANDED_ON):
+        found = flow.values(end)
+        made = [value for value in found if isinstance(value, Obj) and value.site is end]
+        apart.update(made or found)
+    return values if any(isinstance(value, Unknown) for value in apart) else frozenset(apart)
 
 
 def read_of(function: Function, param: Param) -> Name:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from sampler_lint.analysis.origins import Hop, ends, parameter_of
+from sampler_lint.analysis.origins import Hop, ends, handed_on, parameter_of
 from sampler_lint.analysis.values import TOO_MANY, TOO_MUCH, ExtObj, Lit, Obj, Unknown, Value, Why
 from sampler_lint.domain.concepts import SAMPLER, SAMPLER_ARGUMENTS, SETS_EPOCH
 from sampler_lint.domain.epoch_calls import EpochSet, epoch_calls
@@ -123,7 +123,7 @@ class EpochOnlyOnSampler(Rule):
     ) -> Suspect | None:
         loader = origin.loader
         receiver = origin.node
-        values = model.flow.values(loader)
+        values = handed_on(model.flow, loader)
         loaders = [
             v
             for v in values

@@ -15,7 +15,7 @@ from sampler_lint.domain.model import Model, scopes_inside
 from sampler_lint.domain.programs import is_test
 from sampler_lint.domain.samplers import epoch_path, shuffles_by_epoch
 from sampler_lint.limits import MOST_SEARCHED_FOR_STEP
-from sampler_lint.syntax.navigation import self_class, walk
+from sampler_lint.syntax.navigation import nodes_in, self_class, statements, walk
 from sampler_lint.syntax.nodes import (
     Attr,
     Call,
@@ -522,6 +522,9 @@ def may_act_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool
         return False
     if stmt is not None and found.loop.encloses(stmt):
         return True
+    if stmt is not None and _hands_over_in(found.loop) and _loops_over(model, stmt):
+        # Whoever draws from the generator runs between two of its turns.
+        return model.project.same_program(scope, found.loop.scope)
     is_apart = scope is found.loop.scope and stmt is not None and _has_own_loop(stmt, found.loop)
     if scope in found.scopes and not is_apart:
         return True
@@ -544,11 +547,19 @@ def _has_own_loop(stmt: Stmt, loop: Loop) -> bool:
     )
 
 
-def _loops_over(model: Model, loop: Loop) -> list[Loop]:
-    """The loops whose turns run the whole loop again: around it, or around the calls that do."""
-    known: dict[Loop, list[Loop]] = model.memo.setdefault(_loops_over, {})
-    if loop not in known:
-        places: list[Stmt] = [loop]
+def _hands_over_in(loop: Loop) -> bool:
+    """Whether the turns of a loop are those of a generator, and another's code runs in between."""
+    scope = loop.scope
+    return isinstance(scope, Function) and any(
+        node in scope.yields for node in nodes_in(statements(loop.body))
+    )
+
+
+def _loops_over(model: Model, stmt: Stmt) -> list[Loop]:
+    """The loops whose turns run a statement again: around it, or around the calls that do."""
+    known: dict[Stmt, list[Loop]] = model.memo.setdefault(_loops_over, {})
+    if stmt not in known:
+        places: list[Stmt] = [stmt]
         seen: set[Scope] = set()
         for place in places:
             if place.scope not in seen and isinstance(place.scope, Function):
@@ -556,8 +567,8 @@ def _loops_over(model: Model, loop: Loop) -> list[Loop]:
                 calls = model.flow.callers(place.scope)
                 places += [call.stmt for call in calls if call.stmt is not None]
         around = (outer for place in places for outer in place.ancestors())
-        known[loop] = [outer for outer in around if isinstance(outer, (For, While))]
-    return known[loop]
+        known[stmt] = [outer for outer in around if isinstance(outer, (For, While))]
+    return known[stmt]
 
 
 def guards(call: Call) -> list[If]:

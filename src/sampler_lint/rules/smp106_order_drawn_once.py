@@ -16,6 +16,7 @@ from sampler_lint.domain.fixed_orders import (
     order_of_passes,
     order_without_end,
     seeded_in_each_pass,
+    shuffled_by_processes,
 )
 from sampler_lint.domain.model import BATCH_SAMPLER, Model
 from sampler_lint.domain.pipelines import is_begun_again, readers, workers
@@ -35,7 +36,7 @@ class OrderDrawnOnce(Rule):
         - of a sampler or batch sampler whose `__iter__`, and everything it calls, draws no random
           number and reads no epoch,
         - of a map-style dataset that numbers its items by it, where the loader neither shuffles
-          nor has a sampler,
+          nor has a sampler, at least in a single process,
 
         the same of an order that the module of such a class draws when it is imported, of one
         that an `__iter__` draws before it goes over it in a loop without end, and of a list of
@@ -137,7 +138,7 @@ def _samplers(model: Model, loader: Obj) -> Iterator[Value]:
 
 
 def _datasets(model: Model, loader: Obj) -> Iterator[Value]:
-    if reads_in_turn(model, loader):
+    if reads_in_turn(model, loader) or shuffled_by_processes(model, loader) is not None:
         yield from model.passed_to(loader, "dataset")
 
 
@@ -191,12 +192,14 @@ def _suspect(
 def _told(
     model: Model, call: Call, loader: Obj, said: str, advice: str, *, is_certain: bool
 ) -> Suspect:
+    is_sampled = shuffled_by_processes(model, loader) is not None
+    alone = " (in a single process, where the loader has no sampler)" if is_sampled else ""
     return Suspect(
         model.module_of(call.scope),
         call,
         said,
         why=(Related(model.place_of(loader), "a loader reads in this order"),),
         grade=Grade.CERTAIN if is_certain else Grade.LIKELY,
-        effect="training reads the samples in one order in every epoch",
+        effect=f"training reads the samples in one order in every epoch{alone}",
         advice=advice,
     )

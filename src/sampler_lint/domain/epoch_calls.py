@@ -522,7 +522,7 @@ def may_act_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool
         return False
     if stmt is not None and found.loop.encloses(stmt):
         return True
-    if stmt is not None and _hands_over_in(found.loop) and _loops_over(model, stmt):
+    if stmt is not None and _hands_over_in(found.loop) and loops_over_stmt(model, stmt):
         # Whoever draws from the generator runs between two of its turns.
         return model.project.same_program(scope, found.loop.scope)
     is_apart = scope is found.loop.scope and stmt is not None and _has_own_loop(stmt, found.loop)
@@ -536,7 +536,7 @@ def may_act_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool
         return True
     return any(
         (stmt is not None and outer.encloses(stmt)) or runs_in(model, outer, scope)
-        for outer in _loops_over(model, found.loop)
+        for outer in loops_over_stmt(model, found.loop)
     )
 
 
@@ -555,9 +555,9 @@ def _hands_over_in(loop: Loop) -> bool:
     )
 
 
-def _loops_over(model: Model, stmt: Stmt) -> list[Loop]:
+def loops_over_stmt(model: Model, stmt: Stmt) -> list[Loop]:
     """The loops whose turns run a statement again: around it, or around the calls that do."""
-    known: dict[Stmt, list[Loop]] = model.memo.setdefault(_loops_over, {})
+    known: dict[Stmt, list[Loop]] = model.memo.setdefault(loops_over_stmt, {})
     if stmt not in known:
         places: list[Stmt] = [stmt]
         seen: set[Scope] = set()

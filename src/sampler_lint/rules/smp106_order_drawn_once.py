@@ -18,6 +18,7 @@ from sampler_lint.domain.fixed_orders import (
     seeded_in_each_pass,
     shuffled_by_processes,
 )
+from sampler_lint.domain.kept_batches import kept_passes
 from sampler_lint.domain.model import BATCH_SAMPLER, Model
 from sampler_lint.domain.pipelines import is_begun_again, readers, workers
 from sampler_lint.domain.programs import is_test
@@ -42,7 +43,8 @@ class OrderDrawnOnce(Rule):
         that an `__iter__` draws before it goes over it in a loop without end, and of a list of
         numbers that a loader gets as its sampler, and a seed that a sampler without an
         epoch sets in each iteration, where a simulation on a small dataset shows that all
-        iterations are the same.
+        iterations are the same. Also reports `itertools.cycle` over a loader that shuffles, where
+        a training loop goes on with it: it keeps the batches of the first pass.
 
         Reported only where such a loader trains in a loop; `likely` where the loop is not known
         and the loader is named after training. Not reported where anything draws the order again,
@@ -105,6 +107,10 @@ class OrderDrawnOnce(Rule):
                 continue
             yield from _drawn_by_module(model, cls, built, "pass `shuffle=True` to the loader")
         yield from _begun_in_workers(model)
+        for call, loader in kept_passes(model):
+            said = "`cycle` keeps the batches of the first pass and gives them again for ever"
+            advice = "write a generator that goes over the loader anew (`while True: yield from …`)"
+            yield _told(model, call, loader, said, advice, is_certain=True)
         for loader in model.loaders:
             if loader.site is None or is_test(model.module_of(loader.site.scope)):
                 continue

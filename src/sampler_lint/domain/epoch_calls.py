@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from sampler_lint.analysis.values import Ext, ExtObj, Lit, Obj, Unknown, Value, Why
 from sampler_lint.domain.concepts import BEFORE_PASS, EPOCH, ITERATED, SETS_EPOCH
-from sampler_lint.domain.conditions import contradict
+from sampler_lint.domain.conditions import contradict, is_left_out
 from sampler_lint.domain.epoch_state import epoch_state, reach, seeds_by_epoch
 from sampler_lint.domain.epochs import EpochLoop, sampler_around
 from sampler_lint.domain.model import Model, scopes_inside
@@ -519,6 +519,8 @@ def may_act_in(model: Model, found: EpochLoop, scope: Scope, node: Node) -> bool
     if isinstance(node, (Call, Stmt)) and contradict(
         model, [node], [found.inner.stmt, *found.calls]
     ):
+        return False
+    if isinstance(node, (Call, Stmt)) and is_left_out(model, node, [found.inner.loader]):
         return False
     if stmt is not None and found.loop.encloses(stmt):
         return True

@@ -30,6 +30,7 @@ def files_to_join(model: Model) -> set[str]:
             wanted.update(_not_called(model, inner))
     wanted.update(_awaited(model, programs))
     wanted.update(_giving(model, programs))
+    wanted.update(_hooking(model, programs))
     return taking | set(_calling(model, wanted, known))
 
 
@@ -150,6 +151,27 @@ def _awaited(model: Model, programs: set[str]) -> Iterator[Function]:
                     for value in model.flow.values(source) if ITERATED.is_mentioned(source) else ():
                         if isinstance(value, Unknown) and value.awaits is not None:
                             yield value.awaits
+
+
+def _hooking(model: Model, programs: set[str]) -> Iterator[Function]:
+    """The functions whose callers say which hooks run, where one may set an epoch.
+
+    Whether a callback that sets it is among those of a trainer, only who builds the trainer says.
+    """
+    for setter in model.epoch_setters:
+        hook = setter.scope
+        if (
+            not isinstance(hook, Function)
+            or hook.cls is None
+            or model.project.program_of(model.module_of(hook)) not in programs
+            or model.flow.callers(hook)
+        ):
+            continue
+        for call in model.flow.call_candidates(hook):
+            if isinstance(call.func, Attr) and not model.flow.callees(call):
+                for value in model.flow.values(call.func.value):
+                    if isinstance(value, Unknown) and value.awaits is not None:
+                        yield value.awaits
 
 
 def _giving(model: Model, programs: set[str]) -> Iterator[Function]:

@@ -79,7 +79,7 @@ class Attributes(Containers):
         elif isinstance(value, Ext):
             self._add(var, Ext(catalog.canonical(f"{value.dotted}.{name}")))
         elif isinstance(value, ExtObj):
-            self._add(var, Ext(_attribute_of_made(value.dotted, name)))
+            self._attribute_of_made(value, name, var)
         elif isinstance(value, Obj):
             self._flow(self.field(value, name), var)
         elif isinstance(value, Super):
@@ -97,6 +97,48 @@ class Attributes(Containers):
             self._add(var, value)
         elif not isinstance(value, Lit):
             self._add(var, Unknown(f"`.{name}` of something that is not followed"))
+
+    def _attribute_of_made(self, made: ExtObj, name: str, var: Var) -> None:
+        """An attribute of what an outside call made: an object that the tree keeps there.
+
+        What else it may be is not known: a namespace of options has values of its own.
+        """
+        outside = Ext(_dotted_attribute(made.dotted, name))
+        stores = [
+            store
+            for store in self.project.outer_stores_near(name, made.site.scope)
+            if store.value is not None and store.how == "assign"
+        ]
+        if not stores:
+            self._add(var, outside)
+            return
+
+        def start(kept: Var) -> None:
+            for store in stores:
+                self._keep_objects(store, made, kept)
+
+            def nobody() -> None:
+                if all(isinstance(value, Lit) for value in kept.values):
+                    self._add(kept, outside)
+
+            self._late.append(nobody)
+
+        self._flow(self._get(("made-field", made, name), start), var)
+
+    def _keep_objects(self, store: Store, made: ExtObj, kept: Var) -> None:
+        """Let flow on the objects and displays that a store keeps in what was made, and None."""
+        assert isinstance(store.target, Attr)
+        assert store.value is not None
+        source = self._part(self._expr(store.value), store.path)
+
+        def keep(value: Value) -> None:
+            if isinstance(value, (Obj, Pack, Table)) or value == _NONE:
+                self._add(kept, value)
+
+        self._on(
+            self._expr(store.target.value),
+            lambda owner: self._on(source, keep) if owner == made else None,
+        )
 
     def field(self, obj: Obj, name: str) -> Var:
         """The attribute ``name`` of an object."""
@@ -386,7 +428,10 @@ class Attributes(Containers):
         return frozenset(found or {unknown})
 
 
-def _attribute_of_made(dotted: str, name: str) -> str:
+_NONE = Lit(None, "NoneType")
+
+
+def _dotted_attribute(dotted: str, name: str) -> str:
     """The dotted name of an attribute of what an outside call made.
 
     What comes of asking such an attribute for its own like again (a loop over ``x.values()``)

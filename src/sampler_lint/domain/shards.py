@@ -8,10 +8,10 @@ from functools import partial
 from itertools import chain
 from typing import NamedTuple
 
-from sampler_lint.analysis.origins import LOCAL, depends_on
+from sampler_lint.analysis.origins import LOCAL, Hop, depends_on
 from sampler_lint.analysis.values import Ext, FuncRef
 from sampler_lint.catalog import TORCH_DATA
-from sampler_lint.domain.concepts import ORDERS, SEEDS_ALL, SEEDS_ONE, library_of
+from sampler_lint.domain.concepts import ORDERS, SEEDS_ALL, SEEDS_ONE, WORLD_SIZE, library_of
 from sampler_lint.domain.datasets import is_dataset
 from sampler_lint.domain.draws import Seeded, seeded, shuffled_by
 from sampler_lint.domain.epoch_calls import begins_in
@@ -135,8 +135,9 @@ def _shared_draws(model: Model, module: Module, scope: Function) -> Iterator[Glo
         if library is None or share is None or is_guarded(call):
             continue
         if _is_partition(model, share[0]) and not _seeds_itself(share[1]):
-            what = f"`{last_name(call.func)}`" if scope.cls is None else f"`{scope.cls.name}`"
-            yield GlobalDraw(module, call, library, f"the order of {what}", shared_by=share[1])
+            who = scope.name if scope.cls is None else scope.cls.name
+            what = f"the order of `{who}`"
+            yield GlobalDraw(module, call, library, what, shared_by=share[1])
 
 
 def _seeds_itself(scope: Scope) -> bool:
@@ -147,11 +148,20 @@ def _seeds_itself(scope: Scope) -> bool:
     return any(SEEDS_ALL.names(call.func) or SEEDS_ONE.is_call(call) for call in calls)
 
 
+def _is_world_size(expr: Expr) -> bool:
+    return WORLD_SIZE.names(expr.func if isinstance(expr, Call) else expr)
+
+
 def _is_partition(model: Model, share: Index | Call) -> bool:
-    """Whether a share begins at the rank and has an end or a step: ``[:rank]`` is no share."""
+    """Whether a share begins at the rank and has an end or a step: ``[:rank]`` is no share.
+
+    Or it is one of the parts for that many ranks: ``array_split(files, world_size)[rank]``.
+    """
     if isinstance(share, Call):
         return True
-    parts = share.key.parts if isinstance(share.key, Other) else []
+    if not isinstance(share.key, Other):
+        return depends_on(model.flow, share.value, _is_world_size, LOCAL | Hop.PART) is not None
+    parts = share.key.parts
     return len(parts) > 1 and depends_on(model.flow, parts[0], is_rank, LOCAL) is not None
 
 

@@ -227,7 +227,8 @@ class Attributes(Containers):
         is_filled &= not found
         fitting = [s for s in stores if may_spell(s.name, name) and not (found and s.is_any)]
         for store in fitting:
-            self._flow(self._expr(store.value), var)
+            if not store.is_any:  # that would be each of many values under each of many names
+                self._flow(self._expr(store.value), var)
         if is_filled or any(not isinstance(store.name, Const) for store in fitting):
             self._add(var, Unknown(f"`.{name}` may be set by name in {cls.name}"))
         return is_filled or bool(fitting)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from sampler_lint.analysis.values import Obj
+from sampler_lint.analysis.values import FuncRef, Obj
 from sampler_lint.domain.datasets import may_be_iterable, orders_itself, sampled
 from sampler_lint.domain.epochs import (
     feeds_training,
@@ -25,7 +25,7 @@ from sampler_lint.edits.editor import Editor
 from sampler_lint.edits.names import text_of
 from sampler_lint.findings import Applicability, Fix, Grade, Related
 from sampler_lint.rules._base import Rule, Suspect
-from sampler_lint.syntax.navigation import same, unparse
+from sampler_lint.syntax.navigation import same, unparse, walk
 from sampler_lint.syntax.nodes import Call, Expr, For, Function, dotted
 
 
@@ -134,6 +134,7 @@ def _in_turn(model: Model) -> Iterator[Suspect]:
             and _is_trained_with_alone(model, loader)
             and looks_up(model, data)
             and not _is_chosen(model, loader.site, data)
+            and not _is_told_how(model, loader.site, data)
         ):
             yield Suspect(
                 model.module_of(loader.site.scope),
@@ -178,6 +179,23 @@ def _is_chosen(model: Model, site: Call, data: Expr) -> bool:
         and (over := sampled(model, made)) is not None
         and same(over, data)
         for made in model.constructions()
+    )
+
+
+def _is_told_how(model: Model, site: Call, data: Expr) -> bool:
+    """Whether the same function hands the dataset on with a function of the tree.
+
+    By that it may make its samples, and draw what goes into one: then no order is another.
+    """
+    return any(
+        any(same(node, data) for arg in call.args for node in walk(arg.value))
+        and any(
+            isinstance(value, FuncRef) and value.bound is None
+            for arg in call.args
+            for value in model.flow.values(arg.value)
+        )
+        for call in site.scope.calls
+        if call is not site
     )
 
 
